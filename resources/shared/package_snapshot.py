@@ -9,7 +9,7 @@ from typing import Any
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
-from statecfg.remote.ledger.orphans import Orphan
+from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_transaction, paths, restore, snapshot
 from statecfg.resources.shared.package_manager import manager
@@ -51,7 +51,7 @@ def before(memory: Mapping[str, Any]) -> dict[str, str]:
 
 def newcomer(node: Node) -> bool:
     """Tell whether a removed node brought a package that was not installed before."""
-    if node.type != "package" or node.attrs.get("absent") or getattr(node, "heir", None) is not None:
+    if node.type != "package" or node.attrs.get("absent") or getattr(node, "successor", None) is not None:
         return False
     entry = remembered(node).get("entry", {})
     return entry is None or "version" not in entry
@@ -59,7 +59,7 @@ def newcomer(node: Node) -> bool:
 
 def remembered(node: Node) -> Mapping[str, Any]:
     """Return what the ledger remembers of a node that this run removes."""
-    found: Mapping[str, Any] = node.row["memory"] if isinstance(node, Orphan) else {}
+    found: Mapping[str, Any] = node.snapshot if isinstance(node, Orphan) else {}
     return found
 
 

@@ -142,7 +142,7 @@ def _user_name(context: click.Context, parameter: click.Parameter, value: str | 
     """
     if value is None:
         return None
-    from statecfg.remote.graph.values import show
+    from statecfg.remote.graph.wrong_values import show
     from statecfg.transport import become, route
 
     allowed = become.is_user(value) if parameter.name == "become_user" else route.is_user(value)

@@ -13,7 +13,7 @@ The words of the Borg state configuration document, and the module that implemen
 | `make-validators` | `add_validators`, `make_validators` | `validators`, `remote.graph.borg` |
 | types of attributes | annotations | `types`, `remote.graph.values` |
 | `to-wire`, serializing | `compile_graph` | `playbook.compile` |
-| `from-wire`, deserializing | `from_wire` | `remote.run.planning` |
+| `from-wire`, deserializing | `from_wire` | `remote.session` |
 | `check-node`, `actions`, `shutdown-first` | `check`, `ActionSpec` | `remote.graph.nodetype`, `remote.run.planning` |
 | `defop`, `:op`, `:fn` | `op`, `Action` | `remote.graph.ops`, `remote.graph.model` |
 | executing actions | `Execution` | `remote.run.execution` |

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from statecfg.graph.identity import normal
 from statecfg.graph.nodes import Node
 from statecfg.problems import Problem, problem
-from statecfg.remote.graph.values import show
+from statecfg.remote.graph.wrong_values import show
 
 # Several nodes of these types may have the same `path`. Each can set its mode, owner and group.
 SHARING = ("file", "line_in_file")

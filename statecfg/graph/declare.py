@@ -18,7 +18,8 @@ from statecfg.graph.schema import Schema
 from statecfg.problems import InvalidInput, Problem, clipped, positions, problem, report, suggest, tokens
 from statecfg.problems.positions import SourceLocation, Written
 from statecfg.remote.graph.nodetype import OPTIONS, NodeType
-from statecfg.remote.graph.values import Wrong, kind_of, no_controls, show
+from statecfg.remote.graph.value_rules import no_controls
+from statecfg.remote.graph.wrong_values import Wrong, kind_of, show
 
 MAX_NODE_NAME = 4096 + 64  # bytes: the longest path, and the name of a type before it
 NO_LOCATIONS: Mapping[str, SourceLocation] = {}

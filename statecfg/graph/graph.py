@@ -10,7 +10,7 @@ from pyrsistent import PMap, pmap
 from statecfg.graph.nodes import Frozen, Node, same
 from statecfg.problems import InvalidInput, Problem, problem
 from statecfg.problems.positions import SourceLocation, of_frame
-from statecfg.remote.graph.values import kind_of
+from statecfg.remote.graph.wrong_values import kind_of
 
 
 class Graph(Frozen):

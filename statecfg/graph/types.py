@@ -16,7 +16,8 @@ from pyrsistent import PVector, pvector
 from statecfg.graph.value import Value
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
-from statecfg.remote.graph.values import Rule, Wrong, kind_of, show
+from statecfg.remote.graph.values import Rule
+from statecfg.remote.graph.wrong_values import Wrong, kind_of, show
 
 Json = dict[str, Any]
 _OPEN = frozenset((str, int, bool, float, list, dict, type(None)))

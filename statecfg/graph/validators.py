@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.values import Wrong
+from statecfg.remote.graph.wrong_values import Wrong
 
 # A predicate, then functions that transform a value that satisfies it, in this order.
 Clause = Sequence[Callable[[Any], Any]]

@@ -28,7 +28,7 @@ from statecfg.problems.positions import NOWHERE, SourceLocation
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.graph.values import kind_of, show
+from statecfg.remote.graph.wrong_values import kind_of, show
 from statecfg.remote.wire.frames import INLINE, encode_value
 
 __all__ = ["Definition", "WireContext", "compile_graph"]

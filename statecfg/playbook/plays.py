@@ -15,7 +15,7 @@ from statecfg.graph.declare import recording
 from statecfg.graph.graph import EMPTY, Graph, gap, merge_graphs
 from statecfg.graph.nodes import MAX_NODES, Node, same
 from statecfg.problems import InvalidInput, SourceLocation, positions, problem, report, reporting, suggest
-from statecfg.remote.graph.values import kind_of, show
+from statecfg.remote.graph.wrong_values import kind_of, show
 
 if TYPE_CHECKING:
     from statecfg.playbook.services import Service

@@ -10,7 +10,7 @@ from typing import Any
 from statecfg.playbook.secrets import Secret
 from statecfg.problems import problem, report, suggest
 from statecfg.problems.positions import SourceLocation
-from statecfg.remote.graph.values import kind_of, show
+from statecfg.remote.graph.wrong_values import kind_of, show
 
 # Type → a description of valid values.
 TYPES = {

@@ -16,7 +16,7 @@ from statecfg.playbook.plays import Play
 from statecfg.playbook.service_options import Option
 from statecfg.problems import durations, positions, problem, report
 from statecfg.problems.positions import SourceLocation
-from statecfg.remote.graph.values import kind_of, show
+from statecfg.remote.graph.wrong_values import kind_of, show
 
 __all__ = ["Endpoint", "Option", "Playbook", "Relation", "Service", "deploy", "relate"]
 

@@ -11,9 +11,7 @@ from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.names import HostStatus, Mode, Outcome, RunStatus
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
-from statecfg.remote.ledger.ledger import Ledger
-from statecfg.remote.ledger.orphans import contents
-from statecfg.remote.machine.changes import secretive
+from statecfg.remote.ledger.records import contents
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.management import Management
@@ -25,14 +23,20 @@ from statecfg.remote.wire.frames import PROTOCOL, ProtocolError, decode_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+    from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-    from statecfg.remote.graph.model import Node
-    from statecfg.remote.run.planning import Plan
+    from statecfg.remote.graph.model import JsonMap, Node
+    from statecfg.remote.ledger.records import Debt
+    from statecfg.remote.ledger.state import Holder
+    from statecfg.remote.run.content import Spool
+    from statecfg.remote.run.plan import Plan
     from statecfg.remote.units.units import Units
+    from statecfg.remote.wire.frames import Frame
+
+    End = Tuple[str, JsonMap]  # the status of the run, and the other fields of the frame `end`
 
 
-def main(source: int, sink: int, hello: Dict[str, Any], frames: List[Tuple[Dict[str, Any], bytes]]) -> None:
+def main(source: int, sink: int, hello: JsonMap, frames: List[Frame]) -> None:
     """Run the host session to its end.
 
     :param source: the descriptor to read from
@@ -66,18 +70,18 @@ class Session:
     :param hello: the first frame
     """
 
-    def __init__(self, channel: Channel, hello: Dict[str, Any]) -> None:
+    def __init__(self, channel: Channel, hello: JsonMap) -> None:
         self.channel, self.hello = channel, hello
-        self.place = state.directory()
-        self.lock = state.Lock(self.place)
-        self.spool = ""
+        self.state_dir = state.directory()
+        self.lock = state.Lock(self.state_dir)
+        self.spool: Optional[Spool] = None
         self.blobs: Dict[str, Blob] = {}
         self.managed: Optional[Management] = None
         self.units: Optional[Units] = None
         self.expect: Dict[str, str] = {}
         self.warnings: List[str] = hello.setdefault("warnings", [])
 
-    def run(self) -> Tuple[str, Dict[str, Any]]:
+    def run(self) -> End:
         """Do what the controller asks for; return the status and the other fields of the frame `end`."""
         self.channel.send(
             {"type": "hello", "protocol": PROTOCOL, "pid": os.getpid(), "python": "%d.%d.%d" % sys.version_info[:3]}
@@ -100,66 +104,79 @@ class Session:
             return HostStatus.LOCKED, {"holder": held}
         for name in order.types:
             import_module(order.types[name])
-        managed = self.managed = Management(self.place, order, self.warnings)
+        managed = self.managed = Management(self.state_dir, order, self.warnings)
+        self.prepare_units(managed)
+        if managed.refusal:
+            return self.end(HostStatus.REFUSED, refusal=managed.refusal)
+        self.arrive(managed, layers)
+        return self.plan_and_apply(managed)
+
+    def end(self, status: str, **more: Any) -> End:
+        """Return the status and the other fields of the frame `end`, with the warnings."""
+        return status, dict(more, warnings=self.warnings)
+
+    def prepare_units(self, managed: Management) -> None:
+        """Check that this host's units belong to the controller's project, and serve them if the run acts."""
+        order = managed.order
         if order.units:
             from statecfg.remote.units import home as unit_home
 
-            managed.refusal = unit_home.refusal(self.place, order.units)
-            if managed.refusal:
-                return HostStatus.REFUSED, {"refusal": managed.refusal, "warnings": self.warnings}
-        if order.has_units and order.acting:
+            managed.refusal = unit_home.refusal(self.state_dir, order.units)
+        if order.has_units and order.acting and not managed.refusal:
             from statecfg.remote.units.units import Units
 
-            self.units = Units(self.place, order.units, self.channel, self.warnings)
-        self.arrive(managed, layers)
-        expect = self.expect if order.expect else None
+            self.units = Units(self.state_dir, order.units, self.channel, self.warnings)
+
+    def plan_and_apply(self, managed: Management) -> End:
+        """Plan, send the plan, wait for the controller's answer, and apply the plan."""
+        order, mask = managed.order, self.channel.mask
         facets = Facets()
         started = time.monotonic()
         plan = self.plan(managed, facets)
-        differs = [*different(expect, plan, self.channel.mask), *order.differs]
+        differs = [*(plan.differing(self.expect, mask) if order.expect else ()), *order.differs]
         due = order.acting and managed.due(plan)
         waits = (due or self.units is not None) and not differs and not managed.refusal
         self.show(plan, managed, time.monotonic() - started, waits)
         if managed.refusal:
-            return HostStatus.REFUSED, {"refusal": managed.refusal, "warnings": self.warnings}
+            return self.end(HostStatus.REFUSED, refusal=managed.refusal)
         if differs:
-            return HostStatus.REFUSED, {"differs": differs, "warnings": self.warnings}
+            return self.end(HostStatus.REFUSED, differs=differs)
         if not waits:
-            return self.settle(managed, plan)
+            return self.end_unchanged(managed, plan)
         # Change nothing before the controller has the plan, so that no change goes unreported.
         answer, _ = self.channel.receive("go", "no")
         if answer["type"] == "no":
-            return HostStatus.OK, {"declined": True, "warnings": self.warnings}
+            return self.end(HostStatus.OK, declined=True)
         if order.asks:
             # The host may have changed while the user read the plan.
             facets = Facets()
-            mask = self.channel.mask
-            differs = different(plan.fingerprints(mask), self.plan(managed, facets), mask)
+            differs = self.plan(managed, facets).differing(plan.fingerprints(mask), mask)
             if differs:
-                return HostStatus.REFUSED, {"differs": differs, "warnings": self.warnings}
+                return self.end(HostStatus.REFUSED, differs=differs)
         if self.units is None:
             return self.apply(managed, plan, facets)
         return self.with_units(self.units, managed, plan, facets)
 
-    def with_units(self, units: Units, managed: Management, plan: Plan, facets: Facets) -> Tuple[str, Dict[str, Any]]:
+    def with_units(self, units: Units, managed: Management, plan: Plan, facets: Facets) -> End:
         """Run the units' phase "before", then the plan, then the units' phase "after"."""
         why = units.phase("before", True)
         if why:
-            return HostStatus.FAILED, {"error": why, "unchanged": True, "warnings": self.warnings}
-        doing = self.apply(managed, plan, facets) if managed.due(plan) else self.settle(managed, plan)
-        units.phase("after", doing[0] == HostStatus.OK)
-        return doing
+            return self.end(HostStatus.FAILED, error=why, unchanged=True)
+        ended = self.apply(managed, plan, facets) if managed.due(plan) else self.end_unchanged(managed, plan)
+        units.phase("after", ended[0] == HostStatus.OK)
+        return ended
 
-    def history(self, order: Order) -> Dict[str, Any]:
+    def history(self, order: Order) -> JsonMap:
         """Return the runs in this host's ledger, and its lineage."""
         from statecfg.remote.ledger.history import history
+        from statecfg.remote.ledger.ledger import Ledger
 
-        ledger = Ledger(self.place, reading=True)
+        ledger = Ledger(self.state_dir, reading=True)
         # Ignore the journal of the current run. The holder may change meanwhile, so ask before and after.
         running = [(self.lock.held(0) or {}).get("run")]
-        left = state.left_over(self.place)
+        interrupted = state.interrupted_runs(self.state_dir)
         running.append((self.lock.held(0) or {}).get("run"))
-        cut_off = [(run, account) for run, account in left if run not in running]
+        cut_off = [(run, account) for run, account in interrupted if run not in running]
         try:
             if cut_off:
                 ledger.recall(cut_off)
@@ -202,19 +219,19 @@ class Session:
             yield body
             last = header["last"]
 
-    def take_lock(self, order: Order) -> Optional[Dict[str, Any]]:
+    def take_lock(self, order: Order) -> Optional[Holder]:
         """Take the host's lock, or, for a plan, only check it.
 
         :returns: data about another run that holds the lock, None if there is none
         """
         if not order.acting:
             return self.lock.held(order.lock_timeout)
-        state.prepare(self.place)
-        holder = {"run": order.run, "who": order.who, "since": time.time(), "pid": os.getpid()}
+        state.prepare(self.state_dir)
+        holder: Holder = {"run": order.run, "who": order.who, "since": time.time(), "pid": os.getpid()}
         held = self.lock.take(holder, order.lock_timeout)
         if held is None:
             # This run holds the lock, so the files of killed runs are unused.
-            state.sweep(self.place)
+            state.sweep(self.state_dir)
         return held
 
     def arrive(self, managed: Management, layers: List[List[Node]]) -> None:
@@ -248,80 +265,27 @@ class Session:
             import_module(answer["types"][name])
 
     def fetch(self, layers: List[List[Node]], more: List[Blob]) -> None:
-        """Request, in one message, the content that this host lacks.
-
-        :param layers: the nodes; their types decide which content they need
-        :param more: further content that the host needs in any case
-        :raises StateError: if the content can't be stored
-        """
+        """Request the content that this host lacks, see `missing_content`."""
         if all(blob.data is not None for blob in self.blobs.values()):
             return
-        world = RealMachine()
-        wanted = {blob.sha256: blob for blob in more if blob.data is None}
-        for layer in layers:
-            for node in layer:
-                kind = REGISTRY.get(node.type)
-                function = kind.methods.get("blobs") if kind is not None else None
-                try:
-                    found = function(node, world) if function is not None else list(contents(node.attrs))
-                except OSError:  # it can't be read: the content may be needed, and the check will report the reason
-                    found = list(contents(node.attrs))
-                wanted.update({blob.sha256: blob for blob in found if blob.data is None})
-        if not wanted:
-            return
-        try:
-            self.spool_up(wanted)
-        except OSError as problem:
-            text = "content can't be taken in, in %s: %s" % (self.place, problem.strerror)
-            raise state.StateError(text) from None
+        from statecfg.remote.run.content import Spool, missing_content
 
-    def spool_up(self, wanted: Dict[str, Blob]) -> None:
-        """Receive content into a directory of this run.
-
-        :param wanted: the content by its digest
-        :raises OSError: if it can't be stored
-        """
-        state.prepare(self.place)
-        self.spool = os.path.join(self.place, "%s%d-%d" % (state.SPOOL, os.getpid(), time.time_ns()))
-        os.mkdir(self.spool, 0o700)
-        self.channel.send({"type": "need", "blobs": sorted(wanted)})
-        for sha256 in sorted(wanted):
-            self.receive_blob(wanted[sha256])
-
-    def receive_blob(self, blob: Blob) -> None:
-        """Receive one content in pieces, into a file.
-
-        :raises ProtocolError: if the controller sends other content or the digest is wrong
-        """
-        import hashlib
-
-        digest = hashlib.sha256()
-        path = os.path.join(self.spool, blob.sha256)
-        with open(path, "xb") as stream:
-            while True:
-                frame, body = self.channel.receive("blob")
-                if frame["sha256"] != blob.sha256:
-                    raise ProtocolError("content %s came where %s was due" % (frame["sha256"][:12], blob.sha256[:12]))
-                stream.write(body)
-                digest.update(body)
-                if frame["last"]:
-                    break
-        if digest.hexdigest() != blob.sha256:
-            raise ProtocolError("content %s arrived damaged" % blob.sha256[:12])
-        blob.path = path
+        wanted = missing_content(layers, more)
+        if wanted:
+            self.spool = Spool(self.state_dir)
+            self.spool.receive(wanted, self.channel)
 
     # The plan
 
     def plan(self, managed: Management, facets: Facets) -> Plan:
         """Return the plan for this host as it is now."""
-        planner = Planner(REGISTRY, Planned(RealMachine(facets)), debts(managed.owed))
-        planner.staying, planner.machine.claimed = managed.going.staying, managed.going.others
-        going = managed.going
-        rows = dict(managed.rows, **going.renamed)
-        rows.update((former.row["name"], former.row) for former in managed.formers())
-        planner.held = {name for name, row in rows.items() if secretive(row["attrs"])}
+        planner = Planner(REGISTRY, Planned(RealMachine(facets)), causes(managed.recorded.debts))
+        if managed.orphans is not None:
+            planner.managed = frozenset(managed.orphans.managed)
+            planner.machine.claimed = managed.orphans.elsewhere
+            planner.had_secrets = managed.with_secrets()
         return planner.plan(
-            managed.layers, going.layers, going.left, looking=not managed.acting, following=managed.following
+            managed.layers, managed.to_remove, managed.to_keep, not managed.order.acting, managed.dependents
         )
 
     def show(self, plan: Plan, managed: Management, seconds: float, waits: bool) -> None:
@@ -331,42 +295,43 @@ class Session:
         :param waits: the run now waits for the controller's answer `go` or `no`
         """
         prints, spent = plan.fingerprints(self.channel.mask), [0]
-        self.warnings += [step.reason for step in plan.going() if step.stays]
-        for part, layers in (("removals", plan.removals), ("layers", plan.layers), ("left", plan.left)):
+        self.warnings += [step.reason for step in plan.removal_steps() if step.stays]
+        for part, layers in (("removals", plan.removals), ("layers", plan.layers), ("left", plan.to_keep)):
             for number, steps in enumerate(layers):
                 for nodes in portions((managed.report(step) for step in steps), spent):
                     mine = {node["name"]: prints[node["name"]] for node in nodes if node["name"] in prints}
                     frame = {"type": "planned", "part": part, "layer": number, "nodes": nodes, "fingerprints": mine}
                     self.channel.send(frame)
         hooks = managed.would_fire(plan)
-        more: Dict[str, Any] = {"hooks": hooks} if hooks else {}
-        if managed.acting:
+        more: JsonMap = {"hooks": hooks} if hooks else {}
+        if managed.order.acting:
             from statecfg.remote.machine.facts import gather
 
             more["facts"] = gather()
-        more["ledger"] = managed.lineage
-        owed = [debt for debt in managed.owed if debt["node"] not in plan.settled]
-        owed = [{key: debt[key] for key in ("node", "cause", "since", "run")} for debt in owed]
+        more["ledger"] = managed.recorded.lineage
+        debts = (debt for debt in managed.recorded.debts if debt.node not in plan.paid)
+        owed = [{key: debt[key] for key in ("node", "cause", "since", "run")} for debt in debts]
         frame = {"type": "plan", "owed": owed, "seconds": round(seconds, 3), "waits": waits}
         self.channel.send(dict(more, **frame))
 
     # The run
 
-    def settle(self, managed: Management, plan: Plan) -> Tuple[str, Dict[str, Any]]:
+    def end_unchanged(self, managed: Management, plan: Plan) -> End:
         """End a run that has nothing to do on the host; record it in the ledger unless it only plans."""
-        status = HostStatus.FAILED if failed(plan) else HostStatus.OK
-        if not managed.acting:
-            return status, {"warnings": self.warnings}
-        managed.settle(plan, status)
-        return status, {"unchanged": True, "warnings": self.warnings, "ledger": managed.lineage}
+        status = HostStatus.FAILED if plan.failed else HostStatus.OK
+        if not managed.order.acting:
+            return self.end(status)
+        managed.end_unchanged(plan, status)
+        return self.end(status, unchanged=True, ledger=managed.recorded.lineage)
 
-    def apply(self, managed: Management, plan: Plan, facets: Facets) -> Tuple[str, Dict[str, Any]]:
+    def apply(self, managed: Management, plan: Plan, facets: Facets) -> End:
         """Perform the plan; return the status and the other fields of the frame `end`."""
         from statecfg.remote.run.aftercare import guard_of
         from statecfg.remote.run.execution import Execution
 
         order = managed.order
-        journal = state.Journal(self.place, order.run, managed.mask)
+        assert managed.definitions is not None
+        journal = state.Journal(self.state_dir, order.run, managed.definitions.mask)
         try:
             life = managed.begin(plan, journal, facets, self.channel)
         except state.StateError:
@@ -376,15 +341,15 @@ class Session:
         def stopped() -> str:
             return self.channel.stopped() or journal.broken
 
-        owed = debts(managed.owed)
+        owed = causes(managed.recorded.debts)
         guard = guard_of(plan, self.channel, facets, order.login, self.warnings)
         keep_going = order.keep_going
         execution = Execution(
             plan, REGISTRY, facets, self.channel.send, journal, stopped, keep_going, owed, life, guard
         )
         layers = execution.run()
-        unchanged = {name for name, doing in execution.state.items() if doing.outcome == Outcome.UNCHANGED}
-        for name in sorted((unchanged & managed.owing) | plan.settled):
+        unchanged = {name for name, node in execution.state.items() if node.outcome == Outcome.UNCHANGED}
+        for name in sorted((unchanged & managed.recorded.owing) | plan.paid):
             journal.finished(name, Outcome.UNCHANGED)
         counts = summary([node for layer in layers for node in layer])
         journal.sync()
@@ -392,10 +357,9 @@ class Session:
         status = (
             HostStatus.FAILED if counts.get(Outcome.FAILED) or counts.get(Outcome.SKIPPED) or halted else HostStatus.OK
         )
-        sound = [name for name, doing in execution.state.items() if doing.outcome in Outcome.SOUND]
+        sound = [name for name, node in execution.state.items() if node.outcome in Outcome.SOUND]
         managed.end(journal, RunStatus.CUT_OFF if self.channel.lost else status, sound)
-        more: Dict[str, Any] = {"shutdown": execution.shutdown, "halted": halted, "ledger": managed.lineage}
-        return status, dict(more, warnings=self.warnings)
+        return self.end(status, shutdown=execution.shutdown, halted=halted, ledger=managed.recorded.lineage)
 
     def close(self) -> None:
         """Stop serving the units, close the ledger, delete received content and release the lock."""
@@ -403,49 +367,28 @@ class Session:
             self.units.close()
         if self.managed is not None:
             self.managed.close()
-        if self.spool:
-            import shutil
-
-            # The next run deletes what remains. An error here must not prevent the frame `end`.
-            shutil.rmtree(self.spool, ignore_errors=True)
+        if self.spool is not None:
+            self.spool.delete()
         self.lock.drop()
 
 
-def fields(frame: Dict[str, Any]) -> Dict[str, Any]:
+def fields(frame: JsonMap) -> JsonMap:
     """Return a frame without its type."""
     return {key: value for key, value in frame.items() if key != "type"}
 
 
-def different(expect: Optional[Dict[str, str]], plan: Plan, mask: Optional[Callable[[Any], Any]]) -> List[str]:
-    """Return the names of the nodes whose planned changes differ from an earlier plan.
-
-    :param expect: the fingerprints of the earlier plan; None: there is no earlier plan, so nothing differs
-    :param plan: the plan
-    :param mask: replaces secrets in JSON data
-    """
-    if expect is None:
-        return []
-    found = plan.fingerprints(mask)
-    return sorted(name for name in set(expect) | set(found) if expect.get(name) != found.get(name))
-
-
-def debts(owed: List[Dict[str, Any]]) -> Dict[str, List[str]]:
+def causes(debts: List[Debt]) -> Dict[str, List[str]]:
     """Return node → the nodes whose change it still has to answer."""
     found: Dict[str, List[str]] = {}
-    for debt in owed:
-        found.setdefault(debt["node"], []).append(debt["cause"])
+    for debt in debts:
+        found.setdefault(debt.node, []).append(debt.cause)
     return found
-
-
-def failed(plan: Plan) -> bool:
-    """Tell whether any node of a plan failed or is skipped."""
-    return any(step.outcome in Outcome.STOPPED for step in (*plan.steps.values(), *plan.going()))
 
 
 def from_wire(node: Node) -> Node:
     """Return the node as its type completes it on this host (`from_wire` of the Borg document)."""
-    kind = REGISTRY.get(node.type)
-    function = kind.methods.get("from_wire") if kind is not None else None
+    node_type = REGISTRY.get(node.type)
+    function = node_type.methods.get("from_wire") if node_type is not None else None
     if function is None:
         return node
     count = function.__code__.co_argcount

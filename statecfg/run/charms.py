@@ -18,7 +18,7 @@ from statecfg.playbook.services import RELATION
 from statecfg.playbook.trust import others_could_change, together
 from statecfg.problems import InvalidInput, Problem, nearest, problem, report, reporting
 from statecfg.problems.positions import SourceLocation
-from statecfg.remote.graph.values import kind_of
+from statecfg.remote.graph.wrong_values import kind_of
 from statecfg.remote.units.hooks import DISPATCH
 
 LINK = 0o120000  # the mode of a symbolic link

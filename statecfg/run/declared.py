@@ -13,7 +13,7 @@ from statecfg.playbook.secrets import Secret
 from statecfg.playbook.services import Endpoint, Relation, Service
 from statecfg.problems import Problem, collecting, problem, report, reporting, suggest, tokens
 from statecfg.problems.positions import SourceLocation
-from statecfg.remote.graph.values import show
+from statecfg.remote.graph.wrong_values import show
 from statecfg.run import charms
 from statecfg.run.charms import Charm
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.ops import Op
 
     Json = Any
+    JsonMap = Dict[str, Any]
+    Attrs = Dict[str, Any]  # attributes of a node: JSON types and content
     Result = Dict[str, Any]
 
 
@@ -206,18 +208,18 @@ class Node(Record):
         provides: str,
         type: str,
         requires: Sequence[str] = (),
-        attrs: Optional[Dict[str, Any]] = None,
+        attrs: Optional[Attrs] = None,
         triggers: Sequence[str] = (),
         produces_ops: Sequence[str] = (),
         position: str = "",
-        options: Optional[Dict[str, Any]] = None,
+        options: Optional[JsonMap] = None,
         hides: Sequence[str] = (),
     ) -> None:
         self.provides, self.type, self.hides = provides, type, tuple(hides)
         self.requires, self.triggers, self.produces_ops = tuple(requires), tuple(triggers), tuple(produces_ops)
-        self.attrs: Dict[str, Any] = attrs if attrs is not None else {}
+        self.attrs: Attrs = attrs if attrs is not None else {}
         self.position = position
-        self.options: Dict[str, Any] = options if options is not None else {}
+        self.options: JsonMap = options if options is not None else {}
 
 
 HostNode = Node  # its public name, because `statecfg.Node` is the node of a graph
@@ -254,7 +256,7 @@ class Action(Record):
     def __init__(
         self,
         op: str,
-        args: Dict[str, Any],
+        args: Attrs,
         function: Callable[[Any], Any],
         body: Sequence[Any] = (),
         maker: Optional[Op] = None,

@@ -9,21 +9,52 @@ from __future__ import annotations
 import time
 
 from statecfg.remote.graph.names import HookStatus, Outcome, ResourceEvent, State
+from statecfg.remote.ledger.records import recorded_name
 from statecfg.remote.machine.changes import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence
 
-    from typing_extensions import Protocol
+    from typing_extensions import Protocol, TypedDict
 
-    from statecfg.remote.graph.model import Node
+    from statecfg.remote.graph.model import JsonMap, Node
     from statecfg.remote.hooks.order import HookOrder
+    from statecfg.remote.ledger.records import Resource
+
+    class ExpectedHook(TypedDict):
+        """A hook that a plan would call; `name` is the node's, and `where` "controller" or "host"."""
+
+        hook: str
+        event: str
+        name: str
+        where: str
+
+    class CalledHook(ExpectedHook, total=False):
+        """A hook that was called, with its result."""
+
+        status: str
+        error: str
+        severity: str
+        entry: JsonMap
+        metadata: JsonMap
+
+    class HookedResource(TypedDict, total=False):
+        """A node as hooks receive it."""
+
+        name: str
+        type: str
+        state: str
+        position: str
+        attributes: JsonMap
+        tags: List[str]
+        outcome: str
+        playbook: str
 
     class Record(Protocol):
         """The journal, which stores entities durably."""
 
-        def manage(self, rows: Sequence[Dict[str, Any]]) -> None: ...
+        def manage(self, resources: Sequence[Resource]) -> None: ...
         def entity(self, node: str, **fields: Any) -> None: ...
 
 
@@ -61,18 +92,18 @@ class Lifecycle:
     def attach(
         self,
         record: Record,
-        call: Callable[[HookOrder, str, Dict[str, Any], float], Mapping[str, Any]],
-        tell: Callable[[Dict[str, Any]], None],
-        row: Callable[[Node], Dict[str, Any]],
+        call: Callable[[HookOrder, str, HookedResource, float], Mapping[str, Any]],
+        tell: Callable[[CalledHook], None],
+        new: Callable[[Node], Resource],
     ) -> None:
         """Connect the lifecycle to the run. Before this call, it cannot record or call anything.
 
         :param record: the journal
         :param call: calls a hook: (hook, event, resource as data, seconds) → {"ok": bool, "error": str, "waited": s}
         :param tell: receives each call, for the report
-        :param row: converts a node that becomes managed to its record
+        :param new: returns the record of a node that becomes managed
         """
-        self.record, self.call, self.tell, self.row = record, call, tell, row
+        self.record, self.call, self.tell, self.new = record, call, tell, new
 
     def entity(self, node: Node) -> Entity:
         """Return a node's entity."""
@@ -84,7 +115,7 @@ class Lifecycle:
         """Record nodes as managed before they are changed. Nodes that are managed already stay unchanged."""
         fresh = [node for node in nodes if not self.entity(node).state]
         if fresh:
-            self.record.manage([self.row(node) for node in fresh])
+            self.record.manage([self.new(node) for node in fresh])
         for node in fresh:
             self.entity(node).state = PRE_CREATED
 
@@ -92,10 +123,10 @@ class Lifecycle:
         """Call the hooks before a node is processed; return why it must not be processed, "" if it may."""
         entity = self.entity(node)
         if entity.state == IN_DELETION:  # it was defined again after its removal had begun
-            self.become(node, PRE_CREATED)
-        return self.ask(PRE_RECONCILE, node)
+            self.set_state(node, PRE_CREATED)
+        return self.require(PRE_RECONCILE, node)
 
-    def done(self, node: Node, changed: bool) -> str:
+    def after(self, node: Node, changed: bool) -> str:
         """Call the hooks after a node has converged; return why it has failed nevertheless, "" if it has not.
 
         Source of the rule: a failed post-create leaves the entity in RESOLUTION_ERROR, so that the next run retries it;
@@ -104,8 +135,8 @@ class Lifecycle:
         entity = self.entity(node)
         if entity.state != RESOLVED:
             why = self.fire(POST_CREATE, node, Outcome.CHANGED if changed else Outcome.UNCHANGED)
-            again = self.owed(node, POST_CREATE)
-            self.become(node, RESOLUTION_ERROR if why or again else RESOLVED)
+            again = self.was_postponed(node, POST_CREATE)
+            self.set_state(node, RESOLUTION_ERROR if why or again else RESOLVED)
             return why
         if changed or entity.owing:
             only = None if changed else [hook for _, hook in entity.owing]
@@ -114,61 +145,64 @@ class Lifecycle:
             if why:  # the hooks after the failed one were not called
                 entity.owing += [pair for pair in before if pair not in entity.owing]
             if before != entity.owing:
-                self.become(node, entity.state)
+                self.set_state(node, entity.state)
             return why
         return ""
 
-    def broke(self, node: Node) -> None:
+    def failed(self, node: Node) -> None:
         """Mark a node that could not be created as RESOLUTION_ERROR."""
         if self.entity(node).state == PRE_CREATED:
-            self.become(node, RESOLUTION_ERROR)
+            self.set_state(node, RESOLUTION_ERROR)
 
     # Removal
 
-    def may_go(self, node: Node) -> str:
+    def before_removal(self, node: Node) -> str:
         """Call the hooks before a removal; return why it must not happen, "" if it may.
 
         Source of the rule: a failed pre-delete changes nothing. It is not called again for an entity that is
         IN_DELETION. A failed finalize leaves the entity IN_DELETION, for a later run.
         """
         if self.entity(node).state != IN_DELETION:
-            why = self.ask(PRE_DELETE, node)
+            why = self.require(PRE_DELETE, node)
             if why:
                 return why
-            self.become(node, IN_DELETION)
-        return self.ask(FINALIZE, node)
+            self.set_state(node, IN_DELETION)
+        return self.require(FINALIZE, node)
 
-    def gone(self, node: Node, **more: Any) -> str:
+    def after_removal(self, node: Node) -> str:
         """Call the hooks after a removal; return why the entity stays IN_DELETION, "" if it was forgotten."""
-        why = self.ask(POST_DELETE, node, Outcome.CHANGED)
+        why = self.require(POST_DELETE, node, Outcome.CHANGED)
         if not why:
-            self.forget(node, **more)
+            self.forget(node)
         return why
 
-    def forget(self, node: Node, **more: Any) -> None:
-        """Record that an entity is no longer managed."""
+    def forget(self, node: Node, successor: Sequence[str] = ()) -> None:
+        """Record that an entity is no longer managed.
+
+        :param successor: playbook and name of the node that manages the same object now, if there is one
+        """
         self.entity(node).state = ""
-        self.record.entity(getattr(node, "row", {}).get("name", node.provides), state="", **more)
+        more = {"heir": list(successor)} if successor else {}
+        self.record.entity(recorded_name(node), state="", **more)
 
     # Hooks
 
-    def become(self, node: Node, state: str) -> None:
+    def set_state(self, node: Node, state: str) -> None:
         """Record a new state of an entity."""
         entity = self.entity(node)
         entity.state = state
-        name = getattr(node, "row", {}).get("name", node.provides)
-        self.record.entity(name, state=state, owing=entity.owing)
+        self.record.entity(recorded_name(node), state=state, owing=entity.owing)
 
-    def ask(self, event: str, node: Node, outcome: str = "") -> str:
+    def require(self, event: str, node: Node, outcome: str = "") -> str:
         """Call the hooks of an event that must succeed; return why the node must stop in this run, or ""."""
         why = self.fire(event, node, outcome)
-        if not why and self.owed(node, event):
+        if not why and self.was_postponed(node, event):
             entity = self.entity(node)
             entity.postponed = True
             return "%s; a later run tries again" % entity.why
         return why
 
-    def owed(self, node: Node, event: str) -> bool:
+    def was_postponed(self, node: Node, event: str) -> bool:
         """Return whether a hook of an event was postponed. Forget that, because the event itself will happen again."""
         entity = self.entity(node)
         found = [pair for pair in entity.owing if pair[0] == event]
@@ -187,7 +221,7 @@ class Lifecycle:
             events.append(POST_UPDATE)
         return any(hook.fires(event, node) for hook in self.hooks for event in events)
 
-    def would_fire(self, node: Node, acts: bool, removal: bool) -> List[Dict[str, Any]]:
+    def would_fire(self, node: Node, acts: bool, removal: bool) -> List[ExpectedHook]:
         """Return the hooks that a node would call: hook, event, name, where."""
         entity = self.entity(node)
         if removal:
@@ -224,10 +258,12 @@ class Lifecycle:
                 answer = self.call(hook, event, resource(node, entity.state, outcome), min(left, hook.deadline))
                 end += answer.get("waited", 0.0)  # don't count the time in which other hosts' hooks ran
             status = HookStatus.OK if answer["ok"] else hook.on_failure.status
-            told: Dict[str, Any] = {"hook": hook.name, "event": event, "name": node.provides, "where": hook.where}
-            told["status"] = status
-            told.update((key, answer[key]) for key in ("error", "severity", "entry", "metadata") if answer.get(key))
-            self.tell(told)
+            called: CalledHook = {"hook": hook.name, "event": event, "name": node.provides, "where": hook.where}
+            called["status"] = status
+            for key in ("error", "severity", "entry", "metadata"):
+                if answer.get(key):
+                    called[key] = answer[key]
+            self.tell(called)
             said = "the %s hook %s failed: %s" % (event, hook.name, answer.get("error") or "it gave no reason")
             if status == HookStatus.OWED:
                 entity.owing.append([event, hook.name])
@@ -237,9 +273,9 @@ class Lifecycle:
         return ""
 
 
-def resource(node: Node, state: str, outcome: str) -> Dict[str, Any]:
+def resource(node: Node, state: str, outcome: str) -> HookedResource:
     """Return a node as hooks receive it. Attributes are as in reports: content by its digest."""
-    found: Dict[str, Any] = {"name": node.provides, "type": node.type, "state": state, "position": node.position}
+    found: HookedResource = {"name": node.provides, "type": node.type, "state": state, "position": node.position}
     found["attributes"] = shown({key: value for key, value in node.attrs.items() if value is not None})
     found["tags"] = list(node.options.get("tags") or ())
     if outcome:

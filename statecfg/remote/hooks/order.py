@@ -17,6 +17,48 @@ if TYPE_CHECKING:
     from statecfg.remote.hooks.configuration import Configuration, Schema
 
 
+class HookFiles:
+    """The files of a hook's type on this host. Each version of them has its own directory.
+
+    :param type: the name of the type
+    :param digest: of the files
+    :param files: name → mode and content, as the controller sent them
+    """
+
+    def __init__(self, type: str, digest: str, files: Mapping[str, Tuple[int, Any]]) -> None:
+        self.type, self.digest, self.files = type, digest, files
+        self.missing: Dict[str, Tuple[int, Blob]] = {}  # name → mode and content, for those to install
+
+    def folder(self, state_dir: str) -> str:
+        """Return the directory of the files."""
+        return os.path.join(state_dir, state.HOOKS, self.digest, self.type + ".hook")
+
+    def find_missing(self, state_dir: str, blobs: Dict[str, Blob]) -> List[Blob]:
+        """Return the content of the files if this host lacks them.
+
+        :param blobs: all content of the run, by digest
+        """
+        if not os.path.isdir(self.folder(state_dir)):
+            self.missing = {name: (mode, decode_value(body, blobs)) for name, (mode, body) in self.files.items()}
+        return [blob for _, blob in self.missing.values()]
+
+    def install(self, state_dir: str) -> None:
+        """Install the missing files, all or none.
+
+        :raises OSError: a file can't be stored
+        """
+        folder = self.folder(state_dir)
+        if not self.missing or os.path.isdir(folder):
+            return
+        trial = "%s.%d" % (os.path.dirname(folder), os.getpid())
+        for name, (mode, blob) in sorted(self.missing.items()):
+            path = os.path.join(trial, name)
+            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            durable.create(path, blob.chunks(), mode)
+        os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
+        os.rename(trial, folder)
+
+
 class HookOrder:
     """A hook that may be called on a host.
 
@@ -30,8 +72,8 @@ class HookOrder:
     """
 
     __slots__ = (
-        *("configuration", "deadline", "decoded", "digest", "events", "files", "id"),
-        *("name", "on_failure", "order", "schema", "select", "type", "where"),
+        *("configuration", "deadline", "events", "files", "id", "name", "on_failure", "order", "schema", "select"),
+        "where",
     )
 
     def __init__(
@@ -50,11 +92,10 @@ class HookOrder:
         schema: Optional[Schema] = None,
         configuration: Optional[Configuration] = None,
     ) -> None:
-        self.name, self.type, self.order, self.events, self.select = name, type, order, events, select
+        self.name, self.order, self.events, self.select = name, order, events, select
         self.on_failure, self.deadline, self.where = RULES[on_failure], deadline, where
-        self.id, self.digest, self.files = id, digest, files or {}
-        self.schema, self.configuration = schema or {}, configuration or {}
-        self.decoded: Dict[str, Tuple[int, Blob]] = {}
+        self.id, self.schema, self.configuration = id, schema or {}, configuration or {}
+        self.files = HookFiles(type, digest, files or {})
 
     @classmethod
     def from_json(cls, order: Mapping[str, Any]) -> HookOrder:
@@ -76,36 +117,20 @@ class HookOrder:
                 return False
         return not tags or bool(set(tags).intersection(node.options.get("tags") or ()))
 
-    def folder(self, state_dir: str) -> str:
-        """Return the directory of the hook's files on this host. Each version of the files has its own."""
-        return os.path.join(state_dir, state.HOOKS, self.digest, self.type + ".hook")
-
-    def missing(self, state_dir: str, blobs: Dict[str, Blob]) -> List[Blob]:
+    def missing_files(self, state_dir: str, blobs: Dict[str, Blob]) -> List[Blob]:
         """Return the files that this host lacks.
 
         :param blobs: all content of the run, by digest
         """
-        if self.where != "host" or os.path.isdir(self.folder(state_dir)):
-            return []
-        self.decoded = {name: (mode, decode_value(body, blobs)) for name, (mode, body) in self.files.items()}
-        return [blob for _, blob in self.decoded.values()]
+        return self.files.find_missing(state_dir, blobs) if self.where == "host" else []
 
     def install(self, state_dir: str) -> None:
-        """Install the missing files, all or none.
+        """Install the missing files.
 
         :raises StateError: a file can't be stored
         """
-        folder = self.folder(state_dir)
-        if not self.decoded or os.path.isdir(folder):
-            return
-        trial = "%s.%d" % (os.path.dirname(folder), os.getpid())
         try:
-            for name, (mode, blob) in sorted(self.decoded.items()):
-                path = os.path.join(trial, name)
-                os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-                durable.create(path, blob.chunks(), mode)
-            os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
-            os.rename(trial, folder)
+            self.files.install(state_dir)
         except OSError as problem:
             text = "the files of the hook %s can't be stored in %s: %s"
-            raise state.StateError(text % (self.name, folder, problem.strerror)) from None
+            raise state.StateError(text % (self.name, self.files.folder(state_dir), problem.strerror)) from None

@@ -12,9 +12,10 @@ from statecfg.remote.hooks.ruby_text import as_text, json_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Sequence
+    from typing import Any, List, Optional, Sequence
 
-    from statecfg.remote.hooks.configuration import Configuration, Schema
+    from statecfg.remote.graph.model import JsonMap
+    from statecfg.remote.hooks.configuration import Configuration, Metadata, Schema
 
 INFO, WARN, ERROR = "info", "warn", "error"
 
@@ -34,7 +35,7 @@ class Output:
     __slots__ = ("actions", "configuration", "error", "metadata", "schema", "severity")
 
     def __init__(
-        self, severity: str, schema: Schema, configuration: Configuration, metadata: Optional[Dict[str, Any]]
+        self, severity: str, schema: Schema, configuration: Configuration, metadata: Optional[Metadata]
     ) -> None:
         self.severity, self.schema = severity, schema
         self.configuration, self.metadata = dict(configuration), None if metadata is None else dict(metadata)
@@ -76,12 +77,12 @@ class Output:
         if "node" in said:
             self._annotate(_object(said["node"], "hook output for node"))
 
-    def _expect(self, said: Dict[str, Any], keys: Sequence[str], where: str) -> None:
+    def _expect(self, said: JsonMap, keys: Sequence[str], where: str) -> None:
         unexpected = [key for key in said if key not in keys]
         if unexpected:
             self.warn("unexpected key in %s: %s" % (where, ", ".join(unexpected)))
 
-    def _configure(self, said: Dict[str, Any]) -> None:
+    def _configure(self, said: JsonMap) -> None:
         """Change the hook's configuration as requested by `hook` of the output.
 
         :raises Malformed: the request has an invalid shape, or removes a required key
@@ -113,7 +114,7 @@ class Output:
         if missing:
             raise Malformed(", ".join(missing))
 
-    def _annotate(self, said: Dict[str, Any]) -> None:
+    def _annotate(self, said: JsonMap) -> None:
         """Change the node's metadata as requested by `node` of the output.
 
         :raises Malformed: the request has an invalid shape
@@ -139,7 +140,7 @@ class Output:
         self.metadata = {} if asked.get("clear") in (True, "true") else changed
 
 
-def _object(value: Any, what: str) -> Dict[str, Any]:
+def _object(value: Any, what: str) -> JsonMap:
     if not isinstance(value, dict):
         raise Malformed("%s should be an object but was a %s" % (what, json_type(value)))
     return value

@@ -9,9 +9,9 @@ from statecfg.remote.hooks.ruby_json import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional
+    from typing import Any, Optional
 
-    from statecfg.remote.hooks.configuration import Configuration, Schema
+    from statecfg.remote.hooks.configuration import Configuration, Entry, Metadata, Schema
     from statecfg.remote.hooks.run import Ended
 
 WORDS = 1000  # maximum number of characters of a hook's error
@@ -35,9 +35,9 @@ class Judged:
     def __init__(
         self,
         severity: str,
-        entry: Dict[str, Any],
+        entry: Entry,
         configuration: Configuration,
-        metadata: Optional[Dict[str, Any]],
+        metadata: Optional[Metadata],
         detail: str = "",
         sound: bool = True,
     ) -> None:
@@ -46,7 +46,7 @@ class Judged:
 
 
 def judge(
-    event: str, schema: Schema, configuration: Configuration, metadata: Optional[Dict[str, Any]], ended: Ended
+    event: str, schema: Schema, configuration: Configuration, metadata: Optional[Metadata], ended: Ended
 ) -> Judged:
     """Return the result of a call. The arguments are not changed.
 
@@ -104,9 +104,9 @@ def why(judged: Judged) -> str:
     return judged.detail or _cut(str(judged.entry.get("msg") or status), WORDS)
 
 
-def shortened(entry: Dict[str, Any]) -> Dict[str, Any]:
+def shortened(entry: Entry) -> Entry:
     """Return an event for the wire and for reports: long values are cut. The log has them in full."""
-    found: Dict[str, Any] = {}
+    found: Entry = {}
     for key, value in entry.items():
         long = not isinstance(value, str) and len(json.dumps(value)) > REPORTED
         found[key] = _cut(json.dumps(value) if long else value, REPORTED) if long or isinstance(value, str) else value

@@ -4,12 +4,36 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List
+    from typing import Dict, List, Optional
+
+    from typing_extensions import TypedDict
 
     from statecfg.remote.ledger.ledger import Ledger
 
+    class PastAction(TypedDict):
+        """An action of a run in the history."""
 
-def history(ledger: Ledger, playbook: str, run: str, limit: int) -> List[Dict[str, Any]]:
+        node: str
+        op: str
+        status: str
+        reason: str
+
+    class PastRun(TypedDict, total=False):
+        """A run in the history; `outcomes` and `actions` only if it was asked for by its id."""
+
+        run: str
+        started: float
+        ended: Optional[float]
+        mode: str
+        who: str
+        playbook: str
+        status: str
+        summary: Dict[str, int]
+        outcomes: Dict[str, str]
+        actions: List[PastAction]
+
+
+def history(ledger: Ledger, playbook: str, run: str, limit: int) -> List[PastRun]:
     """Return runs, newest first, with the number of nodes per outcome.
 
     :param playbook: only this playbook's runs; "" for all
@@ -20,10 +44,11 @@ def history(ledger: Ledger, playbook: str, run: str, limit: int) -> List[Dict[st
         "SELECT id, started, ended, mode, who, playbook, status FROM run WHERE (? = '' OR playbook = ?)"
         " AND substr(id, 1, ?) = ? ORDER BY started DESC, rowid DESC LIMIT ?"
     )
-    names = ("run", "started", "ended", "mode", "who", "playbook", "status")
-    found = []
+    found: List[PastRun] = []
     for row in ledger.database.execute(query, (playbook, playbook, len(run), run, limit)).fetchall():
-        entry: Dict[str, Any] = dict(zip(names, row))
+        run_id, started, ended, mode, who, owner, status = row
+        entry: PastRun = {"run": run_id, "started": started, "ended": ended, "mode": mode, "who": who}
+        entry["playbook"], entry["status"] = owner, status
         counts = ledger.database.execute(
             "SELECT outcome, count(*) FROM outcome WHERE run = ? GROUP BY outcome", (row[0],)
         )
@@ -32,7 +57,9 @@ def history(ledger: Ledger, playbook: str, run: str, limit: int) -> List[Dict[st
             outcomes = "SELECT node, outcome FROM outcome WHERE run = ? ORDER BY node"
             entry["outcomes"] = dict(ledger.database.execute(outcomes, (row[0],)).fetchall())
             actions = "SELECT node, op, status, reason FROM action WHERE run = ? ORDER BY number"
-            parts = ("node", "op", "status", "reason")
-            entry["actions"] = [dict(zip(parts, each)) for each in ledger.database.execute(actions, (row[0],))]
+            entry["actions"] = [
+                {"node": node, "op": op, "status": ended_as, "reason": reason}
+                for node, op, ended_as, reason in ledger.database.execute(actions, (row[0],))
+            ]
         found.append(entry)
     return found

@@ -4,119 +4,49 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
 
 from statecfg.remote.graph.names import Outcome, RunStatus
+from statecfg.remote.ledger.records import Debt, Definition, Resource, distinct, renamed
+from statecfg.remote.ledger.schema import in_memory, machine_id, open_database
 from statecfg.remote.ledger.state import BEFORE, LEDGER, RUNS, StateError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
     from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
+    from statecfg.remote.graph.model import Attrs, JsonMap
+    from statecfg.remote.ledger.records import EntityChange
     from statecfg.remote.ledger.state import Account
 
-SCHEMA = 3
+    Defined = Mapping[str, Optional[Resource]]  # see `Ledger.fold`
+
 KEPT = 1000  # the ledger keeps this many runs, the newest ones
-_STEPS = {
-    1: """
-CREATE TABLE run (id TEXT PRIMARY KEY, started REAL NOT NULL, ended REAL, mode TEXT NOT NULL, who TEXT NOT NULL,
-                  playbook TEXT NOT NULL, status TEXT NOT NULL);
-CREATE TABLE outcome (run TEXT NOT NULL REFERENCES run(id), node TEXT NOT NULL, outcome TEXT NOT NULL,
-                      PRIMARY KEY (run, node));
-CREATE TABLE owed (playbook TEXT NOT NULL, node TEXT NOT NULL, cause TEXT NOT NULL, since REAL NOT NULL,
-                   run TEXT NOT NULL, PRIMARY KEY (playbook, node, cause));
-""",
-    2: """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE action (run TEXT NOT NULL REFERENCES run(id), number INTEGER NOT NULL, node TEXT NOT NULL,
-                     op TEXT NOT NULL, status TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (run, number));
-CREATE TABLE resource (playbook TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, module TEXT NOT NULL,
-                       claims TEXT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL, memory TEXT NOT NULL,
-                       after TEXT NOT NULL, attrs TEXT NOT NULL, requires TEXT NOT NULL, tags TEXT NOT NULL,
-                       protect INTEGER NOT NULL, position TEXT NOT NULL, owing TEXT NOT NULL,
-                       first_run TEXT NOT NULL, last_run TEXT NOT NULL, since REAL NOT NULL,
-                       PRIMARY KEY (playbook, name));
-CREATE TABLE hook (name TEXT PRIMARY KEY, base TEXT NOT NULL, configuration TEXT NOT NULL);
-""",
-    # triggers: null if 0.3.0 wrote the record; how: the data to perform an owed restart of a node without a definition.
-    3: """
-ALTER TABLE resource ADD COLUMN triggers TEXT NOT NULL DEFAULT 'null';
-ALTER TABLE owed ADD COLUMN how TEXT NOT NULL DEFAULT 'null';
-""",
-}
 _JSON = ("claims", "memory", "attrs", "requires", "tags", "owing", "triggers")
 _COLUMNS = (
     "name", "type", "module", "claims", "digest", "state", "memory", "after", "attrs", "requires", "tags", "protect",
     "position", "owing", "first_run", "last_run", "since", "triggers",
 )  # fmt: skip
 # The columns that an apply may change in the record of a managed resource.
-_DEFINED = (
-    "type", "module", "claims", "digest", "after", "attrs", "requires", "tags", "protect", "position", "triggers",
-)  # fmt: skip
+_DEFINED = (*Definition.fields, "digest", "after")
 
 
 class Ledger:
     """The host's record.
 
-    :param place: the state directory
+    :param state_dir: the state directory
     :param reading: don't write the file. A missing ledger then counts as empty, and an older one is migrated in memory
     :raises StateError: if the ledger can't be used
     """
 
-    def __init__(self, place: str, reading: bool = False) -> None:
-        import sqlite3
-
-        self.errors = sqlite3.DatabaseError
-        self.place = place
-        path = os.path.join(place, LEDGER)
+    def __init__(self, state_dir: str, reading: bool = False) -> None:
+        self.state_dir = state_dir
+        path = os.path.join(state_dir, LEDGER)
         try:
-            self.database = self._open(path, reading)
-            version = self._version()
-            if version > SCHEMA:
-                raise StateError("the ledger %s has format %d; this statecfg knows %d" % (path, version, SCHEMA))
-            if version < SCHEMA and reading:  # migrate a copy in memory
-                older, self.database = self.database, sqlite3.connect(":memory:")
-                older.backup(self.database)
-                older.close()
-            if version < SCHEMA:
-                self._migrate(version, not reading)
+            self.database = open_database(path, reading)
         except (sqlite3.DatabaseError, OSError) as problem:
             raise StateError("the ledger %s can't be used: %s" % (path, problem)) from None
-
-    def _open(self, path: str, reading: bool) -> sqlite3.Connection:
-        import sqlite3
-
-        if reading and not os.path.exists(path):
-            return sqlite3.connect(":memory:")
-        if reading and os.path.exists(path + "-journal"):
-            reading = False  # a commit was interrupted: only a writer can roll it back
-        quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-        mode = "ro" if reading else "rwc"
-        database = sqlite3.connect("file:%s?mode=%s" % (quoted, mode), uri=True, timeout=10.0)
-        if not reading:
-            os.chmod(path, 0o600)
-            database.execute("PRAGMA synchronous=EXTRA")
-        return database
-
-    def _version(self) -> int:
-        found: int = self.database.execute("PRAGMA user_version").fetchone()[0]
-        return found
-
-    def _migrate(self, version: int, lasting: bool) -> None:
-        """Migrate an older or new ledger to the current format, in one transaction.
-
-        :param lasting: migrate the file, not a copy in memory. A copy gets no lineage, as it would change each time
-        """
-        steps = "".join(_STEPS[number] for number in range(version + 1, SCHEMA + 1))
-        self.database.executescript("BEGIN IMMEDIATE;%s" % steps)
-        if lasting:
-            import uuid
-
-            begun = [("lineage", uuid.uuid4().hex), ("machine", machine_id())]
-            self.database.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", begun)
-        self.database.execute("PRAGMA user_version=%d" % SCHEMA)
-        self.database.commit()
 
     def meta(self, key: str) -> str:
         """Return a property of the ledger: its `lineage`, or the `machine` that created it; "" if unknown."""
@@ -132,26 +62,23 @@ class Ledger:
 
     # Resources
 
-    def resources(self, playbook: str, name: str = "") -> Dict[str, Dict[str, Any]]:
+    def resources(self, playbook: str, name: str = "") -> Dict[str, Resource]:
         """Return a playbook's managed resources by name.
 
         :param name: return only the resource of this name; "" for all
         """
         query = "SELECT %s FROM resource WHERE playbook = ? AND ? IN ('', name) ORDER BY name" % ", ".join(_COLUMNS)
-        return {row[0]: _row(row) for row in self.database.execute(query, (playbook, name))}
+        return {row[0]: _resource(row) for row in self.database.execute(query, (playbook, name))}
 
-    def others(self, playbook: str) -> List[Dict[str, Any]]:
-        """Return the resources of all other playbooks: playbook, name, type, claims, digest, since."""
-        rows = self.database.execute(
-            "SELECT playbook, name, type, claims, digest, since FROM resource WHERE playbook != ?", (playbook,)
-        )
-        names = ("playbook", "name", "type", "claims", "digest", "since")
-        return [dict(zip(names, row), claims=json.loads(row[3])) for row in rows]
+    def claimed_elsewhere(self, playbook: str) -> Dict[str, Tuple[str, str]]:
+        """Return claim → playbook and name, for the resources of all other playbooks."""
+        rows = self.database.execute("SELECT playbook, name, claims FROM resource WHERE playbook != ?", (playbook,))
+        return {claim: (owner, name) for owner, name, found in rows for claim in json.loads(found)}
 
-    def memories(self, kind: str) -> List[Tuple[Dict[str, Any], Dict[str, Any]]]:
+    def memories(self, node_type: str) -> List[Tuple[Attrs, JsonMap]]:
         """Return the attributes and snapshots of all resources of a type, in all playbooks."""
         query = "SELECT attrs, memory FROM resource WHERE type = ?"
-        return [(json.loads(row[0]), json.loads(row[1])) for row in self.database.execute(query, (kind,))]
+        return [(json.loads(row[0]), json.loads(row[1])) for row in self.database.execute(query, (node_type,))]
 
     def count(self) -> int:
         """Return the number of managed resources on this host."""
@@ -160,7 +87,7 @@ class Ledger:
 
     # Runs
 
-    def begin(self, run: Mapping[str, Any], owed: Sequence[Tuple[str, str, Optional[Dict[str, Any]]]]) -> None:
+    def begin(self, run: Mapping[str, Any], owed: Sequence[Tuple[str, str, Optional[JsonMap]]]) -> None:
         """Record a run and, before any change, all restarts that its changes will owe.
 
         :param owed: node, cause, and the data to perform the restart if the node is no longer defined then
@@ -176,9 +103,7 @@ class Ledger:
                 [(run["playbook"], node, cause, time.time(), run["id"], json.dumps(how)) for node, cause, how in owed],
             )
 
-    def end(
-        self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Mapping[str, Any]] = None
-    ) -> None:
+    def end(self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Defined] = None) -> None:
         """Complete a run's record with its account, and delete its journal. See `fold`.
 
         :raises StateError: if the ledger can't be written
@@ -202,11 +127,7 @@ class Ledger:
 
     def recall(self, cut_off: Sequence[Tuple[str, Account]]) -> None:
         """Record what interrupted runs did, in memory only: the next run that writes stores it in the file."""
-        import sqlite3
-
-        stored, self.database = self.database, sqlite3.connect(":memory:")
-        stored.backup(self.database)
-        stored.close()
+        self.database = in_memory(self.database)
         for run, account in self.open_runs(cut_off):
             self.fold({"id": run}, account, RunStatus.CUT_OFF)
 
@@ -217,13 +138,11 @@ class Ledger:
 
     def _drop(self, runs: Iterable[str]) -> None:
         for run in runs:
-            journal = os.path.join(self.place, RUNS, run + ".jsonl")
+            journal = os.path.join(self.state_dir, RUNS, run + ".jsonl")
             if os.path.exists(journal):
                 os.unlink(journal)
 
-    def fold(
-        self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Mapping[str, Any]] = None
-    ) -> None:
+    def fold(self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Defined] = None) -> None:
         """Record what a run did, and the run itself if it is new.
 
         This adds outcomes and actions, deletes owed restarts that were performed or never arose, and updates resources.
@@ -231,7 +150,8 @@ class Ledger:
         :param run: its `id`; mode, who and playbook if the run can be new
         :param account: what the run did
         :param status: how the run ended
-        :param defined: name → record of each resource that is as defined; None if the ledger has this record already
+        :param defined: name → record of each resource that is as defined, with `memory` if that has changed; None for a
+            record that the ledger has already
         :raises StateError: if the ledger can't be written
         """
         with self, self.database as database:
@@ -248,14 +168,15 @@ class Ledger:
                 "INSERT OR REPLACE INTO action VALUES (?, ?, ?, ?, ?, ?)",
                 [(run["id"], number, *action) for number, action in enumerate(account.actions)],
             )
-            self._bring_up(str(self.playbook(run["id"])), run["id"], account, defined or {})
-            self._pay(run["id"], account)
+            self._update_resources(str(self.playbook(run["id"])), run["id"], account, defined or {})
+            self._delete_paid(run["id"], account)
             database.execute("UPDATE run SET ended = ?, status = ? WHERE id = ?", (time.time(), status, run["id"]))
             old = "SELECT id FROM run ORDER BY started DESC, rowid DESC LIMIT -1 OFFSET %d" % KEPT
             for table, column in (("outcome", "run"), ("action", "run"), ("run", "id")):
                 database.execute("DELETE FROM %s WHERE %s IN (%s)" % (table, column, old))
 
-    def _pay(self, run: str, account: Account) -> None:
+    def _delete_paid(self, run: str, account: Account) -> None:
+        """Delete the owed restarts that a run performed, and those that it announced but that never arose."""
         rows = self.database.execute("SELECT playbook, node, cause, run FROM owed").fetchall()
         for playbook, node, cause, since in rows:
             mine = since == run and not account.still_owed(node, cause)
@@ -265,14 +186,14 @@ class Ledger:
                     "DELETE FROM owed WHERE playbook = ? AND node = ? AND cause = ?", (playbook, node, cause)
                 )
 
-    def _bring_up(self, playbook: str, run: str, account: Account, defined: Mapping[str, Any]) -> None:
+    def _update_resources(self, playbook: str, run: str, account: Account, defined: Defined) -> None:
         """Update the playbook's resources with what a run did."""
         database = self.database
-        for what, record in account.records:
-            if what == "manage":
-                self._enter(playbook, run, record)
+        for record in account.records:
+            if isinstance(record, Resource):
+                self._insert(playbook, run, record)
             else:
-                self._become(playbook, run, record)
+                self._change_state(playbook, run, record)
         database.executemany(
             "UPDATE resource SET last_run = ? WHERE playbook = ? AND name = ?",
             [(run, playbook, name) for name in defined],
@@ -280,64 +201,66 @@ class Ledger:
         database.executemany(
             "UPDATE resource SET %s WHERE playbook = ? AND name = ?"
             % ", ".join("%s = ?" % column for column in _DEFINED),
-            [(*_cells(fields, _DEFINED), playbook, name) for name, fields in defined.items() if fields],
+            [(*_cells(record.to_json(), _DEFINED), playbook, name) for name, record in defined.items() if record],
         )
         database.executemany(
             "UPDATE resource SET memory = ? WHERE playbook = ? AND name = ?",
             [
-                (json.dumps(fields["memory"]), playbook, name)
-                for name, fields in defined.items()
-                if fields and "memory" in fields
+                (json.dumps(record.memory), playbook, name)
+                for name, record in defined.items()
+                if record and record.memory is not None
             ],
         )
 
-    def _enter(self, playbook: str, run: str, record: Mapping[str, Any]) -> None:
+    def _insert(self, playbook: str, run: str, resource: Resource) -> None:
         """Add a resource; if another resource has its name, rename that one and keep its record."""
-        database = self.database
-        row = dict(record, first_run=record.get("first_run", run), last_run=run, since=record.get("since", time.time()))
-        former = row.get("replaces")
-        if former:  # the same object under another name
-            claims = json.dumps(former["claims"])
-            database.execute("DELETE FROM resource WHERE playbook = ? AND claims = ?", (playbook, claims))
+        database, name, claims = self.database, resource.name, resource.definition.claims
+        before = resource.replaces
+        if before:  # the same object under another name
+            query = "DELETE FROM resource WHERE playbook = ? AND claims = ?"
+            database.execute(query, (playbook, json.dumps(before["claims"])))
             for column in ("node", "cause"):
                 query = "UPDATE OR REPLACE owed SET %s = ? WHERE playbook = ? AND %s = ?" % (column, column)
-                database.execute(query, (row["name"], playbook, former["name"]))
-        there = self.resources(playbook, row["name"]).get(row["name"])
-        if there is not None and (there["type"] != row["type"] or distinct(there["claims"], row["claims"])):
+                database.execute(query, (name, playbook, before["name"]))
+        there = self.resources(playbook, name).get(name)
+        other_type = there is not None and there.definition.type != resource.definition.type
+        if there is not None and (other_type or distinct(there.definition.claims, claims)):
             query = "UPDATE OR REPLACE resource SET name = ? WHERE playbook = ? AND name = ?"
-            database.execute(query, (displaced(there), playbook, row["name"]))
+            database.execute(query, (renamed(there), playbook, name))
+        row = {"first_run": run, "since": time.time(), **resource.to_json(), "last_run": run}
         database.execute(
             "INSERT OR IGNORE INTO resource (playbook, %s) VALUES (?%s)" % (", ".join(_COLUMNS), ", ?" * len(_COLUMNS)),
             (playbook, *_cells(row, _COLUMNS)),
         )
 
-    def _become(self, playbook: str, run: str, entity: Mapping[str, Any]) -> None:
-        """Change a resource's state, or forget the resource."""
-        database, name = self.database, entity["entity"]
-        if entity["state"]:
+    def _change_state(self, playbook: str, run: str, change: EntityChange) -> None:
+        """Change a resource's state, or delete the record of a resource that is no longer managed."""
+        database, name = self.database, change.name
+        if change.state:
             query = "UPDATE resource SET state = ?, owing = ?, last_run = ? WHERE playbook = ? AND name = ?"
-            database.execute(query, (entity["state"], json.dumps(entity.get("owing", [])), run, playbook, name))
+            database.execute(query, (change.state, json.dumps(change.owing), run, playbook, name))
             return
-        if entity.get("heir"):
-            self._hand_on(playbook, name, *entity["heir"])
+        if change.successor:
+            self._hand_on(playbook, name, *change.successor)
         database.execute("DELETE FROM resource WHERE playbook = ? AND name = ?", (playbook, name))
         database.execute("DELETE FROM owed WHERE playbook = ? AND node = ?", (playbook, name))
 
-    def _hand_on(self, playbook: str, name: str, heir: str, heirs_name: str) -> None:
+    def _hand_on(self, playbook: str, name: str, new_playbook: str, new_name: str) -> None:
         """Give a resource's snapshot to a later resource of the same object, as it shows the state before both.
 
         Skip this if the types differ, because only the same type can read the snapshot.
         """
-        mine, theirs = self.resources(playbook, name).get(name), self.resources(heir, heirs_name).get(heirs_name)
-        if not mine or not theirs or mine["type"] != theirs["type"] or theirs["since"] <= mine["since"]:
+        old = self.resources(playbook, name).get(name)
+        new = self.resources(new_playbook, new_name).get(new_name)
+        if not old or not new or old.definition.type != new.definition.type or new.since <= old.since:
             return
-        if heir != playbook or mine["claims"] == theirs["claims"]:
+        if new_playbook != playbook or old.definition.claims == new.definition.claims:
             query = "UPDATE resource SET memory = ?, since = ? WHERE playbook = ? AND name = ?"
-            self.database.execute(query, (json.dumps(mine["memory"]), mine["since"], heir, heirs_name))
+            self.database.execute(query, (json.dumps(old.memory), old.since, new_playbook, new_name))
 
     def _sweep(self) -> None:
-        """Delete the content of former files that no snapshot refers to."""
-        folder = os.path.join(self.place, BEFORE)
+        """Delete the saved content of files that no snapshot refers to."""
+        folder = os.path.join(self.state_dir, BEFORE)
         if os.path.isdir(folder):
             text = "".join(row[0] for row in self.database.execute("SELECT memory FROM resource"))
             for name in os.listdir(folder):
@@ -349,15 +272,11 @@ class Ledger:
         row = self.database.execute("SELECT playbook FROM run WHERE id = ?", (run,)).fetchone()
         return row[0] if row else None
 
-    def owed(self, playbook: str) -> List[Dict[str, Any]]:
-        """Return what a playbook's earlier runs still owe.
-
-        :returns: node, cause, since (epoch seconds), run, and how: the data to perform the restart of a node that is no
-            longer defined, None for other nodes
-        """
+    def owed(self, playbook: str) -> List[Debt]:
+        """Return the restarts that a playbook's earlier runs owe."""
         query = "SELECT node, cause, since, run, how FROM owed WHERE playbook = ? ORDER BY node, cause"
-        names = ("node", "cause", "since", "run", "how")
-        return [dict(zip(names, row), how=json.loads(row[4])) for row in self.database.execute(query, (playbook,))]
+        rows = self.database.execute(query, (playbook,))
+        return [Debt(node, cause, since, run, json.loads(how)) for node, cause, since, run, how in rows]
 
     def interrupted(self, playbook: str) -> str:
         """Return the id and the user of the playbook's last run if it was interrupted, otherwise ""."""
@@ -370,20 +289,20 @@ class Ledger:
         query = "SELECT 1 FROM run WHERE playbook = ? AND mode = 'apply' AND status = 'ok' LIMIT 1"
         return self.database.execute(query, (playbook,)).fetchone() is not None
 
-    def who(self, run: str) -> Dict[str, Any]:
-        """Return who started a run, when, and for which playbook; only its id if the ledger doesn't contain it."""
-        row = self.database.execute("SELECT who, started, playbook FROM run WHERE id = ?", (run,)).fetchone()
-        return {"run": run, "who": row[0], "started": row[1], "playbook": row[2]} if row else {"run": run}
+    def who(self, run: str) -> str:
+        """Return who started a run, "" if the ledger doesn't contain it."""
+        row = self.database.execute("SELECT who FROM run WHERE id = ?", (run,)).fetchone()
+        return str(row[0]) if row else ""
 
     # Hooks that run on the host
 
-    def hook(self, name: str, base: str) -> Optional[Dict[str, Any]]:
+    def hook(self, name: str, base: str) -> Optional[JsonMap]:
         """Return a hook's configuration on this host; None if there is none or if it is based on another one.
 
         :param base: the digest of the controller's configuration
         """
         row = self.database.execute("SELECT base, configuration FROM hook WHERE name = ?", (name,)).fetchone()
-        found: Optional[Dict[str, Any]] = json.loads(row[1]) if row and row[0] == base else None
+        found: Optional[JsonMap] = json.loads(row[1]) if row and row[0] == base else None
         return found
 
     def set_hook(self, name: str, base: str, configuration: Mapping[str, Any]) -> None:
@@ -398,42 +317,21 @@ class Ledger:
     def __enter__(self) -> None:
         """Start writing: until `__exit__`, an error of the database becomes a StateError that names the directory."""
 
-    def __exit__(self, kind: object, problem: Optional[BaseException], traceback: object) -> None:
-        if isinstance(problem, self.errors):
-            raise StateError("the ledger in %s can't be written: %s" % (self.place, problem)) from None
+    def __exit__(self, error_type: object, problem: Optional[BaseException], traceback: object) -> None:
+        if isinstance(problem, sqlite3.DatabaseError):
+            raise StateError("the ledger in %s can't be written: %s" % (self.state_dir, problem)) from None
 
     def close(self) -> None:
         """Close the file."""
         self.database.close()
 
 
-def machine_id() -> str:
-    """Return the content of /etc/machine-id, "" if it can't be read."""
-    try:
-        with open("/etc/machine-id", encoding="ascii", errors="replace") as stream:
-            return stream.readline().strip()
-    except OSError:
-        return ""
-
-
-def distinct(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Tell whether two lists of claims name different objects. An empty list matches every list."""
-    return bool(some and others) and not set(some).intersection(others)
-
-
-def displaced(row: Mapping[str, Any]) -> str:
-    """Return the new name of a resource whose own name another resource has taken over."""
-    identity = row["claims"][0].partition(":")[2] if row["claims"] else ""
-    return "%s (the %s)" % (row["name"], ("%s %s" % (row["type"], identity)).strip())
-
-
-def _row(row: Sequence[Any]) -> Dict[str, Any]:
+def _resource(row: Sequence[Any]) -> Resource:
     found = dict(zip(_COLUMNS, row))
     for column in _JSON:
         found[column] = [] if found[column] == "[]" else json.loads(found[column])
-    return found
+    return Resource.from_json(found)
 
 
-def _cells(fields: Mapping[str, Any], columns: Iterable[str]) -> List[Any]:
-    # Journals of 0.3.0 have no `triggers`.
-    return [json.dumps(fields.get(column)) if column in _JSON else fields[column] for column in columns]
+def _cells(record: Mapping[str, Any], columns: Iterable[str]) -> List[Any]:
+    return [json.dumps(record[column]) if column in _JSON else record[column] for column in columns]

@@ -11,12 +11,24 @@ import time
 
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import ActionStatus, Outcome
+from statecfg.remote.ledger.records import EntityChange, Resource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+    from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
+
+    from typing_extensions import TypedDict
 
     from statecfg.remote.graph.model import Result
+
+    class Holder(TypedDict, total=False):
+        """The run that holds the lock: its id, its user, since when (epoch seconds), and its process id."""
+
+        run: str
+        who: str
+        since: float
+        pid: int
+
 
 LOCK = "lock"
 LEDGER = "ledger.db"
@@ -53,31 +65,30 @@ def _home() -> str:
     return pwd.getpwuid(os.geteuid()).pw_dir
 
 
-def prepare(place: str) -> None:
+def prepare(state_dir: str) -> None:
     """Create the state directory, accessible only to this user.
 
     :raises StateError: if it can't be created, or if it belongs to somebody else
     """
     try:
-        os.makedirs(place, 0o700, exist_ok=True)
-        info = os.lstat(place)
+        os.makedirs(state_dir, 0o700, exist_ok=True)
+        info = os.lstat(state_dir)
         if not st.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-            raise StateError("%s is not a directory of ours (owner %d)" % (place, info.st_uid))
+            raise StateError("%s is not a directory of ours (owner %d)" % (state_dir, info.st_uid))
         if info.st_mode & 0o077:
-            os.chmod(place, 0o700)
+            os.chmod(state_dir, 0o700)
     except OSError as problem:
-        raise StateError("cannot keep a record in %s: %s" % (place, problem.strerror)) from None
+        raise StateError("cannot keep a record in %s: %s" % (state_dir, problem.strerror)) from None
 
 
-def sweep(place: str) -> None:
+def sweep(state_dir: str) -> None:
     """Delete the incomplete content that killed runs received, and hooks that were sent long ago.
 
     The name of incomplete content contains the id of its process. A deleted hook is sent again when it is needed.
     """
-    found = [
-        (place, name, name[len(SPOOL) :].partition("-")[0]) for name in os.listdir(place) if name.startswith(SPOOL)
-    ]
-    hooks = os.path.join(place, HOOKS)
+    spools = (name for name in os.listdir(state_dir) if name.startswith(SPOOL))
+    found = [(state_dir, name, name[len(SPOOL) :].partition("-")[0]) for name in spools]
+    hooks = os.path.join(state_dir, HOOKS)
     if os.path.isdir(hooks):
         found += [(hooks, name, name.rpartition(".")[2]) for name in os.listdir(hooks)]
     for folder, name, pid in found:
@@ -88,20 +99,20 @@ def sweep(place: str) -> None:
             shutil.rmtree(os.path.join(folder, name))
 
 
-def set_aside(place: str, mark: str) -> str:
+def set_aside(state_dir: str, mark: str) -> str:
     """Move the ledger, the journals and the former content to a directory of their own; return its path.
 
-    :param place: the state directory
+    :param state_dir: the state directory
     :param mark: a part of the new directory's name
     """
-    number, aside = 0, os.path.join(place, "of-%s" % mark)
+    number, aside = 0, os.path.join(state_dir, "of-%s" % mark)
     while os.path.exists(os.path.join(aside, LEDGER)):
         number += 1
-        aside = os.path.join(place, "of-%s-%d" % (mark, number))
+        aside = os.path.join(state_dir, "of-%s-%d" % (mark, number))
     os.makedirs(aside, 0o700, exist_ok=True)
     for name in (RUNS, BEFORE, LEDGER):  # the ledger last: if this is interrupted, the next run moves the rest
-        if os.path.exists(os.path.join(place, name)):
-            _move(os.path.join(place, name), os.path.join(aside, name))
+        if os.path.exists(os.path.join(state_dir, name)):
+            _move(os.path.join(state_dir, name), os.path.join(aside, name))
     return aside
 
 
@@ -119,11 +130,11 @@ def _move(source: str, target: str) -> None:
 class Lock:
     """A lock that allows one run at a time on a host. The kernel releases it when the process ends."""
 
-    def __init__(self, place: str) -> None:
-        self.path = os.path.join(place, LOCK)
+    def __init__(self, state_dir: str) -> None:
+        self.path = os.path.join(state_dir, LOCK)
         self.descriptor: Optional[int] = None
 
-    def take(self, holder: Dict[str, Any], wait: float) -> Optional[Dict[str, Any]]:
+    def take(self, holder: Holder, wait: float) -> Optional[Holder]:
         """Take the lock; return None, or data about its holder if another run still holds it.
 
         :param holder: data about this run, which others see while it holds the lock
@@ -141,14 +152,12 @@ class Lock:
         try:
             text = json.dumps(holder).encode()
             os.pwrite(self.descriptor, text, 0)
-            os.ftruncate(
-                self.descriptor, len(text)
-            )  # not before the write: an empty file would be flushed immediately
+            os.ftruncate(self.descriptor, len(text))  # not before the write: an empty file would be flushed immediately
         except OSError as problem:
             raise StateError("cannot write the lock %s: %s" % (self.path, problem.strerror)) from None
         return None
 
-    def held(self, wait: float) -> Optional[Dict[str, Any]]:
+    def held(self, wait: float) -> Optional[Holder]:
         """Return data about the run that still holds the lock after `wait` seconds, or None; don't take the lock."""
         try:
             self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -158,16 +167,16 @@ class Lock:
         self.drop()
         return found
 
-    def wait(self, kind: int, wait: float) -> Optional[Dict[str, Any]]:
+    def wait(self, operation: int, wait: float) -> Optional[Holder]:
         """Try to take the open lock for `wait` seconds; return None, or close it and return data about its holder.
 
-        :param kind: `LOCK_EX` or `LOCK_SH`
+        :param operation: `LOCK_EX` or `LOCK_SH`
         """
         assert self.descriptor is not None
         deadline = time.monotonic() + wait
         while True:
             try:
-                fcntl.flock(self.descriptor, kind | fcntl.LOCK_NB)
+                fcntl.flock(self.descriptor, operation | fcntl.LOCK_NB)
                 return None
             except OSError as problem:
                 if problem.errno not in (errno.EAGAIN, errno.EACCES):
@@ -178,11 +187,11 @@ class Lock:
                     return found
                 time.sleep(0.05)
 
-    def holder(self) -> Dict[str, Any]:
+    def holder(self) -> Holder:
         """Return the data that the holder wrote about itself; it is only for messages."""
         assert self.descriptor is not None
         try:
-            found = json.loads(os.pread(self.descriptor, 4096, 0))
+            found: Holder = json.loads(os.pread(self.descriptor, 4096, 0))
         except ValueError:
             found = {}
         return found if isinstance(found, dict) else {}
@@ -197,15 +206,15 @@ class Lock:
 class Journal:
     """The log of the current run: one line before and after each action."""
 
-    def __init__(self, place: str, run: str, mask: Callable[[Any], Any] = lambda value: value) -> None:
+    def __init__(self, state_dir: str, run: str, mask: Callable[[Any], Any] = lambda value: value) -> None:
         """Create a journal.
 
-        :param place: the state directory
+        :param state_dir: the state directory
         :param run: the run's id
         :param mask: replaces the secrets in reasons
         :raises StateError: if the journal can't be created
         """
-        folder = os.path.join(place, RUNS)
+        folder = os.path.join(state_dir, RUNS)
         try:
             os.makedirs(folder, 0o700, exist_ok=True)
             self.path = os.path.join(folder, run + ".jsonl")
@@ -258,10 +267,10 @@ class Journal:
         """Record a node's outcome."""
         self.add(node=node, outcome=outcome)
 
-    def manage(self, rows: Sequence[Dict[str, Any]]) -> None:
+    def manage(self, resources: Sequence[Resource]) -> None:
         """Record durably the nodes that become managed, with their snapshots."""
-        for row in rows:
-            self.add(manage=row)
+        for resource in resources:
+            self.add(manage=resource.to_json())
         self.sync()
 
     def entity(self, node: str, **fields: Any) -> None:
@@ -275,14 +284,14 @@ class Journal:
 class Account:
     """The contents of a journal: started nodes, outcomes, actions and records.
 
-    :ivar records: in order: ("manage", row) for a newly managed resource, ("entity", fields) for an entity's new state
+    :ivar records: in order: newly managed resources, and new states of resources
     """
 
     def __init__(self, lines: Sequence[str] = ()) -> None:
         self.started: Set[str] = set()
         self.outcomes: Dict[str, str] = {}
         self.actions: List[Tuple[str, str, str, str]] = []  # node, op, status, reason
-        self.records: List[Tuple[str, Dict[str, Any]]] = []
+        self.records: List[Union[Resource, EntityChange]] = []
         open_actions: Dict[Tuple[str, str], int] = {}
         for line in lines:
             try:
@@ -292,11 +301,12 @@ class Account:
             if isinstance(found, dict):
                 self._take(found, open_actions)
 
-    def _take(self, found: Dict[str, Any], open_actions: Dict[Tuple[str, str], int]) -> None:
+    def _take(self, found: Mapping[str, Any], open_actions: Dict[Tuple[str, str], int]) -> None:
         if isinstance(found.get("manage"), dict):
-            self.manage(found["manage"])
+            self.manage(Resource.from_json(found["manage"]))
         elif isinstance(found.get("entity"), str):
-            self.records.append(("entity", found))
+            change = EntityChange(found["entity"], found["state"], found.get("owing", []), found.get("heir"))
+            self.records.append(change)
         if not isinstance(found.get("node"), str):
             return
         node = found["node"]
@@ -310,14 +320,14 @@ class Account:
             at = open_actions[node, found["took"]]
             self.actions[at] = (node, found["took"], found["status"], found["reason"])
 
-    def manage(self, row: Dict[str, Any]) -> None:
+    def manage(self, resource: Resource) -> None:
         """Add a resource that became managed."""
-        self.records.append(("manage", row))
+        self.records.append(resource)
 
     @property
     def managed(self) -> List[str]:
         """The names of the resources that became managed."""
-        return [row["name"] for what, row in self.records if what == "manage"]
+        return [record.name for record in self.records if isinstance(record, Resource)]
 
     @property
     def under_way(self) -> List[str]:
@@ -331,9 +341,9 @@ class Account:
         return cause in self.started and self.outcomes.get(cause) != Outcome.UNCHANGED
 
 
-def left_over(place: str) -> List[Tuple[str, Account]]:
+def interrupted_runs(state_dir: str) -> List[Tuple[str, Account]]:
     """Return the run ids and journals of interrupted runs, oldest first."""
-    folder = os.path.join(place, RUNS)
+    folder = os.path.join(state_dir, RUNS)
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
     except (FileNotFoundError, NotADirectoryError, PermissionError):

@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Optional, Sequence, Tuple
 
+    from statecfg.remote.machine.world import Stat
+
     # Kind ("user", "group", "owning group"; the first two may begin with "default "), name, and permission bits.
     Entry = Tuple[str, str, int]
 
@@ -99,6 +101,13 @@ def outcome(
 def without_ids(mode: int) -> int:
     """Return a file's mode after a change of owner: the kernel clears set-user-id and set-group-id."""
     return mode & (0o1777 if mode & 0o010 else 0o3777)
+
+
+def after_chown(old: Stat, new: Stat) -> int:
+    """Return the mode of a path after a change of owner; `new` has its new owner already."""
+    if old.kind != "file" or (old.owner, old.group) == (new.owner, new.group):
+        return new.mode
+    return without_ids(new.mode)
 
 
 def drop(place: str) -> None:

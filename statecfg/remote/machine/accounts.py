@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import grp
+import os
 import pwd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional
+    from typing import Optional, Tuple
+
+    from statecfg.remote.machine.world import Fields, World
+
+_NUMBERS = {"users": "uid", "groups": "gid"}  # facet → the field with the number
 
 
-def user_fields(name: str) -> Optional[Dict[str, Any]]:
+def user_fields(name: str) -> Optional[Fields]:
     """Return a user's fields (uid, gid, comment, home, shell and `groups`, the additional groups), or None."""
     try:
         found = pwd.getpwnam(name)
@@ -26,7 +31,7 @@ def user_fields(name: str) -> Optional[Dict[str, Any]]:
     }
 
 
-def group_fields(name: str) -> Optional[Dict[str, Any]]:
+def group_fields(name: str) -> Optional[Fields]:
     """Return a group's fields (gid, members), or None."""
     try:
         found = grp.getgrnam(name)
@@ -75,3 +80,24 @@ def group_id(group: str) -> int:
         if group.isdigit():
             return int(group)
         raise LookupError("no group %s on this host" % group) from None
+
+
+def own_names() -> Tuple[str, str]:
+    """Return the names of the user and the group that this process acts as."""
+    return user_name(os.geteuid()), group_name(os.getegid())
+
+
+def known_name(world: World, table: str, name: str) -> Optional[str]:
+    """Return the name of a user or group that is given by name or number; None for an unknown name.
+
+    :param table: "users" or "groups"
+    """
+    if world.entry(table, name) is not None:
+        return name
+    if not name.isdigit():
+        return None
+    number = int(name)
+    for key, fields in world.table(table).items():
+        if fields.get(_NUMBERS[table]) == number:
+            return key
+    return str(number)

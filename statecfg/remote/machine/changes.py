@@ -9,7 +9,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
 
-    from statecfg.remote.machine.world import Stat
+    from typing_extensions import TypedDict
+
+    from statecfg.remote.machine.world import Fields, Stat
+
+    class _Difference(TypedDict, total=False):
+        diff: str
+
+    class Change(_Difference):
+        """A change in the form of the report; `diff` is there only for text."""
+
+        object: str
+        field: str
+        before: Any
+        after: Any
+
 
 DIFFED = 1 << 20  # bytes; of a larger file, only the digests are shown
 DIFF_LINES = 400
@@ -50,7 +64,7 @@ class Changes:
         if (after is not None or gone) and after != before:
             self.note(place, "content", before, after)
 
-    def fields(self, table: str, key: str, before: Optional[Dict[str, Any]], after: Optional[Dict[str, Any]]) -> None:
+    def fields(self, table: str, key: str, before: Optional[Fields], after: Optional[Fields]) -> None:
         """Record the change of an entry of a facet, field by field."""
         if table in _INTERNAL:
             return
@@ -62,20 +76,20 @@ class Changes:
         if not before and after is not None and not after:
             self.note(thing, "present", None, True)
 
-    def report(self) -> List[Dict[str, Any]]:
+    def report(self) -> List[Change]:
         """Return the changes in the form of the report, without fields that have their first value again."""
-        result: List[Dict[str, Any]] = []
+        result: List[Change] = []
         room = DIFFS
         for (thing, field), (before, after) in self.found.items():
             if before == after:
                 continue
-            change = {"object": thing, "field": field, "before": before, "after": after}
+            change: Change = {"object": thing, "field": field, "before": before, "after": after}
             if field == "content":
                 diff = _diff(thing, before, after) if room > 0 else ""
                 room -= len(diff)
                 # The former content may be an older secret, so it is not shown either.
                 secret = after is not None and after.hides()
-                change.update(before=content(before, secret), after=content(after, secret))
+                change["before"], change["after"] = content(before, secret), content(after, secret)
                 if diff:
                     change["diff"] = diff
             result.append(change)
@@ -131,14 +145,19 @@ def secretive(value: Any) -> bool:
     return isinstance(value, str) and ("<secret " in value or value.startswith(_HOLDS))
 
 
-def hidden(changes: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+def without_diff(change: Change) -> Change:
+    """Return a change without its diff."""
+    field, before, after = change["field"], change["before"], change["after"]
+    return {"object": change["object"], "field": field, "before": before, "after": after}
+
+
+def hidden(changes: List[Change]) -> List[Change]:
     """Return changes without values and diffs. One of the values is a secret, and nobody knows which."""
-    found = []
-    for change in changes:
-        change = {key: value for key, value in change.items() if key != "diff"}
+    found = [without_diff(change) for change in changes]
+    for change in found:
         if change["field"] not in _OPEN:
-            change.update({side: _NOT_SHOWN for side in ("before", "after") if change[side] is not None})
-        found.append(change)
+            change["before"] = None if change["before"] is None else _NOT_SHOWN
+            change["after"] = None if change["after"] is None else _NOT_SHOWN
     return found
 
 

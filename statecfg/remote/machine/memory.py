@@ -11,16 +11,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
+    from statecfg.remote.machine.world import Facet, Fields
+
 
 class Nothing:
     """An empty base: a root directory, the user and group root, and the given tables and probes."""
 
     def __init__(
         self,
-        tables: Optional[Mapping[str, Dict[str, Dict[str, Any]]]] = None,
+        tables: Optional[Mapping[str, Facet]] = None,
         probes: Optional[Mapping[str, Probe]] = None,
     ) -> None:
-        self.tables: Dict[str, Dict[str, Dict[str, Any]]] = {
+        self.tables: Dict[str, Facet] = {
             "users": {"root": {"uid": 0, "gid": 0, "home": "/root", "shell": "/bin/sh", "comment": "", "groups": []}},
             "groups": {"root": {"gid": 0, "members": []}},
         }
@@ -46,10 +48,10 @@ class Nothing:
     def member(self, group: str) -> bool:
         return True
 
-    def table(self, name: str) -> Dict[str, Dict[str, Any]]:
+    def table(self, name: str) -> Facet:
         return self.tables.get(name, {})
 
-    def entry(self, table: str, key: str) -> Optional[Dict[str, Any]]:
+    def entry(self, table: str, key: str) -> Optional[Fields]:
         return self.table(table).get(key)
 
     def probe(self, argv: Sequence[str], timeout: float = 60.0, **options: Any) -> Probe:
@@ -67,7 +69,7 @@ class MemoryMachine(Planned):
     def __init__(
         self,
         files: Optional[Mapping[str, Union[str, bytes, None]]] = None,
-        tables: Optional[Mapping[str, Dict[str, Dict[str, Any]]]] = None,
+        tables: Optional[Mapping[str, Facet]] = None,
         probes: Optional[Mapping[str, Probe]] = None,
     ) -> None:
         Planned.__init__(self, Nothing(tables, probes), root=True)

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import AbstractSet, Any, Dict, FrozenSet, Hashable, List, Mapping, Optional, Sequence, Set, Tuple
 
-    from statecfg.remote.machine.world import Inputs
+    from statecfg.remote.machine.world import Facet, Fields, Inputs
 
 NOBODY: FrozenSet[str] = frozenset()
 FILES = "files"
@@ -70,6 +70,22 @@ class Cause:
         self.node, self.when, self.kinds, self.paths, self.tables = node, when, kinds, paths, tables
 
 
+class Before:
+    """What happens before the current node acts.
+
+    :param ancestors: the nodes that it requires, directly or indirectly; only their actions can make something unknown
+    :param triggers: the required nodes that will change and trigger it
+    :param undecided: a trigger that may change, which is not known yet
+    """
+
+    __slots__ = ("ancestors", "triggers", "undecided")
+
+    def __init__(
+        self, ancestors: AbstractSet[str] = NOBODY, triggers: Sequence[str] = (), undecided: Optional[str] = None
+    ) -> None:
+        self.ancestors, self.triggers, self.undecided = ancestors, triggers, undecided
+
+
 class Overlay(Machine):
     """A machine on which a plan acts. Where the plan changed nothing, reads go to `base`.
 
@@ -79,24 +95,22 @@ class Overlay(Machine):
     def __init__(self, base: Any) -> None:
         self.base = base
         self.entries: Dict[str, Entry] = {}
-        self.tables: Dict[str, Dict[str, Tuple[Optional[Dict[str, Any]], int]]] = {}
+        self.tables: Dict[str, Dict[str, Tuple[Optional[Fields], int]]] = {}
         self.causes: List[Cause] = []
         # The nodes that have acted on this machine, in order.
         self.acting: Dict[str, None] = {}
         self.ticks: List[str] = [""]  # the node that acted at each moment
         self.memo: Dict[str, Any] = {}
         self.answers: Dict[Tuple[str, ...], Probe] = {}
-        self.ancestors: AbstractSet[str] = NOBODY
+        self.before = Before()
         self.trace = Trace()
         self._directories: Dict[str, str] = {}
-        self._triggers: Sequence[str] = ()
-        self._undecided: Optional[str] = None
 
     @property
     def triggered_by(self) -> Sequence[str]:  # type: ignore[override]  # a property in place of an attribute
-        if not self._triggers and self._undecided is not None:
-            raise Unknown(self._undecided, "whether it changes is")
-        return self._triggers
+        if not self.before.triggers and self.before.undecided is not None:
+            raise Unknown(self.before.undecided, "whether it changes is")
+        return self.before.triggers
 
     # Where things are
 
@@ -197,7 +211,7 @@ class Overlay(Machine):
     def _cause(self, kind: str, when: int, path: str = "") -> Optional[str]:
         """Return the required node that makes `kind` or the path unknown, if it acted after `when`."""
         for cause in self.causes:
-            if cause.when > when and cause.node in self.ancestors:
+            if cause.when > when and cause.node in self.before.ancestors:
                 if kind in cause.kinds or "*" in cause.kinds:
                     return cause.node
                 if path and any(path == place or path.startswith(place + "/") for place in cause.paths):
@@ -294,7 +308,7 @@ class Overlay(Machine):
         cause = self._cause(FILES, fresh, place)
         for one in self.causes:
             inside = (path for path in one.paths if os.path.dirname(path) == place and path not in self.entries)
-            if cause is None and one.node in self.ancestors and one.when > fresh and any(inside):
+            if cause is None and one.node in self.before.ancestors and one.when > fresh and any(inside):
                 cause = one.node
         return cause
 
@@ -314,7 +328,7 @@ class Overlay(Machine):
                     names.add(name)
         return sorted(names)
 
-    def entry(self, table: str, key: str) -> Optional[Dict[str, Any]]:
+    def entry(self, table: str, key: str) -> Optional[Fields]:
         self.trace.asked.add((table, key))
         fields, when = self.tables.get(table, {}).get(key, (None, -1))
         known = fields if when >= 0 else self.base.entry(table, key)
@@ -326,7 +340,7 @@ class Overlay(Machine):
             raise Unknown(cause, "%s of %s" % (key, table))
         return known
 
-    def table(self, name: str) -> Dict[str, Dict[str, Any]]:
+    def table(self, name: str) -> Facet:
         self.trace.asked.add((name, ALL))
         cause = self._cause(name, -1)
         if cause is not None:
@@ -353,8 +367,9 @@ class Overlay(Machine):
             return self.answers[asked]
         self.trace.asked.add((ALL, ALL))
         # The program would see the present host. Its answer is valid only if no required node changes the host first.
-        for node in self.acting if len(self.acting) < len(self.ancestors) else sorted(self.ancestors):
-            if node in self.ancestors and node in self.acting:
+        ancestors = self.before.ancestors
+        for node in self.acting if len(self.acting) < len(ancestors) else sorted(ancestors):
+            if node in ancestors and node in self.acting:
                 raise Unknown(node, "what %s says is" % argv[0])
         answer: Probe = self.base.probe(argv, timeout, **options)
         return answer
@@ -362,14 +377,14 @@ class Overlay(Machine):
     def _changing(self, facet: str, paths: Sequence[str]) -> Optional[str]:
         """Return a required node that may change the facet without declaring how, or that changes one of the paths."""
         for cause in self.causes:
-            if cause.node in self.ancestors and facet not in cause.tables:
+            if cause.node in self.before.ancestors and facet not in cause.tables:
                 if any(kind in cause.kinds for kind in ("*", facet, FILES)):
                     return cause.node
                 if any(_within(place, path) or _within(path, place) for path in paths for place in cause.paths):
                     return cause.node
         for place, entry in self.entries.items():
             node = self.ticks[entry.when]
-            if node in self.ancestors and any(_within(place, path) for path in paths):
+            if node in self.before.ancestors and any(_within(place, path) for path in paths):
                 return node
         return None
 

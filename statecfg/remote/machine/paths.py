@@ -1,4 +1,4 @@
-"""Find a file safely: statecfg never follows a link that another user controls."""
+"""Find and open files safely: statecfg never follows a link that another user controls."""
 
 from __future__ import annotations
 
@@ -87,6 +87,58 @@ def open_parent(path: str, follow: bool = False) -> Tuple[int, str, str]:
     except BaseException:
         os.close(here)
         raise
+
+
+def open_file(path: str) -> int:
+    """Open a file for reading. A pipe or device is refused, so that opening never blocks.
+
+    :raises OSError: if it cannot be opened or is not a regular file
+    """
+    parent, name, _ = open_parent(path, follow=True)
+    try:
+        # Check the file type before opening it, because opening a device can have effects.
+        if not st.S_ISREG(os.lstat(name, dir_fd=parent).st_mode):
+            raise OSError(errno.EINVAL, "is not a regular file", path)
+        opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    except OSError as problem:
+        problem.filename = path
+        raise
+    finally:
+        os.close(parent)
+    if not st.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(errno.EINVAL, "is not a regular file", path)
+    return opened
+
+
+def open_directory(path: str) -> int:
+    """Open a directory to list it.
+
+    :raises OSError: if it cannot be opened or is not a directory
+    """
+    parent, name, _ = open_parent(path, follow=True)
+    try:
+        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    except OSError as problem:
+        problem.filename = path
+        raise
+    finally:
+        os.close(parent)
+
+
+def read_link(path: str) -> str:
+    """Return the target of the link at `path`, as written.
+
+    :raises UnsafePath: if another user controls the link
+    :raises OSError: if it cannot be read
+    """
+    parent, name, _ = open_parent(path)
+    try:
+        if not trusted(os.fstat(parent), os.lstat(name, dir_fd=parent)):
+            raise UnsafePath(errno.ELOOP, "a link that another user controls is not followed", path)
+        return os.readlink(name, dir_fd=parent)
+    finally:
+        os.close(parent)
 
 
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -6,9 +6,9 @@ import os
 
 from statecfg.remote.graph.model import Blob, Unknown, error, ok
 from statecfg.remote.graph.names import ActionStatus
-from statecfg.remote.machine import access
+from statecfg.remote.machine import access, accounts
 from statecfg.remote.machine.changes import Changes
-from statecfg.remote.machine.overlay import ALL, FILES, NOBODY, Cause, Entry, Overlay, Trace
+from statecfg.remote.machine.overlay import ALL, FILES, NOBODY, Before, Cause, Entry, Overlay, Trace
 from statecfg.remote.machine.paths import normal
 from statecfg.remote.machine.world import ANYTHING, Stat, called
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 SHOWN = 1000  # entries of a removed tree that a plan shows
 DEEPEST = 100  # levels of a removed tree that a plan shows
-_GIVEN = {"users": "uid", "groups": "gid"}
 
 
 class Planned(Overlay):
@@ -51,14 +50,11 @@ class Planned(Overlay):
     ) -> None:
         """Begin the turn of a node.
 
-        :param ancestors: the nodes that it requires, directly or indirectly; only their actions can make something
-            unknown
-        :param triggers: the required nodes that will change and trigger it
-        :param undecided: a trigger that may change, which is not known yet
+        :param ancestors: see `Before`, as for the next two
         :param acted: whether this run has already taken the node's actions
         """
-        self.node, self.ancestors, self._triggers, self._undecided = node, ancestors, triggers, undecided
-        self.acted = acted
+        self.node, self.acted = node, acted
+        self.before = Before(ancestors, triggers, undecided)
         self.changes, self.trace = Changes(), Trace()
 
     def _tick(self) -> int:
@@ -105,7 +101,7 @@ class Planned(Overlay):
             if name is None:
                 continue
             try:
-                shown = self._shown(table, name)
+                shown = accounts.known_name(self, table, name)
             except Unknown:
                 shown = name  # a required package or command may create it
             if shown is None:
@@ -117,26 +113,9 @@ class Planned(Overlay):
             setattr(stat, field, shown)
         return None
 
-    def _shown(self, table: str, name: str) -> Optional[str]:
-        """Return the host's name for a user or group that is given by name or number; None for an unknown name."""
-        if self.entry(table, name) is not None:
-            return name
-        if not name.isdigit():
-            return None
-        number = int(name)
-        for key, fields in self.table(table).items():
-            if fields.get(_GIVEN[table]) == number:
-                return key
-        return str(number)
-
-    def _me(self) -> Tuple[str, str]:
-        from statecfg.remote.machine import accounts
-
-        return accounts.user_name(os.geteuid()), accounts.group_name(os.getegid())
-
     def _newcomer(self, kind: str, place: str, mode: int, target: str = "") -> Stat:
         """Return the first state of something new at `place`: it is ours, and its directory may set its group."""
-        owner, group = self._me()
+        owner, group = accounts.own_names()
         holder = self.apparent(os.path.dirname(place))
         if holder is not None and holder.mode & 0o2000:
             group = holder.group
@@ -144,10 +123,10 @@ class Planned(Overlay):
 
     def _permit(self, old: Stat, new: Stat, mode: Optional[int]) -> None:
         """Set mode and access list of `new`, which already has its new owner, like the real machine."""
-        trusted = old.owner in (new.owner, "root", self._me()[0])
+        trusted = old.owner in (new.owner, "root", accounts.own_names()[0])
         new.acl, new.mode = access.outcome(old.acl, old.mode, mode, trusted)
         if mode is None:
-            new.mode = _after_chown(old, new)
+            new.mode = access.after_chown(old, new)
 
     # Writing
 
@@ -174,7 +153,7 @@ class Planned(Overlay):
                 before = self.content(place, old.size)
             except PermissionError:  # it cannot be compared, so replace it
                 before = None
-            new = _copy(old)
+            new = old.copy()
             new.size = blob.size
         else:
             new, old = self._newcomer("file", place, 0o644), None
@@ -225,7 +204,7 @@ class Planned(Overlay):
         group: Optional[str] = None,
         parents: bool = False,
     ) -> Result:
-        refused = self._own("make directory", path, Stat("directory", 0, *self._me()), owner, group)
+        refused = self._own("make directory", path, Stat("directory", 0, *accounts.own_names()), owner, group)
         above = os.path.dirname(normal(path))
         try:
             if refused is None and parents and above != "/" and self.apparent(above) is None:
@@ -240,7 +219,7 @@ class Planned(Overlay):
         old = self.apparent(place)
         if old is not None and old.kind != "directory":
             return error("cannot make directory %s: %s stands there" % (path, called(old.kind)))
-        new = self._newcomer("directory", place, 0o755 if mode is None else mode) if old is None else _copy(old)
+        new = self._newcomer("directory", place, 0o755 if mode is None else mode) if old is None else old.copy()
         refused = self._own("make directory", path, new, owner, group)
         if old is not None:
             self._permit(old, new, mode)
@@ -255,7 +234,7 @@ class Planned(Overlay):
     def _foreign(self, path: str, old: Stat, new: Stat, what: str = "make directory") -> Optional[Result]:
         """Return an error if this user may not change mode, owner or group of an existing path."""
         same = (old.mode, old.owner, old.group, old.acl) == (new.mode, new.owner, new.group, new.acl)
-        if self.root or same or old.owner == self._me()[0]:
+        if self.root or same or old.owner == accounts.own_names()[0]:
             return None
         return error("cannot %s %s: Operation not permitted; is root needed (-b)?" % (what, path))
 
@@ -290,7 +269,7 @@ class Planned(Overlay):
             return refused or ok()
         if old.kind == "symlink" and mode is not None:
             return error("cannot %s %s: it is a link" % (what, path))
-        new = _copy(old)
+        new = old.copy()
         refused = self._own(what, path, new, owner, group)
         self._permit(old, new, mode)
         refused = refused or self._foreign(path, old, new, what)
@@ -402,14 +381,3 @@ class Planned(Overlay):
         if kinds or paths:
             # The action's own declarations are known, although the rest of the facet is not.
             self.causes.append(Cause(self.node, when, kinds, paths, frozenset(effect)))
-
-
-def _copy(stat: Stat) -> Stat:
-    return Stat(stat.kind, stat.mode, stat.owner, stat.group, stat.size, stat.target, acl=stat.acl)
-
-
-def _after_chown(old: Stat, new: Stat) -> int:
-    """Return the mode of a file after a change of owner: the kernel clears set-user-id and set-group-id."""
-    if old.kind != "file" or (old.owner, old.group) == (new.owner, new.group):
-        return new.mode
-    return access.without_ids(new.mode)

@@ -14,7 +14,14 @@ from statecfg.remote.graph.nodetype import TABLES
 from statecfg.remote.machine import accounts, files, process
 from statecfg.remote.machine.files import failed
 from statecfg.remote.machine.guard import allowed
-from statecfg.remote.machine.paths import UnsafePath, normal, open_parent, sync_directory, trusted
+from statecfg.remote.machine.paths import (
+    normal,
+    open_directory,
+    open_file,
+    open_parent,
+    read_link,
+    sync_directory,
+)
 from statecfg.remote.machine.world import ANYTHING, Machine, Probe, Stat, called
 
 TYPE_CHECKING = False
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
     from statecfg.remote.graph.model import Result
-    from statecfg.remote.machine.world import Effect, Inputs
+    from statecfg.remote.machine.world import Effect, Facet, Fields, Inputs
 
 PROBED = 16 << 20  # maximum bytes of output of a read-only program
 
@@ -31,12 +38,12 @@ class Facets:
     """What the machines of one run share: the facets, each loaded at its first use, and the start time of the run."""
 
     def __init__(self) -> None:
-        self.loaded: Dict[str, Dict[str, Dict[str, Any]]] = {}
+        self.loaded: Dict[str, Facet] = {}
         self.changed = 0
         self.began = time.time()
         self.swept: Set[Tuple[int, int]] = set()
 
-    def table(self, name: str, host: Machine) -> Dict[str, Dict[str, Any]]:
+    def table(self, name: str, host: Machine) -> Facet:
         """Return a facet.
 
         :raises LookupError: if there is no facet with this name
@@ -103,47 +110,15 @@ class RealMachine(Machine):
         return place.rstrip("/") + "/" + name if name != "." else place
 
     def target(self, path: str) -> str:
-        """Return the target of the link at `path`, as written.
-
-        :raises UnsafePath: if another user controls the link
-        :raises OSError: if it cannot be read
-        """
-        parent, name, _ = open_parent(path)
-        try:
-            if not trusted(os.fstat(parent), os.lstat(name, dir_fd=parent)):
-                raise UnsafePath(errno.ELOOP, "a link that another user controls is not followed", path)
-            return os.readlink(name, dir_fd=parent)
-        finally:
-            os.close(parent)
-
-    def open(self, path: str) -> int:
-        """Open a file for reading. A pipe or device is refused, so that opening never blocks.
-
-        :raises OSError: if it cannot be opened or is not a regular file
-        """
-        parent, name, _ = open_parent(path, follow=True)
-        try:
-            # Check the file type before opening it, because opening a device can have effects.
-            if not st.S_ISREG(os.lstat(name, dir_fd=parent).st_mode):
-                raise OSError(errno.EINVAL, "is not a regular file", path)
-            opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-        except OSError as problem:
-            problem.filename = path
-            raise
-        finally:
-            os.close(parent)
-        if not st.S_ISREG(os.fstat(opened).st_mode):
-            os.close(opened)
-            raise OSError(errno.EINVAL, "is not a regular file", path)
-        return opened
+        return read_link(path)
 
     def read(self, path: str) -> bytes:
-        with os.fdopen(self.open(path), "rb") as stream:
+        with os.fdopen(open_file(path), "rb") as stream:
             return stream.read()
 
     def digest(self, path: str) -> str:
         digest = hashlib.sha256()
-        with os.fdopen(self.open(path), "rb", 0) as stream:
+        with os.fdopen(open_file(path), "rb", 0) as stream:
             piece = stream.read(1 << 18)
             while piece:
                 digest.update(piece)
@@ -151,14 +126,7 @@ class RealMachine(Machine):
         return digest.hexdigest()
 
     def listdir(self, path: str) -> List[str]:
-        parent, name, _ = open_parent(path, follow=True)
-        try:
-            opened = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-        except OSError as problem:
-            problem.filename = path
-            raise
-        finally:
-            os.close(parent)
+        opened = open_directory(path)
         try:
             return sorted(name for name in os.listdir(opened) if not files.temporary(name))
         finally:
@@ -172,14 +140,14 @@ class RealMachine(Machine):
         """Tell whether this process is in a group, so that it may give files to the group."""
         return accounts.group_id(group) in (os.getegid(), *os.getgroups())
 
-    def entry(self, table: str, key: str) -> Optional[Dict[str, Any]]:
+    def entry(self, table: str, key: str) -> Optional[Fields]:
         if table == "users":
             return accounts.user_fields(key)
         if table == "groups":
             return accounts.group_fields(key)
         return self.table(table).get(key)
 
-    def table(self, name: str) -> Dict[str, Dict[str, Any]]:
+    def table(self, name: str) -> Facet:
         if name == "users":
             import pwd
 
@@ -230,7 +198,7 @@ class RealMachine(Machine):
                 if not files.changes_hands(old, owner):
                     return files.permit(parent, name, path, mode, owner, group) or ok()
                 if blob.data is None and blob.path is None:
-                    source = self.open(place.rstrip("/") + "/" + name)
+                    source = open_file(place.rstrip("/") + "/" + name)
                     blob, proven = Blob(blob.sha256, blob.size, path="/proc/self/fd/%d" % source), False
             self._sweep(parent)
             temporary = files.temporary_name()

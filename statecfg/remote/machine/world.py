@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import Blob, Node, Result
     from statecfg.remote.machine.access import Entry as AclEntry
 
+    Fields = Dict[str, Any]  # an entry of a facet
+    Facet = Dict[str, Fields]  # key → entry
     Effect = Mapping[str, Any]
     Inputs = Tuple[str, Sequence[str]]
 
@@ -44,6 +46,10 @@ class Stat:
     ) -> None:
         self.kind, self.mode, self.owner, self.group = kind, mode, owner, group
         self.size, self.target, self.identity, self.acl = size, target, identity, acl
+
+    def copy(self) -> Stat:
+        """Return a copy for a plan to change. It has no identity."""
+        return Stat(self.kind, self.mode, self.owner, self.group, self.size, self.target, acl=self.acl)
 
     def __repr__(self) -> str:
         return "Stat(%s %04o %s:%s %d)" % (self.kind, self.mode, self.owner, self.group, self.size)
@@ -129,14 +135,14 @@ class World:
         """
         raise NotImplementedError
 
-    def entry(self, table: str, key: str) -> Optional[Dict[str, Any]]:
+    def entry(self, table: str, key: str) -> Optional[Fields]:
         """Return the fields of `key` in a facet (`users`, `groups`, `packages`, `units`, …), or None.
 
         :raises Unknown: if they are not known yet
         """
         raise NotImplementedError
 
-    def table(self, name: str) -> Dict[str, Dict[str, Any]]:
+    def table(self, name: str) -> Facet:
         """Return a whole facet: key → fields.
 
         :raises Unknown: if it is not known yet

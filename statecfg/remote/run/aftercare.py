@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 
 from statecfg.remote.graph.names import ActionStatus, Outcome
-from statecfg.remote.ledger.orphans import Orphan, claims
+from statecfg.remote.ledger.records import Orphan, claims
 from statecfg.remote.machine.real import RealMachine
-from statecfg.remote.run.following import Kept
+from statecfg.remote.run.dependents import Dependent
 from statecfg.remote.run.planning import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Optional
+    from typing import Any, Callable, Iterable, List, Optional
 
     from statecfg.remote.graph.model import Node
     from statecfg.remote.machine.real import Facets
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from statecfg.remote.run.execution import Execution
     from statecfg.remote.run.login_guard import Lockout, LoginGuard
     from statecfg.remote.run.node_run import NodeRun
-    from statecfg.remote.run.planning import Plan
+    from statecfg.remote.run.plan import Plan
     from statecfg.remote.wire.channel import Channel
 
 
@@ -64,7 +64,7 @@ class Aftercare:
             if found is not None and found[0]:
                 due.append((node, found))
         end = max((node.ended + seconds for node, (seconds, _) in due), default=0.0)
-        while time.monotonic() < end and not self.of.stopped():
+        while time.monotonic() < end and not self.of.performer.stopped():
             time.sleep(min(0.1, max(0.0, end - time.monotonic())))
         for node, (_, check) in due:
             why = self._ask(node, check)
@@ -80,14 +80,14 @@ class Aftercare:
         return self._ask(node, found[1]) if found is not None else ""
 
     def _lasting(self, node: NodeRun) -> Any:
-        kind = self.of.types.get(node.step.node.type)
-        method = kind.methods.get("lasting") if kind is not None else None
+        node_type = self.of.rechecks.types.get(node.step.node.type)
+        method = node_type.methods.get("lasting") if node_type is not None else None
         ops = [action["op"] for action in node.done if action["status"] == ActionStatus.OK]
         return method(node.step.node, ops) if method is not None else None
 
     def _ask(self, node: NodeRun, check: Callable[[World, float], str]) -> str:
         try:
-            return check(RealMachine(self.of.facets), node.ended)
+            return check(RealMachine(self.of.performer.facets), node.ended)
         except Exception as problem:  # systemd doesn't answer, or the node type has a bug
             return "it can't be looked at again: %s" % describe(problem)
 
@@ -95,8 +95,8 @@ class Aftercare:
         for node in nodes:
             node.fail(why)
             name = node.step.node.provides
-            self.of.record.finished(name, Outcome.FAILED)
-            self.of.send({"type": "amended", "node": name, "reason": why})
+            self.of.performer.record.finished(name, Outcome.FAILED)
+            self.of.performer.send({"type": "amended", "node": name, "reason": why})
 
     def _touched(self, node: NodeRun, found: Lockout) -> bool:
         """Tell whether the guard undid a node's work."""
@@ -106,15 +106,10 @@ class Aftercare:
 
     def _remember(self, nodes: Iterable[NodeRun]) -> None:
         """Make removed resources managed again, because the guard restored them."""
-        rows: List[Dict[str, Any]] = []
-        for node in nodes:
-            former = node.step.node
-            if isinstance(former, Orphan) and not isinstance(former, Kept):
-                row = dict(former.row)
-                row["memory"] = row.pop("remembered")
-                rows.append(row)
-        if rows:
-            self.of.record.manage(rows)
+        orphans = [node.step.node for node in nodes]
+        again = [node.resource for node in orphans if isinstance(node, Orphan) and not isinstance(node, Dependent)]
+        if again:
+            self.of.performer.record.manage(again)
 
 
 def guard_of(plan: Plan, channel: Channel, facets: Facets, remote: bool, warnings: List[str]) -> Optional[LoginGuard]:
@@ -130,15 +125,15 @@ def guard_of(plan: Plan, channel: Channel, facets: Facets, remote: bool, warning
     if not os.path.isdir(BOOTED):
         return None
     paths = []
-    waiting = [step.node for step in (*plan.steps.values(), *plan.going()) if is_sshd(step.node)]
+    waiting = [step.node for step in (*plan.steps.values(), *plan.removal_steps()) if is_sshd(step.node)]
     seen = {node.provides for node in waiting}
     while waiting:
         node = waiting.pop()
         paths.append(node.attrs.get("path"))
-        near = [*(node.near.values() if isinstance(node, Kept) else ())]
+        near = [*(node.near.values() if isinstance(node, Dependent) else ())]
         near += [plan.steps[name].node for name in node.requires if name in plan.steps]
-        waiting += [each for each in near if each.provides not in seen]
-        seen.update(each.provides for each in near)
+        waiting += [other for other in near if other.provides not in seen]
+        seen.update(other.provides for other in near)
     more = [path for path in paths if isinstance(path, str) and path[:1] == "/"]
     return LoginGuard(RealMachine(facets), channel, remote, warnings, more)
 
@@ -147,5 +142,5 @@ def is_sshd(node: Node) -> bool:
     """Tell whether a node manages one of sshd's units."""
     from statecfg.remote.run.login_guard import UNITS
 
-    found = node.row["claims"] if isinstance(node, Orphan) else ()
+    found = node.resource.definition.claims if isinstance(node, Orphan) else ()
     return any(claim[:5] == "unit:" and claim[5:] in UNITS for claim in found or claims(node))

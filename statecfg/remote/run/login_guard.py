@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BOOTED = "/run/systemd/system"  # exists if and only if systemd is process 1: sd_booted(3)
 NAMES = ("ssh", "sshd")  # the distributions' names for the service and its socket
-UNITS = tuple("%s.%s" % (name, kind) for kind in ("socket", "service") for name in NAMES)
+UNITS = tuple("%s.%s" % (name, suffix) for suffix in ("socket", "service") for name in NAMES)
 PLACES = (
     "/etc/ssh",
     "/etc/default/ssh",
@@ -129,8 +129,8 @@ class LoginGuard:
 
     def _units(self) -> Dict[str, Dict[str, str]]:
         """Return the state of sshd's existing units, with the time of its last change: unit → property → value."""
-        said = self.machine.probe(["systemctl", "show", "--no-pager", "--property=" + _ASKED, "--", *UNITS]).text
-        found = [dict(line.partition("=")[::2] for line in block.splitlines()) for block in said.split("\n\n")]
+        output = self.machine.probe(["systemctl", "show", "--no-pager", "--property=" + _ASKED, "--", *UNITS]).text
+        found = [dict(line.partition("=")[::2] for line in block.splitlines()) for block in output.split("\n\n")]
         return {shown["Id"]: shown for shown in found if shown.get("LoadState") not in (None, "not-found")}
 
     def _restore(self, now: Dict[str, Dict[str, str]]) -> Tuple[List[str], List[str]]:

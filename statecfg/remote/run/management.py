@@ -2,197 +2,185 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import re
 
-from statecfg.remote.graph.model import Node
 from statecfg.remote.graph.names import Mode, Outcome, State
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
-from statecfg.remote.ledger.ledger import Ledger
-from statecfg.remote.ledger.orphans import Leaving, Orphan, claims, contents, kept, leaving, refusal, stored
+from statecfg.remote.ledger.records import Recorded, claims, with_content
 from statecfg.remote.machine.changes import secretive
-from statecfg.remote.run.following import Following, Kept
+from statecfg.remote.run.dependents import Dependent, Dependents
 from statecfg.remote.run.report import step_report
-from statecfg.remote.wire.frames import encode_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set
 
-    from statecfg.remote.graph.model import Blob
-    from statecfg.remote.hooks.lifecycle import Lifecycle
+    from statecfg.remote.graph.model import Blob, Node
+    from statecfg.remote.hooks.lifecycle import ExpectedHook, Lifecycle
     from statecfg.remote.hooks.order import HookOrder
+    from statecfg.remote.ledger.orphans import Orphans
+    from statecfg.remote.ledger.records import Orphan, Resource
     from statecfg.remote.machine.real import Facets
+    from statecfg.remote.run.definitions import Definitions
+    from statecfg.remote.run.drift import Drift
     from statecfg.remote.run.order import Order
-    from statecfg.remote.run.planning import Plan, Step
+    from statecfg.remote.run.plan import Plan, Step
+    from statecfg.remote.run.recording import Recording
+    from statecfg.remote.run.report import NodeReport
     from statecfg.remote.wire.channel import Channel
-
-WORD = re.compile(r"[A-Za-z_.]{1,20}\Z")
 
 
 class Management:
     """The managed resources of a playbook on this host, during one run.
 
-    :param place: the state directory
+    A host without a ledger has none, and a run that only plans creates none: then there is nothing to compare with.
+
+    :param state_dir: the state directory
     :param order: the controller's instructions
     :param warnings: receives warnings for the user
+    :ivar recorded: what the ledger says
+    :ivar definitions: converts nodes for the ledger; None without a ledger
+    :ivar orphans: the resources that left the definition; None without a ledger
+    :ivar dependents: the resources that their removal affects; None without a ledger
+    :ivar layers: the nodes to plan
+    :ivar hooks: the hooks that may be called on this host, in their order
+    :ivar refusal: why the run must not change the host, "" if it may
     """
 
-    def __init__(self, place: str, order: Order, warnings: List[str]) -> None:
-        self.place, self.order, self.warnings = place, order, warnings
-        self.acting = order.acting
-        self.playbook = order.playbook
-        self.node, self.policy = order.node, order.policy
-        self.ledger: Optional[Ledger] = None
-        self.lineage = self.refusal = ""
-        self.rows: Dict[str, Dict[str, Any]] = {}
-        self.drifts: Dict[str, List[str]] = {}
-        self.owed: List[Dict[str, Any]] = []
-        self.owing: Set[str] = set()  # the nodes that owe a restart because of this run or an earlier one
-        self.going = Leaving()
-        self.following: Optional[Following] = None
+    def __init__(self, state_dir: str, order: Order, warnings: List[str]) -> None:
+        self.order, self.warnings = order, warnings
+        self.refusal = ""
+        self.recorded = Recorded(state_dir)
+        if order.acting or os.path.exists(os.path.join(state_dir, state.LEDGER)):
+            from statecfg.remote.ledger.opening import recorded
+
+            self.recorded = recorded(state_dir, order.playbook, order.acting, warnings)
+        self.definitions: Optional[Definitions] = None
+        if self.recorded.ledger is not None:
+            from statecfg.remote.run.definitions import Definitions
+
+            self.definitions = Definitions(order, self.recorded.lineage)
+        self.orphans: Optional[Orphans] = None
+        self.dependents: Optional[Dependents] = None
         self.layers: List[List[Node]] = []
-        self.nodes: Dict[str, Node] = {}
-        self.digests: Dict[str, str] = {}
-        self.known: Dict[str, List[Tuple[Dict[str, Any], Dict[str, Any]]]] = {}
-        self.memories: Dict[str, Dict[str, Any]] = {}  # snapshots of the resources that became managed in this run
         self.hooks = _hooks(order.hooks)
-        self.mask: Callable[[Any], Any] = lambda value: value
-        self.mask_values = self.mask_written = self.mask
-        if order.secrets:
-            from statecfg.remote.machine.redact import Redactor
-
-            redactor = Redactor(order.secrets)
-            self.mask, self.mask_values = redactor.report, redactor.value
-            # Attributes without secrets can contain a secret's value by accident: mask it unless it is a plain word.
-            given = {name: value for name, value in order.secrets.items() if not WORD.match(value)}
-            self.mask_written = Redactor(given).value
         self._life: Optional[Lifecycle] = None
-        self._open()
+        self._recording: Optional[Recording] = None
+        self._drift: Optional[Drift] = None
 
-    # What the ledger says
-
-    def _open(self) -> None:
-        """Open the ledger, set it aside if it is another machine's, and add the interrupted runs to it."""
-        if not self.acting and not os.path.exists(os.path.join(self.place, state.LEDGER)):
-            return
-        ledger = Ledger(self.place, reading=not self.acting)
-        self.ledger = self._set_aside(ledger) if ledger.foreign() else ledger
-        if self.ledger is None:
-            return
-        left = state.left_over(self.place)
-        cut_off = self.ledger.open_runs(left)
-        for run, account in cut_off:
-            who = self.ledger.who(run)
-            text = "run %s by %s was cut off" % (run, who.get("who", "an unknown user"))
-            if account.under_way:
-                text += "; under way were %s" % ", ".join(account.under_way)
-            self.warnings.append(text)
-        if not cut_off:
-            interrupted = self.ledger.interrupted(self.playbook)
-            if interrupted:
-                self.warnings.append("the last run, %s, lost its controller and was cut off" % interrupted)
-        if self.acting:
-            self.ledger.take_over(left)
-        elif cut_off:
-            self.ledger.recall(cut_off)
-        self.lineage = self.ledger.meta("lineage")
-        self.rows = self.ledger.resources(self.playbook)
-        self.owed = self.ledger.owed(self.playbook)
-
-    def _set_aside(self, ledger: Ledger) -> Optional[Ledger]:
-        """Ignore a ledger that came with a copied disk, as it describes another machine.
-
-        :returns: a new ledger if this run changes the host, otherwise None
-        """
-        text = "the ledger is not this machine's own: %s. Nothing is pruned by it" % ledger.foreign()
-        machine = ledger.meta("machine")
-        ledger.close()
-        if not self.acting:
-            self.warnings.append(text)
-            return None
-        aside = state.set_aside(self.place, machine[:12])
-        self.warnings.append("%s; it is kept in %s, and a new one begins" % (text, aside))
-        return Ledger(self.place)
+    # Comparison
 
     def compare(self, layers: List[List[Node]]) -> None:
         """Compare the defined nodes with the managed resources: find orphans and what their removal triggers."""
-        mode = self.order.mode
-        if mode != Mode.DESTROY:  # destroy removes everything, whatever is defined
-            self.nodes = {node.provides: node for layer in layers for node in layer}
-        self.layers = [] if mode in Mode.REMOVING else layers
-        partial = self.order.partial
-        pruning = mode in Mode.REMOVING or (self.order.prune and not partial)
-        known = self.order.ledger
-        if known and known != self.lineage and pruning:
-            now = "it is %s now, and was %s" % (self.lineage[:12], known[:12]) if self.lineage else "there is none now"
-            text = "this host's ledger was lost or replaced since the last run from here (%s): nothing is pruned"
-            self.warnings.append(text % now)
-            pruning = False
-        elif pruning and not self.rows and mode != Mode.APPLY and not self.order.has_units:
-            self.warnings.append("the ledger knows of nothing that %s has made on this host" % self.playbook)
-        if self.ledger is None:
+        order = self.order
+        self.layers = [] if order.mode in Mode.REMOVING else layers
+        pruning = self._prunes()
+        ledger, definitions, resources = self.recorded.ledger, self.definitions, self.recorded.resources
+        if ledger is None or definitions is None:
             return
-        for name, row in self.rows.items():
-            # 0.3.0 masked whole claims, including our own words and paths that contain a secret by accident.
-            node = self.nodes.get(name)
-            if row["triggers"] is None and node is not None and row["claims"] == self.mask_values(claims(node)):
-                row["claims"] = self.claimed(node)
-        known_as = {name: self.digest(node) for name, node in self.nodes.items() if name in self.rows}
-        same = {name for name, digest in known_as.items() if digest == self.rows[name]["digest"]}
-        self.going = leaving(self.ledger, self.playbook, self.rows, self.nodes, pruning, partial, same, self.claimed)
-        rows = list(self.rows.values())
-        for name in self.going.displaced:
-            del self.rows[name]
-        names = {row["name"]: name for name, row in self.going.renamed.items()}
-        for debt in self.owed:
-            debt.update((key, names.get(debt[key], debt[key])) for key in ("node", "cause"))
+        from statecfg.remote.ledger.orphans import find_orphans, refusal
+
+        given = {node.provides: node for layer in layers for node in layer}
+        nodes = {} if order.mode == Mode.DESTROY else given  # destroy removes everything, whatever is defined
+        _update_claims(resources, nodes, definitions)
+        same = {
+            name for name, node in nodes.items()
+            if name in resources and definitions.digest(node) == resources[name].digest
+        }  # fmt: skip
+        self.orphans = find_orphans(
+            ledger, order.playbook, resources, nodes, pruning, order.partial, same, definitions.claims
+        )
+        before = list(resources.values())
+        for name in self.orphans.reused:
+            del resources[name]
+        names = {resource.name: name for name, resource in self.orphans.renamed.items()}
+        for debt in self.recorded.debts:
+            debt.node, debt.cause = names.get(debt.node, debt.node), names.get(debt.cause, debt.cause)
         coming = {node.provides for layer in self.layers for node in layer}
-        self.following = Following(rows, self.going.layers, coming, names)
-        self.following.owe(self.owed)
-        defined = {node.provides: node for layer in layers for node in layer}
-        for former in self.formers():
-            if former.row["name"] in defined:
-                former.supply(defined[former.row["name"]].attrs, self.mask_values)
-            former.row["remembered"] = former.row["memory"]
-            former.row["memory"] = stored(former.row["memory"], os.path.join(self.place, state.BEFORE))
-        why = refusal(self.going, self.ledger.count(), self.order.yes)
-        if why and self.acting:
+        self.dependents = Dependents(before, self.orphans.to_remove, coming, names)
+        self.dependents.add_debts(self.recorded.debts)
+        self._complete_orphans(given, definitions)
+        why = refusal(self.orphans, ledger.count(), order.yes)
+        if why and order.acting:
             self.refusal = why
         elif why:
             self.warnings.append("this would be refused: %s" % why)
 
-    def formers(self, looked_at: bool = False) -> Iterable[Orphan]:
+    def _complete_orphans(self, given: Mapping[str, Node], definitions: Definitions) -> None:
+        """Add to the orphans what the ledger does not store: content of snapshots, and secrets of the playbook.
+
+        :param given: the playbook's nodes by name
+        """
+        folder = os.path.join(self.recorded.state_dir, state.BEFORE)
+        for orphan in self.all_orphans():
+            orphan.snapshot = with_content(orphan.resource.memory, folder)
+            node = given.get(orphan.resource.name)
+            if node is not None:
+                orphan.supply(node.attrs, definitions.mask_values)
+
+    def _prunes(self) -> bool:
+        """Return whether the run removes all orphans; warn if it should, but has no record of them."""
+        order, lineage = self.order, self.recorded.lineage
+        if not (order.mode in Mode.REMOVING or (order.prune and not order.partial)):
+            return False
+        if order.ledger and order.ledger != lineage:
+            now = "it is %s now, and was %s" % (lineage[:12], order.ledger[:12]) if lineage else "there is none now"
+            text = "this host's ledger was lost or replaced since the last run from here (%s): nothing is pruned"
+            self.warnings.append(text % now)
+            return False
+        if not self.recorded.resources and order.mode != Mode.APPLY and not order.has_units:
+            self.warnings.append("the ledger knows of nothing that %s has made on this host" % order.playbook)
+        return True
+
+    @property
+    def to_remove(self) -> List[List[Orphan]]:
+        """Layers of the orphans that this run removes."""
+        return self.orphans.to_remove if self.orphans is not None else []
+
+    @property
+    def to_keep(self) -> List[List[Orphan]]:
+        """Layers of the orphans that stay until a prune."""
+        return self.orphans.to_keep if self.orphans is not None else []
+
+    def all_orphans(self, checked: bool = False) -> Iterable[Orphan]:
         """Yield the orphans.
 
-        :param looked_at: only those that this run checks: a run that changes the host ignores orphans that stay
+        :param checked: only those that this run checks: a run that changes the host ignores orphans that stay
         """
-        for layer in (*self.going.layers, *(() if looked_at and self.acting else self.going.left)):
+        for layer in (*self.to_remove, *(() if checked and self.order.acting else self.to_keep)):
             yield from layer
+
+    def with_secrets(self) -> Set[str]:
+        """Return the names of the nodes whose earlier definition contained a secret."""
+        found = dict(self.recorded.resources)
+        found.update(self.orphans.renamed if self.orphans is not None else {})
+        found.update((orphan.resource.name, orphan.resource) for orphan in self.all_orphans())
+        return {name for name, resource in found.items() if secretive(resource.definition.attrs)}
 
     def load_types(self) -> List[str]:
         """Load the node types of the orphans; return the names of the types and modules that this host lacks."""
         from importlib import import_module
 
         missing: List[str] = []
-        kept = self.following.kept if self.following is not None else ()
-        for former in (*self.formers(looked_at=True), *kept):
-            if former.type in REGISTRY or former.type in missing:
+        dependents = self.dependents.nodes if self.dependents is not None else ()
+        for orphan in (*self.all_orphans(checked=True), *dependents):
+            module = orphan.resource.definition.module
+            if orphan.type in REGISTRY or orphan.type in missing:
                 continue
             try:
-                import_module(former.row["module"])
+                import_module(module)
             except ImportError:
                 # A file in resources/ may define types whose names differ from its own.
-                missing += {former.type, former.row["module"].rpartition(".")[2]}
+                missing += {orphan.type, module.rpartition(".")[2]}
         return missing
 
     def follow(self) -> None:
         """Decide which nodes the removals trigger. Call this after all types are loaded."""
-        if self.following is not None:
-            self.following.settle({former.row["name"] for layer in self.going.layers for former in layer})
+        if self.dependents is not None:
+            self.dependents.drop_unable({orphan.resource.name for layer in self.to_remove for orphan in layer})
+
+    # The plan
 
     @property
     def life(self) -> Lifecycle:
@@ -200,91 +188,59 @@ class Management:
         if self._life is None:
             from statecfg.remote.hooks.lifecycle import Entity, Lifecycle
 
-            rows = {**self.rows, **self.going.renamed}
-            entities = {name: Entity(name, row["state"], row["owing"]) for name, row in rows.items()}
-            for former in self.formers():
-                entities[former.provides] = Entity(former.provides, former.row["state"], former.row["owing"])
-            for name in self.going.renamed:  # becomes managed under its new name, with its former record
-                entities[name].state = ""
+            resources = dict(self.recorded.resources)
+            resources.update((orphan.provides, orphan.resource) for orphan in self.all_orphans())
+            entities = {name: Entity(name, found.state, found.owing) for name, found in resources.items()}
+            for name, found in self.orphans.renamed.items() if self.orphans is not None else ():
+                entities[name] = Entity(name, "", found.owing)  # it becomes managed under its new name
             self._life = Lifecycle(entities, self.hooks)
         return self._life
 
-    # The plan
-
     def due(self, plan: Plan) -> bool:
         """Tell whether an apply of this plan changes anything or calls a hook."""
-        if self.owed or self.going.layers or any(step.acts for step in plan.steps.values()):
+        if self.recorded.debts or self.to_remove or any(step.acts for step in plan.steps.values()):
             return True
-        if not self.hooks and all(row["state"] == State.RESOLVED and not row["owing"] for row in self.rows.values()):
+        resources = self.recorded.resources.values()
+        if not self.hooks and all(found.state == State.RESOLVED and not found.owing for found in resources):
             return False
         return any(self.life.due(step.node, step.acts) for step in plan.steps.values())
 
-    def would_fire(self, plan: Plan) -> List[Dict[str, Any]]:
+    def would_fire(self, plan: Plan) -> List[ExpectedHook]:
         """Return the hooks that an apply of this plan would call."""
         if not self.hooks:
             return []
-        going = [step for step in plan.going() if not step.kept]
-        found = [each for step in going for each in self.life.would_fire(step.node, True, True)]
+        removals = [step for step in plan.removal_steps() if not step.dependent]
+        found = [hook for step in removals for hook in self.life.would_fire(step.node, True, True)]
         for step in plan.steps.values():
             found += self.life.would_fire(step.node, step.acts, False)
         return found
 
-    def report(self, step: Step) -> Dict[str, Any]:
+    def report(self, step: Step) -> NodeReport:
         """Return a planned node as data; `verify` adds the causes of its drift."""
         found = step_report(step)
-        row = self.rows.get(step.node.provides)
-        if row is not None and row["state"] != State.RESOLVED:
-            found["state"] = row["state"]
+        resource = self.recorded.resources.get(step.node.provides)
+        if resource is not None and resource.state != State.RESOLVED:
+            found["state"] = resource.state
         if self.order.mode == Mode.VERIFY and (step.acts or step.removal):
-            found["drift"] = ["definition"] if step.removal else self.drift(step, row)
-            self.drifts[step.node.provides] = found["drift"]
+            found["drift"] = self._causes(step)
         return found
 
-    def drift(self, step: Step, row: Optional[Dict[str, Any]]) -> List[str]:
-        """Return why a node needs changes.
-
-        A node that is only triggered takes over the causes of the nodes that trigger it.
-
-        :returns: "host", "definition" or both; or only "pending" if no apply has completed the node yet
-        """
-        if row is None and self.ledger is not None and self.ledger.completed(self.playbook):
-            return ["definition"]
-        if row is None or not row["digest"]:
+    def _causes(self, step: Step) -> List[str]:
+        """Return why a node needs changes, see `Drift`."""
+        if self.definitions is None:
             return ["pending"]
-        name = step.node.provides
-        found = {each for cause in step.triggered_by for each in self.drifts.get(cause, ())}
-        if row["digest"] != self.digest(step.node):
-            found.add("definition")
-        if not found or (row["after"] and row["after"] != self.now(Orphan(row, name))):
-            found.add("host")
-        return sorted(found, reverse=True)
+        if self._drift is None:
+            from statecfg.remote.run.drift import Drift
 
-    def now(self, node: Node, facets: Optional[Facets] = None) -> str:
-        """Return a digest of the present state of a node's real object, "" if its type has no `remember`."""
-        from statecfg.remote.machine.real import RealMachine
-
-        kind = REGISTRY.get(node.type)
-        if kind is None or "remember" not in kind.methods:
-            return ""
-        try:
-            found = encode_value(kind.run_remember(node, RealMachine(facets)), -1)
-            found.pop("context", None)
-        except Exception:  # it can't be read, so it has changed
-            return "unreadable"
-        return _digest(self.lineage, found)
-
-    def digest(self, node: Node) -> str:
-        """Return a digest of a node's definition; it includes the lineage so that nobody can guess a secret from it."""
-        found = self.digests.get(node.provides)
-        if found is None:
-            found = self.digests[node.provides] = _digest(self.lineage, [node.type, encode_value(node.attrs, -1)])
-        return found
+            self._drift = Drift(self.recorded, self.definitions, self.order.playbook)
+        return self._drift.causes(step)
 
     # Hooks that run here
 
     def files(self, blobs: Dict[str, Blob]) -> List[Blob]:
         """Return the files that this host lacks for the hooks that run on it."""
-        return [blob for hook in self.hooks if self.acting for blob in hook.missing(self.place, blobs)]
+        hooks = self.hooks if self.order.acting else ()
+        return [blob for hook in hooks for blob in hook.missing_files(self.recorded.state_dir, blobs)]
 
     def install(self) -> None:
         """Install the missing files of hooks.
@@ -292,7 +248,7 @@ class Management:
         :raises StateError: if they can't be installed
         """
         for hook in self.hooks:
-            hook.install(self.place)
+            hook.install(self.recorded.state_dir)
 
     # The run
 
@@ -300,158 +256,71 @@ class Management:
         """Record the run in the ledger, with all restarts that its changes will owe; return the entities' life."""
         from statecfg.remote.hooks.firing import Firing
 
-        assert self.ledger is not None
-        debts = [
-            (step.node.provides, cause, step.node.debt if isinstance(step.node, Kept) else None)
-            for step in (*plan.steps.values(), *plan.going())
+        ledger, definitions = self.recorded.ledger, self.definitions
+        assert ledger is not None and definitions is not None
+        owed = [
+            (step.node.provides, cause, step.node.resource.debt if isinstance(step.node, Dependent) else None)
+            for step in (*plan.steps.values(), *plan.removal_steps())
             for cause in plan.triggers(step.node)
         ]
-        debts += [(name, cause, None) for name, cause in (self.following.later if self.following is not None else ())]
-        debts = [debt for debt in debts if plan.acts(debt[1])]
-        self.owing = {debt["node"] for debt in self.owed}.union(node for node, _, _ in debts)
-        self.ledger.begin(self.run, debts)
-        self.facets = facets
-        firing = Firing(self, channel)
-        self.life.attach(journal, firing.call, firing.tell, self.row)
+        owed += [(name, cause, None) for name, cause in (self.dependents.later if self.dependents is not None else ())]
+        owed = [debt for debt in owed if plan.acts(debt[1])]
+        self.recorded.owing = {debt.node for debt in self.recorded.debts}.union(node for node, _, _ in owed)
+        ledger.begin(self._run, owed)
+        firing = Firing(self.order, ledger, definitions.mask, channel)
+        self.life.attach(journal, firing.call, firing.tell, self._start_recording(facets).new)
         return self.life
 
+    def _start_recording(self, facets: Facets) -> Recording:
+        from statecfg.remote.run.recording import Recording
+
+        assert self.definitions is not None and self.orphans is not None
+        nodes = {node.provides: node for layer in self.layers for node in layer}
+        renamed = self.orphans.renamed
+        self._recording = Recording(self.recorded, self.definitions, nodes, renamed, facets)
+        return self._recording
+
     @property
-    def run(self) -> Dict[str, Any]:
+    def _run(self) -> Mapping[str, Any]:
         """The record of this run in the ledger."""
-        return {"id": self.order.run, "mode": self.order.mode, "who": self.order.who, "playbook": self.playbook}
+        order = self.order
+        return {"id": order.run, "mode": order.mode, "who": order.who, "playbook": order.playbook}
 
-    def row(self, node: Node) -> Dict[str, Any]:
-        """Return the record of a node that becomes managed, with its snapshot."""
-        from statecfg.remote.machine.guard import reading_only
-        from statecfg.remote.machine.real import RealMachine
-
-        former = self.going.renamed.get(node.provides)
-        found = dict(self.fields(node), name=node.provides, digest="", after="", state=State.PRE_CREATED, owing=[])
-        if former is not None:
-            same = ("memory", "owing", "digest", "after", "first_run", "since")
-            found.update({key: former[key] for key in same})
-            found["replaces"] = {key: former[key] for key in ("name", "claims")}
-            return found
-        kind = REGISTRY[node.type]
-        with reading_only():
-            others = self.others(node.type) if kind.compares() else ()
-            memory = kind.run_remember(node, RealMachine(self.facets), others)
-        from statecfg.remote.machine import durable
-
-        for blob in contents(memory):
-            durable.keep(os.path.join(self.place, state.BEFORE), blob)
-        self.memories[node.provides] = found["memory"] = encode_value(memory, -1)
-        return found
-
-    def others(self, kind: str) -> List[Tuple[Dict[str, Any], Dict[str, Any]]]:
-        """Return the attributes and snapshots of all managed nodes of a type, including those of this run."""
-        assert self.ledger is not None
-        folder = os.path.join(self.place, state.BEFORE)
-        if kind not in self.known:
-            self.known[kind] = [(attrs, stored(memory, folder)) for attrs, memory in self.ledger.memories(kind)]
-        fresh = (name for name in self.memories if self.nodes[name].type == kind)
-        return [*self.known[kind], *((self.nodes[name].attrs, stored(self.memories[name], folder)) for name in fresh)]
-
-    def learned(self, node: Node) -> Optional[Dict[str, Any]]:
-        """Return a node's snapshot with what its type learned from the changes, None if it learned nothing."""
-        from statecfg.remote.machine.real import RealMachine
-
-        row = self.rows.get(node.provides)
-        memory = self.memories.get(node.provides, row["memory"] if row is not None else None)
-        kind = REGISTRY.get(node.type)
-        if memory is None or kind is None or "learn" not in kind.methods:
-            return None
-        try:
-            folder = os.path.join(self.place, state.BEFORE)
-            more = kind.run_learn(node, stored(memory, folder), RealMachine(self.facets))
-        except Exception:  # the undo then finds out as much as it can
-            return None
-        return dict(memory, **encode_value(more, -1))
-
-    def without_secrets(self, node: Node) -> Dict[str, Any]:
-        """Return a node's attributes as the ledger stores them: content as a digest, and a mask for each secret."""
-        attrs: Dict[str, Any] = kept({key: value for key, value in node.attrs.items() if value is not None})
-        for name in attrs:
-            if name in node.hides:
-                masked = self.mask_values(attrs[name])
-                # If a node type transformed the secret, the mask doesn't find it: mask the whole attribute.
-                attrs[name] = masked if secretive(masked) else "<secret %s>" % name
-            else:
-                attrs[name] = self.mask_written(attrs[name])
-        return attrs
-
-    def claimed(self, node: Node) -> List[str]:
-        """Return a node's claims as the ledger stores them, without secrets."""
-        if not self.order.secrets:
-            return claims(node)
-        return claims(Node(node.provides, node.type, (), dict(node.attrs, **self.without_secrets(node))))
-
-    def fields(self, node: Node) -> Dict[str, Any]:
-        """Return a node's definition as the ledger stores it: without secrets, and content as a digest."""
-        return {
-            "type": node.type,
-            "module": self.order.types.get(node.type, ""),
-            "claims": self.claimed(node),
-            "attrs": self.without_secrets(node),
-            "requires": list(node.requires),
-            "triggers": list(node.triggers),
-            "tags": list(node.options.get("tags") or ()),
-            "protect": int(bool(node.options.get("protect"))),
-            "position": node.position,
-        }
-
-    def defined(self, names: Iterable[str], fresh: Sequence[str]) -> Dict[str, Optional[Dict[str, Any]]]:
-        """Return the records that the ledger needs for nodes that are as defined.
-
-        :param names: the nodes that are as defined
-        :param fresh: the nodes whose real object this run changed or saw for the first time
-        :returns: name → record; None if the ledger has this record already
-        """
-        found: Dict[str, Optional[Dict[str, Any]]] = {}
-        for name in names:
-            node, row = self.nodes.get(name), self.rows.get(name)
-            if node is None:
-                continue
-            digest = self.digest(node)
-            same = row is not None and row["digest"] == digest and row["position"] == node.position
-            edges = row is not None and (list(node.requires), list(node.triggers)) == (row["requires"], row["triggers"])
-            if same and name not in fresh and edges:
-                protect = int(bool(node.options.get("protect")))
-                if protect == row["protect"] and list(node.options.get("tags") or ()) == row["tags"]:  # type: ignore[index]  # there is a row where `same` holds
-                    found[name] = None
-                    continue
-            after = row["after"] if row is not None and name not in fresh else self.now(node, self.facets)
-            entry = dict(self.fields(node), digest=digest, after=after)
-            memory = self.learned(node) if name in fresh else None
-            found[name] = entry if memory is None else dict(entry, memory=memory)
-        return found
-
-    def settle(self, plan: Plan, status: str) -> None:
+    def end_unchanged(self, plan: Plan, status: str) -> None:
         """Record a run that had nothing to do on the host, and the resources that it made managed."""
         from statecfg.remote.machine.real import Facets
 
-        assert self.ledger is not None
-        self.facets = Facets()
+        assert self.recorded.ledger is not None
+        recording = self._start_recording(Facets())
         account = state.Account()
         sound = [name for name, step in plan.steps.items() if step.outcome == Outcome.UNCHANGED]
-        new = [name for name in sound if name not in self.rows]
+        new = [name for name in sound if name not in self.recorded.resources]
         for name in new:
-            row = self.row(plan.steps[name].node)
-            account.manage(dict(row, state=State.RESOLVED))
-        self.ledger.end(self.run, account, status, self.defined(sound, new))
+            resource = recording.new(plan.steps[name].node)
+            resource.state = State.RESOLVED
+            account.manage(resource)
+        self.recorded.ledger.end(self._run, account, status, recording.updates(sound, new))
 
     def end(self, journal: state.Journal, status: str, sound: Iterable[str]) -> None:
         """Complete the run's record in the ledger with the contents of its journal."""
-        assert self.ledger is not None
+        assert self.recorded.ledger is not None and self._recording is not None
         with open(journal.path, encoding="utf-8") as stream:
             account = state.Account(stream.read().split("\n"))
         fresh = [*account.managed, *(name for name, outcome in account.outcomes.items() if outcome == Outcome.CHANGED)]
-        self.ledger.end(self.run, account, status, self.defined(sound, fresh))
+        self.recorded.ledger.end(self._run, account, status, self._recording.updates(sound, fresh))
 
     def close(self) -> None:
         """Close the ledger."""
-        if self.ledger is not None:
-            self.ledger.close()
+        if self.recorded.ledger is not None:
+            self.recorded.ledger.close()
+
+
+def _update_claims(resources: Mapping[str, Resource], nodes: Mapping[str, Node], definitions: Definitions) -> None:
+    """Update the claims that 0.3.0 stored: it also masked words and paths that contain a secret by accident."""
+    for name, resource in resources.items():
+        node, old = nodes.get(name), resource.definition
+        if old.triggers is None and node is not None and old.claims == definitions.mask_values(claims(node)):
+            old.claims = definitions.claims(node)
 
 
 def _hooks(orders: Sequence[Mapping[str, Any]]) -> List[HookOrder]:
@@ -461,7 +330,3 @@ def _hooks(orders: Sequence[Mapping[str, Any]]) -> List[HookOrder]:
     from statecfg.remote.hooks.order import HookOrder
 
     return sorted((HookOrder.from_json(order) for order in orders), key=lambda hook: (hook.order, hook.name))
-
-
-def _digest(lineage: str, value: Any) -> str:
-    return hashlib.sha256((lineage + json.dumps(value, sort_keys=True)).encode()).hexdigest()[:32]

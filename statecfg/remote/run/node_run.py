@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from statecfg.remote.graph.names import ActionStatus, Outcome
-from statecfg.remote.ledger.orphans import Orphan
+from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.run.report import action_report, step_report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from typing import List, Optional
 
-    from statecfg.remote.run.planning import Step
+    from statecfg.remote.run.plan import Step
+    from statecfg.remote.run.report import ActionReport, NodeReport
 
 
 class NodeRun:
@@ -20,8 +21,8 @@ class NodeRun:
 
     def __init__(self, step: Step) -> None:
         self.step = step
-        self.done: List[Dict[str, Any]] = []
-        self.shutdown: Optional[Dict[str, Any]] = None
+        self.done: List[ActionReport] = []
+        self.shutdown: Optional[ActionReport] = None
         self.ended = 0.0  # when its last action ended, `time.monotonic()`
         self.gone = False  # the ledger has forgotten it
         self.outcome = step.outcome
@@ -32,7 +33,7 @@ class NodeRun:
         """Set the outcome to failed, with a reason."""
         self.outcome, self.reason = Outcome.FAILED, reason
 
-    def report(self) -> Dict[str, Any]:
+    def report(self) -> NodeReport:
         """Return the node as data; planned actions that did not start have the status `NOT_ATTEMPTED`."""
         found = step_report(self.step)
         actions = self.step.spec.actions

@@ -1,166 +1,26 @@
-"""Planning: a real run on a simulated machine, which checks each node in its turn and performs its actions there."""
+"""Planning: check each node on a simulated machine, in order, and perform its actions there."""
 
 from __future__ import annotations
 
 from statecfg.remote.graph.borg import written_at
 from statecfg.remote.graph.model import OK, Action, ActionSpec, CheckError, Conflict, Stays, Unknown, error
 from statecfg.remote.graph.names import ActionStatus, Outcome
-from statecfg.remote.ledger.orphans import Orphan, contents
+from statecfg.remote.ledger.records import Orphan, contents
 from statecfg.remote.machine.changes import hidden, secretive
 from statecfg.remote.machine.guard import WriteAttempt, reading_only
-from statecfg.remote.machine.overlay import Trace
 from statecfg.remote.machine.world import ANYTHING
-from statecfg.remote.run.following import Following, Kept
+from statecfg.remote.run.dependents import Dependent, Dependents
+from statecfg.remote.run.plan import NONE, Plan, Step, stays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import (
-        AbstractSet,
-        Any,
-        Callable,
-        Collection,
-        Dict,
-        FrozenSet,
-        Hashable,
-        Iterator,
-        List,
-        Mapping,
-        Optional,
-        Sequence,
-        Set,
-        Tuple,
-    )
+    from typing import AbstractSet, Any, Dict, FrozenSet, Hashable, List, Mapping, Optional, Sequence, Set
 
     from statecfg.remote.graph.model import Node, Result
     from statecfg.remote.graph.nodetype import NodeType
     from statecfg.remote.machine.planned import Planned
 
-_NONE: FrozenSet[Any] = frozenset()
-_NOTHING = Trace()
 WAITS = "it stays: %s, which may need it to be undone, %s"
-
-
-class Step:
-    """A node with its planned outcome and actions.
-
-    :ivar outcome: "unchanged", "changed" (it would change), "unknown" (see `known_after`), "failed" or "skipped"
-    :ivar stays: the node is an orphan that this run cannot undo
-    :ivar trace: what the node read and changed, while its layer is planned
-    :ivar touched: the paths and inodes that it changes
-    :ivar shared: the paths and inodes that it reads and that another node of its layer changes
-    :ivar effects: its other changes (see `Trace`)
-    """
-
-    __slots__ = (
-        *(
-            "changes",
-            "conflict",
-            "effects",
-            "known_after",
-            "node",
-            "outcome",
-            "reason",
-            "shared",
-            "spec",
-            "stays",
-            "touched",
-            "trace",
-        ),
-        "triggered_by",
-    )
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.spec = ActionSpec()
-        self.outcome = Outcome.UNCHANGED
-        self.known_after: Optional[str] = None
-        self.changes: List[Dict[str, Any]] = []
-        self.reason = ""
-        self.stays = False
-        self.conflict = False  # it failed because it conflicts with other nodes of this run
-        self.triggered_by: Sequence[str] = ()
-        self.trace = Trace()
-        self.touched: Collection[Hashable] = ()
-        self.shared: Collection[Hashable] = ()
-        self.effects: Collection[Sequence[str]] = ()
-
-    @property
-    def acts(self) -> bool:
-        """Whether the node has, or may have, something to do."""
-        return self.outcome in Outcome.ACTS
-
-    @property
-    def removal(self) -> bool:
-        """Whether the node is an orphan, or stays and answers a removal."""
-        return isinstance(self.node, Orphan)
-
-    def settle(self, layer: AbstractSet[Hashable] = _NONE) -> None:
-        """Keep the part of the trace that the execution needs.
-
-        :param layer: the paths and inodes that the nodes of its layer change
-        """
-        trace, self.trace = self.trace, _NOTHING
-        if self.acts:
-            self.touched, self.effects = tuple(trace.touched), tuple(trace.effects)
-            self.shared = tuple(trace.looked & layer)
-
-    @property
-    def kept(self) -> bool:
-        """Whether a removal triggers this node while its real object stays."""
-        return isinstance(self.node, Kept)
-
-
-class Plan:
-    """The steps of all layers."""
-
-    def __init__(self) -> None:
-        self.layers: List[List[Step]] = []
-        self.steps: Dict[str, Step] = {}
-        self.removals: List[List[Step]] = []  # layers of removals, which run before `layers`
-        self.left: List[List[Step]] = []  # layers of orphans that stay in this run
-        self.gone: Dict[str, Step] = {}  # the steps of the removals, by name
-        self.following: Mapping[str, Sequence[str]] = {}  # node → removals that trigger it
-        self.settled: Set[str] = set()  # nodes that owed a restart after a removal and no longer need it
-        self.staying: AbstractSet[str] = _NONE  # the claims of all resources that stay managed
-        self.claimed: Mapping[str, Tuple[str, str]] = {}  # claim → playbook and name, for other playbooks
-
-    def going(self) -> Iterator[Step]:
-        """Yield the steps of all removals."""
-        for layer in self.removals:
-            yield from layer
-
-    def triggers(self, node: Node) -> List[str]:
-        """Return the names of the nodes whose change triggers a node, removals included."""
-        return [*node.triggers, *self.following.get(node.provides, ())]
-
-    def acts(self, name: str) -> bool:
-        """Tell whether a node has, or may have, something to do; False if it is not part of this run."""
-        step = self.triggering(name)
-        return step is not None and step.acts
-
-    def triggering(self, name: str) -> Optional[Step]:
-        """Return the step of a node or of a removal, None if this run has neither."""
-        return self.steps.get(name) or self.gone.get(name)
-
-    def fingerprints(self, mask: Optional[Callable[[Any], Any]] = None) -> Dict[str, str]:
-        """Return a digest of each node's planned changes: equal digests mean equal plans.
-
-        :param mask: replaces secrets in JSON data. Saved plans contain the digests, and a secret could be guessed from
-            its digest. The controller itself checks that a secret still has the same value.
-        """
-        import hashlib
-        import json
-
-        from statecfg.remote.run.report import step_report
-
-        found = {}
-        for step in (*self.steps.values(), *self.going()):
-            if step.outcome != Outcome.UNCHANGED or step.removal:
-                # A node's source location does not affect its changes.
-                said = dict(step_report(step), position="")
-                text = json.dumps(mask(said) if mask is not None else said, sort_keys=True)
-                found[step.node.provides] = hashlib.sha256(text.encode()).hexdigest()[:32]
-        return found
 
 
 class Planner:
@@ -176,9 +36,9 @@ class Planner:
     ) -> None:
         self.types, self.machine, self.owed = types, machine, owed or {}
         self.nodes: Dict[str, Node] = {}
-        self.leaving: Dict[str, Node] = {}
-        self.staying: AbstractSet[str] = _NONE
-        self.held: AbstractSet[str] = _NONE  # nodes whose former definition contained a secret that is now unknown
+        self.removals: Dict[str, Orphan] = {}
+        self.managed: FrozenSet[str] = NONE  # the claims of all resources that stay managed
+        self.had_secrets: AbstractSet[str] = NONE  # nodes whose earlier definition contained a secret
         self.actions: List[Dict[str, List[Action]]] = []
         # Node → the acting nodes that it depends on. Only these can make a value unknown to it.
         self.acting: Dict[str, AbstractSet[str]] = {}
@@ -187,43 +47,41 @@ class Planner:
     def plan(
         self,
         layers: Sequence[Sequence[Node]],
-        going: Sequence[Sequence[Node]] = (),
-        left: Sequence[Sequence[Node]] = (),
-        looking: bool = True,
-        following: Optional[Following] = None,
+        removals: Sequence[Sequence[Orphan]] = (),
+        to_keep: Sequence[Sequence[Orphan]] = (),
+        checking_kept: bool = True,
+        dependents: Optional[Dependents] = None,
     ) -> Plan:
         """Check all nodes, layer by layer, each against the host as the earlier nodes will leave it.
 
         :param layers: the defined nodes
-        :param going: the orphans that this run removes, before all else
-        :param left: the orphans that stay
-        :param looking: also plan what a later prune would do to the orphans that stay
-        :param following: the nodes that the removals trigger
+        :param removals: layers of the orphans that this run removes, before all else
+        :param to_keep: layers of the orphans that stay
+        :param checking_kept: also plan what a later prune would do to the orphans that stay
+        :param dependents: the resources that stay and that the removals affect
         """
-        for layer in layers:
-            for node in layer:
-                self.nodes[node.provides] = node
+        self.nodes.update((node.provides, node) for layer in layers for node in layer)
         plan = self.current = Plan()
-        plan.staying, plan.claimed = self.staying, self.machine.claimed
-        self.leaving = {node.provides: node for layer in going for node in layer}
-        for layer in going:
-            plan.removals.append(self.layer(layer, plan.gone))
-        if following is not None:
-            plan.following = following.triggers
-            steps = self.layer(following.kept, plan.gone)
-            plan.settled = {step.node.provides for step in steps if step.outcome == Outcome.UNCHANGED}.intersection(
-                self.owed
-            )
+        plan.managed, plan.claimed = self.managed, self.machine.claimed
+        self.removals = {node.provides: node for layer in removals for node in layer}
+        for layer in removals:
+            plan.removals.append(self.layer(layer, plan.removed))
+        if dependents is not None:
+            plan.removal_triggers = dependents.triggers
+            steps = self.layer(dependents.nodes, plan.removed)
+            unchanged = {step.node.provides for step in steps if step.outcome == Outcome.UNCHANGED}
+            plan.paid = unchanged.intersection(self.owed)
             steps = [step for step in steps if step.outcome != Outcome.UNCHANGED]
             plan.removals += [steps] if steps else []
-        for layer in layers:
-            plan.layers.append(self.layer(layer, plan.steps))
+        for nodes in layers:
+            plan.layers.append(self.layer(nodes, plan.steps))
             self.actions.append({step.node.provides: step.spec.actions for step in plan.layers[-1]})
         known: Dict[str, Step] = {}
-        self.leaving = {node.provides: node for layer in left for node in layer}
-        self.staying = self.staying.difference(claim for node in self.leaving.values() for claim in node.row["claims"])  # type: ignore[attr-defined]  # all are orphans
-        for layer in left:
-            plan.left.append(self.layer(layer, known) if looking else [stays(node) for node in layer])
+        self.removals = {node.provides: node for layer in to_keep for node in layer}
+        claims = (claim for layer in to_keep for node in layer for claim in node.resource.definition.claims)
+        self.managed = self.managed.difference(claims)
+        for layer in to_keep:
+            plan.to_keep.append(self.layer(layer, known) if checking_kept else [stays(node) for node in layer])
         return plan
 
     def layer(self, layer: Sequence[Node], known: Dict[str, Step]) -> List[Step]:
@@ -246,21 +104,21 @@ class Planner:
             touched |= step.trace.touched
             known[step.node.provides] = step
         for step in steps:
-            step.settle(touched)
+            step.close(touched)
         return steps
 
     def ancestors(self, node: Node, known: Mapping[str, Step]) -> AbstractSet[str]:
         """Return the names of the acting nodes that a node requires, directly or indirectly."""
-        if isinstance(node, Kept):  # it runs after all removals
+        if isinstance(node, Dependent):  # it runs after all removals
             return frozenset(name for name, step in known.items() if step.acts)
         sets = []
         for name in node.sees if isinstance(node, Orphan) else node.requires:
-            above = self.acting.get(name, _NONE)
+            above = self.acting.get(name, NONE)
             step = known.get(name)
             sets.append(above | {name} if step is not None and step.acts else above)
         if len(sets) > 1:
             return frozenset().union(*sets)
-        return sets[0] if sets else _NONE
+        return sets[0] if sets else NONE
 
     def ask(self, node: Node, known: Mapping[str, Step]) -> Step:
         """Check one node in its turn, without performing its actions."""
@@ -283,7 +141,7 @@ class Planner:
     def begin(self, step: Step, triggers: Sequence[str] = (), undecided: Optional[str] = None) -> None:
         """Start the node's turn on the simulated machine."""
         name = step.node.provides
-        self.machine.turn(name, self.acting.get(name, _NONE), triggers, undecided)
+        self.machine.turn(name, self.acting.get(name, NONE), triggers, undecided)
         step.trace = self.machine.trace
 
     def decide(self, step: Step) -> None:
@@ -314,37 +172,40 @@ class Planner:
             step.outcome = Outcome.CHANGED
             found = self.machine.changes.report()
             node = step.node
-            held = secretive(node.attrs) if isinstance(node, Orphan) else node.provides in self.held and not node.hides
-            step.changes = hidden(found) if held else found
+            if isinstance(node, Orphan):
+                secret = secretive(node.attrs)
+            else:
+                secret = node.provides in self.had_secrets and not node.hides
+            step.changes = hidden(found) if secret else found
 
     def check(self, node: Node) -> ActionSpec:
         """Call the node type's check, undo or `on_removal`, which may only read; pass on what it raises."""
-        kind = self.types.get(node.type)
+        node_type = self.types.get(node.type)
         if isinstance(node, Orphan) and node.note:
             return ActionSpec()  # only its record is deleted
-        if kind is None:
+        if node_type is None:
             raise CheckError("no node type is called %s" % node.type)
         with reading_only():
-            if isinstance(node, Kept):
-                return normalised(kind.methods["on_removal"](node, node.near, self.machine), node)
+            if isinstance(node, Dependent):
+                return normalised(node_type.methods["on_removal"](node, node.near, self.machine), node)
             if isinstance(node, Orphan):
-                for blob in contents(node.row["memory"]) if secretive(node.attrs) else ():
+                for blob in contents(node.snapshot) if secretive(node.attrs) else ():
                     blob.secret = True
-                undo = kind.run_undo(node, node.row["memory"], self.machine, self.leaving, self.staying)
+                undo = node_type.run_undo(node, node.snapshot, self.machine, self.removals, self.managed)
                 spec = normalised(undo, node)
                 return ActionSpec(spec.steps, left=spec.left)  # removals run first anyway: no shutdown-first action
-            nodes = self.nodes
-            if node.provides in self.current.following:  # a check may read the removals that trigger its node
+            nodes, triggers = self.nodes, self.current.removal_triggers.get(node.provides)
+            if triggers:  # a check may read the removals that trigger its node
                 nodes = dict(nodes)
-                nodes.update((name, self.current.gone[name].node) for name in self.current.following[node.provides])
-            return normalised(kind.run_check(node, nodes, self.actions, self.machine), node)
+                nodes.update((name, self.current.removed[name].node) for name in triggers)
+            return normalised(node_type.run_check(node, nodes, self.actions, self.machine), node)
 
     def imagine(self, action: Action) -> Result:
         """Perform an action on the simulated machine; if it bypasses the machine, its effects are unknown."""
         before = self.machine.calls
         try:
             with reading_only():
-                result = settled(action.perform(self.machine))
+                result = as_result(action.perform(self.machine))
         except (WriteAttempt, Unknown):
             self.machine.affect(ANYTHING)
             return OK
@@ -375,13 +236,6 @@ def missing(node: Node, known: Mapping[str, Any], was: str = "is") -> str:
 def waits(node: Node) -> Sequence[str]:
     """Return the names of the orphans that are removed before this one because their undo may need it."""
     return node.waits if isinstance(node, Orphan) else ()
-
-
-def stays(node: Node) -> Step:
-    """Return the step of an orphan that this run keeps and does not check."""
-    step = Step(node)
-    step.outcome, step.reason = Outcome.SKIPPED, "it left the definition, and stays until somebody prunes"
-    return step
 
 
 def word(key: Any) -> str:
@@ -431,7 +285,7 @@ def as_action(item: Any, node: Node) -> Action:
     return Action(name, args, lambda machine: machine.outside(function), plain.get("body") or ())
 
 
-def settled(result: Any) -> Result:
+def as_result(result: Any) -> Result:
     """Return an action's result in the form of the Borg document; turn anything else into an error with a reason."""
     plain = {word(key): value for key, value in result.items()} if hasattr(result, "items") else {}
     status = word(plain.get("status"))
@@ -453,12 +307,12 @@ def describe(problem: BaseException) -> str:
 
 
 def trace(problem: BaseException) -> str:
-    """Describe an exception in a node type's code in one line: class, message, and place in its file."""
-    place = ""
+    """Describe an exception in a node type's code in one line: class, message, and line in its file."""
+    where = ""
     step = problem.__traceback__
     while step is not None:
         name = step.tb_frame.f_code.co_filename
         if "statecfg/remote" not in name.replace("\\", "/"):
-            place = " (%s:%d)" % written_at(step.tb_frame.f_globals, name, step.tb_lineno)
+            where = " (%s:%d)" % written_at(step.tb_frame.f_globals, name, step.tb_lineno)
         step = step.tb_next
-    return "%s: %s%s" % (type(problem).__name__, problem, place)
+    return "%s: %s%s" % (type(problem).__name__, problem, where)

@@ -3,40 +3,75 @@
 from __future__ import annotations
 
 from statecfg.remote.graph.names import ActionStatus
-from statecfg.remote.ledger.orphans import Orphan
-from statecfg.remote.machine.changes import shown
+from statecfg.remote.ledger.records import Orphan
+from statecfg.remote.machine.changes import shown, without_diff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Iterator, List, Optional
+    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
+
+    from typing_extensions import TypedDict
 
     from statecfg.remote.graph.model import Action, Result
-    from statecfg.remote.run.planning import Step
+    from statecfg.remote.machine.changes import Change
+    from statecfg.remote.run.plan import Step
+
+    class ActionReport(TypedDict, total=False):
+        """An action as data. `reason` and `log` are there only if the action has them."""
+
+        op: str
+        args: Dict[str, Any]
+        status: str
+        reason: str
+        log: str
+
+    class ShutdownReport(ActionReport):
+        """A shutdown-first action with the name of its node."""
+
+        node: str
+
+    class NodeReport(TypedDict, total=False):
+        """A node as data. Every node has the first six keys; the page "Report" of the docs describes all of them."""
+
+        name: str
+        type: str
+        outcome: str
+        changes: List[Change]
+        actions: List[ActionReport]
+        position: str
+        shutdown_first: ActionReport
+        known_after: str
+        reason: str
+        triggered_by: List[str]
+        leaves: List[str]
+        state: str
+        stays: bool
+        drift: List[str]
+
 
 PORTION = 1 << 20  # bytes of JSON in one frame of nodes
 SMALL = 4 << 10  # bytes of JSON; a smaller node is never cut
 WHOLE = 12 << 20  # bytes of JSON that a plan, or an apply, may send; after that, large nodes are cut
 
 
-def action_report(
-    action: Action, status: str = ActionStatus.PLANNED, result: Optional[Result] = None
-) -> Dict[str, Any]:
+def action_report(action: Action, status: str = ActionStatus.PLANNED, result: Optional[Result] = None) -> ActionReport:
     """Return an action as data: op, the args that are not None, status, and, if present, reason and log."""
-    found = {
+    found: ActionReport = {
         "op": action.op,
         "args": {key: shown(value) for key, value in action.args.items() if value is not None},
         "status": status,
     }
-    for key in ("reason", "log"):
-        if result is not None and result.get(key):
-            found[key] = result[key]
+    if result is not None and result.get("reason"):
+        found["reason"] = result["reason"]
+    if result is not None and result.get("log"):
+        found["log"] = result["log"]
     return found
 
 
-def step_report(step: Step) -> Dict[str, Any]:
+def step_report(step: Step) -> NodeReport:
     """Return a planned node as data."""
     node = step.node
-    found: Dict[str, Any] = {
+    found: NodeReport = {
         "name": node.provides,
         "type": node.type,
         "outcome": step.outcome,
@@ -55,23 +90,23 @@ def step_report(step: Step) -> Dict[str, Any]:
     if step.spec.left:
         found["leaves"] = list(step.spec.left)
     if isinstance(node, Orphan):
-        found["state"] = node.row["state"]
+        found["state"] = node.resource.state
         if node.note and not step.reason:
             found["reason"] = node.note
-        if step.kept:
+        if step.dependent:
             found["stays"] = True
             del found["state"]
     return found
 
 
-def portions(nodes: Iterable[Dict[str, Any]], spent: List[int]) -> Iterator[List[Dict[str, Any]]]:
+def portions(nodes: Iterable[NodeReport], spent: List[int]) -> Iterator[List[NodeReport]]:
     """Yield the reports of nodes in lists that each fit into a frame; cut a node that is too large for a frame.
 
     :param spent: a list of one number, the bytes of JSON so far. It is updated. Above `WHOLE`, all large nodes are cut
     """
     import json
 
-    part: List[Dict[str, Any]] = []
+    part: List[NodeReport] = []
     size = 0
     for node in nodes:
         weight = len(json.dumps(node))
@@ -87,25 +122,27 @@ def portions(nodes: Iterable[Dict[str, Any]], spent: List[int]) -> Iterator[List
     yield part
 
 
-def cut(node: Dict[str, Any]) -> Dict[str, Any]:
+def cut(node: NodeReport) -> NodeReport:
     """Return a node's report without diffs, with its first 1000 changes and actions, and with the ends of its logs."""
-    changes = [{key: value for key, value in change.items() if key != "diff"} for change in node["changes"]]
+    changes = [without_diff(change) for change in node["changes"]]
     if len(changes) > 1000:
-        more = {"object": "%d more" % (len(changes) - 1000), "field": "changes", "before": None, "after": None}
-        changes = [*changes[:1000], more]
+        rest = "%d more" % (len(changes) - 1000)
+        changes = [*changes[:1000], {"object": rest, "field": "changes", "before": None, "after": None}]
     actions = []
     for action in node["actions"][:1000]:
-        logged = dict(action)
+        logged = action.copy()
         if len(action.get("log", "")) > 4096:
             logged["log"] = "[…]\n" + action["log"][-4096:]
         args = action["args"]
         fits = sum(len(repr(value)) for value in args.values()) <= 4096
         logged["args"] = args if fits else {key: ("%.200r" % (value,)) for key, value in args.items()}
         actions.append(logged)
-    return dict(node, changes=changes, actions=actions)
+    found = node.copy()
+    found["changes"], found["actions"] = changes, actions
+    return found
 
 
-def summary(nodes: List[Dict[str, Any]]) -> Dict[str, int]:
+def summary(nodes: Iterable[Mapping[str, Any]]) -> Dict[str, int]:
     """Count the nodes by outcome."""
     counts: Dict[str, int] = {}
     for node in nodes:

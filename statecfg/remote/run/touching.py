@@ -29,13 +29,13 @@ def chains(nodes: Sequence[NodeRun]) -> List[List[NodeRun]]:
 
     first: Dict[Hashable, int] = {}
     for at, node in enumerate(nodes):
-        entries = (entry for entry in node.step.effects if entry[1] != ALL)
-        for place in (*node.step.touched, *entries):
-            one, other = sorted((leader(first.setdefault(place, at)), leader(at)))
+        entries = (entry for entry in node.step.touches.effects if entry[1] != ALL)
+        for touched in (*node.step.touches.paths, *entries):
+            one, other = sorted((leader(first.setdefault(touched, at)), leader(at)))
             group[other] = one
     for at, node in enumerate(nodes):
-        for place in node.step.shared:
-            one, other = sorted((leader(first.get(place, at)), leader(at)))
+        for touched in node.step.touches.shared:
+            one, other = sorted((leader(first.get(touched, at)), leader(at)))
             group[other] = one
     found: Dict[int, List[NodeRun]] = {}
     for at, node in enumerate(nodes):
@@ -52,10 +52,10 @@ def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: It
     :returns: a sentence; "" if no node of this run can be the cause
     """
     needed = required(node, nodes)
-    others = [each for each in acted if each.step.node.provides not in needed and each.step.node is not node]
-    sure = [each for each in others if _met(machine.trace.looked, machine.trace.asked, each)]
-    found = sure or [each for each in others if (ALL, ALL) in each.step.effects]
-    names = sorted(each.step.node.provides for each in found)
+    others = [run for run in acted if run.step.node.provides not in needed and run.step.node is not node]
+    certain = [run for run in others if _changed(machine.trace.looked, machine.trace.asked, run)]
+    found = certain or [run for run in others if (ALL, ALL) in run.step.touches.effects]
+    names = sorted(run.step.node.provides for run in found)
     if not names:
         return ""
     if len(names) == 1:
@@ -68,15 +68,15 @@ def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: It
     )  # fmt: skip
 
 
-def _met(looked: AbstractSet[Hashable], asked: AbstractSet[Sequence[str]], other: NodeRun) -> bool:
+def _changed(looked: AbstractSet[Hashable], asked: AbstractSet[Sequence[str]], other: NodeRun) -> bool:
     """Tell whether another node certainly changed what a check looked at."""
-    if not looked.isdisjoint(other.step.touched):
+    touches = other.step.touches
+    if not looked.isdisjoint(touches.paths):
         return True
-    above = {place for path in looked if isinstance(path, str) for place in _above(path)}
-    if not above.isdisjoint(other.step.touched):
+    above = {directory for path in looked if isinstance(path, str) for directory in _above(path)}
+    if not above.isdisjoint(touches.paths):
         return True
-    effects = other.step.effects
-    return any(each in effects or (each[0], ALL) in effects for each in asked)
+    return any(entry in touches.effects or (entry[0], ALL) in touches.effects for entry in asked)
 
 
 def _above(path: str) -> Iterable[str]:

@@ -11,7 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-    from statecfg.remote.units.settings import Ask
+    from statecfg.remote.graph.model import JsonMap
+    from statecfg.remote.units.settings import Ask, Changes
     from statecfg.remote.units.step import Step, StepRelation
 
 STATUSES = ("maintenance", "blocked", "waiting", "active")
@@ -28,9 +29,9 @@ class Context:
     :param tell: sends a frame to the controller immediately
     """
 
-    def __init__(self, step: Step, ask: Ask, tell: Callable[[Dict[str, Any]], None]) -> None:
+    def __init__(self, step: Step, ask: Ask, tell: Callable[[JsonMap], None]) -> None:
         self.step = step
-        self.status, self.ports = step.status, list(step.ports)
+        self.status, self.ports = step.state.status, list(step.state.ports)
         self.session = 0  # session id of the hook's processes
         self._tell = tell
         self._lock = threading.Lock()
@@ -48,7 +49,7 @@ class Context:
             answer: Dict[str, str] = getattr(self, "_" + COMMANDS[command][0])(arguments)
             return answer
 
-    def finish(self) -> Dict[str, Any]:
+    def finish(self) -> Changes:
         """End the hook; return its changes in the format for the controller. Further commands fail."""
         self._over.set()
         with self._lock:
@@ -126,7 +127,7 @@ class Context:
         name = arguments["setting_name"]
         if name not in ("private-address", "public-address"):
             raise UnitError("NoSuchKey", "Unit has no setting: %r" % name)
-        return {"data": self.step.addresses.get(name) or ""}
+        return {"data": self.step.state.addresses.get(name) or ""}
 
     def _open_port(self, arguments: Mapping[str, str]) -> Dict[str, str]:
         return self._port(arguments, True)
@@ -148,14 +149,14 @@ class Context:
         return _data(self.ports)
 
     def _is_leader(self, arguments: Mapping[str, str]) -> Dict[str, str]:
-        return dict(_data(self.step.leader), leader=str(int(self.step.leader)))
+        return dict(_data(self.step.state.leader), leader=str(int(self.step.state.leader)))
 
     def _leader_get(self, arguments: Mapping[str, str]) -> Dict[str, str]:
         settings, name = self.settings.get(*LEADER), arguments["setting_name"]
         return _data(settings.get(name) if name else settings)
 
     def _leader_set(self, arguments: Mapping[str, str]) -> Dict[str, str]:
-        if not self.step.leader:
+        if not self.step.state.leader:
             raise UnitError("NotLeader", "%s is not the leader of its service" % self.step.unit)
         self.settings.change(LEADER, arguments["json_blob"])
         return {}
@@ -179,7 +180,7 @@ class Context:
         return _data(self.step.goal)
 
     def _network_get(self, arguments: Mapping[str, str]) -> Dict[str, str]:
-        address = self.step.addresses.get("private-address") or ""
+        address = self.step.state.addresses.get("private-address") or ""
         each = {"hostname": "", "address": address, "value": address, "cidr": ""}
         bound = [{"mac-address": "", "interface-name": "", "addresses": [each]}] if address else []
         subnet = "%s/%d" % (address, 128 if ":" in address else 32)

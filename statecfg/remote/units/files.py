@@ -14,7 +14,15 @@ from statecfg.remote.machine import durable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Tuple, Union
+    from typing import List, Mapping, Tuple, Union
+
+    from typing_extensions import TypedDict
+
+    class Installed(TypedDict):
+        """The installed files of a charm: their digest and names."""
+
+        digest: str
+        names: List[str]
 
     Content = Union[Blob, str]
     Files = Mapping[str, Tuple[int, Content]]
@@ -100,10 +108,10 @@ def directories(place: str) -> List[str]:
     return [os.path.join(place, UNITS, name) for name in names if not name.startswith(GONE)]
 
 
-def _record(own: str) -> Dict[str, Any]:
+def _record(own: str) -> Installed:
     try:
         with open(os.path.join(own, INSTALLED), encoding="utf-8") as stream:
-            found: Dict[str, Any] = json.load(stream)
+            found: Installed = json.load(stream)
             return found
     except (FileNotFoundError, NotADirectoryError, ValueError):  # a damaged record is ignored
         return {"digest": "", "names": []}

@@ -13,7 +13,9 @@ from statecfg.remote.units import files as unit_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping
+    from typing import Any, List, Mapping
+
+    from statecfg.remote.graph.model import JsonMap
 
 PROJECTS = "projects"
 OWNER = "owner"  # the file that names the store of a project's units
@@ -89,7 +91,7 @@ def leave(own: str) -> None:
         os.rmdir(own)
 
 
-def _owner(own: str) -> Dict[str, Any]:
+def _owner(own: str) -> JsonMap:
     """Return the recorded owner of a project's units on this host; {} if there is none."""
     try:
         with open(os.path.join(own, OWNER), encoding="utf-8") as stream:

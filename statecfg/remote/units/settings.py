@@ -11,7 +11,22 @@ if TYPE_CHECKING:
     import threading
     from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-    Ask = Callable[[List[str], threading.Event], Dict[str, Any]]
+    from typing_extensions import TypedDict
+
+    class NodeChanges(TypedDict):
+        """The changes of one node of settings: new values, and names of deleted settings."""
+
+        set: Dict[str, str]
+        delete: List[str]
+
+    class Changes(TypedDict):
+        """All changes of a hook; `relations` has the unit's own settings, by the id of the relation."""
+
+        relations: Dict[str, NodeChanges]
+        leader: NodeChanges
+
+    Values = Dict[str, Any]  # the settings of one node; those of CONFIG may be other values than text
+    Ask = Callable[[List[str], threading.Event], Values]
     Node = Tuple[str, ...]  # CONFIG, LEADER, or ("relation", id of the relation, name of a unit)
 
 MOST = 2 << 20  # maximum bytes of JSON: for all changes of a hook, and for the settings of one unit in one relation
@@ -40,10 +55,10 @@ class Settings:
 
     def __init__(self, ask: Ask, over: threading.Event) -> None:
         self._ask, self._over = ask, over
-        self._read: Dict[Node, Dict[str, Any]] = {}
-        self._now: Dict[Node, Dict[str, Any]] = {}
+        self._read: Dict[Node, Values] = {}
+        self._now: Dict[Node, Values] = {}
 
-    def get(self, *node: str) -> Dict[str, Any]:
+    def get(self, *node: str) -> Values:
         """Return the settings of a node, including the changes of this hook.
 
         :raises UnitError: the controller refused the node or did not answer
@@ -84,9 +99,9 @@ class Settings:
         found.update((key, None) for key in before if key not in now)
         return found
 
-    def changes(self) -> Dict[str, Any]:
+    def changes(self) -> Changes:
         """Return all changes in the format for the controller."""
-        found: Dict[str, Any] = {"relations": {}, "leader": {"set": {}, "delete": []}}
+        found: Changes = {"relations": {}, "leader": {"set": {}, "delete": []}}
         for node in self._now:
             changed = self._changed(node)
             if changed and node == LEADER:
@@ -112,7 +127,7 @@ class Settings:
         return found
 
 
-def _parts(changed: Mapping[str, Optional[str]]) -> Dict[str, Any]:
+def _parts(changed: Mapping[str, Optional[str]]) -> NodeChanges:
     sets = {key: value for key, value in changed.items() if value is not None}
     return {"set": sets, "delete": sorted(key for key in changed if key not in sets)}
 

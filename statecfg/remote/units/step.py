@@ -32,12 +32,29 @@ class StepRelation:
         self.id, self.name, self.remote, self.members, self.broken = id, name, remote, list(members), broken
 
 
+class UnitState:
+    """The state of the hook's unit when the hook begins.
+
+    :param leader: whether the unit is the leader of its service
+    :param ports: its open ports
+    :param status: its status and message
+    :param addresses: the addresses of the host
+    """
+
+    __slots__ = ("addresses", "leader", "ports", "status")
+
+    def __init__(
+        self, leader: bool, ports: Sequence[str], status: Mapping[str, str], addresses: Mapping[str, str]
+    ) -> None:
+        self.leader, self.ports, self.status, self.addresses = leader, list(ports), status, addresses
+
+
 class Step:
     """A hook to run. `store.units.records.Step` describes the parameters; `addresses` are those of the host."""
 
     __slots__ = (
-        *("addresses", "charm", "goal", "hook", "hooks", "leader", "ports", "relation", "relations"),
-        *("service", "services", "status", "timeout", "unit"),
+        *("charm", "goal", "hook", "hooks", "relation", "relations", "service", "services", "state", "timeout"),
+        "unit",
     )
 
     def __init__(
@@ -65,10 +82,9 @@ class Step:
     ) -> None:
         self.unit, self.service, self.charm, self.hook, self.hooks = unit, service, charm, hook, hooks
         self.relation = None if relation is None else StepRelation(**relation)
-        self.relations, self.services, self.leader = relations or {}, services or {}, leader
-        self.timeout, self.ports, self.addresses = timeout, list(ports), addresses or {}
-        self.status = status or {"status": "", "message": ""}
+        self.relations, self.services, self.timeout = relations or {}, services or {}, timeout
         self.goal = goal or {"units": {}, "relations": {}}
+        self.state = UnitState(leader, ports, status or {"status": "", "message": ""}, addresses or {})
 
     @classmethod
     def from_json(cls, step: Mapping[str, Any]) -> Step:

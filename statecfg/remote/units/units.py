@@ -18,7 +18,7 @@ from statecfg.remote.units import home as unit_home
 from statecfg.remote.units import hooks as unit_hooks
 from statecfg.remote.units.agent import Agent
 from statecfg.remote.units.context import DEBUG, INFO, Context
-from statecfg.remote.units.settings import UnitError
+from statecfg.remote.units.questions import Questions
 from statecfg.remote.units.step import Step
 from statecfg.remote.wire.frames import decode_value
 
@@ -26,9 +26,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional, Set
 
+    from statecfg.remote.graph.model import JsonMap
     from statecfg.remote.wire.channel import Channel
 
-PATIENCE = 60.0  # seconds for the controller to answer a hook's request
 HOOKS = "hooks"  # the directory of a charm's hooks
 FRESH = ("install", "upgrade-charm")  # the current files of the charm are installed before these hooks
 
@@ -49,12 +49,10 @@ class Units:
         self._agent: Optional[Agent] = None
         self._tools = ""
         self._charms: Dict[str, unit_files.Files] = {}
-        self._threads: List[threading.Thread] = []
         self._busy: Set[str] = set()
-        self._asked = 0
         self._swept = False
-        self._told: Dict[int, Dict[str, Any]] = {}
-        self._turn = threading.Condition()
+        self._questions = Questions(channel)
+        self._lock = threading.Lock()
 
     def files(self, blobs: Dict[str, Blob]) -> List[Blob]:
         """Return the content of charm files that this host does not have. Change nothing on the host.
@@ -90,23 +88,21 @@ class Units:
                 self.warnings.append("a hook of %s still ran, of a run that was cut off: it was ended" % unit)
             self._swept = True
         self.channel.send({"type": "units", "phase": name, "ok": ok})
+        threads: List[threading.Thread] = []
         try:
             while True:
                 frame, _ = self.channel.receive("unit", "unit-told", "units-go", cancelled=True)
                 if frame["type"] == "units-go":
                     return str(frame["stop"])
                 if frame["type"] == "unit-told":
-                    with self._turn:
-                        self._told[frame["ask"]] = frame
-                        self._turn.notify_all()
+                    self._questions.answer(frame)
                 else:
                     thread = threading.Thread(target=self._do, args=(frame,))
-                    self._threads.append(thread)
+                    threads.append(thread)
                     thread.start()
         finally:
-            for thread in self._threads:
+            for thread in threads:
                 thread.join()
-            self._threads.clear()
 
     def close(self) -> None:
         """Delete the socket, and the project's directory if it contains no units."""
@@ -125,8 +121,8 @@ class Units:
         begun = time.monotonic()
         step = Step.from_json(frame["step"]) if frame["do"] == "hook" else None
         unit = step.unit if step is not None else frame["unit"]
-        done: Dict[str, Any] = {"type": "unit-done", "id": frame["id"], "ok": False, "ran": False, "changes": {}}
-        with self._turn:
+        done: JsonMap = {"type": "unit-done", "id": frame["id"], "ok": False, "ran": False, "changes": {}}
+        with self._lock:
             free = unit not in self._busy
             self._busy.add(unit)
         try:
@@ -144,20 +140,24 @@ class Units:
             done["error"] = "the executor failed: %r" % problem
         finally:
             if free:
-                with self._turn:
+                with self._lock:
                     self._busy.discard(unit)
         if self.channel.mask is not None:
             done["error"] = self.channel.mask(done["error"])
         self.channel.send(dict(done, seconds=round(time.monotonic() - begun, 3)), exact=True)
 
-    def _hook(self, number: int, step: Step) -> Dict[str, Any]:
+    def _hook(self, number: int, step: Step) -> JsonMap:
         """Run a hook; return its result.
 
         :raises OSError: the hook can't be run on this host
         :raises StateError: the charm is missing or incomplete on this host
         """
         unit = step.unit
-        context = Context(step, self._asking(number), lambda frame: self.channel.send(dict(frame, id=number)))
+        context = Context(
+            step,
+            lambda node, over: self._questions.ask(number, node, over),
+            lambda frame: self.channel.send(dict(frame, id=number)),
+        )
         self._install(step)
         charm = unit_files.charm_dir(self.home, unit)
         paths = [os.path.join(charm, HOOKS, name) for name in step.hooks]
@@ -169,7 +169,7 @@ class Units:
             return {"ok": True, "ran": False, "error": "", "changes": context.finish()}
         agent = self._ready()
         token = agent.begin(context)
-        changes: Dict[str, Any] = {}
+        changes: JsonMap = {}
 
         def started(pid: int) -> None:
             context.session = pid
@@ -210,7 +210,7 @@ class Units:
 
     def _ready(self) -> Agent:
         """Return the agent. Start it before the first hook."""
-        with self._turn:
+        with self._lock:
             if self._agent is None:
                 from statecfg.remote.units.tools import install as tool_files
 
@@ -220,23 +220,3 @@ class Units:
 
     def _log(self, level: int, text: str) -> None:
         self.channel.send({"type": "unit-log", "unit": "", "hook": "", "level": level, "text": text})
-
-    def _asking(self, number: int) -> Any:
-        def ask(node: List[str], over: threading.Event) -> Dict[str, Any]:
-            with self._turn:
-                self._asked += 1
-                asked = self._asked
-            self.channel.send({"type": "unit-ask", "id": number, "ask": asked, "node": node}, exact=True)
-            deadline = time.monotonic() + PATIENCE
-            with self._turn:
-                while asked not in self._told:
-                    if over.is_set() or self.channel.lost or time.monotonic() > deadline:
-                        raise UnitError("NotReached", "the controller gave no answer")
-                    self._turn.wait(0.1)
-                told = self._told.pop(asked)
-            if "error" in told:
-                raise UnitError(*told["error"])
-            found: Dict[str, Any] = told["values"]
-            return found
-
-        return ask

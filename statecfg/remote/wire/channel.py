@@ -12,7 +12,10 @@ from statecfg.remote.wire.frames import Decoder, ProtocolError, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Mapping, Optional
+
+    from statecfg.remote.graph.model import JsonMap
+    from statecfg.remote.wire.frames import Frame
 
 BEAT = 5.0  # seconds between heartbeats
 DEAD = 15.0  # seconds of silence after which the other side counts as lost
@@ -20,6 +23,20 @@ LOOK = 3.0  # seconds; the listener looks every second, so a longer pause means 
 BACKLOG = 4 << 20  # maximum bytes of received content that nobody has taken yet
 LONGEST_LINE = 1 << 20  # characters of output to wait for until a line ends
 LAST = 10.0  # seconds that running actions get after the controller is lost
+
+
+class Moments:
+    """When something happened last, as `time.monotonic()`.
+
+    :ivar heard: data arrived
+    :ivar sent: data was sent
+    :ivar looked: the listener looked for data
+    """
+
+    __slots__ = ("heard", "looked", "sent")
+
+    def __init__(self) -> None:
+        self.heard = self.sent = self.looked = time.monotonic()
 
 
 class Channel:
@@ -32,12 +49,12 @@ class Channel:
     :param frames: the frames that already arrived
     """
 
-    def __init__(self, source: int, sink: int, frames: List[Tuple[Dict[str, Any], bytes]]) -> None:
+    def __init__(self, source: int, sink: int, frames: List[Frame]) -> None:
         self.source, self.sink = source, sink
         self.frames = list(frames)
         self.arrived = threading.Condition()
         self.sending = threading.Lock()
-        self.heard = self.beaten = self.looked = time.monotonic()
+        self.last = Moments()
         self.backlog = 0
         self.lost = ""
         self.cancelled = False
@@ -57,7 +74,7 @@ class Channel:
         else:
             self._write(encode(header))
 
-    def _whole_lines(self, header: Dict[str, Any]) -> List[Dict[str, Any]]:
+    def _whole_lines(self, header: JsonMap) -> List[JsonMap]:
         """Return the frames to send now: output only in whole lines, so that a secret is not split and missed."""
         if header["type"] == "output":
             text = self.unended.pop(header["node"], "") + header["text"]
@@ -71,7 +88,7 @@ class Channel:
 
     def _write(self, data: bytes) -> None:
         with self.sending:
-            self.beaten = time.monotonic()
+            self.last.sent = time.monotonic()
             view = memoryview(data)
             while view and not self.lost:
                 try:
@@ -79,7 +96,7 @@ class Channel:
                 except OSError as problem:
                     self._lose("the connection broke: %s" % problem.strerror)
 
-    def receive(self, *types: str, cancelled: bool = False) -> Tuple[Dict[str, Any], bytes]:
+    def receive(self, *types: str, cancelled: bool = False) -> Frame:
         """Wait for the next frame of one of these types and return it.
 
         :param cancelled: keep waiting after the user cancels, because the frame ends something that runs
@@ -101,7 +118,7 @@ class Channel:
         Call this before every action. A process that was stopped for too long learns here that it must not continue.
         """
         with self.arrived:
-            while not self.lost and time.monotonic() - self.looked > LOOK:
+            while not self.lost and time.monotonic() - self.last.looked > LOOK:
                 self.arrived.wait(0.05)
         return self.lost or ("cancelled" if self.cancelled else "")
 
@@ -141,29 +158,29 @@ class Channel:
         except (OSError, ProtocolError) as problem:
             self._lose("the connection broke: %s" % problem)
         now = time.monotonic()
-        if now - self.looked > DEAD:  # this process was stopped, and the controller has given up
-            self._lose("the executor was stopped for %d s" % (now - self.looked))
+        if now - self.last.looked > DEAD:  # this process was stopped, and the controller has given up
+            self._lose("the executor was stopped for %d s" % (now - self.last.looked))
         if heard or self.backlog > BACKLOG:
-            self.heard = now
-        elif now - self.heard > DEAD:
+            self.last.heard = now
+        elif now - self.last.heard > DEAD:
             self._lose("the controller has been silent for %d s" % DEAD)
         with self.arrived:
-            self.looked = now
+            self.last.looked = now
             self.arrived.notify_all()
 
     def _beat(self) -> None:
         """Send a heartbeat unless another thread is sending; don't block, because listening is more important."""
-        if time.monotonic() - self.beaten > BEAT and self.sending.acquire(False):
+        if time.monotonic() - self.last.sent > BEAT and self.sending.acquire(False):
             try:
                 if not self.lost and select.select([], [self.sink], [], 0)[1]:
-                    self.beaten = time.monotonic()
+                    self.last.sent = time.monotonic()
                     os.write(self.sink, encode({"type": "beat"}))
             except OSError as problem:
                 self._lose("the connection broke: %s" % problem.strerror)
             finally:
                 self.sending.release()
 
-    def _take(self, frames: List[Tuple[Dict[str, Any], bytes]]) -> None:
+    def _take(self, frames: List[Frame]) -> None:
         with self.arrived:
             for header, body in frames:
                 if header["type"] == "cancel":

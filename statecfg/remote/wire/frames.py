@@ -16,6 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
+    from statecfg.remote.graph.model import JsonMap
+
+    Frame = Tuple[JsonMap, bytes]  # header and body
+
 PROTOCOL = 1
 HEAD = struct.Struct(">IIB")  # bytes of header, bytes of body, flags
 PACKED = 1  # flag: header and body are compressed together
@@ -61,14 +65,14 @@ class Decoder:
         self.buffer = bytearray()
         self.volume = 0  # bytes of all received headers, decompressed
 
-    def feed(self, data: bytes) -> List[Tuple[Dict[str, Any], bytes]]:
+    def feed(self, data: bytes) -> List[Frame]:
         """Add bytes; return the frames that they complete.
 
         :raises ProtocolError: if a frame is invalid
         """
         return list(self.take(data))
 
-    def take(self, data: bytes) -> Iterator[Tuple[Dict[str, Any], bytes]]:
+    def take(self, data: bytes) -> Iterator[Frame]:
         """Add bytes; yield the frames that they complete, and decompress each only when it is requested.
 
         :raises ProtocolError: if a frame is invalid
@@ -120,7 +124,7 @@ def _unpack(data: bytes, limit: int) -> bytes:
     return plain
 
 
-def _header(text: bytes) -> Dict[str, Any]:
+def _header(text: bytes) -> JsonMap:
     try:
         _check_depth(text)
         header = loads(text.decode("utf-8", "surrogatepass"), DIGITS, unique=True)
@@ -159,7 +163,7 @@ def encode_value(value: Any, inline: int = INLINE, blobs: Optional[Dict[str, Blo
     :raises TypeError: if the value can't be written as JSON
     """
     if isinstance(value, Blob):
-        found: Dict[str, Any] = {"$blob": [value.sha256, value.size]}
+        found: JsonMap = {"$blob": [value.sha256, value.size]}
         if value.size <= inline:
             data = value.read()
             try:

@@ -32,10 +32,10 @@ import json, os, signal, sys
 sys.path.insert(0, {str(ROOT)!r})
 from importlib import import_module
 from statecfg.remote.wire import channel
-from statecfg.remote.run import execution
+from statecfg.remote.run import content, drift, execution
 from statecfg.remote.hooks import firing, lifecycle
 from statecfg.remote.machine import guard, redact
-from statecfg.remote.ledger import history, state
+from statecfg.remote.ledger import history, opening, orphans, state
 from statecfg.remote import session
 from statecfg.remote.hooks import result as hook_result, run as hook_run
 from statecfg.remote.machine import facts

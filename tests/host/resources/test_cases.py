@@ -11,7 +11,7 @@ import pytest
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.execution import Execution
-from statecfg.remote.run.planning import Plan
+from statecfg.remote.run.plan import Plan
 from tests.unit.resources.test_cases import (
     ROOT,
     actions,

@@ -21,7 +21,8 @@ from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.execution import Execution
-from statecfg.remote.run.planning import Plan, Planner
+from statecfg.remote.run.plan import Plan
+from statecfg.remote.run.planning import Planner
 from statecfg.resources import process
 from tests.host.resources.test_cases import Unrecorded
 from tests.lab.processes import wait_until

@@ -10,7 +10,7 @@ from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.ledger.orphans import contents, stored
+from statecfg.remote.ledger.records import contents, with_content
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.planning import normalised
@@ -82,7 +82,7 @@ class Ledger:
         leaving = {name: self.nodes[name] for name in names if name in self.nodes}
         found = {}
         for name, node in leaving.items():
-            memory = stored(self.memory[name], str(self.folder))
+            memory = with_content(self.memory[name], str(self.folder))
             found[name] = normalised(REGISTRY[node.type].run_undo(node, memory, machine, leaving), node)
         return found
 

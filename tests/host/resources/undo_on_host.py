@@ -14,7 +14,7 @@ from importlib import import_module
 sys.path.insert(0, sys.argv[1])
 from statecfg.remote.graph.model import Node
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.ledger.orphans import Orphan
+from statecfg.remote.ledger.records import Definition, Orphan, Resource
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.execution import Execution
@@ -70,7 +70,7 @@ def undone(leaving: dict[str, Orphan], machine: Any) -> dict[str, ActionSpec]:
     machine.beside = list(leaving.values())
     found = {}
     for name, node in leaving.items():
-        memory = node.row["memory"]
+        memory = node.snapshot
         found[name] = normalised(REGISTRY[node.type].run_undo(node, memory, machine, leaving), node)
     return found
 
@@ -115,8 +115,9 @@ def go(layers: Layers, kept: dict[str, Any]) -> dict[str, Any]:
         leaving = {}
         for node in layer:
             attrs = {name: shown(value) for name, value in node.attrs.items() if value is not None}
-            row = {"type": node.type, "attrs": attrs, "tags": [], "position": "", "requires": node.requires}
-            leaving[node.provides] = Orphan(dict(row, memory=decode_value(kept[node.provides], {})), node.provides)
+            definition = Definition(node.type, "", attrs, requires=node.requires)
+            memory = decode_value(kept[node.provides], {})
+            leaving[node.provides] = Orphan(Resource(node.provides, definition, memory=memory), node.provides)
         imagined = Planned(RealMachine(Facets()))
         imagined.turn("undo")
         found = undone(leaving, imagined)

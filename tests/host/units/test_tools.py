@@ -462,7 +462,7 @@ def test_a_long_message_is_logged_in_pieces(scene: Scene) -> None:
 def test_the_leader_sets_and_others_read(tmp_path: Path) -> None:
     leader = Scene(tmp_path / "one", leader={"old": "1"})
     other = Scene(tmp_path / "two", leader={"k": "v"})
-    other.context.step.leader = False
+    other.context.step.state.leader = False
     try:
         assert leader.call("leader-set", "k=v", "old=") == (0, "", "")
         assert leader.call("leader-get").out == '{"k": "v"}\n'

@@ -10,9 +10,9 @@ import pytest
 
 from statecfg.graph.schema import _NAMES
 from statecfg.graph.types import Mismatch, TypeProblem, of_annotation
-from statecfg.remote.graph import values
+from statecfg.remote.graph import wrong_values
 from statecfg.remote.graph.model import Blob
-from statecfg.remote.graph.values import Wrong, show
+from statecfg.remote.graph.wrong_values import Wrong, show
 
 
 def check(annotation: Any, value: Any) -> Any:
@@ -146,7 +146,7 @@ def test_refused(annotation: str, given: Any, message: str, help: str) -> None:
     "value", ["x" * 10**6, b"x" * 1000, list(range(999)), 10**6000, {"a": "b" * 500}, "\0" * 500], ids=show
 )
 def test_values_are_shown_short(value: Any) -> None:
-    assert len(show(value)) <= values.MAX_SHOWN
+    assert len(show(value)) <= wrong_values.MAX_SHOWN
 
 
 def test_a_value_whose_repr_raises_is_shown() -> None:

@@ -20,7 +20,8 @@ from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.world import Machine, Probe, World
-from statecfg.remote.run.planning import Plan, Planner
+from statecfg.remote.run.plan import Plan
+from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
 
 DIRECTORY = Path(__file__).parent / "cases"

@@ -15,10 +15,11 @@ import pytest
 
 from statecfg.remote.graph.names import RunStatus
 from statecfg.remote.ledger.history import history
-from statecfg.remote.ledger.ledger import KEPT, SCHEMA, Ledger, displaced, machine_id
-from statecfg.remote.ledger.orphans import Orphan
-from statecfg.remote.ledger.state import Account, Journal, left_over, prepare
-from statecfg.remote.run.following import Following
+from statecfg.remote.ledger.ledger import KEPT, Ledger
+from statecfg.remote.ledger.records import Orphan, Resource, renamed
+from statecfg.remote.ledger.schema import SCHEMA, machine_id
+from statecfg.remote.ledger.state import Account, Journal, interrupted_runs, prepare
+from statecfg.remote.run.dependents import Dependents
 from statecfg.resources import directory, file
 from tests.host.remote.managed import Machine
 
@@ -91,7 +92,7 @@ def tables(path: Path) -> set[str]:
 
 
 def row(name: str, path: str = "", kind: str = "file", **more: Any) -> dict[str, Any]:
-    """Return a record as `Management.row` makes them."""
+    """Return a record as journals have it."""
     fields: dict[str, Any] = {
         "type": kind, "module": "m", "claims": [f"path:{path or '/' + name}"], "digest": "", "state": "RESOLVED",
         "memory": {"was": name}, "after": "", "attrs": {}, "requires": [], "tags": [], "protect": 0, "position": "",
@@ -114,7 +115,7 @@ def fold(place: str, found: Account, run: str = "r1", playbook: str = "site", **
 
 def rows(place: str, playbook: str = "site") -> dict[str, Any]:
     ledger = Ledger(place, reading=True)
-    found = {name: each["memory"]["was"] for name, each in ledger.resources(playbook).items()}
+    found = {name: each.memory["was"] for name, each in ledger.resources(playbook).items()}
     ledger.close()
     return found
 
@@ -147,10 +148,10 @@ def test_a_ledger_of_0_3_0_is_brought_up_with_all_it_holds(place: str) -> None:
     assert ledger.meta("lineage") == "0123456789abcdef0123456789abcdef"
     assert [(debt["node"], debt["how"]) for debt in ledger.owed("site")] == [("service", None)]
     rows = ledger.resources("site")
-    assert rows["service:ssh"]["triggers"] is None and rows["service:ssh"]["requires"] == ["conf"]
+    assert rows["service:ssh"].definition.triggers is None and rows["service:ssh"].definition.requires == ["conf"]
     going = [[Orphan(rows["conf"], "conf")]]
-    (kept,) = Following(rows.values(), going, (), {}).kept
-    assert (kept.provides, kept.causes) == ("service:ssh (stays)", ["conf"])
+    (node,) = Dependents(rows.values(), going, (), {}).nodes
+    assert (node.provides, node.causes) == ("service:ssh (stays)", ["conf"])
     ledger.close()
 
 
@@ -220,7 +221,7 @@ def test_what_a_run_did_is_told(place: str) -> None:
         journal.started(node, "write")
         journal.took(node, "write", {"status": status, "reason": "no room" if status == "error" else ""})
     journal.finished("conf", "changed")
-    ((_, found),) = left_over(place)
+    ((_, found),) = interrupted_runs(place)
     ledger.end(RUN, found, "failed")
     (told,) = history(ledger, "site", "r", 5)
     assert told["outcomes"] == {"conf": "changed", "service": "unknown"}
@@ -250,42 +251,42 @@ def test_runs_are_told_newest_first_and_the_oldest_are_forgotten(place: str) -> 
 
 def test_a_run_is_folded_once(place: str) -> None:
     """Killed after its commit and before its journal was gone, it ended all the same, and nothing is said of it."""
-    Journal(place, "r1").manage([row("a")])
-    ((_, found),) = left_over(place)
+    Journal(place, "r1").manage([Resource.from_json(row("a"))])
+    ((_, found),) = interrupted_runs(place)
     ledger = Ledger(place)
     ledger.begin(RUN, [])
-    defined = {"a": dict(row("a"), digest="d1", after="x")}
+    defined = {"a": Resource.from_json(row("a", digest="d1", after="x"))}
     ledger.fold(RUN, found, "ok", defined)
-    assert ledger.open_runs(left_over(place)) == []
+    assert ledger.open_runs(interrupted_runs(place)) == []
     for taken in (ledger.recall, ledger.take_over):
         reading = Ledger(place) if taken == ledger.take_over else ledger
-        getattr(reading, taken.__name__)(left_over(place))
-        assert reading.resources("site")["a"]["digest"] == "d1"
+        getattr(reading, taken.__name__)(interrupted_runs(place))
+        assert reading.resources("site")["a"].digest == "d1"
         assert history(reading, "", "", 5)[0]["status"] == "ok"
         reading.close()
-    assert left_over(place) == []
+    assert interrupted_runs(place) == []
 
 
 def test_the_next_run_takes_over_what_was_cut_off(place: str) -> None:
     journal = Journal(place, "r1")
-    journal.manage([row("a"), row("b")])
+    journal.manage([Resource.from_json(row(name)) for name in "ab"])
     journal.started("a", "write")
     journal.entity("b", state="IN_DELETION", owing=[["post-update", "h"]])
     Ledger(place).close()
     looking = Ledger(place, reading=True)
-    looking.recall(left_over(place))
+    looking.recall(interrupted_runs(place))
     assert looking.resources("site") == {} and len(looking.resources("")) == 2  # nobody entered whose run it was
     looking.close()
     ledger = Ledger(place)
     ledger.begin(RUN, [])
-    ledger.take_over(left_over(place))
-    assert {name: each["state"] for name, each in ledger.resources("site").items()} == {
+    ledger.take_over(interrupted_runs(place))
+    assert {name: each.state for name, each in ledger.resources("site").items()} == {
         "a": "RESOLVED", "b": "IN_DELETION"
     }  # fmt: skip
-    assert ledger.resources("site")["b"]["owing"] == [["post-update", "h"]]
+    assert ledger.resources("site")["b"].owing == [["post-update", "h"]]
     assert history(ledger, "", "r1", 1)[0]["status"] == RunStatus.CUT_OFF
     ledger.close()
-    assert left_over(place) == []
+    assert interrupted_runs(place) == []
 
 
 def test_records_follow_the_order_of_things(place: str) -> None:
@@ -302,8 +303,8 @@ def test_one_of_another_name_about_the_same_thing_keeps_memory_and_debts(place: 
     lines = [{"manage": row("old")}, *({"node": name, "op": "write"} for name in ("cause", "old"))]
     ledger.end(RUN, Account([json.dumps(line) for line in lines]), "failed")
     ledger.close()
-    renamed = row("new", "/old", memory={"was": "old"}, replaces={"name": "old", "claims": ["path:/old"]})
-    fold(place, account(renamed), "r2")
+    moved = row("new", "/old", memory={"was": "old"}, replaces={"name": "old", "claims": ["path:/old"]})
+    fold(place, account(moved), "r2")
     assert rows(place) == {"new": "old"}
     ledger = Ledger(place)
     assert [(debt["node"], debt["cause"]) for debt in ledger.owed("site")] == [("new", "cause"), ("other", "new")]
@@ -321,7 +322,7 @@ def test_two_may_swap_their_names(place: str) -> None:
 def test_who_gives_up_a_name_keeps_its_record(place: str) -> None:
     fold(place, account(row("conf", "/old")))
     fold(place, account(row("conf", "/new", memory={"was": "new"})), "r2")
-    aside = displaced(row("conf", "/old"))
+    aside = renamed(Resource.from_json(row("conf", "/old")))
     assert rows(place) == {"conf": "new", aside: "conf"} and aside == "conf (the file /old)"
 
 
@@ -360,10 +361,10 @@ def test_content_of_every_run_that_was_cut_off_stays(place: str) -> None:
     for run in ("r1", "r2"):
         (folder / run).write_text(run)
         journal = Journal(place, run)
-        journal.manage([row(run, memory={"$blob": [run, 2]})])
+        journal.manage([Resource.from_json(row(run, memory={"$blob": [run, 2]}))])
         journal.entity(run, state="RESOLVED")
     ledger = Ledger(place)
-    ledger.take_over(left_over(place))
+    ledger.take_over(interrupted_runs(place))
     ledger.close()
     assert sorted(os.listdir(folder)) == ["r1", "r2"]
 
@@ -384,7 +385,7 @@ def test_a_foreign_ledger_is_set_aside_with_all_that_belongs_to_it(machine: Mach
     machine.run(*nodes)
     content = machine.kept()
     foreign(machine)
-    Journal(str(machine.place), "cut").manage([row("elsewhere")])
+    Journal(str(machine.place), "cut").manage([Resource.from_json(row("elsewhere"))])
     plan = machine.run(mode="plan", prune=True)
     assert "Nothing is pruned" in plan.warnings[0] and plan.part("removals") == []
     done = machine.run(nodes[1], prune=True)

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from statecfg.remote.ledger import state
-from statecfg.remote.ledger.ledger import SCHEMA, Ledger
-from statecfg.remote.ledger.state import Account, Journal, Lock, StateError, left_over, prepare
+from statecfg.remote.ledger.ledger import Ledger
+from statecfg.remote.ledger.schema import SCHEMA
+from statecfg.remote.ledger.state import Account, Journal, Lock, StateError, interrupted_runs, prepare
 
 ROOT = os.geteuid() == 0
 HOLDER = {"run": "r1", "who": "ann@desk", "since": 1.0, "pid": 1}
@@ -151,7 +152,7 @@ def test_a_journal_tells_what_was_under_way(place: str) -> None:
     journal.started("a", "write")
     journal.finished("a", "changed")
     journal.started("b", "write")
-    ((run, account),) = left_over(place)
+    ((run, account),) = interrupted_runs(place)
     assert run == "r1"
     assert (account.started, account.outcomes, account.under_way) == ({"a", "b"}, {"a": "changed"}, ["b"])
 
@@ -188,7 +189,7 @@ def test_a_line_that_is_cut_short_gives_the_real_reason(place: str) -> None:
     script = f"""
 import resource, sys
 sys.path.insert(0, {str(Path(state.__file__).parents[3])!r})
-from statecfg.remote.ledger.state import Journal, left_over
+from statecfg.remote.ledger.state import Journal, interrupted_runs
 journal = Journal({place!r}, "r")
 journal.add(node="a", op="write")
 resource.setrlimit(resource.RLIMIT_FSIZE, (40, resource.RLIM_INFINITY))
@@ -196,7 +197,7 @@ journal.add(node="b", op="write")
 print(journal.broken)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 journal.add(node="c", op="write")
-print(left_over({place!r})[0][1].actions)
+print(interrupted_runs({place!r})[0][1].actions)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     said = done.stdout.splitlines()
@@ -230,7 +231,7 @@ def ended(place: str, name: str, found: Account, owed: Any = (), playbook: str =
     ledger.end(run(name, playbook), found, "ok")
     left = [(debt["node"], debt["cause"]) for debt in ledger.owed("web")]
     ledger.close()
-    assert left_over(place) == []
+    assert interrupted_runs(place) == []
     return left
 
 
@@ -265,8 +266,8 @@ def test_what_a_run_that_was_cut_off_owes(place: str) -> None:
     ledger.begin(run("r1"), [("service", "conf", None), ("other", "late", None)])
     Journal(place, "r1").started("conf", "write")
     reading = Ledger(place, reading=True)
-    assert reading.who("r1")["who"] == "ann@desk"
-    reading.recall(left_over(place))
+    assert reading.who("r1") == "ann@desk"
+    reading.recall(interrupted_runs(place))
     assert [debt["node"] for debt in reading.owed("web")] == ["service"]
     reading.close()
     ledger.close()

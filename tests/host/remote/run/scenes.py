@@ -12,7 +12,8 @@ from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.machine.world import Machine
 from statecfg.remote.run.execution import Execution
-from statecfg.remote.run.planning import Plan, Planner
+from statecfg.remote.run.plan import Plan
+from statecfg.remote.run.planning import Planner
 
 Layers = Sequence[Sequence[Node]]
 

@@ -517,7 +517,7 @@ def test_an_op_past_the_machine_makes_the_tables_be_read_anew() -> None:
 
     run = Run(types(kind("a", lambda node: [] if DONE.get("past") else [Op(past)()])), [[node("a")]])
     assert run.outcomes == {"a": "changed"}
-    assert run.execution.facets.changed == 1
+    assert run.execution.performer.facets.changed == 1
 
 
 def test_many_layers_of_many_nodes_end() -> None:

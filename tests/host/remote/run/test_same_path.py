@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from statecfg.remote.run.node_run import NodeRun
+from statecfg.remote.run.plan import Touches
 from statecfg.remote.run.touching import chains
 from statecfg.resources import command, file, line_in_file, symlink
 from tests.host.remote.managed import Machine, fine
@@ -104,7 +105,8 @@ def test_what_changes_the_same_unit_takes_turns() -> None:
     """Effects on a whole table, or on anything at all, hold nobody up."""
 
     def doing(*effects: tuple[str, str]) -> NodeRun:
-        step: Any = SimpleNamespace(touched=(), shared=(), effects=effects, spec=None, outcome="changed", reason="")
+        touches = Touches(effects=effects)
+        step: Any = SimpleNamespace(touches=touches, spec=None, outcome="changed", reason="")
         return NodeRun(step)
 
     service, socket = ("units", "ssh.service"), ("units", "ssh.socket")

@@ -16,7 +16,7 @@ def test_any_order_has_each_once_and_dependents_before(requires: dict[str, set[s
     with tempfile.TemporaryDirectory() as place:
         ledger = Ledger(place)
         enter(ledger, *[row(name, f"path:/{name}", requires=sorted(of)) for name, of in requires.items()])
-        layers = names(look(ledger).layers)
+        layers = names(look(ledger).to_remove)
         ledger.close()
     flat = [name for layer in layers for name in layer]
     assert sorted(flat) == sorted(requires)

@@ -12,7 +12,8 @@ import pytest
 from statecfg import resources
 from statecfg.remote.graph.model import Blob, Node
 from statecfg.remote.ledger.ledger import Ledger
-from statecfg.remote.ledger.orphans import Leaving, claims, contents, kept, leaving, refusal, stored
+from statecfg.remote.ledger.orphans import Orphans, find_orphans, refusal
+from statecfg.remote.ledger.records import claims, contents, with_content, with_digests
 from statecfg.remote.ledger.state import Account, prepare
 from statecfg.remote.wire.frames import encode_value
 from tests.unit.remote.ledger import managed_types
@@ -45,8 +46,9 @@ def node(name: str, kind: str = "file", **attrs: Any) -> Node:
     return Node(name, kind, (), attrs, position="p:2")
 
 
-def look(ledger: Ledger, *nodes: Node, pruning: bool = True, **more: Any) -> Leaving:
-    return leaving(ledger, "site", ledger.resources("site"), {each.provides: each for each in nodes}, pruning, **more)
+def look(ledger: Ledger, *nodes: Node, pruning: bool = True, **more: Any) -> Orphans:
+    defined = {each.provides: each for each in nodes}
+    return find_orphans(ledger, "site", ledger.resources("site"), defined, pruning, **more)
 
 
 def names(layers: Iterable[Iterable[Node]]) -> list[list[str]]:
@@ -55,22 +57,22 @@ def names(layers: Iterable[Iterable[Node]]) -> list[list[str]]:
 
 def test_what_is_not_defined_any_more_left(ledger: Ledger) -> None:
     enter(ledger, row("a", "path:/a"), row("b", "path:/b"))
-    assert names(look(ledger, node("a", path="/a")).layers) == [["b"]]
+    assert names(look(ledger, node("a", path="/a")).to_remove) == [["b"]]
     found = look(ledger, node("a", path="/a"), pruning=False)
-    assert (names(found.layers), names(found.left)) == ([], [["b"]])
-    assert look(ledger, node("a", path="/a"), node("b", path="/b")).layers == []
+    assert (names(found.to_remove), names(found.to_keep)) == ([], [["b"]])
+    assert look(ledger, node("a", path="/a"), node("b", path="/b")).to_remove == []
 
 
 def test_another_name_for_the_same_thing_is_a_rename(ledger: Ledger) -> None:
     enter(ledger, row("old", "path:/x"))
     found = look(ledger, node("new", path="/srv/../x/"))
-    assert (found.layers, found.left) == ([], []) and found.renamed["new"]["name"] == "old"
+    assert (found.to_remove, found.to_keep) == ([], []) and found.renamed["new"].name == "old"
 
 
 def test_another_type_for_the_same_thing_replaces_it_whether_or_not_anybody_prunes(ledger: Ledger) -> None:
     enter(ledger, row("old", "path:/x"), row("same", "path:/y"))
     found = look(ledger, node("new", "symlink", path="/x"), node("same", "symlink", path="/y"), pruning=False)
-    assert names(found.layers) == [["old", "same (the file /y)"]] and not found.renamed
+    assert names(found.to_remove) == [["old", "same (the file /y)"]] and not found.renamed
     assert refusal(found, 2, False) == ""
 
 
@@ -78,22 +80,22 @@ def test_the_same_name_for_another_thing(ledger: Ledger) -> None:
     """What it was before stays until somebody prunes, by a name of its own; and does so with another type, too."""
     enter(ledger, row("conf", "path:/old"), row("other", "path:/b"))
     found = look(ledger, node("conf", path="/new"), node("other", "t_several", paths=["/c"]), pruning=False)
-    assert found.layers == [] and names(found.left) == [["conf (the file /old)", "other (the file /b)"]]
-    assert found.displaced == {"conf", "other"}
+    assert found.to_remove == [] and names(found.to_keep) == [["conf (the file /old)", "other (the file /b)"]]
+    assert found.reused == {"conf", "other"}
 
 
 def test_names_may_be_swapped(ledger: Ledger) -> None:
     enter(ledger, row("a", "path:/x"), row("b", "path:/y"))
     found = look(ledger, node("a", path="/y"), node("b", path="/x"))
-    assert (found.layers, found.left) == ([], [])
-    assert {name: each["name"] for name, each in found.renamed.items()} == {"a": "b", "b": "a"}
+    assert (found.to_remove, found.to_keep) == ([], [])
+    assert {name: each.name for name, each in found.renamed.items()} == {"a": "b", "b": "a"}
 
 
 def test_a_process_with_other_arguments_is_the_same(ledger: Ledger) -> None:
     attrs = {"user": "root", "args": ["1"], "env": {}, "group": "root", "pathname": "/bin/x"}
     claims = ["process: root /bin/x 1", "process record:app"]
     enter(ledger, row("app", *claims, kind="process"))
-    assert look(ledger, node("app", "process", **dict(attrs, args=["2"]))).layers == []
+    assert look(ledger, node("app", "process", **dict(attrs, args=["2"]))).to_remove == []
     found = look(ledger, node("renamed", "process", **attrs))
     assert list(found.renamed) == ["renamed"]
 
@@ -102,11 +104,11 @@ def test_two_that_become_one(ledger: Ledger) -> None:
     """The record of one goes, and what it is about is the other's."""
     enter(ledger, row("a", "path:/a", kind="t_several"), row("b", "path:/b", kind="t_several"))
     found = look(ledger, node("a", "t_several", paths=["/a", "/b"]), pruning=False)
-    ((former,),) = found.layers
-    assert former.provides == "b" and former.heir == ("site", "a") and "it stays: a of site" in former.note
+    ((former,),) = found.to_remove
+    assert former.provides == "b" and former.successor == ("site", "a") and "it stays: a of site" in former.note
     assert refusal(found, 2, False) == ""
     both = look(ledger, node("c", "t_several", paths=["/a", "/b"]), pruning=False)
-    assert list(both.renamed) == ["c"] and names(both.layers) == [["b"]]
+    assert list(both.renamed) == ["c"] and names(both.to_remove) == [["b"]]
 
 
 @pytest.mark.parametrize("first", ["site", "other"])
@@ -114,27 +116,27 @@ def test_what_another_playbook_manages_only_loses_its_record(ledger: Ledger, fir
     second = "other" if first == "site" else "site"
     for number, playbook in enumerate((first, second)):
         enter(ledger, row(playbook, "path:/x", since=float(number)), playbook=playbook)
-    ((former,),) = look(ledger).layers
-    assert former.heir == ("other", "other") and "other of other" in former.note
-    assert "path:/x" in look(ledger).layers[0][0].row["claims"]
+    ((former,),) = look(ledger).to_remove
+    assert former.successor == ("other", "other") and "other of other" in former.note
+    assert "path:/x" in look(ledger).to_remove[0][0].resource.definition.claims
 
 
 def test_playbooks_see_only_their_own(ledger: Ledger) -> None:
     enter(ledger, row("theirs", "path:/t"), playbook="other")
-    assert look(ledger).layers == []
+    assert look(ledger).to_remove == []
 
 
 def test_part_of_a_definition_lets_nothing_leave(ledger: Ledger) -> None:
     """What the part is about can be known all the same: it was renamed, or replaced."""
     enter(ledger, row("a", "path:/a"), row("b", "path:/b"), row("c", "path:/c", state="IN_DELETION"))
     found = look(ledger, node("new", path="/a"), node("new-b", "symlink", path="/b"), pruning=False, partial=True)
-    assert list(found.renamed) == ["new"] and names(found.layers) == [["b"]] and found.left == []
+    assert list(found.renamed) == ["new"] and names(found.to_remove) == [["b"]] and found.to_keep == []
 
 
 def test_what_was_begun_to_be_removed_goes_on(ledger: Ledger) -> None:
     enter(ledger, row("a", "path:/a", state="IN_DELETION"), row("b", "path:/b"))
     found = look(ledger, pruning=False)
-    assert names(found.layers) == [["a"]] and names(found.left) == [["b"]]
+    assert names(found.to_remove) == [["a"]] and names(found.to_keep) == [["b"]]
     assert refusal(found, 2, False) == ""
 
 
@@ -144,7 +146,7 @@ def test_secrets_stand_in_claims_as_masks(ledger: Ledger) -> None:
     def claimed(found: Node) -> list[str]:
         return [item.replace("ann", "<secret who>") for item in claims(found)]
 
-    assert list(look(ledger, node("new", path="/home/ann"), claimed=claimed).renamed) == ["new"]
+    assert list(look(ledger, node("new", path="/home/ann"), recorded_claims=claimed).renamed) == ["new"]
 
 
 # Order
@@ -154,8 +156,8 @@ def test_dependents_go_first(ledger: Ledger) -> None:
     chain = [row("a", "path:/a"), row("b", "path:/b", requires=["a"]), row("c", "path:/c", requires=["b", "a"])]
     enter(ledger, *chain, row("alone", "path:/d", requires=["kept", "alone"]))
     found = look(ledger)
-    assert names(found.layers) == [["alone", "c"], ["b"], ["a"]]
-    requires = {each.provides: each.requires for layer in found.layers for each in layer}
+    assert names(found.to_remove) == [["alone", "c"], ["b"], ["a"]]
+    requires = {each.provides: each.requires for layer in found.to_remove for each in layer}
     assert requires == {"alone": (), "c": (), "b": ("c",), "a": ("b", "c")}
 
 
@@ -163,7 +165,7 @@ def test_a_circle_goes_last_and_together(ledger: Ledger) -> None:
     """Records come from several runs, so they may require each other in a circle, which no definition could."""
     pairs = [("a", ["b"]), ("b", ["a"]), ("c", ["a"]), ("d", [])]
     enter(ledger, *[row(name, f"path:/{name}", requires=requires) for name, requires in pairs])
-    assert names(look(ledger).layers) == [["c", "d"], ["a", "b"]]
+    assert names(look(ledger).to_remove) == [["c", "d"], ["a", "b"]]
 
 
 # Refusals
@@ -193,18 +195,18 @@ def test_more_than_half_needs_a_word(ledger: Ledger, total: int, refused: bool) 
 
 def test_attributes_are_kept_whole_and_content_by_its_digest() -> None:
     long = "echo " + "x" * 5000
-    found = kept({"undo": long, "argv": ("a", 1), "content": Blob.of("x"), "env": {"A": None}})
+    found = with_digests({"undo": long, "argv": ("a", 1), "content": Blob.of("x"), "env": {"A": None}})
     assert found["undo"] == long and found["argv"] == ["a", 1] and found["content"].startswith("sha256:")
     assert json.loads(json.dumps(found)) == found
     secret = Blob.of("s3cret")
     secret.secret = True
-    assert kept(secret) == "holds a secret (6 bytes)"
+    assert with_digests(secret) == "holds a secret (6 bytes)"
 
 
 def test_what_is_remembered_comes_back(tmp_path: Path) -> None:
     memory = {"$odd": [1, None, {"was": Blob.of("content")}], "plain": "x"}
     (tmp_path / Blob.of("content").sha256).write_text("content")
-    found = stored(json.loads(json.dumps(encode_value(memory, -1))), str(tmp_path))
+    found = with_content(json.loads(json.dumps(encode_value(memory, -1))), str(tmp_path))
     (blob,) = contents(found)
     assert blob.read() == b"content" and found["$odd"][:2] == [1, None] and found["plain"] == "x"
 
@@ -219,7 +221,7 @@ def test_packages_go_last_whatever_others_require(ledger: Ledger) -> None:
         ledger, package("server"), package("client"), package("old", absent=True), row("shop", kind="command"),
         row("unit", kind="service", requires=["package:server"]),
     )  # fmt: skip
-    found = look(ledger).layers
+    found = look(ledger).to_remove
     assert names(found) == [["shop", "unit"], ["package:client", "package:server"], ["package:old"]]
     (former,) = (each for each in found[1] if each.provides == "package:server")
     assert list(former.waits) == ["shop", "unit"]
@@ -233,7 +235,7 @@ def test_only_the_packages_that_others_wait_for_go_before_them(ledger: Ledger) -
         row("source", "path:/s", requires=["key"]), package("docker", ["source"]), package("other"),
         row("config", "path:/d", requires=["package:docker"]),
     )  # fmt: skip
-    assert names(look(ledger).layers) == [
+    assert names(look(ledger).to_remove) == [
         ["config"], ["package:docker"], ["source"], ["key"], ["package:curl", "package:other"],
     ]  # fmt: skip
 
@@ -244,4 +246,4 @@ def test_packages_that_require_each_others_users_go(ledger: Ledger) -> None:
         ledger, row("u1", "user:u1", kind="user"), row("u2", "user:u2", kind="user"),
         package("a", ["u1"]), package("b", ["u2"]),
     )  # fmt: skip
-    assert names(look(ledger).layers) == [["package:a", "package:b"], ["u1", "u2"]]
+    assert names(look(ledger).to_remove) == [["package:a", "package:b"], ["u1", "u2"]]

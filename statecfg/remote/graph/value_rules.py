@@ -1,0 +1,309 @@
+"""The rules for values of attributes. Each takes a value and returns it, possibly converted, or raises `Wrong`."""
+
+from __future__ import annotations
+
+import re
+
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.wrong_values import Wrong, kind_of, show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, List
+
+MAX_NAME = 255  # bytes in one component of a path: NAME_MAX of Linux
+MAX_PATH = 4095  # bytes in a path: PATH_MAX of Linux without the final NUL
+MAX_ID = 2**32 - 2  # the largest user or group id; for chown, the next number means "don't change"
+SPECIAL = 0o7777
+# Matches nearly all paths; only other paths need the separate rules.
+_EVERYDAY_PATH = re.compile(r"(?:/(?!\.\.?(?:/|\Z))[A-Za-z0-9_@%+=:,.-]{1,255})+\Z")
+
+
+def no_nul(value: str) -> str:
+    """Return the text.
+
+    :raises Wrong: if it contains a NUL, which no path, name or argument can contain
+    """
+    at = value.find("\0")
+    if at >= 0:
+        raise Wrong("a text with a NUL byte at index %d" % at, "take the NUL out")
+    return value
+
+
+def no_controls(value: str) -> str:
+    """Return the text.
+
+    :raises Wrong: if it contains a line break or another control character
+    """
+    for at, letter in enumerate(value):
+        if letter < " " or "\x7f" <= letter < "\xa0" or letter in "\u2028\u2029":
+            what = "line break" if letter in "\n\r\x85\u2028\u2029" else "control character"
+            raise Wrong("a text with a %s (U+%04X) at index %d" % (what, ord(letter), at), "take it out")
+    return value
+
+
+def encodable(value: str) -> str:
+    """Return the text.
+
+    :raises Wrong: if it can't be encoded as UTF-8
+    """
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise Wrong("not valid Unicode at index %d" % error.start, "give bytes for what is not text") from None
+    return value
+
+
+def absolute_path(value: str) -> str:
+    """Return the path.
+
+    :raises Wrong: if it is not absolute, or not allowed for a managed path
+    """
+    if _EVERYDAY_PATH.match(value) and len(value) <= MAX_PATH:
+        return value
+    if not value:
+        raise Wrong("an empty path", "write an absolute path, such as /etc/motd")
+    no_controls(no_nul(encodable(value)))
+    if value.startswith("~"):
+        raise Wrong(
+            "a path with `~`, which is not expanded",
+            "write the whole path, such as /home/%s" % (value.lstrip("~/") or "deploy"),
+        )
+    if not value.startswith("/"):
+        raise Wrong("a relative path", "write an absolute path: /%s" % value)
+    if len(value.encode("utf-8")) > MAX_PATH:
+        raise Wrong("a path of %d bytes; at most %d are possible" % (len(value.encode("utf-8")), MAX_PATH))
+    parts = value.split("/")
+    if ".." in parts:
+        raise Wrong("a path with `..`", "write the path it leads to")
+    long = [part for part in parts if len(part.encode("utf-8")) > MAX_NAME]
+    if long:
+        size = len(long[0].encode("utf-8"))
+        raise Wrong("a name of %d bytes in the path; at most %d are possible" % (size, MAX_NAME))
+    if not value.strip("/."):
+        raise Wrong("the root directory, which can't be managed", "name a file or directory below it")
+    if value.endswith("/"):
+        raise Wrong("a path that ends in `/`", "write %s" % show(value.rstrip("/")))
+    return value
+
+
+def working_directory(value: str) -> str:
+    """Return the path of a working directory, which may be `/`.
+
+    :raises Wrong: see `absolute_path`
+    """
+    return value if value == "/" else absolute_path(value)
+
+
+def mode(value: Any) -> int:
+    """Return permission bits from octal text such as "0644".
+
+    :raises Wrong: for a number, a symbolic mode or other text
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise Wrong("a number, %s" % _number_as_mode(value), _mode_help(value))
+    if not isinstance(value, str):
+        raise Wrong("%s" % kind_of(value), 'write octal digits in quotes: "0644"')
+    if re.match(r"[ugoa]*[-+=][rwxXst]*(,|$)", value) or re.match(r"[-r][-w][-xsS]", value):
+        raise Wrong("a symbolic mode", 'write octal digits in quotes: "0644"; symbolic modes depend on what is there')
+    digits = value[2:] if value[:2] in ("0o", "0O") else value
+    if not re.match(r"[0-7]{3,5}\Z", digits) or int(digits, 8) > SPECIAL:
+        raise Wrong("not a mode", 'write three or four octal digits in quotes: "0644"')
+    return int(digits, 8)
+
+
+def _number_as_mode(value: int) -> str:
+    return "and %d decimal is 0%o in octal" % (value, value) if 0 <= value < 1 << 20 else "and no mode at all"
+
+
+def _mode_help(value: int) -> str:
+    if not 0 <= value <= SPECIAL:
+        return 'write octal digits in quotes: "0644"'
+    octal = "%04o" % value
+    if not re.match(r"[0-7]{3,4}\Z", str(value)):
+        return "write '%s'; %d decimal is 0%o" % (octal, value, value)
+    return "write '%04d'; %d decimal is 0%o (write '%s' if that was meant)" % (value, value, value, octal)
+
+
+def account_name(what: str) -> Callable[[str], str]:
+    """Return a check of the name of a user or group. Source: Debian's adduser and useradd(8).
+
+    :param what: "user" or "group"
+    """
+
+    def check(value: str) -> str:
+        if not value:
+            raise Wrong("an empty name of a %s" % what)
+        no_nul(value)
+        if len(value.encode("utf-8", "surrogatepass")) > 32:
+            raise Wrong("a name of %d bytes; %s names have at most 32" % (len(value.encode("utf-8", "replace")), what))
+        if value.isdigit():
+            raise Wrong("a number", "write the %s's name; a number would be taken for an id" % what)
+        if not re.match(r"[A-Za-z_][A-Za-z0-9_.-]*\$?\Z", value):
+            raise Wrong(
+                "not a name of a %s" % what, "letters, digits, `_`, `-` and `.`, beginning with a letter or `_`"
+            )
+        return value
+
+    return check
+
+
+def owner_name(what: str) -> Callable[[str], str]:
+    """Return a check of an owner: a name, or an id written as text.
+
+    :param what: "user" or "group"
+    """
+    named = account_name(what)
+
+    def check(value: str) -> str:
+        if value.isascii() and value.isdigit():
+            if len(value) > 10 or int(value) > MAX_ID:
+                raise Wrong("an id beyond %d" % MAX_ID)
+            return value
+        return named(value)
+
+    return check
+
+
+def within(low: float, high: float) -> Callable[[Any], Any]:
+    """Return a check that a number is from `low` to `high`, both included."""
+
+    def check(value: Any) -> Any:
+        if not low <= value <= high:
+            raise Wrong("%s; allowed is %s to %s" % (show(value), low, high))
+        return value
+
+    return check
+
+
+def seconds(value: float) -> float:
+    """Return a time in seconds as a float.
+
+    :raises Wrong: if it is not above 0 and at most 1e9
+    """
+    if not 0 < value <= 1e9:
+        raise Wrong("%s is not a time" % show(value), "write a number of seconds above 0, such as 600")
+    return float(value)
+
+
+def pause(value: float) -> float:
+    """Return a time to wait, in seconds, as a float.
+
+    :raises Wrong: if it is negative or more than an hour
+    """
+    if not 0 <= value <= 3600:
+        raise Wrong("%s is not a time to wait" % show(value), "write a number of seconds from 0 to 3600")
+    return float(value)
+
+
+def argv(value: List[Any]) -> List[str]:
+    """Return a program and its arguments.
+
+    :raises Wrong: if the list is empty or an element can't be an argument
+    """
+    if not value or not value[0]:
+        raise Wrong("no program", 'write the program and its arguments: ["systemctl", "reload", "nginx"]')
+    for item in value:
+        if not isinstance(item, str):  # a secret, the only other type that counts as text
+            raise Wrong("a secret among the arguments, which every user of a host can read", "put it into a file")
+        no_nul(encodable(item))
+    return value
+
+
+def plain_name(value: str) -> str:
+    """Return a name.
+
+    :raises Wrong: if it is empty or too long, or contains spaces or control characters
+    """
+    if not value:
+        raise Wrong("an empty name")
+    no_nul(encodable(value))
+    if len(value.encode("utf-8")) > MAX_NAME:
+        raise Wrong("a name of %d bytes; at most %d are allowed" % (len(value.encode("utf-8")), MAX_NAME))
+    for letter in value:
+        if letter.isspace() or not letter.isprintable():
+            raise Wrong("a name with a space or control character (U+%04X)" % ord(letter))
+    return value
+
+
+def one_line(value: str) -> str:
+    """Return a text.
+
+    :raises Wrong: if it contains a line break or NUL
+    """
+    no_nul(encodable(value))
+    if "\n" in value or "\r" in value:
+        raise Wrong("a line break in what must be one line")
+    return value
+
+
+def local_path(value: str) -> str:
+    """Return the path of a file on the controller.
+
+    :raises Wrong: if it is empty or too long, begins with `~`, or contains a NUL or a control character
+    """
+    if not value.strip():
+        raise Wrong("an empty path", "name a file beside the playbook or in the project's files/ or templates/")
+    no_controls(no_nul(encodable(value)))
+    if value.startswith("~"):
+        raise Wrong(
+            "a path with `~`, which is not expanded", "write a path relative to the playbook, or an absolute one"
+        )
+    if len(value.encode("utf-8")) > MAX_PATH or max(len(part.encode("utf-8")) for part in value.split("/")) > MAX_NAME:
+        raise Wrong("a path longer than the system allows (%d bytes, each name %d)" % (MAX_PATH, MAX_NAME))
+    return value
+
+
+def suffix(value: str) -> str:
+    """Return a suffix for a file's name.
+
+    :raises Wrong: if it is empty or too long, or contains `/` or NUL
+    """
+    if not value or "/" in value:
+        raise Wrong("not a suffix", "write what comes after the file's name, such as .bak")
+    no_nul(encodable(value))
+    if len(value.encode("utf-8")) > 64:
+        raise Wrong("a suffix of %d bytes; at most 64 are allowed" % len(value.encode("utf-8")))
+    return value
+
+
+def package_name(value: str) -> str:
+    """Return the name of a Debian package. Source: Debian Policy 5.6.1 and 5.6.7.
+
+    :raises Wrong: for other text
+    """
+    no_nul(value)
+    if not re.match(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9][a-z0-9-]*)?\Z", value):
+        lower = value.strip().lower()
+        known = re.match(r"[a-z0-9][a-z0-9+.-]+\Z", lower)
+        at = re.match(r"([a-z0-9][a-z0-9+.-]+)=(.+)\Z", value)
+        if at:
+            raise Wrong("a name with a version", 'write the version apart: version: "%s"' % at.group(2))
+        raise Wrong("not the name of a package", "write %s" % lower if known else "such as nginx or libc6:i386")
+    if len(value) > MAX_NAME:
+        raise Wrong("a name of %d bytes; at most %d are allowed" % (len(value), MAX_NAME))
+    return value
+
+
+def content(value: Any) -> Any:
+    """Return the content of a file: text, bytes or a blob.
+
+    :raises Wrong: for anything else
+    """
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, (bytes, Blob)):
+        return value
+    raise Wrong("%s, not text or bytes" % kind_of(value), 'put it in quotes: "%s"' % show(value))
+
+
+def pattern(value: str) -> str:
+    """Return a regular expression.
+
+    :raises Wrong: if it is invalid or contains a line break
+    """
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise Wrong("no regular expression: %s" % error, "put a backslash before what is meant literally") from None
+    return one_line(value)

@@ -1,0 +1,64 @@
+"""Wrong values of attributes: the exception, and how messages show a value and its type."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.errors import StatecfgError
+
+MAX_SHOWN = 80  # characters of a value in a message
+
+
+class Wrong(StatecfgError, ValueError):
+    """A value is not allowed.
+
+    :param message: the reason
+    :param help: what to write instead
+    """
+
+    def __init__(self, message: str, help: str = "") -> None:
+        ValueError.__init__(self, message)
+        self.help = help
+
+
+def show(value: object) -> str:
+    """Return any value as text for a message, at most 80 characters."""
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
+        return "an integer of about %d digits" % (value.bit_length() * 30103 // 100000 + 1)
+    if isinstance(value, (str, bytes)) and len(value) > MAX_SHOWN:
+        return repr(value[: MAX_SHOWN - 5])[: MAX_SHOWN - 2] + "…" + ("'" if isinstance(value, str) else "")
+    if type(value).__name__ == "mappingproxy":
+        value = dict(value)  # type: ignore[call-overload]  # the name says that it is a map
+    elif type(value).__name__ in ("PVector", "pvector"):
+        value = list(value)  # type: ignore[call-overload]  # the name says that it is a list
+    try:
+        text = repr(value)
+    except Exception as error:  # a value's own repr may raise anything, and the message must still be written
+        text = "<%s whose repr raises %s>" % (type(value).__name__, type(error).__name__)
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
+
+
+def kind_of(value: object) -> str:
+    """Return a description of a value's type, with an article."""
+    if value is None:
+        return "nothing"
+    words = {
+        "bool": "a truth value",
+        "int": "an integer",
+        "float": "a number",
+        "str": "text",
+        "bytes": "bytes",
+        "list": "a list",
+        "tuple": "a list",
+        "PVector": "a list",
+        "pvector": "a list",
+        "dict": "a map",
+        "PMap": "a map",
+        "mappingproxy": "a map",
+        "set": "a set",
+        "date": "a date",
+        "datetime": "a date and time",
+        "Keyword": "a keyword",
+        "function": "a function",
+        "Graph": "a graph",
+    }
+    name = type(value).__name__
+    return words.get(name, ("an " if name[:1] in "AEIOaeio" else "a ") + name)

@@ -1,0 +1,63 @@
+"""Open the ledger for a run: add the interrupted runs to it, and set it aside if it is another machine's."""
+
+from __future__ import annotations
+
+import os
+
+from statecfg.remote.ledger import state
+from statecfg.remote.ledger.ledger import Ledger
+from statecfg.remote.ledger.records import Recorded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import List, Optional
+
+
+def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str]) -> Recorded:
+    """Return what the ledger says about a playbook.
+
+    :param state_dir: the state directory
+    :param acting: the run may change the host, so a missing ledger is created
+    :param warnings: receives warnings for the user
+    """
+    found = Recorded(state_dir)
+    if not acting and not os.path.exists(os.path.join(state_dir, state.LEDGER)):
+        return found
+    ledger: Optional[Ledger] = Ledger(state_dir, reading=not acting)
+    if ledger is not None and ledger.foreign():
+        ledger = _set_aside(ledger, acting, warnings)
+    if ledger is None:
+        return found
+    interrupted = state.interrupted_runs(state_dir)
+    cut_off = ledger.open_runs(interrupted)
+    for run, account in cut_off:
+        text = "run %s by %s was cut off" % (run, ledger.who(run) or "an unknown user")
+        if account.under_way:
+            text += "; under way were %s" % ", ".join(account.under_way)
+        warnings.append(text)
+    last = "" if cut_off else ledger.interrupted(playbook)
+    if last:
+        warnings.append("the last run, %s, lost its controller and was cut off" % last)
+    if acting:
+        ledger.take_over(interrupted)
+    elif cut_off:
+        ledger.recall(cut_off)
+    found.ledger, found.lineage = ledger, ledger.meta("lineage")
+    found.resources, found.debts = ledger.resources(playbook), ledger.owed(playbook)
+    return found
+
+
+def _set_aside(ledger: Ledger, acting: bool, warnings: List[str]) -> Optional[Ledger]:
+    """Ignore a ledger that came with a copied disk, as it describes another machine.
+
+    :returns: a new ledger if this run changes the host, otherwise None
+    """
+    text = "the ledger is not this machine's own: %s. Nothing is pruned by it" % ledger.foreign()
+    machine = ledger.meta("machine")
+    ledger.close()
+    if not acting:
+        warnings.append(text)
+        return None
+    aside = state.set_aside(ledger.state_dir, machine[:12])
+    warnings.append("%s; it is kept in %s, and a new one begins" % (text, aside))
+    return Ledger(ledger.state_dir)

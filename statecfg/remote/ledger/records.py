@@ -1,0 +1,297 @@
+"""The records of a ledger: managed resources and owed restarts; and the nodes that are made of them."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.model import Blob, Node, Record
+from statecfg.remote.graph.names import State
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.machine.changes import content, secretive
+from statecfg.remote.machine.paths import normal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+
+    from statecfg.remote.graph.model import Attrs, JsonMap
+    from statecfg.remote.ledger.ledger import Ledger
+
+
+class Definition:
+    """The definition of a node as the ledger stores it: without secrets, and content as a digest.
+
+    :param type: the name of the node type
+    :param module: the module that defines this type
+    :param claims: the identities of the object, see `claims`
+    :param triggers: those of `requires` whose change triggers the node; None in records of 0.3.0
+    :param protect: 1 if the resource must not be removed, otherwise 0
+    :param position: its source location
+    """
+
+    fields = ("type", "module", "claims", "attrs", "requires", "tags", "protect", "position", "triggers")
+    __slots__ = fields
+
+    def __init__(
+        self,
+        type: str,
+        module: str,
+        attrs: Attrs,
+        claims: Sequence[str] = (),
+        requires: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        protect: int = 0,
+        position: str = "",
+        triggers: Optional[Sequence[str]] = (),
+    ) -> None:
+        self.type, self.module, self.attrs, self.claims = type, module, attrs, list(claims)
+        self.requires, self.tags, self.protect, self.position = list(requires), list(tags), protect, position
+        self.triggers = None if triggers is None else list(triggers)
+
+
+class Resource:
+    """A managed resource.
+
+    :param name: its node's name
+    :param definition: the definition that was applied last
+    :param state: one of `State`
+    :param memory: the snapshot of the object before it was managed, as JSON types
+    :param digest: a digest of the complete definition; "" if no apply has completed the node yet
+    :param after: a digest of the object after the last apply; "" if it is unknown
+    :param owing: pairs of event and hook that a later run must call
+    :param first_run: the id of the run in which it became managed; "" for the current run
+    :param since: when it became managed, in epoch seconds; 0 for now
+    :param replaces: the name and claims under which the same object was managed before
+    """
+
+    __slots__ = (
+        *("after", "definition", "digest", "first_run", "last_run", "memory", "name", "owing", "replaces"),
+        *("since", "state"),
+    )
+
+    def __init__(
+        self,
+        name: str,
+        definition: Definition,
+        state: str = State.PRE_CREATED,
+        memory: Any = None,
+        digest: str = "",
+        after: str = "",
+        owing: Sequence[Sequence[str]] = (),
+        first_run: str = "",
+        last_run: str = "",
+        since: float = 0.0,
+        replaces: Optional[Mapping[str, Any]] = None,
+    ) -> None:
+        self.name, self.definition, self.state, self.memory = name, definition, state, memory
+        self.digest, self.after, self.owing = digest, after, owing
+        self.first_run, self.last_run, self.since, self.replaces = first_run, last_run, since, replaces
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Resource:
+        """Return the resource of a row of the ledger or of a line of a journal; journals of 0.3.0 have no triggers.
+
+        :raises TypeError: if a key is unknown
+        """
+        more = dict(data)
+        more.setdefault("triggers", None)
+        more.pop("replaced", None)  # a mark that 0.3.0 wrote when the guard of logins restored a resource
+        return cls(definition=Definition(**{key: more.pop(key) for key in Definition.fields}), **more)
+
+    def to_json(self) -> JsonMap:
+        """Return the resource as the journal stores it."""
+        found = {key: getattr(self.definition, key) for key in Definition.fields}
+        found.update((key, getattr(self, key)) for key in ("name", "digest", "after", "state", "owing", "memory"))
+        for key in ("first_run", "since", "replaces"):
+            if getattr(self, key):
+                found[key] = getattr(self, key)
+        return found
+
+    @property
+    def debt(self) -> JsonMap:
+        """What the ledger stores while a restart is owed to a resource that is no longer defined; see `from_debt`."""
+        found = {key: getattr(self.definition, key) for key in ("type", "module", "attrs", "position", "tags")}
+        return dict(found, name=self.name)
+
+    @classmethod
+    def from_debt(cls, how: Mapping[str, Any]) -> Resource:
+        """Return the resource to which a restart is owed."""
+        more = dict(how)
+        return cls(more.pop("name"), Definition(**more))
+
+
+class Debt(Record):
+    """A restart that is owed because of a change.
+
+    :param node: the name of the node to restart
+    :param cause: the name of the node that changed
+    :param since: when it changed, in epoch seconds
+    :param run: the id of the run that changed it
+    :param how: `Resource.debt` if the node is no longer defined, otherwise None
+    """
+
+    fields = ("node", "cause", "since", "run", "how")
+    __slots__ = fields
+
+    def __init__(self, node: str, cause: str, since: float, run: str, how: Optional[Mapping[str, Any]]) -> None:
+        self.node, self.cause, self.since, self.run, self.how = node, cause, since, run, how
+
+
+class EntityChange:
+    """A new state of a resource, as a journal records it.
+
+    :param state: "" if the resource is no longer managed
+    :param successor: the playbook and the name of the node that manages the object now, if there is one
+    """
+
+    __slots__ = ("name", "owing", "state", "successor")
+
+    def __init__(
+        self, name: str, state: str, owing: Sequence[Sequence[str]] = (), successor: Optional[Sequence[str]] = None
+    ) -> None:
+        self.name, self.state, self.owing, self.successor = name, state, owing, successor
+
+
+class Recorded:
+    """What the ledger says about one playbook when a run begins.
+
+    :param state_dir: the state directory
+    :ivar ledger: None if there is none, or only one of another machine
+    :ivar lineage: the ledger's lineage
+    :ivar resources: the managed resources by name
+    :ivar debts: the restarts that earlier runs owe
+    :ivar owing: the nodes that owe a restart because of this run or an earlier one
+    """
+
+    def __init__(self, state_dir: str) -> None:
+        self.state_dir = state_dir
+        self.ledger: Optional[Ledger] = None
+        self.lineage = ""
+        self.resources: Dict[str, Resource] = {}
+        self.debts: List[Debt] = []
+        self.owing: Set[str] = set()
+
+
+class Orphan(Node):
+    """A managed resource that its playbook no longer declares.
+
+    :param resource: its record
+    :param name: its name in this run
+    :param successor: (playbook, name) of another node that manages the same object; then only the record is deleted
+    :ivar snapshot: its snapshot, with the content instead of digests
+    :ivar replaced: a node of this playbook manages the same object
+    :ivar given: attributes with secrets, with the values from the playbook; `attrs` contains masks instead
+    :ivar waits: the names of nodes that are removed earlier because their undo may need this one
+    :ivar sees: the names of earlier nodes whose actions can affect this node
+    """
+
+    __slots__ = ("given", "replaced", "resource", "sees", "snapshot", "successor", "waits")
+
+    def __init__(self, resource: Resource, name: str, successor: Optional[Tuple[str, str]] = None) -> None:
+        definition = resource.definition
+        Node.__init__(self, name, definition.type, (), definition.attrs, position=definition.position)
+        self.options = {"tags": definition.tags} if definition.tags else {}
+        self.resource, self.successor, self.snapshot = resource, successor, resource.memory
+        self.replaced = False
+        self.given: Attrs = {}
+        self.sees: Sequence[str] = ()
+        self.waits: Sequence[str] = ()
+
+    def supply(self, attrs: Mapping[str, Any], mask: Callable[[Any], Any]) -> None:
+        """Take secrets from the playbook's node of this name, for each attribute that is equal after masking.
+
+        :param attrs: the attributes of the playbook's node
+        :param mask: replaces secrets
+        """
+        for name, value in self.attrs.items():
+            if name in attrs and secretive(value) and mask(with_digests(attrs[name])) == value:
+                self.given[name] = attrs[name]
+
+    @property
+    def note(self) -> str:
+        """Why the object stays and only the record is deleted; "" if the node is undone."""
+        if self.successor is not None:
+            return "it stays: %s of %s is about the same thing" % (self.successor[1], self.successor[0])
+        node_type = REGISTRY.get(self.type)
+        return "it stays: its type has no undo" if node_type is not None and "undo" not in node_type.methods else ""
+
+
+def recorded_name(node: Node) -> str:
+    """Return a node's name in the ledger. The name of an orphan in this run may differ from it."""
+    return node.resource.name if isinstance(node, Orphan) else node.provides
+
+
+# Identities
+
+
+def claims(node: Node) -> List[str]:
+    """Return the identities of a node according to its type's `claims`; without that, its type and first argument."""
+    node_type = REGISTRY.get(node.type)
+    if node_type is None:
+        return []
+    found = node_type.run_claims(node)
+    if found is not None:
+        return [_plain(claim) for claim in found]
+    if node_type.function is not None:
+        arguments: Sequence[str] = node_type.function.__code__.co_varnames[: node_type.function.__code__.co_argcount]
+    else:
+        arguments = node_type.given_schema.arguments if node_type.given_schema is not None else ()
+    first = node.attrs.get(arguments[0]) if arguments else None
+    return ["%s:%s" % (node.type, first)] if isinstance(first, str) else []
+
+
+def _plain(claim: str) -> str:
+    what, _, identity = claim.partition(":")
+    return "%s:%s" % (what, normal(identity)) if identity[:1] == "/" else claim
+
+
+def distinct(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Tell whether two lists of claims name different objects. An empty list matches every list."""
+    return bool(some and others) and not set(some).intersection(others)
+
+
+def renamed(resource: Resource) -> str:
+    """Return the new name of a resource whose own name another resource has taken over."""
+    definition = resource.definition
+    identity = definition.claims[0].partition(":")[2] if definition.claims else ""
+    return "%s (the %s)" % (resource.name, ("%s %s" % (definition.type, identity)).strip())
+
+
+# Content
+
+
+def with_content(memory: Any, folder: str) -> Any:
+    """Return a snapshot with each digest replaced by the content.
+
+    :param memory: the snapshot as the ledger stores it
+    :param folder: the host's directory of former content
+    """
+    if isinstance(memory, list):
+        return [with_content(item, folder) for item in memory]
+    if not isinstance(memory, dict):
+        return memory
+    if "$blob" in memory:
+        sha256, size = memory["$blob"]
+        return Blob(sha256, size, path="%s/%s" % (folder, sha256))
+    return {key[1:] if key[:1] == "$" else key: with_content(item, folder) for key, item in memory.items()}
+
+
+def with_digests(value: Any) -> Any:
+    """Return attributes as the ledger stores them: content as a digest, everything else unchanged."""
+    if isinstance(value, Blob):
+        return content(value)
+    if isinstance(value, dict):
+        return {str(key): with_digests(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [with_digests(item) for item in value]
+    return value
+
+
+def contents(value: Any) -> Iterable[Blob]:
+    """Yield every `Blob` inside a value."""
+    if isinstance(value, Blob):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from contents(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from contents(item)

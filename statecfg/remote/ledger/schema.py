@@ -1,0 +1,106 @@
+"""The format of the ledger: open its database, and migrate an older one."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from statecfg.remote.ledger.state import StateError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+SCHEMA = 3
+_STEPS = {
+    1: """
+CREATE TABLE run (id TEXT PRIMARY KEY, started REAL NOT NULL, ended REAL, mode TEXT NOT NULL, who TEXT NOT NULL,
+                  playbook TEXT NOT NULL, status TEXT NOT NULL);
+CREATE TABLE outcome (run TEXT NOT NULL REFERENCES run(id), node TEXT NOT NULL, outcome TEXT NOT NULL,
+                      PRIMARY KEY (run, node));
+CREATE TABLE owed (playbook TEXT NOT NULL, node TEXT NOT NULL, cause TEXT NOT NULL, since REAL NOT NULL,
+                   run TEXT NOT NULL, PRIMARY KEY (playbook, node, cause));
+""",
+    2: """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE action (run TEXT NOT NULL REFERENCES run(id), number INTEGER NOT NULL, node TEXT NOT NULL,
+                     op TEXT NOT NULL, status TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (run, number));
+CREATE TABLE resource (playbook TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, module TEXT NOT NULL,
+                       claims TEXT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL, memory TEXT NOT NULL,
+                       after TEXT NOT NULL, attrs TEXT NOT NULL, requires TEXT NOT NULL, tags TEXT NOT NULL,
+                       protect INTEGER NOT NULL, position TEXT NOT NULL, owing TEXT NOT NULL,
+                       first_run TEXT NOT NULL, last_run TEXT NOT NULL, since REAL NOT NULL,
+                       PRIMARY KEY (playbook, name));
+CREATE TABLE hook (name TEXT PRIMARY KEY, base TEXT NOT NULL, configuration TEXT NOT NULL);
+""",
+    # triggers: null if 0.3.0 wrote the record; how: the data to perform an owed restart of a node without a definition.
+    3: """
+ALTER TABLE resource ADD COLUMN triggers TEXT NOT NULL DEFAULT 'null';
+ALTER TABLE owed ADD COLUMN how TEXT NOT NULL DEFAULT 'null';
+""",
+}
+
+
+def open_database(path: str, reading: bool) -> Connection:
+    """Open the ledger's database, and migrate it if it has an older format.
+
+    :param reading: don't write the file. A missing ledger then counts as empty, and an older one is migrated in memory
+    :raises StateError: if it has a newer format
+    :raises sqlite3.DatabaseError: if it can't be used
+    """
+    database = _connect(path, reading)
+    version: int = database.execute("PRAGMA user_version").fetchone()[0]
+    if version > SCHEMA:
+        raise StateError("the ledger %s has format %d; this statecfg knows %d" % (path, version, SCHEMA))
+    if version < SCHEMA and reading:
+        database = in_memory(database)
+    if version < SCHEMA:
+        _migrate(database, version, not reading)
+    return database
+
+
+def in_memory(database: Connection) -> Connection:
+    """Return a copy of a database in memory, and close the original."""
+    copy = sqlite3.connect(":memory:")
+    database.backup(copy)
+    database.close()
+    return copy
+
+
+def _connect(path: str, reading: bool) -> Connection:
+    if reading and not os.path.exists(path):
+        return sqlite3.connect(":memory:")
+    if reading and os.path.exists(path + "-journal"):
+        reading = False  # a commit was interrupted: only a writer can roll it back
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    mode = "ro" if reading else "rwc"
+    database = sqlite3.connect("file:%s?mode=%s" % (quoted, mode), uri=True, timeout=10.0)
+    if not reading:
+        os.chmod(path, 0o600)
+        database.execute("PRAGMA synchronous=EXTRA")
+    return database
+
+
+def _migrate(database: Connection, version: int, lasting: bool) -> None:
+    """Migrate an older or new database to the current format, in one transaction.
+
+    :param lasting: migrate the file, not a copy in memory. A copy gets no lineage, as it would change each time
+    """
+    steps = "".join(_STEPS[number] for number in range(version + 1, SCHEMA + 1))
+    database.executescript("BEGIN IMMEDIATE;%s" % steps)
+    if lasting:
+        import uuid
+
+        begun = [("lineage", uuid.uuid4().hex), ("machine", machine_id())]
+        database.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", begun)
+    database.execute("PRAGMA user_version=%d" % SCHEMA)
+    database.commit()
+
+
+def machine_id() -> str:
+    """Return the content of /etc/machine-id, "" if it can't be read."""
+    try:
+        with open("/etc/machine-id", encoding="ascii", errors="replace") as stream:
+            return stream.readline().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,95 @@
+"""Definitions of nodes as the ledger stores them: without secrets, content as a digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+from statecfg.remote.graph.model import Node
+from statecfg.remote.ledger.records import Definition, claims, with_digests
+from statecfg.remote.machine.changes import secretive
+from statecfg.remote.wire.frames import encode_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List
+
+    from statecfg.remote.graph.model import Attrs
+    from statecfg.remote.run.order import Order
+
+WORD = re.compile(r"[A-Za-z_.]{1,20}\Z")
+
+
+def unmasked(value: Any) -> Any:
+    """Return the value unchanged; the masking of a run without secrets."""
+    return value
+
+
+class Definitions:
+    """Converts the nodes of one run.
+
+    :param order: the controller's instructions
+    :param lineage: the ledger's lineage
+    :ivar mask: masks secrets in a report
+    :ivar mask_values: masks secrets in attributes that contain secrets
+    """
+
+    def __init__(self, order: Order, lineage: str) -> None:
+        self.types, self.lineage, self.has_secrets = order.types, lineage, bool(order.secrets)
+        self.mask: Callable[[Any], Any] = unmasked
+        self.mask_values = self._mask_others = self.mask
+        self._digests: Dict[str, str] = {}
+        if order.secrets:
+            from statecfg.remote.machine.redact import Redactor
+
+            redactor = Redactor(order.secrets)
+            self.mask, self.mask_values = redactor.report, redactor.value
+            # Attributes without secrets can contain a secret's value by accident: mask it unless it is a plain word.
+            given = {name: value for name, value in order.secrets.items() if not WORD.match(value)}
+            self._mask_others = Redactor(given).value
+
+    def of(self, node: Node) -> Definition:
+        """Return the definition of a node."""
+        return Definition(
+            node.type,
+            self.types.get(node.type, ""),
+            self._without_secrets(node),
+            self.claims(node),
+            node.requires,
+            node.options.get("tags") or (),
+            int(bool(node.options.get("protect"))),
+            node.position,
+            node.triggers,
+        )
+
+    def claims(self, node: Node) -> List[str]:
+        """Return a node's claims without secrets."""
+        if not self.has_secrets:
+            return claims(node)
+        return claims(Node(node.provides, node.type, (), dict(node.attrs, **self._without_secrets(node))))
+
+    def digest(self, node: Node) -> str:
+        """Return a digest of a node's definition; it includes the lineage so that nobody can guess a secret from it."""
+        found = self._digests.get(node.provides)
+        if found is None:
+            value = [node.type, encode_value(node.attrs, -1)]
+            found = self._digests[node.provides] = digest_of(self.lineage, value)
+        return found
+
+    def _without_secrets(self, node: Node) -> Attrs:
+        """Return a node's attributes with content as a digest, and a mask for each secret."""
+        attrs: Attrs = with_digests({key: value for key, value in node.attrs.items() if value is not None})
+        for name in attrs:
+            if name in node.hides:
+                masked = self.mask_values(attrs[name])
+                # If a node type transformed the secret, the mask doesn't find it: mask the whole attribute.
+                attrs[name] = masked if secretive(masked) else "<secret %s>" % name
+            else:
+                attrs[name] = self._mask_others(attrs[name])
+        return attrs
+
+
+def digest_of(lineage: str, value: Any) -> str:
+    """Return a digest of a JSON value for one ledger."""
+    return hashlib.sha256((lineage + json.dumps(value, sort_keys=True)).encode()).hexdigest()[:32]

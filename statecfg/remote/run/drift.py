@@ -1,0 +1,54 @@
+"""Why a node needs changes: the host has changed since the last apply, or the definition has."""
+
+from __future__ import annotations
+
+from statecfg.remote.ledger.records import Orphan
+from statecfg.remote.run.recording import present
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List
+
+    from statecfg.remote.ledger.records import Recorded
+    from statecfg.remote.run.definitions import Definitions
+    from statecfg.remote.run.plan import Step
+
+
+class Drift:
+    """Finds the causes for the nodes of one plan.
+
+    :param recorded: what the ledger says
+    :param definitions: converts nodes
+    :param playbook: the owning playbook
+    """
+
+    def __init__(self, recorded: Recorded, definitions: Definitions, playbook: str) -> None:
+        self.recorded, self.definitions, self.playbook = recorded, definitions, playbook
+        self.found: Dict[str, List[str]] = {}
+
+    def causes(self, step: Step) -> List[str]:
+        """Return why a node needs changes.
+
+        A node that is only triggered takes over the causes of the nodes that trigger it, so call this in the plan's
+        order.
+
+        :returns: "host", "definition" or both; or only "pending" if no apply has completed the node yet
+        """
+        found = ["definition"] if step.removal else self._of_defined(step)
+        self.found[step.node.provides] = found
+        return found
+
+    def _of_defined(self, step: Step) -> List[str]:
+        name, ledger = step.node.provides, self.recorded.ledger
+        resource = self.recorded.resources.get(name)
+        if resource is None and ledger is not None and ledger.completed(self.playbook):
+            return ["definition"]
+        if resource is None or not resource.digest:
+            return ["pending"]
+        found = {cause for trigger in step.triggered_by for cause in self.found.get(trigger, ())}
+        if resource.digest != self.definitions.digest(step.node):
+            found.add("definition")
+        lineage = self.definitions.lineage
+        if not found or (resource.after and resource.after != present(Orphan(resource, name), lineage)):
+            found.add("host")
+        return sorted(found, reverse=True)

@@ -1,0 +1,188 @@
+"""The plan of a run: for each node, what it has to do and what it touches."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.model import ActionSpec
+from statecfg.remote.graph.names import Outcome
+from statecfg.remote.ledger.records import Orphan
+from statecfg.remote.machine.overlay import Trace
+from statecfg.remote.run.dependents import Dependent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import (
+        AbstractSet,
+        Any,
+        Callable,
+        Collection,
+        Dict,
+        FrozenSet,
+        Hashable,
+        Iterator,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        Set,
+        Tuple,
+    )
+
+    from statecfg.remote.graph.model import Node
+    from statecfg.remote.machine.changes import Change
+
+NONE: FrozenSet[Any] = frozenset()
+_NOTHING = Trace()
+
+
+class Touches:
+    """What a node reads and changes, as far as the order of execution depends on it.
+
+    :param paths: the paths and inodes that it changes
+    :param shared: the paths and inodes that it reads and that another node of its layer changes
+    :param effects: its other changes (see `Trace`)
+    """
+
+    __slots__ = ("effects", "paths", "shared")
+
+    def __init__(
+        self,
+        paths: Collection[Hashable] = (),
+        shared: Collection[Hashable] = (),
+        effects: Collection[Sequence[str]] = (),
+    ) -> None:
+        self.paths, self.shared, self.effects = paths, shared, effects
+
+
+class Step:
+    """A node with its planned outcome and actions.
+
+    :ivar outcome: "unchanged", "changed" (it would change), "unknown" (see `known_after`), "failed" or "skipped"
+    :ivar stays: the node is an orphan that this run cannot undo
+    :ivar conflict: the node failed because it conflicts with other nodes of this run
+    :ivar trace: what the node read and changed, while its layer is planned
+    :ivar touches: what the execution needs of the trace afterwards
+    """
+
+    __slots__ = (
+        *("changes", "conflict", "known_after", "node", "outcome", "reason", "spec", "stays", "touches", "trace"),
+        "triggered_by",
+    )
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.spec = ActionSpec()
+        self.outcome = Outcome.UNCHANGED
+        self.known_after: Optional[str] = None
+        self.changes: List[Change] = []
+        self.reason = ""
+        self.stays = self.conflict = False
+        self.triggered_by: Sequence[str] = ()
+        self.trace = Trace()
+        self.touches = Touches()
+
+    @property
+    def acts(self) -> bool:
+        """Whether the node has, or may have, something to do."""
+        return self.outcome in Outcome.ACTS
+
+    @property
+    def removal(self) -> bool:
+        """Whether the node is an orphan, or stays and answers a removal."""
+        return isinstance(self.node, Orphan)
+
+    def close(self, layer: AbstractSet[Hashable] = NONE) -> None:
+        """Replace the trace by the part that the execution needs.
+
+        :param layer: the paths and inodes that the nodes of its layer change
+        """
+        trace, self.trace = self.trace, _NOTHING
+        if self.acts:
+            self.touches = Touches(tuple(trace.touched), tuple(trace.looked & layer), tuple(trace.effects))
+
+    @property
+    def dependent(self) -> bool:
+        """Whether a removal triggers this node while its real object stays."""
+        return isinstance(self.node, Dependent)
+
+
+class Plan:
+    """The steps of all layers.
+
+    :ivar removals: layers of removals, which run before `layers`
+    :ivar to_keep: layers of orphans that stay in this run
+    :ivar removed: the steps of the removals, by name
+    :ivar removal_triggers: node → removals that trigger it
+    :ivar paid: nodes that owed a restart after a removal and no longer need it
+    :ivar managed: the claims of all resources that stay managed
+    :ivar claimed: claim → playbook and name, for the resources of other playbooks
+    """
+
+    def __init__(self) -> None:
+        self.layers: List[List[Step]] = []
+        self.steps: Dict[str, Step] = {}
+        self.removals: List[List[Step]] = []
+        self.to_keep: List[List[Step]] = []
+        self.removed: Dict[str, Step] = {}
+        self.removal_triggers: Mapping[str, Sequence[str]] = {}
+        self.paid: Set[str] = set()
+        self.managed: FrozenSet[str] = NONE
+        self.claimed: Mapping[str, Tuple[str, str]] = {}
+
+    def removal_steps(self) -> Iterator[Step]:
+        """Yield the steps of all removals."""
+        for layer in self.removals:
+            yield from layer
+
+    def triggers(self, node: Node) -> List[str]:
+        """Return the names of the nodes whose change triggers a node, removals included."""
+        return [*node.triggers, *self.removal_triggers.get(node.provides, ())]
+
+    @property
+    def failed(self) -> bool:
+        """Whether any node failed or is skipped."""
+        return any(step.outcome in Outcome.STOPPED for step in (*self.steps.values(), *self.removal_steps()))
+
+    def acts(self, name: str) -> bool:
+        """Tell whether a node has, or may have, something to do; False if it is not part of this run."""
+        step = self.triggering(name)
+        return step is not None and step.acts
+
+    def triggering(self, name: str) -> Optional[Step]:
+        """Return the step of a node or of a removal, None if this run has neither."""
+        return self.steps.get(name) or self.removed.get(name)
+
+    def fingerprints(self, mask: Optional[Callable[[Any], Any]] = None) -> Dict[str, str]:
+        """Return a digest of each node's planned changes: equal digests mean equal plans.
+
+        :param mask: replaces secrets in JSON data. Saved plans contain the digests, and a secret could be guessed from
+            its digest. The controller itself checks that a secret still has the same value.
+        """
+        import hashlib
+        import json
+
+        from statecfg.remote.run.report import step_report
+
+        found = {}
+        for step in (*self.steps.values(), *self.removal_steps()):
+            if step.outcome != Outcome.UNCHANGED or step.removal:
+                # A node's source location does not affect its changes.
+                report = dict(step_report(step), position="")
+                text = json.dumps(mask(report) if mask is not None else report, sort_keys=True)
+                found[step.node.provides] = hashlib.sha256(text.encode()).hexdigest()[:32]
+        return found
+
+    def differing(self, expect: Mapping[str, str], mask: Optional[Callable[[Any], Any]]) -> List[str]:
+        """Return the names of the nodes whose planned changes differ from an earlier plan.
+
+        :param expect: the fingerprints of the earlier plan
+        :param mask: as for `fingerprints`
+        """
+        found = self.fingerprints(mask)
+        return sorted(name for name in set(expect) | set(found) if expect.get(name) != found.get(name))
+
+
+def stays(node: Node) -> Step:
+    """Return the step of an orphan that this run keeps and does not check."""
+    step = Step(node)
+    step.outcome, step.reason = Outcome.SKIPPED, "it left the definition, and stays until somebody prunes"
+    return step

@@ -1,0 +1,115 @@
+"""Check nodes again during an apply: those whose plan was unknown, before they act; and all nodes, after they acted."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.model import ActionSpec
+from statecfg.remote.graph.names import Outcome
+from statecfg.remote.ledger.records import Orphan
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.machine.real import RealMachine
+from statecfg.remote.run.planning import Planner, describe
+from statecfg.remote.run.touching import overtaken
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Iterator, Mapping, Sequence
+
+    from statecfg.remote.graph.model import Node
+    from statecfg.remote.graph.nodetype import NodeType
+    from statecfg.remote.machine.real import Facets
+    from statecfg.remote.run.node_run import NodeRun
+    from statecfg.remote.run.plan import Plan
+
+
+class Rechecks:
+    """The checks of one apply.
+
+    :param plan: the plan; its steps are updated
+    :param types: node types by name
+    :param facets: the host's facets, shared with the plan
+    :param owed: node → the nodes whose change it still has to answer, from earlier runs
+    :param state: the executions of all nodes by name
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        types: Mapping[str, NodeType[...]],
+        facets: Facets,
+        owed: Mapping[str, Sequence[str]],
+        state: Mapping[str, NodeRun],
+    ) -> None:
+        self.plan, self.types, self.facets, self.owed, self.state = plan, types, facets, owed, state
+        self.nodes = {name: step.node for name, step in plan.steps.items()}
+
+    def _planner(self) -> Planner:
+        """Return a planner for the real host as it is now."""
+        planner = Planner(self.types, Planned(RealMachine(self.facets)), self.owed)
+        planner.nodes, planner.current = self.nodes, self.plan
+        orphans = [step.node for step in self.plan.removal_steps() if isinstance(step.node, Orphan)]
+        planner.removals = {orphan.provides: orphan for orphan in orphans}
+        planner.managed, planner.machine.claimed = self.plan.managed, self.plan.claimed
+        planner.actions = [{step.node.provides: step.spec.actions for step in steps} for steps in self.plan.layers]
+        return planner
+
+    def decide(self, node: NodeRun, beside: Sequence[Node]) -> None:
+        """Check a node again and replace its step by the result.
+
+        :param beside: the nodes that run in the same layer
+        """
+        step = node.step
+        name = step.node.provides
+        changed = [other for other in self.plan.triggers(step.node) if self.state[other].outcome == Outcome.CHANGED]
+        changed += [other for other in self.owed.get(name, ()) if other not in changed]
+        planner = self._planner()
+        planner.machine.turn(name, triggers=changed)
+        planner.machine.beside = beside
+        step.outcome, step.spec = Outcome.UNCHANGED, ActionSpec()
+        known_after, step.known_after = step.known_after, None
+        planner.decide(step)
+        planner.foresee(step)
+        step.trace = planner.machine.trace
+        step.close()
+        step.known_after = step.known_after or known_after
+        if step.outcome == Outcome.UNKNOWN:
+            step.outcome, step.reason = Outcome.FAILED, "what it has to do can't be known even now"
+        if step.outcome == Outcome.CHANGED:
+            step.triggered_by = changed
+        node.outcome, node.reason = step.outcome, step.reason
+
+    def _acted(self) -> Iterator[NodeRun]:
+        """Yield the nodes that have acted so far."""
+        for node in self.state.values():
+            if node.done or node.shutdown is not None:
+                yield node
+
+    def verify(self, nodes: Sequence[NodeRun], why_changed: Callable[[NodeRun], str]) -> None:
+        """Check nodes again on the real machine; fail a node that would still act.
+
+        :param why_changed: returns the known reason why a node's real object changed after its actions, "" for none
+        """
+        planner = self._planner()
+        for node in nodes:
+            step = node.step
+            planner.machine.turn(step.node.provides, acted=node.outcome == Outcome.CHANGED)
+            try:
+                todo = planner.check(step.node).steps
+                if not isinstance(step.node, Orphan) and not self.types[step.node.type].looks():
+                    continue  # this check does not read the host, so there is nothing to read back
+                for action in todo:
+                    planner.imagine(action)
+            except (Exception, SystemExit) as problem:
+                node.fail("it can't be checked after its actions: %s" % describe(problem))
+                continue
+            if todo:
+                still = [
+                    "%s %s: %r, not %r" % (change["object"], change["field"], change["before"], change["after"])
+                    for change in planner.machine.changes.report()
+                ]
+                what = "; ".join(still[:3]) or "it would still take %s" % ", ".join(action.op for action in todo)
+                reason = why_changed(node)
+                what += "; %s" % reason if reason else ""
+                unchanged = node.outcome == Outcome.UNCHANGED
+                why = overtaken(step.node, planner.machine, self.nodes, self._acted()) if unchanged else ""
+                node.fail("%s (%s)" % (why, what) if why else "did not converge: %s" % what)
+                planner = self._planner()

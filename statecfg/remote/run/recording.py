@@ -1,0 +1,139 @@
+"""Records of managed resources: make them when nodes become managed, and update them at the end of a run."""
+
+from __future__ import annotations
+
+import os
+
+from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.ledger import state
+from statecfg.remote.ledger.records import Resource, contents, with_content
+from statecfg.remote.machine import durable
+from statecfg.remote.machine.guard import reading_only
+from statecfg.remote.machine.real import RealMachine
+from statecfg.remote.run.definitions import digest_of
+from statecfg.remote.wire.frames import encode_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+    from statecfg.remote.graph.model import Attrs, JsonMap, Node
+    from statecfg.remote.ledger.records import Recorded
+    from statecfg.remote.machine.real import Facets
+    from statecfg.remote.run.definitions import Definitions
+
+
+class Recording:
+    """Makes the records of one run.
+
+    :param recorded: what the ledger says
+    :param definitions: converts nodes
+    :param nodes: the defined nodes by name
+    :param renamed: new name → record of the same object under its earlier name
+    :param facets: shared by the machines of the run
+    """
+
+    def __init__(
+        self,
+        recorded: Recorded,
+        definitions: Definitions,
+        nodes: Mapping[str, Node],
+        renamed: Mapping[str, Resource],
+        facets: Facets,
+    ) -> None:
+        self.recorded, self.definitions, self.nodes, self.renamed = recorded, definitions, nodes, renamed
+        self.facets = facets
+        self.before = os.path.join(recorded.state_dir, state.BEFORE)
+        self._new: Dict[str, JsonMap] = {}  # node → snapshot, for those that became managed in this run
+        self._older: Dict[str, List[Tuple[Attrs, Any]]] = {}  # node type → the same as `_others`, from the ledger
+
+    def new(self, node: Node) -> Resource:
+        """Return the record of a node that becomes managed, with its snapshot."""
+        found = Resource(node.provides, self.definitions.of(node))
+        earlier = self.renamed.get(node.provides)
+        if earlier is not None:
+            found.memory, found.owing, found.digest = earlier.memory, earlier.owing, earlier.digest
+            found.after, found.first_run, found.since = earlier.after, earlier.first_run, earlier.since
+            found.replaces = {"name": earlier.name, "claims": earlier.definition.claims}
+            return found
+        node_type = REGISTRY[node.type]
+        with reading_only():
+            others = self._others(node.type) if node_type.compares() else ()
+            memory = node_type.run_remember(node, RealMachine(self.facets), others)
+        for blob in contents(memory):
+            durable.keep(self.before, blob)
+        self._new[node.provides] = found.memory = encode_value(memory, -1)
+        return found
+
+    def _others(self, node_type: str) -> List[Tuple[Attrs, Any]]:
+        """Return the attributes and snapshots of all managed nodes of a type, including those of this run."""
+        ledger = self.recorded.ledger
+        assert ledger is not None
+        if node_type not in self._older:
+            rows = ledger.memories(node_type)
+            self._older[node_type] = [(attrs, with_content(memory, self.before)) for attrs, memory in rows]
+        fresh = (name for name in self._new if self.nodes[name].type == node_type)
+        new = ((self.nodes[name].attrs, with_content(self._new[name], self.before)) for name in fresh)
+        return [*self._older[node_type], *new]
+
+    def updates(self, names: Iterable[str], fresh: Sequence[str]) -> Dict[str, Optional[Resource]]:
+        """Return the records that the ledger needs for nodes that are as defined.
+
+        :param names: the nodes that are as defined
+        :param fresh: the nodes whose real object this run changed or saw for the first time
+        :returns: name → record, with `memory` if it has changed; None if the ledger has this record already
+        """
+        found: Dict[str, Optional[Resource]] = {}
+        for name in names:
+            node, before = self.nodes.get(name), self.recorded.resources.get(name)
+            if node is None:
+                continue
+            if name in fresh or before is None:
+                after = present(node, self.definitions.lineage, self.facets)
+            elif self._is_recorded(node, before):
+                found[name] = None
+                continue
+            else:
+                after = before.after
+            memory = self._learned(node) if name in fresh else None
+            digest = self.definitions.digest(node)
+            found[name] = Resource(name, self.definitions.of(node), memory=memory, digest=digest, after=after)
+        return found
+
+    def _is_recorded(self, node: Node, before: Resource) -> bool:
+        """Tell whether the ledger has a node's definition already."""
+        old = before.definition
+        return (before.digest, old.position, old.requires, old.triggers, old.protect, old.tags) == (
+            self.definitions.digest(node),
+            node.position,
+            list(node.requires),
+            list(node.triggers),
+            int(bool(node.options.get("protect"))),
+            list(node.options.get("tags") or ()),
+        )
+
+    def _learned(self, node: Node) -> Optional[JsonMap]:
+        """Return a node's snapshot with what its type learned from the changes, None if it learned nothing."""
+        before = self.recorded.resources.get(node.provides)
+        memory = self._new.get(node.provides, before.memory if before is not None else None)
+        node_type = REGISTRY.get(node.type)
+        if memory is None or node_type is None or "learn" not in node_type.methods:
+            return None
+        try:
+            more = node_type.run_learn(node, with_content(memory, self.before), RealMachine(self.facets))
+        except Exception:  # the undo then finds out as much as it can
+            return None
+        return dict(memory, **encode_value(more, -1))
+
+
+def present(node: Node, lineage: str, facets: Optional[Facets] = None) -> str:
+    """Return a digest of the present state of a node's real object, "" if its type has no `remember`."""
+    node_type = REGISTRY.get(node.type)
+    if node_type is None or "remember" not in node_type.methods:
+        return ""
+    try:
+        found = encode_value(node_type.run_remember(node, RealMachine(facets)), -1)
+        found.pop("context", None)
+    except Exception:  # it can't be read, so it has changed
+        return "unreadable"
+    return digest_of(lineage, found)
