@@ -99,7 +99,7 @@ def level_of(value: Any) -> str:
     for level in LEVELS:
         if value == level or value == level.rpartition(":")[2]:
             return level
-    raise bad(f"accessLevelId has to be one of {', '.join(LEVELS)}.")
+    raise bad(f"accessLevelId must be one of {', '.join(LEVELS)}.")
 
 
 def _granted(connection: Any, principal: Principal, id: str) -> int:

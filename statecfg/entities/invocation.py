@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self, TypedDict
 
 from statecfg.entities.model import POST_DELETE, PRE_DELETE, Behavior, Json, Principal
+
+FAILED = "RDE_BEHAVIOR_FAILED"
+
+
+class Error(TypedDict):
+    """The error of a task."""
+
+    majorErrorCode: int
+    minorErrorCode: str
+    message: str
+
+
+class Update(TypedDict, total=False):
+    """New values of the task that shows a running behavior: percent, two texts, and the log for administrators."""
+
+    progress: int
+    details: str
+    operation: str
+    log: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +78,16 @@ class Outcome:
 
     :param ok: whether it succeeded
     :param result: any JSON value; a string is shown unchanged, any other value as JSON
-    :param error: majorErrorCode (int), minorErrorCode, message; if `ok` is false
+    :param error: if `ok` is false
     :param public: the message for users who are not administrators, if `error` has names of hosts or addresses
     """
 
     ok: bool
     result: Any = None
-    error: Json | None = None
+    error: Error | None = None
     public: str | None = None
+
+    @classmethod
+    def failed(cls, message: str, minor_code: str = FAILED, major_code: int = 500) -> Self:
+        """Return the outcome of a behavior that failed."""
+        return cls(False, error={"majorErrorCode": major_code, "minorErrorCode": minor_code, "message": message})

@@ -100,7 +100,7 @@ def _draft(schema: Json) -> Any:
     named = schema.get("$schema", "http://json-schema.org/draft-04/schema#")
     found = _DRAFTS.get(named.rstrip("#").replace("https:", "http:")) if isinstance(named, str) else None
     if found is None:
-        raise bad("The schema's $schema has to be that of draft 4, 6 or 7 of JSON Schema.", INVALID)
+        raise bad("The schema's $schema must be that of draft 4, 6 or 7 of JSON Schema.", INVALID)
     return getattr(jsonschema, found)
 
 

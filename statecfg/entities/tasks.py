@@ -135,7 +135,7 @@ class TaskCalls(Calls):
         :param details, operation: texts of the task that shows it
         :param log: its details for administrators
         """
-        values: dict[str, Any] = {
+        values = {
             "progress": None if progress is None else min(max(progress, 0), 100),
             "details": None if details is None else work.newest(details),
             "operation": None if operation is None else work.plain(operation),

@@ -202,7 +202,7 @@ def _read(body: bytes) -> Request:
     found = given.get("object")
     children = given.get("children") or {}
     if not isinstance(found, dict) or not isinstance(children, dict):
-        raise ValueError("`object` and `children` have to be JSON objects")
+        raise ValueError("`object` and `children` must be JSON objects")
     return Request(str(given.get("phase", "")), str(name or ""), found, children)
 
 

@@ -166,7 +166,7 @@ def test_secrets_of_a_behavior_are_shown_nowhere(site: Site) -> None:
         ("leave", "it leaves the program (exit status 3)"),
         ("killed", "sites:killed: it was ended by signal 9"),
         ("too_far", "progress is a number from 0 to 100, not 101"),
-        ("creat", "behaviors/sites.py defines no function creat; did you mean `create`?"),
+        ("creat", "behaviors/sites.py does not define a function creat; did you mean `create`?"),
     ],
 )
 def test_a_function_that_fails(site: Site, name: str, said: str) -> None:
