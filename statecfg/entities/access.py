@@ -45,7 +45,7 @@ def to_types(connection: Any, principal: Principal) -> dict[str, int]:
     for row in records.every(connection, tables.grant, object=types, member=[principal.id, principal.org_id]):
         ranks[row.object] = max(ranks.get(row.object, 0), rank(row.level))
     most = rank(READ_ONLY) if principal.role == "viewer" else rank(FULL_CONTROL)
-    return {id: min(found, most) for id, found in ranks.items()}
+    return {id: min(rank, most) for id, rank in ranks.items()}
 
 
 def to_entity(connection: Any, principal: Principal, entity: Any) -> int:

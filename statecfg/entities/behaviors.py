@@ -1,7 +1,7 @@
-"""Behaviors by kind: validate their definitions and run them.
+"""Behaviors by type: validate their definitions and run them.
 
-Kinds: `noop`, `WebHook` (statecfg.entities.webhook), `Function` (statecfg.entities.functions) and `Playbook`
-(statecfg.entities.playbooks). Other kinds can be defined, as clients of the original do, but not invoked.
+Types: `noop`, `WebHook` (statecfg.entities.webhook), `Function` (statecfg.entities.functions) and `Playbook`
+(statecfg.entities.playbooks). Other types can be defined, as clients of the original do, but not invoked.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _wrong_playbook(id: Any, properties: Mapping[str, Any], root: Path | None) -
         if key not in _OF_PLAYBOOK:
             yield f"a Playbook has no property {key!r}; {suggest(key, _OF_PLAYBOOK, 'it has')}"
         elif key != "invocation_timeout" and not isinstance(value, value_type):
-            yield f"{key} is {value!r}: it must be {'true or false' if value_type is bool else 'a text'}"
+            yield f"{key} is {value!r}: it must be {'true or false' if value_type is bool else 'a string'}"
     if not isinstance(id, str) or not id.endswith(SUFFIXES) or "\0" in id:
         yield f"the id of a Playbook is the path of one in the project, such as playbooks/site.yml, not {id!r}"
         return
@@ -196,7 +196,7 @@ def _function(
         "entity_id": invocation.entity_id,
         "entity_name": invocation.entity_name,
         "type_id": invocation.type_id,
-        "hook": invocation.kind,
+        "hook": invocation.hook,
         "user": invocation.user.name,
         "task_id": invocation.task_id,
         "invocation_id": invocation.id,

@@ -63,7 +63,7 @@ def text(body: Mapping[str, Any], key: str, longest: int = LONGEST) -> str:
     return str(value)
 
 
-def optional(body: Mapping[str, Any], key: str, kind: type) -> Any:
+def optional(body: Mapping[str, Any], key: str, type_: type) -> Any:
     """Return a value, or None if it is missing or null.
 
     :raises ApiError: the value is of another type
@@ -71,8 +71,8 @@ def optional(body: Mapping[str, Any], key: str, kind: type) -> Any:
     value = body.get(key)
     if value is None:
         return None
-    if not isinstance(value, kind):
-        raise bad(f"{key} must be {_WORDS[kind]}.")
+    if not isinstance(value, type_):
+        raise bad(f"{key} must be {_WORDS[type_]}.")
     return value
 
 
@@ -104,7 +104,7 @@ def values(body: Any) -> list[Mapping[str, Any]]:
 
     :raises ApiError: `values` is missing or not a list of objects
     """
-    found = optional(whole(body), "values", list)
-    if found is None or not all(isinstance(item, dict) for item in found):
+    items = optional(whole(body), "values", list)
+    if items is None or not all(isinstance(item, dict) for item in items):
         raise bad("values must be a list of objects.")
-    return list(found)
+    return list(items)

@@ -36,7 +36,7 @@ class Invocation:
     :param parent_task_id: id of the task that it belongs to, "" for none
     :param claimed: id of the task that the worker leased: `parent_task_id` if there is one, otherwise `task_id`
     :param behavior: the type's override if there is one, otherwise the interface's behavior
-    :param kind: a hook (one of `HOOKS`), or "" if a user invoked it
+    :param hook: a hook (one of `HOOKS`), or "" if a user invoked it
     :param execution: the behavior's, including `_internal_*` and `_secure_*`
     :param entity: the current content of the entity
     :param arguments, metadata: given by the user; {} for hooks
@@ -49,7 +49,7 @@ class Invocation:
     parent_task_id: str
     claimed: str
     behavior: Behavior
-    kind: str
+    hook: str
     execution: Json
     entity_id: str
     entity_name: str
@@ -64,7 +64,7 @@ class Invocation:
     def destroys(self) -> bool:
         """Whether a playbook removes its resources: always in deletion hooks, otherwise if its properties say so."""
         properties = self.execution.get("execution_properties") or {}
-        return self.kind in (PRE_DELETE, POST_DELETE) or properties.get("destroy") is True
+        return self.hook in (PRE_DELETE, POST_DELETE) or properties.get("destroy") is True
 
     @property
     def applies(self) -> bool:

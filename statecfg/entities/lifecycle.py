@@ -318,7 +318,7 @@ def _checked(entity_type: EntityType, entity: Any, values: Mapping[str, Any]) ->
     """Return the new state of an entity after a change. Only a RESOLVED entity is validated again."""
     if entity.state != RESOLVED:
         return {}
-    message = schemas.wrong(entity_type.schema, values.get("content", entity.content), nulls=True)
+    message = schemas.error(entity_type.schema, values.get("content", entity.content), nulls=True)
     return {"state": RESOLUTION_ERROR, "message": message} if message else {}
 
 

@@ -61,25 +61,25 @@ class Data(TypedDict):
 
 def problems(execution: Mapping[str, Any]) -> list[str]:
     """Return the problems of a webhook's execution."""
-    found = []
+    wrong = []
     href = execution.get("href")
     if not isinstance(href, str) or not _may_call(href):
-        found.append(f"href is {href!r}: it must be an https URL; http only where the host is this machine's loopback")
+        wrong.append(f"href is {href!r}: it must be an https URL, or an http URL of this machine's loopback")
     key = execution.get("_internal_key")
     if not isinstance(key, str) or not key:
-        found.append(
-            "_internal_key is missing: it is the secret, shared with the server, that requests are signed with"
+        wrong.append(
+            "_internal_key is missing: the secret that signs requests, which the server of the webhook also has"
         )
     template = (execution.get("execution_properties") or {}).get("template")
     content = template.get("content") if isinstance(template, Mapping) else template
     if content is not None and not isinstance(content, str):
-        found.append("template.content is not text")
+        wrong.append("template.content is not a string")
     elif content:
         try:
             payload.check(content)
         except payload.TemplateError as error:
-            found.append(str(error))
-    return found
+            wrong.append(str(error))
+    return wrong
 
 
 def _may_call(href: str) -> bool:
@@ -255,11 +255,11 @@ class _Reading:
             return _failed(f"the webhook answered {answer.status}{follow}{text}", answer.status)
         if self.done is None and answer.cut:
             return _failed(f"the webhook's answer could not be read: {answer.cut}")
-        if _media(answer.kind).startswith("multipart/"):
+        if _media(answer.content_type).startswith("multipart/"):
             for part in self.parts.rest() if self.parts is not None else ():
                 self._part(part)
             return self.done or _failed(f"the webhook's answer has {self.seen} parts, and none completes the task")
-        outcome = self._reported(answer.kind, answer.body)
+        outcome = self._reported(answer.content_type, answer.body)
         return outcome or _failed("the webhook's answer does not complete the task: it has no status that ends it")
 
 

@@ -170,7 +170,7 @@ def resolve(connection: Any, entity: Any, now: float) -> Any:
 
     This also ends the tasks createDefinedEntity that wait for it.
     """
-    message = schemas.wrong(type_of(connection, entity).schema, entity.content, nulls=True)
+    message = schemas.error(type_of(connection, entity).schema, entity.content, nulls=True)
     state = RESOLUTION_ERROR if message else RESOLVED
     if (entity.state, entity.message) != (state, message):
         entity = change(connection, entity, now, state=state, message=message)
@@ -317,7 +317,7 @@ def _invocation(connection: Any, task: Any, entity: Any) -> Invocation | None:
         parent_task_id="" if work["task"] == task.id else task.id,
         claimed=task.id,
         behavior=behavior,
-        kind=work["hook"],
+        hook=work["hook"],
         execution=execution,
         entity_id=entity.id,
         entity_name=entity.name,
@@ -326,7 +326,7 @@ def _invocation(connection: Any, task: Any, entity: Any) -> Invocation | None:
         arguments=work.get("arguments") or {},
         metadata=work.get("metadata") or {},
         user=Principal(task.user, task.org, task.role),
-        rejected=schemas.wrong(entity_type.schema, entity.content, nulls=True) if plays else "",
+        rejected=schemas.error(entity_type.schema, entity.content, nulls=True) if plays else "",
     )
 
 

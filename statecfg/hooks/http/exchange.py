@@ -35,7 +35,7 @@ class Answer:
     status: int
     body: bytes
     cut: str = ""
-    kind: str = ""
+    content_type: str = ""
 
 
 @dataclass
@@ -150,7 +150,8 @@ def _exchange(
                     there = _redirect(answer, here) if follow else None
                     if there is None:
                         line.status = answer.status_code
-                        return replace(_read(answer, limits, listen), kind=answer.headers.get("Content-Type", ""))
+                        content_type = answer.headers.get("Content-Type", "")
+                        return replace(_read(answer, limits, listen), content_type=content_type)
                 if answer.status_code in _AS_GET:
                     method, sent = "GET", b""
                     headers.pop("Content-Type", None)

@@ -310,7 +310,7 @@ def test_a_webhook_that_never_answers(site: Site, silent: int) -> None:
         ({"href": "https://example.com/\r\nX: y"}, "it must be an https URL"),
         ({"href": None}, "it must be an https URL"),
         ({"_internal_key": ""}, "_internal_key is missing"),
-        ({"execution_properties": {"template": {"content": 1}}}, "template.content is not text"),
+        ({"execution_properties": {"template": {"content": 1}}}, "template.content is not a string"),
     ],
 )  # fmt: skip
 def test_a_wrong_definition(site: Site, change: dict[str, Any], said: str) -> None:
