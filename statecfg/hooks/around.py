@@ -113,7 +113,8 @@ class AroundResources:
             files[name] = mode, encode_value(Blob.of(data), INLINE, self.contents)
         if total > LARGEST:
             detail = f"the files of the hook type {hook.type} have {total} bytes, and each host would receive them"
-            raise InvalidInput([problem("SC0651", detail, f"at most {LARGEST}; or let it run on the controller")])
+            hint = f"the limit is {LARGEST}; you can also let the hook run on the controller"
+            raise InvalidInput([problem("SC0651", detail, hint)])
         stored = objects.get(self.engine.store, hook.name)
         return {
             "id": stored.id if stored is not None else None,

@@ -105,7 +105,7 @@ class Asking:
         if error is None:
             self.log(hook, phase, object, HookStatus.OK)
             return
-        message = error.message or "it gave no message"
+        message = error.message or "the hook gave no message"
         continues = error.proceed or RULES[hook.on_failure].continues
         again = None
         if not error.proceed and not error.permanent:
