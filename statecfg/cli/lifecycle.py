@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from statecfg.run.fleet import Job, Options
     from statecfg.run.prepare import Work
     from statecfg.store.database import Store
+    from statecfg.store.left_hosts import LeftHost
 
 
 class Later:
@@ -70,10 +71,10 @@ class Later:
         found: dict[str, list[dict[str, str]]] = self._found.failed_events()
         return found
 
-    def left_hosts(self, work: Work) -> list[dict[str, Any]]:
+    def left_hosts(self, work: Work) -> list[LeftHost]:
         """Call `left_hosts` of the bus or preview."""
-        found: list[dict[str, Any]] = self._found.left_hosts(work)
-        return found
+        left: list[LeftHost] = self._found.left_hosts(work)
+        return left
 
     @property
     def problems(self) -> list[str]:

@@ -16,8 +16,7 @@ from statecfg.remote.graph.names import HostStatus
 if TYPE_CHECKING:
     from statecfg.cli.session import Finished
     from statecfg.run.prepare import Work
-
-Json = dict[str, Any]
+    from statecfg.store.left_hosts import LeftHost
 
 
 def check(chosen: Selection) -> None:
@@ -44,7 +43,7 @@ def planned(work: Work, playbook: Path, store: str | None) -> Work:
     return replace(work, jobs=[*work.jobs, *_jobs(work, playbook, left)])
 
 
-def _jobs(work: Work, playbook: Path, left: Sequence[Json]) -> list[Any]:
+def _jobs(work: Work, playbook: Path, left: Sequence[LeftHost]) -> list[Any]:
     """Return jobs with an empty definition for those hosts in `left` that have an address."""
     from statecfg.playbook.compile import Definition
     from statecfg.run.fleet import Job

@@ -6,36 +6,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from statecfg.cli.project_store import ProjectStore
+
 if TYPE_CHECKING:
-    from statecfg.playbook.project import Project
-    from statecfg.store.database import Store
     from statecfg.store.service_changes import Shown
     from statecfg.store.units.records import End, ServiceRow, UnitRow
 
 
-class ServiceStore:
+class ServiceStore(ProjectStore):
     """While entered, the open store and the services of the current project, as read on entry."""
 
-    def __init__(self, url: str | None) -> None:
-        from statecfg.playbook import project
+    def _read(self) -> None:
+        from statecfg.store import services
 
-        self.project: Project = project.find(Path.cwd())
         self.name = self.project.name
-        self._url = url
-
-    def __enter__(self) -> ServiceStore:
-        from statecfg.store import opened, services
-
-        self.store: Store = opened(self.project, self._url)
-        try:
-            self.shown: Shown = services.show(self.store, self.name)
-        except BaseException:
-            self.store.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.store.close()
+        self.shown: Shown = services.show(self.store, self.name)
 
     def service(self, name: str) -> ServiceRow:
         """Return a service.

@@ -45,7 +45,7 @@ def to_types(connection: Any, principal: Principal) -> dict[str, int]:
     for row in records.every(connection, tables.grant, object=types, member=[principal.id, principal.org_id]):
         ranks[row.object] = max(ranks.get(row.object, 0), rank(row.level))
     most = rank(READ_ONLY) if principal.role == "viewer" else rank(FULL_CONTROL)
-    return {id: min(found, most) for id, found in ranks.items()}
+    return {id: min(rank, most) for id, rank in ranks.items()}
 
 
 def to_entity(connection: Any, principal: Principal, entity: Any) -> int:
@@ -99,7 +99,7 @@ def level_of(value: Any) -> str:
     for level in LEVELS:
         if value == level or value == level.rpartition(":")[2]:
             return level
-    raise bad(f"accessLevelId has to be one of {', '.join(LEVELS)}.")
+    raise bad(f"accessLevelId must be one of {', '.join(LEVELS)}.")
 
 
 def _granted(connection: Any, principal: Principal, id: str) -> int:

@@ -71,9 +71,9 @@ class AccessCalls(Calls):
 
         def change(connection: Any) -> Grant:
             _need_control(connection, principal, object)
-            known = _grant(connection, object, grant)
+            old = _grant(connection, object, grant)
             given = bodies.whole(body)
-            if given.get("memberId") not in (None, known.member):
+            if given.get("memberId") not in (None, old.member):
                 raise bad("memberId can't be changed.", "RDE_IMMUTABLE")
             level = access.level_of(given.get("accessLevelId"))
             records.change(connection, tables.grant, {"level": level}, id=grant)
@@ -116,9 +116,9 @@ class AccessCalls(Calls):
         bodies.one_of(role, ROLES, "role")
         for key, value in (("name", name), ("org", org)):
             if not NAME.fullmatch(value):
-                raise bad(f"{key} has to be of letters, digits, `_`, `-`, `.` and `@`, 128 at most.")
+                raise bad(f"{key} must consist of at most 128 letters, digits, `_`, `-`, `.` and `@`.")
         if (role == ROLES[0]) != (org == PROVIDER):
-            raise bad(f"Administrators, and only they, are of the organization {PROVIDER}.")
+            raise bad(f"The organization {PROVIDER} is for administrators, and administrators must belong to it.")
         expires = None if lasting is None else self.clock() + lasting
         return self._token({"name": name, "org": org, "role": role, "expires": expires, "invocation": None})
 
@@ -136,8 +136,8 @@ class AccessCalls(Calls):
         """Return the users' tokens that have not expired, by number."""
         now = self.clock()
         with self.store.reading() as connection:
-            found = records.every(connection, tables.token, invocation=None)
-            return [rows.token(row) for row in found if row.expires is None or row.expires > now]
+            tokens = records.every(connection, tables.token, invocation=None)
+            return [rows.token(row) for row in tokens if row.expires is None or row.expires > now]
 
     def delete_token(self, id: int) -> bool:
         """Remove a token; return whether the number existed."""
@@ -164,8 +164,8 @@ class AccessCalls(Calls):
         if not principal.is_administrator:
             return [principal.org]
         with self.store.reading() as connection:
-            found = records.every(connection, tables.token, invocation=None)
-        return sorted({principal.org, *(row.org for row in found)})
+            tokens = records.every(connection, tables.token, invocation=None)
+        return sorted({principal.org, *(row.org for row in tokens)})
 
     def revoke(self, secret: str) -> bool:
         """Remove a token by its secret (logout); return whether it existed."""
@@ -188,7 +188,7 @@ class AccessCalls(Calls):
         with self.store.reading() as connection:
             task = records.find(connection, tables.task, invocation=invocation)
         if task is None or task.ended is not None:
-            raise bad(f"The invocation {invocation[:64]} does not run.")
+            raise bad(f"The invocation {invocation[:64]} is not running.")
         values = {"name": task.user, "org": task.org, "role": task.role}
         return self._token({**values, "expires": None, "invocation": invocation})
 
@@ -220,10 +220,10 @@ def _need_control(connection: Any, principal: Principal, object: str) -> None:
 
 
 def _grant(connection: Any, object: str, grant: str) -> Grant:
-    found = records.find(connection, tables.grant, object=object, id=grant)
-    if found is None:
+    row = records.find(connection, tables.grant, object=object, id=grant)
+    if row is None:
         raise forbidden(grant[:200])
-    return rows.grant(found)
+    return rows.grant(row)
 
 
 def _given(body: Mapping[str, Any]) -> tuple[str, str]:
@@ -232,10 +232,10 @@ def _given(body: Mapping[str, Any]) -> tuple[str, str]:
     :raises ApiError: the body is invalid
     """
     if body.get("grantType") not in (None, MEMBERSHIP):
-        raise bad(f"grantType has to be {MEMBERSHIP}.")
+        raise bad(f"grantType must be {MEMBERSHIP}.")
     member = bodies.text(body, "memberId")
     if not urn.MEMBER.fullmatch(member):
-        raise bad("memberId has to be the URN of a user or an organization: urn:vcloud:user:… or urn:vcloud:org:….")
+        raise bad("memberId must be the URN of a user or an organization: urn:vcloud:user:… or urn:vcloud:org:….")
     return member, access.level_of(body.get("accessLevelId"))
 
 
@@ -243,5 +243,4 @@ def _put(connection: Any, object: str, member: str, level: str) -> Grant:
     if not records.change(connection, tables.grant, {"level": level}, object=object, member=member):
         values = {"id": urn.grant(), "object": object, "member": member, "level": level}
         records.add(connection, tables.grant, values)
-    found = records.find(connection, tables.grant, object=object, member=member)
-    return rows.grant(found)
+    return rows.grant(records.find(connection, tables.grant, object=object, member=member))

@@ -1,7 +1,7 @@
-"""Behaviors by kind: validate their definitions and run them.
+"""Behaviors by type: validate their definitions and run them.
 
-Kinds: `noop`, `WebHook` (statecfg.entities.webhook), `Function` (statecfg.entities.functions) and `Playbook`
-(statecfg.entities.playbooks). Other kinds can be defined, as clients of the original do, but not invoked.
+Types: `noop`, `WebHook` (statecfg.entities.webhook), `Function` (statecfg.entities.functions) and `Playbook`
+(statecfg.entities.playbooks). Other types can be defined, as clients of the original do, but not invoked.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from statecfg.entities import disclosure, functions, playbooks, processes, selection, webhook
-from statecfg.entities.invocation import Invocation, Outcome
+from statecfg.entities.invocation import FAILED, Invocation, Outcome, Update
 from statecfg.entities.work import major_code, storable
 from statecfg.playbook.project import Project
 from statecfg.problems import suggest
@@ -22,11 +22,9 @@ from statecfg.remote.machine.redact import Redactor
 TIMEOUT = 600.0  # default time limit of an invocation in seconds
 LONGEST = 7 * 86_400.0
 SUFFIXES = (".yml", ".yaml", ".py", ".hy")
-FAILED = "RDE_BEHAVIOR_FAILED"
 UNSUPPORTED = "RDE_BEHAVIOR_EXECUTION_UNSUPPORTED"
 _OF_PLAYBOOK = ("inventory", "hosts", "limit", "destroy", "invocation_timeout")
-Json = dict[str, Any]
-Update = Callable[[Json], None]
+Report = Callable[[Update], None]  # receives progress of the task
 
 
 def check(execution: Mapping[str, Any], project: Project | None = None) -> list[str]:
@@ -34,23 +32,23 @@ def check(execution: Mapping[str, Any], project: Project | None = None) -> list[
 
     :param project: project that must contain the function or playbook; None: don't check that
     """
-    kind = execution.get("type")
+    behavior_type = execution.get("type")
     if not isinstance(execution.get(selection.SELECTABLE, False), bool):
         return [f"{selection.SELECTABLE} is {execution[selection.SELECTABLE]!r}: it must be true or false"]
-    if kind not in ("noop", "WebHook", "Function", "Playbook"):
+    if behavior_type not in ("noop", "WebHook", "Function", "Playbook"):
         return []
     properties = execution.get("execution_properties")
     if properties is not None and not isinstance(properties, Mapping):
         return ["execution_properties is not an object"]
-    found = list(_wrong_timeout(properties or {}))
+    problems = list(_wrong_timeout(properties or {}))
     root = project.root if project is not None else None
-    if kind == "WebHook":
-        found += webhook.wrong(execution)
-    elif kind == "Function":
-        found += filter(None, [functions.wrong(execution.get("id"), root)])
-    elif kind == "Playbook":
-        found += _wrong_playbook(execution.get("id"), properties or {}, root)
-    return found
+    if behavior_type == "WebHook":
+        problems += webhook.problems(execution)
+    elif behavior_type == "Function":
+        problems += filter(None, [functions.problem(execution.get("id"), root)])
+    elif behavior_type == "Playbook":
+        problems += _wrong_playbook(execution.get("id"), properties or {}, root)
+    return problems
 
 
 def _wrong_timeout(properties: Mapping[str, Any]) -> Iterator[str]:
@@ -61,11 +59,11 @@ def _wrong_timeout(properties: Mapping[str, Any]) -> Iterator[str]:
 
 def _wrong_playbook(id: Any, properties: Mapping[str, Any], root: Path | None) -> Iterator[str]:
     for key, value in properties.items():
-        kind: type = bool if key == "destroy" else str
+        value_type: type = bool if key == "destroy" else str
         if key not in _OF_PLAYBOOK:
             yield f"a Playbook has no property {key!r}; {suggest(key, _OF_PLAYBOOK, 'it has')}"
-        elif key != "invocation_timeout" and not isinstance(value, kind):
-            yield f"{key} is {value!r}: it must be {'true or false' if kind is bool else 'a text'}"
+        elif key != "invocation_timeout" and not isinstance(value, value_type):
+            yield f"{key} is {value!r}: it must be {'true or false' if value_type is bool else 'a string'}"
     if not isinstance(id, str) or not id.endswith(SUFFIXES) or "\0" in id:
         yield f"the id of a Playbook is the path of one in the project, such as playbooks/site.yml, not {id!r}"
         return
@@ -92,8 +90,8 @@ def _wrong_path(name: str, root: Path | None) -> Iterator[str]:
     if path.is_absolute() or ".." in path.parts:
         yield f"{name!r} leads out of the project"
     elif root is not None and not functions.is_there(root / path):
-        there = sorted(str(each.relative_to(root)) for each in (root / path).parent.glob("*") if each.is_file())
-        yield f"there is no {name} in the project; {suggest(name, there, 'there are') or 'write one'}"
+        files = sorted(str(file.relative_to(root)) for file in (root / path).parent.glob("*") if file.is_file())
+        yield f"there is no {name} in the project; {suggest(name, files, 'there are') or 'write one'}"
     elif root is not None and not (root / path).resolve().is_relative_to(root.resolve()):
         yield f"{name!r} leads out of the project"
 
@@ -103,7 +101,7 @@ def run(
     project: Project,
     store: str,
     stop: threading.Event,
-    update: Update,
+    update: Report,
     token: Callable[[], str],
 ) -> Outcome | None:
     """Run a behavior and return its outcome; None if it was stopped and must run again.
@@ -115,39 +113,38 @@ def run(
     """
     execution = invocation.execution
     # A missing playbook must not prevent the deletion of an entity.
-    wrong = check(execution, None if invocation.destroys else project)
+    problems = check(execution, None if invocation.destroys else project)
     mask = Redactor(dict(secrets(execution))).value
-    if wrong:
-        public = f"The behavior's definition is not valid any more. {disclosure.ASK}"
-        return replace(_failed("; ".join(wrong), minor="RDE_INVALID_BEHAVIOR_EXECUTION"), public=public)
+    if problems:
+        public = f"The behavior's definition is no longer valid. {disclosure.ASK}"
+        return replace(Outcome.failed("; ".join(problems), "RDE_INVALID_BEHAVIOR_EXECUTION"), public=public)
     properties: Mapping[str, Any] = execution.get("execution_properties") or {}
     seconds = float(properties.get("invocation_timeout", TIMEOUT))
-    given = token() if properties.get("actAsToken") is True else None
-    if given is not None:
-        mask = Redactor({**dict(secrets(execution)), "actAsToken": given}).value
+    act_as = token() if properties.get("actAsToken") is True else None
+    if act_as is not None:
+        mask = Redactor({**dict(secrets(execution)), "actAsToken": act_as}).value
 
-    def tell(news: Json) -> None:
+    def tell(news: Update) -> None:
         update(mask(news))
 
-    kind = execution.get("type")
-    if kind == "noop":
-        found: Outcome | None = _noop(invocation, properties)
-    elif kind == "WebHook":
-        found = webhook.run(invocation, seconds, tell, given)
-    elif kind == "Function":
-        found = _function(invocation, project, seconds, stop, tell, given)
-    elif kind == "Playbook":
-        found = _playbook(invocation, project, store, seconds, stop, tell)
+    behavior_type = execution.get("type")
+    if behavior_type == "noop":
+        outcome: Outcome | None = _noop(invocation, properties)
+    elif behavior_type == "WebHook":
+        outcome = webhook.run(invocation, seconds, tell, act_as)
+    elif behavior_type == "Function":
+        outcome = _function(invocation, project, seconds, stop, tell, act_as)
+    elif behavior_type == "Playbook":
+        outcome = _playbook(invocation, project, store, seconds, stop, tell)
     else:
-        found = _failed(
-            f"behaviors of the type {kind!r} can't be run here: noop, WebHook, Function and Playbook can",
-            501,
-            UNSUPPORTED,
-        )
+        message = f"behaviors of the type {behavior_type!r} can't be run here: noop, WebHook, Function and Playbook can"
+        outcome = Outcome.failed(message, UNSUPPORTED, 501)
     try:
-        return found and replace(found, result=storable(mask(found.result)), error=storable(mask(found.error)))
+        if outcome is not None:
+            outcome = replace(outcome, result=storable(mask(outcome.result)), error=storable(mask(outcome.error)))
+        return outcome
     except RecursionError:
-        return _failed("the result is nested too deeply")
+        return Outcome.failed("the result is nested too deeply")
 
 
 def secrets(value: Any, name: str = "secret") -> Iterator[tuple[str, str]]:
@@ -172,18 +169,14 @@ def _texts(value: Any, name: str) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-def _failed(message: str, code: int = 500, minor: str = FAILED) -> Outcome:
-    return Outcome(False, error={"majorErrorCode": code, "minorErrorCode": minor, "message": message})
-
-
 def _noop(invocation: Invocation, properties: Mapping[str, Any]) -> Outcome:
     """Return the outcome that the behavior declares; by default, its input."""
     error = properties.get("returnError")
     if isinstance(error, Mapping):
-        return _failed(
+        return Outcome.failed(
             str(error.get("message") or "the behavior says that it failed"),
-            major_code(error.get("majorErrorCode")),
             str(error.get("minorErrorCode") or FAILED),
+            major_code(error.get("majorErrorCode")),
         )
     if "returnValue" in properties:
         return Outcome(True, properties["returnValue"])
@@ -197,13 +190,13 @@ def _noop(invocation: Invocation, properties: Mapping[str, Any]) -> Outcome:
 
 
 def _function(
-    invocation: Invocation, project: Project, seconds: float, stop: threading.Event, update: Update, token: str | None
+    invocation: Invocation, project: Project, seconds: float, stop: threading.Event, update: Report, token: str | None
 ) -> Outcome | None:
-    context = {
+    context: functions.ContextValues = {
         "entity_id": invocation.entity_id,
         "entity_name": invocation.entity_name,
         "type_id": invocation.type_id,
-        "hook": invocation.kind,
+        "hook": invocation.hook,
         "user": invocation.user.name,
         "task_id": invocation.task_id,
         "invocation_id": invocation.id,
@@ -211,7 +204,7 @@ def _function(
         "properties": dict(invocation.execution.get("execution_properties") or {}),
         "token": token,
     }
-    request = {
+    request: functions.Request = {
         "do": "function",
         "root": str(project.root),
         "id": invocation.execution["id"],
@@ -219,31 +212,34 @@ def _function(
         "arguments": dict(invocation.arguments),
         "context": context,
     }
-    said: list[str] = []
+    reported = ""  # the newest details that the function reported
 
-    def tell(news: Json) -> None:
-        said[:] = [news["details"]] if "details" in news else said
+    def tell(news: Update) -> None:
+        nonlocal reported
+        reported = news.get("details", reported)
         update(news)
 
     ended = processes.run(request, project.root, seconds, stop, tell)
     if ended.stopped:
         return None
-    answer = ended.answer or {"ok": False, "error": f"{request['id']}: {ended.reason}"}
-    texts = [*said, ended.output.rstrip("\n"), answer.get("where", "")]
+    answer: functions.Answer = {"ok": False, "error": f"{request['id']}: {ended.reason}"}
+    if ended.answer is not None:
+        answer = ended.answer
+    texts = [reported, ended.output.rstrip("\n"), answer.get("where", "")]
     details = "\n".join(filter(None, texts))
     update({"details": disclosure.without_path(details, project.root), "log": details})
     if answer["ok"]:
         return Outcome(True, answer["result"])
     public = disclosure.without_path(answer["error"], project.root)
-    return replace(_failed(answer["error"]), public=None if public == answer["error"] else public)
+    return replace(Outcome.failed(answer["error"]), public=None if public == answer["error"] else public)
 
 
 def _playbook(
-    invocation: Invocation, project: Project, store: str, seconds: float, stop: threading.Event, update: Update
+    invocation: Invocation, project: Project, store: str, seconds: float, stop: threading.Event, update: Report
 ) -> Outcome | None:
     execution = invocation.execution
     properties = dict(execution.get("execution_properties") or {})
-    request = {
+    request: playbooks.Request = {
         "do": "playbook",
         "root": str(project.root),
         "id": execution["id"],
@@ -265,9 +261,9 @@ def _playbook(
     if ended.answer is None:
         update({"log": output})
         public = f"The playbook did not finish: {ended.reason}. {disclosure.ASK}"
-        return replace(_failed(f"{execution['id']}: {ended.reason}"), public=public)
-    answer = ended.answer
+        return replace(Outcome.failed(f"{execution['id']}: {ended.reason}"), public=public)
+    answer: playbooks.Answer = ended.answer
     update({"details": answer["details"], "log": "\n".join(filter(None, (answer["log"], output)))})
     if answer["ok"]:
         return Outcome(True, answer["result"])
-    return replace(_failed(answer["error"]), result=answer["result"], public=answer["public"])
+    return replace(Outcome.failed(answer["error"]), result=answer["result"], public=answer["public"])

@@ -11,7 +11,7 @@ from statecfg.problems import nearest
 
 LONGEST = 1 << 10
 DEEPEST = 64
-_WORDS: Mapping[type, str] = {str: "a text", dict: "an object", list: "a list", bool: "true or false"}
+_WORDS: Mapping[type, str] = {str: "a string", dict: "an object", list: "a list", bool: "true or false"}
 
 
 def whole(body: Any) -> Mapping[str, Any]:
@@ -20,7 +20,7 @@ def whole(body: Any) -> Mapping[str, Any]:
     :raises ApiError: the body is not such an object
     """
     if not isinstance(body, dict):
-        raise bad("The body has to be a JSON object.")
+        raise bad("The body must be a JSON object.")
     check(body, "the body")
     return body
 
@@ -63,7 +63,7 @@ def text(body: Mapping[str, Any], key: str, longest: int = LONGEST) -> str:
     return str(value)
 
 
-def optional(body: Mapping[str, Any], key: str, kind: type) -> Any:
+def optional(body: Mapping[str, Any], key: str, type_: type) -> Any:
     """Return a value, or None if it is missing or null.
 
     :raises ApiError: the value is of another type
@@ -71,8 +71,8 @@ def optional(body: Mapping[str, Any], key: str, kind: type) -> Any:
     value = body.get(key)
     if value is None:
         return None
-    if not isinstance(value, kind):
-        raise bad(f"{key} has to be {_WORDS[kind]}.")
+    if not isinstance(value, type_):
+        raise bad(f"{key} must be {_WORDS[type_]}.")
     return value
 
 
@@ -83,7 +83,7 @@ def words(body: Mapping[str, Any], key: str) -> list[str]:
     """
     value = optional(body, key, list) or []
     if not all(isinstance(item, str) for item in value):
-        raise bad(f"{key} has to be a list of texts.")
+        raise bad(f"{key} must be a list of strings.")
     return list(dict.fromkeys(value))
 
 
@@ -95,7 +95,7 @@ def one_of(value: Any, allowed: tuple[str, ...], key: str) -> str:
     if value not in allowed:
         meant = nearest(value, allowed) if isinstance(value, str) else []
         hint = f" Did you mean {meant[0]}?" if meant else ""
-        raise bad(f"{key} has to be one of {', '.join(allowed)}.{hint}")
+        raise bad(f"{key} must be one of {', '.join(allowed)}.{hint}")
     return str(value)
 
 
@@ -104,7 +104,7 @@ def values(body: Any) -> list[Mapping[str, Any]]:
 
     :raises ApiError: `values` is missing or not a list of objects
     """
-    found = optional(whole(body), "values", list)
-    if found is None or not all(isinstance(item, dict) for item in found):
-        raise bad("values has to be a list of objects.")
-    return list(found)
+    items = optional(whole(body), "values", list)
+    if items is None or not all(isinstance(item, dict) for item in items):
+        raise bad("values must be a list of objects.")
+    return list(items)

@@ -70,6 +70,6 @@ def check_page(query: Query) -> None:
     :raises ApiError: one of them is out of range
     """
     if not 1 <= query.page <= 10**9:
-        raise bad("page has to be a number from 1.")
+        raise bad("page must be a number from 1.")
     if not 1 <= query.page_size <= LARGEST_PAGE:
-        raise bad(f"pageSize has to be a number from 1 to {LARGEST_PAGE}.")
+        raise bad(f"pageSize must be a number from 1 to {LARGEST_PAGE}.")

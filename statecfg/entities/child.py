@@ -11,33 +11,37 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from typing import Any, BinaryIO
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from statecfg.entities import functions, playbooks
+    from statecfg.entities.invocation import Update
 
 
 def main(descriptor: int) -> int:
-    """Handle one request: {"do": "function" or "playbook", …}; return 0 after answering it."""
+    """Handle one request, of `functions` or `playbooks`; return 0 after answering it."""
     os.set_inheritable(descriptor, False)
     given = os.fdopen(os.dup(0), "rb")
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    request: Json = json.loads(given.readline())
+    request: functions.Request | playbooks.Request = json.loads(given.readline())
     threading.Thread(target=_end_with, args=(given,), daemon=True).start()
     lock = threading.Lock()
     with os.fdopen(descriptor, "wb", buffering=0) as frames:
 
-        def say(what: Json) -> None:
+        def send(message: Mapping[str, Any]) -> None:
             with lock:
-                frames.write(json.dumps(what).encode() + b"\n")
+                frames.write(json.dumps(message).encode() + b"\n")
 
-        say({"answer": _answer(request, lambda news: say({"update": news}))})
+        send({"answer": _answer(request, lambda news: send({"update": news}))})
     return 0
 
 
-def _answer(request: Json, update: Callable[[Json], None]) -> Json:
+def _answer(
+    request: functions.Request | playbooks.Request, update: Callable[[Update], None]
+) -> functions.Answer | playbooks.Answer:
     if request["do"] == "function":
         from statecfg.entities import functions
 

@@ -8,28 +8,43 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from statecfg.problems import Problem
+from statecfg.store.runs import RunReport
 
 ASK = "Administrators see the reasons in the task's details."
-Json = dict[str, Any]
 _PATH = re.compile(r"(?<![\w.:/~-])/([\w.@+-]+)/(?:[\w.@+-]+/)*")  # an absolute path up to its last name
 
 
-def result(reports: Sequence[Json]) -> Json:
-    """Return the result of a task: for each run, the number of hosts by status and of resources by outcome."""
+class RunCounts(TypedDict):
+    """The number of hosts of a run by status, and of resources by outcome."""
+
+    run: str
+    mode: str
+    hosts: Mapping[str, int]
+    resources: Mapping[str, int]
+
+
+class Result(TypedDict):
+    """The result of a task."""
+
+    runs: list[RunCounts]
+
+
+def result(reports: Sequence[RunReport]) -> Result:
+    """Return the result of a task: the counts of each run."""
     return {"runs": [_run(report) for report in reports]}
 
 
-def details(reports: Sequence[Json]) -> str:
+def details(reports: Sequence[RunReport]) -> str:
     """Return the details of a task: one line for each run."""
     return "\n".join(_line(_run(report)) for report in reports)
 
 
-def failed_runs(reports: Iterable[Json], failed: Sequence[str]) -> str:
+def failed_runs(reports: Iterable[RunReport], failed: Sequence[str]) -> str:
     """Return why a task failed: the counts of hosts and resources of each failed run.
 
     :param failed: ids of the failed runs
@@ -40,8 +55,8 @@ def failed_runs(reports: Iterable[Json], failed: Sequence[str]) -> str:
 
 def rejected(problems: Iterable[Problem]) -> str:
     """Return why a playbook cannot be used with an entity, without names and paths."""
-    kinds = dict.fromkeys(f"{each.summary} [{each.code}]" for each in problems)
-    return f"The playbook cannot be used with this entity: {', '.join(kinds)}. {ASK}"
+    reasons = dict.fromkeys(f"{problem.summary} [{problem.code}]" for problem in problems)
+    return f"The playbook cannot be used with this entity: {', '.join(reasons)}. {ASK}"
 
 
 def without_path(text: str, root: Path) -> str:
@@ -50,10 +65,10 @@ def without_path(text: str, root: Path) -> str:
     Files of the project keep their relative path, others keep only their name.
     """
     inside = text.replace(f"{root}/", "").replace(str(root), "the project")
-    return _PATH.sub(lambda found: "…/" if os.path.isdir(f"/{found[1]}") else found[0], inside)
+    return _PATH.sub(lambda match: "…/" if os.path.isdir(f"/{match[1]}") else match[0], inside)
 
 
-def _run(report: Json) -> Json:
+def _run(report: RunReport) -> RunCounts:
     hosts = Counter(host["status"] for host in report["hosts"].values())
     resources: Counter[str] = Counter()
     for host in report["hosts"].values():
@@ -61,7 +76,7 @@ def _run(report: Json) -> Json:
     return {"run": report["run"], "mode": report["mode"], "hosts": dict(hosts), "resources": dict(resources)}
 
 
-def _line(run: Json) -> str:
+def _line(run: RunCounts) -> str:
     hosts = ", ".join(f"{count} {status}" for status, count in run["hosts"].items()) or "none"
     resources = ", ".join(f"{count} {outcome}" for outcome, count in run["resources"].items()) or "none"
     return f"run {run['run']}: {run['mode']}: hosts: {hosts}; resources: {resources}"

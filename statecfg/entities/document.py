@@ -107,9 +107,9 @@ def _computed(key: Key) -> _BoundKey:
     return _BoundKey(key.name, key.answer, key.value, key.request, key.changes, key.since)
 
 
-def _of_fields(kind: type) -> Iterator[_BoundKey]:
+def _of_fields(cls: type) -> Iterator[_BoundKey]:
     """Yield the keys of the fields of a class that are annotated with a `Key`."""
-    for name, hint in get_type_hints(kind, include_extras=True).items():
+    for name, hint in get_type_hints(cls, include_extras=True).items():
         for key in getattr(hint, "__metadata__", ()):
             answer = _SCHEMAS[hint.__origin__] if key.answer is None else key.answer
             value = _converted(attrgetter(name), key.convert)
@@ -123,12 +123,12 @@ def _converted(read: Callable[[Any], Any], convert: Callable[[Any], Any] | None)
 class Document:
     """The JSON of a class of objects, in answers and requests.
 
-    :param kind: a dataclass whose fields are annotated with `Key`
+    :param cls: a dataclass whose fields are annotated with `Key`
     :param computed: further keys
     """
 
-    def __init__(self, kind: type, *computed: Key) -> None:
-        self.keys = (*_of_fields(kind), *map(_computed, computed))
+    def __init__(self, cls: type, *computed: Key) -> None:
+        self.keys = (*_of_fields(cls), *map(_computed, computed))
 
     def shape(self, item: Any, version: float) -> Shape:
         """Return an object with the keys of a version of the API: older clients fail on unknown keys."""

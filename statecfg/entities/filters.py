@@ -30,11 +30,11 @@ class Field:
     """The column that a key of a filter refers to.
 
     :param column: the column in the store
-    :param kind: "text", "time" (ISO 8601 in filters), "number", or "json" (the key continues with keys inside it)
+    :param value_type: "text", "time" (ISO 8601 in filters), "number", or "json" (the key continues with keys inside it)
     """
 
     column: str
-    kind: str = "text"
+    value_type: str = "text"
 
 
 Fields = Mapping[str, Field]
@@ -65,18 +65,18 @@ def order(name: str, fields: Fields) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _field(name: str, fields: Fields) -> tuple[Field, tuple[str, ...]]:
-    found = fields.get(name)
-    if found is not None and found.kind != "json":
-        return found, ()
+    field = fields.get(name)
+    if field is not None and field.value_type != "json":
+        return field, ()
     first, *path = name.split(".")
-    found = fields.get(first)
-    if found is not None and found.kind == "json" and not path:
+    field = fields.get(first)
+    if field is not None and field.value_type == "json" and not path:
         raise bad(f"{first} is an object: name a key inside it, such as {first}.size.", INVALID)
-    if found is None or found.kind != "json" or not all(path):
+    if field is None or field.value_type != "json" or not all(path):
         meant = nearest(name, fields)
         hint = f" Did you mean {meant[0]}?" if meant else f" There are: {', '.join(fields)}."
         raise bad(f"There is no field {name[:100]}.{hint}", INVALID)
-    return found, tuple(path)
+    return field, tuple(path)
 
 
 class _Parser:
@@ -86,7 +86,7 @@ class _Parser:
     def whole(self) -> Condition:
         condition = self.either()
         if self.at < len(self.text):
-            raise self.wrong()
+            raise self.error()
         return condition
 
     def either(self) -> Condition:
@@ -95,7 +95,7 @@ class _Parser:
     def both(self) -> Condition:
         return self.joined(";", "and", self.one)
 
-    def joined(self, separator: str, kind: str, part: Any) -> Condition:
+    def joined(self, separator: str, operator: str, part: Any) -> Condition:
         items = [part()]
         while self.text.startswith(separator, self.at):
             self.at += 1
@@ -103,7 +103,7 @@ class _Parser:
             if self.at == len(self.text):
                 break
             items.append(part())
-        return items[0] if len(items) == 1 else (kind, items)
+        return items[0] if len(items) == 1 else (operator, items)
 
     def one(self) -> Condition:
         if not self.text.startswith("(", self.at):
@@ -114,28 +114,29 @@ class _Parser:
         self.at += 1
         condition = self.either()
         if not self.text.startswith(")", self.at):
-            raise self.wrong()
+            raise self.error()
         self.at += 1
         self.depth -= 1
         return condition
 
     def comparison(self) -> Condition:
-        found = _COMPARISON.match(self.text, self.at)
-        if found is None:
-            raise self.wrong()
+        match = _COMPARISON.match(self.text, self.at)
+        if match is None:
+            raise self.error()
         self.comparisons += 1
         if self.comparisons > MOST:
             raise bad(f"The filter has more than {MOST} comparisons.", INVALID)
-        self.at = found.end()
-        name, operator, raw = found.groups()
+        self.at = match.end()
+        name, operator, raw = match.groups()
         field, path = _field(name, self.fields)
         value = _value(name, field, raw)
-        if field.kind in ("text", "json") and operator in ("==", "!="):
+        if field.value_type in ("text", "json") and operator in ("==", "!="):
             value = _pattern(raw)
         return (_OPERATORS[operator], field.column, path, value)
 
-    def wrong(self) -> Exception:
-        return bad(f"The filter can't be read from character {self.at + 1} on: {self.text[self.at :][:60]!r}.", INVALID)
+    def error(self) -> Exception:
+        rest = self.text[self.at :][:60]
+        return bad(f"The filter is invalid from character {self.at + 1} on: {rest!r}.", INVALID)
 
 
 def _pattern(raw: str) -> str | tuple[str, ...]:
@@ -151,15 +152,15 @@ def _pattern(raw: str) -> str | tuple[str, ...]:
 
 def _value(name: str, field: Field, raw: str) -> Any:
     value = re.sub(r"\\(.)", r"\1", raw, flags=re.S).replace("\0", "")
-    if field.kind == "number":
+    if field.value_type == "number":
         if not re.fullmatch(r"-?[0-9]{1,18}", value):
-            raise bad(f"{name} is compared with whole numbers.", INVALID)
+            raise bad(f"{name} can only be compared with integers.", INVALID)
         return int(value)
-    if field.kind != "time":
+    if field.value_type != "time":
         return value
     try:
         moment = datetime.datetime.fromisoformat(value)
         # A time without a zone is UTC, like the times in replies.
         return moment.replace(tzinfo=moment.tzinfo or datetime.UTC).timestamp()
     except (ValueError, OverflowError):
-        raise bad(f"{name} is compared with times such as 2031-05-01T12:30:00.000Z.", INVALID) from None
+        raise bad(f"{name} can only be compared with times such as 2031-05-01T12:30:00.000Z.", INVALID) from None

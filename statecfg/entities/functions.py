@@ -15,14 +15,51 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from statecfg.problems import suggest
+
+if TYPE_CHECKING:
+    from statecfg.entities.invocation import Update
 
 FOLDER = "behaviors"
 LARGEST = 1 << 20  # bytes of a result as JSON
 _ID = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)\Z", re.ASCII)
-Json = dict[str, Any]
+
+
+class ContextValues(TypedDict):
+    """The fields of a `Context` as a request has them."""
+
+    entity_id: str
+    entity_name: str
+    type_id: str
+    hook: str
+    user: str
+    task_id: str
+    invocation_id: str
+    metadata: Mapping[str, Any]
+    properties: Mapping[str, Any]
+    token: str | None
+
+
+class Request(TypedDict):
+    """A request to call a function. `root` is the project's directory, `id` is MODULE:FUNCTION."""
+
+    do: Literal["function"]
+    root: str
+    id: str
+    entity: Mapping[str, Any]
+    arguments: Mapping[str, Any]
+    context: ContextValues
+
+
+class Answer(TypedDict):
+    """What a function returned, or its error and the lines of the project that led to it."""
+
+    ok: bool
+    result: NotRequired[Any]
+    error: NotRequired[str]
+    where: NotRequired[str]
 
 
 @dataclass(frozen=True)
@@ -51,7 +88,7 @@ class Context:
     metadata: Mapping[str, Any]
     properties: Mapping[str, Any] = field(repr=False)
     token: str | None = field(repr=False)
-    _update: Callable[[Json], None] = field(repr=False)
+    _update: Callable[[Update], None] = field(repr=False)
 
     def update(self, progress: int | None = None, text: str | None = None) -> None:
         """Report progress to the task.
@@ -62,34 +99,35 @@ class Context:
         """
         if progress is not None and not 0 <= progress <= 100:
             raise ValueError(f"progress is a number from 0 to 100, not {progress!r}")
-        news: Json = {} if progress is None else {"progress": int(progress)}
+        news: Update = {} if progress is None else {"progress": int(progress)}
         self._update(news if text is None else {**news, "details": str(text)})
 
 
-def wrong(id: Any, root: Path | None) -> str:
+def problem(id: Any, root: Path | None) -> str:
     """Return the problem with a function's `id`, "" if there is none.
 
     :param root: the project's directory, which must contain the function; None: don't check that
     """
-    found = _ID.match(id) if isinstance(id, str) else None
-    if found is None:
+    match = _ID.match(id) if isinstance(id, str) else None
+    if match is None:
         return f"the id of a Function is MODULE:FUNCTION, such as sites:create, not {id!r}"
     if root is None:
         return ""
-    path = file_of(root, found[1])
+    module, name = match[1], match[2]
+    path = file_of(root, module)
     if not is_there(path):
-        modules = sorted(each.stem for each in (root / FOLDER).glob("*.py"))
-        return f"there is no {path.relative_to(root)}; {suggest(found[1], modules, 'there are') or 'write one'}"
+        modules = sorted(file.stem for file in (root / FOLDER).glob("*.py"))
+        return f"there is no {path.relative_to(root)}; {suggest(module, modules, 'there are') or 'write one'}"
     if _writable(path):
         return f"{path.relative_to(root)} or its directory can be written by everybody, so it is not run: chmod o-w"
     try:
         names = _names(ast.parse(path.read_bytes()))
     except (SyntaxError, ValueError) as error:
         return f"{path.relative_to(root)}: {error}"
-    if found[2] in names:
+    if name in names:
         return ""
-    there = suggest(found[2], names, "it has") or "it defines none"
-    return f"{path.relative_to(root)} defines no function {found[2]}; {there}"
+    hint = suggest(name, names, "it has") or "it defines none"
+    return f"{path.relative_to(root)} does not define a function {name}; {hint}"
 
 
 def file_of(root: Path, module: str) -> Path:
@@ -106,28 +144,28 @@ def is_there(path: Path) -> bool:
 
 
 def _writable(path: Path) -> bool:
-    return any(each.stat().st_mode & stat.S_IWOTH for each in (path, path.parent))
+    return any(item.stat().st_mode & stat.S_IWOTH for item in (path, path.parent))
 
 
 def _names(tree: ast.Module) -> list[str]:
-    found = [each.name for each in tree.body if isinstance(each, ast.FunctionDef)]
-    for each in tree.body:
-        if isinstance(each, ast.Import | ast.ImportFrom):
-            found += [item.asname or item.name for item in each.names]
-        elif isinstance(each, ast.Assign):
-            found += [target.id for target in each.targets if isinstance(target, ast.Name)]
-    return [name for name in found if not name.startswith("_")]
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names += [item.asname or item.name for item in node.names]
+        elif isinstance(node, ast.Assign):
+            names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return [name for name in names if not name.startswith("_")]
 
 
-def call(request: Json, update: Callable[[Json], None]) -> Json:
-    """Call the function that a request names; return {"ok", "result" or "error", "where"}.
+def call(request: Request, update: Callable[[Update], None]) -> Answer:
+    """Call the function that a request names; return its answer.
 
     It raises nothing: an error in the user's code becomes the answer.
     """
     root = Path(request["root"])
-    problem = wrong(request["id"], root)
-    if problem:
-        return {"ok": False, "error": problem}
+    wrong = problem(request["id"], root)
+    if wrong:
+        return {"ok": False, "error": wrong}
     module, name = request["id"].split(":")
     sys.path.insert(0, str(root / FOLDER))
     context = Context(**request["context"], _update=update)
@@ -135,8 +173,8 @@ def call(request: Json, update: Callable[[Json], None]) -> Json:
         function = getattr(_loaded(file_of(root, module), module), name)
         result = function(request["entity"], request["arguments"], context)
     except (Exception, SystemExit) as error:
-        said = f"it leaves the program (exit status {error.code!r})" if isinstance(error, SystemExit) else str(error)
-        return {"ok": False, "error": said or type(error).__name__, "where": _where(error, root)}
+        text = f"it leaves the program (exit status {error.code!r})" if isinstance(error, SystemExit) else str(error)
+        return {"ok": False, "error": text or type(error).__name__, "where": _where(error, root)}
     try:
         text = json.dumps(result, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -157,8 +195,8 @@ def _loaded(path: Path, module: str) -> Any:
 
 def _where(error: BaseException, root: Path) -> str:
     """Return the kind of an error and the lines of the project's own code that led to it."""
-    own = [each for each in traceback.extract_tb(error.__traceback__) if each.filename.startswith(f"{root}/")]
-    lines = [f"at {Path(each.filename).relative_to(root)}:{each.lineno} in {each.name}" for each in own]
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(f"{root}/")]
+    lines = [f"at {Path(frame.filename).relative_to(root)}:{frame.lineno} in {frame.name}" for frame in own]
     if isinstance(error, SyntaxError) and error.filename:
         lines.append(f"at {error.filename.removeprefix(f'{root}/')}:{error.lineno}")
     return "\n".join([type(error).__name__, *lines])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from statecfg.entities import access, behaviors, bodies, rows, urn
 from statecfg.entities.calls import Calls, listed
@@ -21,6 +21,14 @@ BEHAVIOR_FIELDS = {key: Field(key) for key in ("id", "ref", "name", "description
 EXISTS = "RDE_BEHAVIOR_ALREADY_EXISTS"
 SCOPE = "RDE_INVALID_BEHAVIOR_SCOPE"
 IN_USE = "RDE_IN_USE"
+
+
+class _NewBehavior(TypedDict):
+    """The columns of a behavior that a request sets."""
+
+    name: str
+    description: str | None
+    execution: Mapping[str, Any]
 
 
 class InterfaceCalls(Calls):
@@ -59,11 +67,11 @@ class InterfaceCalls(Calls):
         name = bodies.text(body, "name")
 
         def change(connection: Any) -> Interface:
-            known = rows.need(connection, tables.interface, id)
+            old = rows.need(connection, tables.interface, id)
             same_id(body, id)
-            unchanged(body, known)
-            if name != known.name:
-                may_change(known)
+            unchanged(body, old)
+            if name != old.name:
+                may_change(old)
                 _without_entities(connection, id)
             records.change(connection, tables.interface, {"name": name}, id=id)
             return rows.interface(rows.need(connection, tables.interface, id))
@@ -118,14 +126,15 @@ class InterfaceCalls(Calls):
 
         def replace(connection: Any) -> Page[Behavior]:
             rows.need(connection, tables.interface, interface)
-            known = {row.ref for row in records.every(connection, tables.behavior, owner=interface)}
-            wanted = {_ref(item, interface, known): item for item in given}
-            if known != set(wanted) and _types(connection, interface):
-                raise bad(f"{interface} is implemented by a type: its behaviors can be changed, no more.", IN_USE)
-            for ref in known.difference(wanted):
+            refs = {row.ref for row in records.every(connection, tables.behavior, owner=interface)}
+            wanted = {_ref(item, interface, refs): item for item in given}
+            if refs != set(wanted) and _types(connection, interface):
+                detail = "its behaviors can be changed, but not added or removed"
+                raise bad(f"{interface} is implemented by a type: {detail}.", IN_USE)
+            for ref in refs.difference(wanted):
                 _drop(connection, interface, ref)
             for ref, item in wanted.items():
-                if ref in known:
+                if ref in refs:
                     _change(connection, interface, ref, item, self.project)
                 else:
                     _add(connection, interface, _new(item, self.project))
@@ -145,13 +154,13 @@ def namespace(body: Mapping[str, Any]) -> dict[str, str]:
 
     :raises ApiError: one of them is missing or invalid
     """
-    found = {key: bodies.text(body, key) for key in ("vendor", "nss", "version")}
+    values = {key: bodies.text(body, key) for key in ("vendor", "nss", "version")}
     for key in ("vendor", "nss"):
-        if not urn.NAMESPACE.fullmatch(found[key]):
-            raise bad(f"{key} has to be of letters, digits, `_` and `-`, 64 at most.")
-    if not urn.VERSION.fullmatch(found["version"]):
-        raise bad("version has to be a semantic version such as 1.0.0.")
-    return found
+        if not urn.NAMESPACE.fullmatch(values[key]):
+            raise bad(f"{key} must consist of at most 64 letters, digits, `_` and `-`.")
+    if not urn.VERSION.fullmatch(values["version"]):
+        raise bad("version must be a semantic version such as 1.0.0.")
+    return values
 
 
 def same_id(body: Mapping[str, Any], id: str) -> None:
@@ -160,16 +169,16 @@ def same_id(body: Mapping[str, Any], id: str) -> None:
     :raises ApiError: it has another id
     """
     if body.get("id") not in (None, "", id):
-        raise bad(f"id has to be {id}, or be left out.")
+        raise bad(f"id must be {id}, or omitted.")
 
 
-def unchanged(body: Mapping[str, Any], known: Any) -> None:
+def unchanged(body: Mapping[str, Any], old: Any) -> None:
     """Check that the body does not change vendor, nss or version.
 
     :raises ApiError: it changes one of them
     """
     for key in ("vendor", "nss", "version"):
-        if body.get(key) not in (None, getattr(known, key)):
+        if body.get(key) not in (None, getattr(old, key)):
             raise bad(f"{key} can't be changed.", "RDE_IMMUTABLE")
 
 
@@ -182,38 +191,37 @@ def refuse_same(connection: Any, table: Any, id: str) -> None:
         raise bad(f"{id} exists already.", "RDE_ALREADY_EXISTS")
 
 
-def may_change(known: Any) -> None:
+def may_change(old: Any) -> None:
     """Check that an object is not read-only.
 
     :raises ApiError: it is read-only
     """
-    if known.readonly:
-        raise bad(f"{known.id} is read-only.", "RDE_READONLY")
+    if old.readonly:
+        raise bad(f"{old.id} is read-only.", "RDE_READONLY")
 
 
 def execution(
-    body: Mapping[str, Any], project: Project | None, known: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+    body: Mapping[str, Any], project: Project | None, old: Mapping[str, Any] | None = None
+) -> Mapping[str, Any]:
     """Return the execution from a behavior's body.
 
     :param project: see `behaviors.check`
-    :param known: the current execution, from which omitted write-only keys are copied (see `kept`); None for a new one
+    :param old: the current execution, from which omitted write-only keys are copied (see `kept`); None for a new one
     :raises ApiError: the execution is missing or invalid
     """
-    found = bodies.optional(body, "execution", dict)
-    if found is None:
+    given = bodies.optional(body, "execution", dict)
+    if given is None:
         raise bad("execution is missing.")
-    kind = bodies.text(found, "type", 128)
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", kind):
-        raise bad("execution.type has to be a word.")
-    whole = dict(found) if known is None else kept(dict(found), known)
-    wrong = [*behaviors.check(whole, project), *behaviors.undeclared(whole)]
-    if wrong:
-        raise bad(f"execution: {'; '.join(wrong)}.", "RDE_INVALID_BEHAVIOR_EXECUTION")
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", bodies.text(given, "type", 128)):
+        raise bad("execution.type must be a word.")
+    whole = given if old is None else kept(given, old)
+    problems = [*behaviors.check(whole, project), *behaviors.undeclared(whole)]
+    if problems:
+        raise bad(f"execution: {'; '.join(problems)}.", "RDE_INVALID_BEHAVIOR_EXECUTION")
     return whole
 
 
-def kept(new: dict[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+def kept(new: Mapping[str, Any], old: Mapping[str, Any]) -> Mapping[str, Any]:
     """Copy the write-only keys that a new execution omits from the old one, because clients can't read them.
 
     Nothing is copied if the type differs.
@@ -231,31 +239,31 @@ def kept(new: dict[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
 
 def _behavior(connection: Any, interface: str, behavior: str) -> Behavior:
     rows.need(connection, tables.interface, interface)
-    found = records.find(connection, tables.behavior, owner=interface, ref=behavior)
-    if found is None:
+    row = records.find(connection, tables.behavior, owner=interface, ref=behavior)
+    if row is None:
         raise forbidden(behavior[:200])
-    return rows.behavior(found)
+    return rows.behavior(row)
 
 
-def _ref(body: Mapping[str, Any], interface: str, known: Container[str]) -> str:
-    """Return the ref of a behavior in a list: its id if that is known, otherwise built from its name."""
+def _ref(body: Mapping[str, Any], interface: str, refs: Container[str]) -> str:
+    """Return the ref of a behavior in a list: its id if that is one of `refs`, otherwise built from its name."""
     id = str(bodies.optional(body, "id", str))
-    return id if id in known else urn.behavior(bodies.text(body, "name"), interface)
+    return id if id in refs else urn.behavior(bodies.text(body, "name"), interface)
 
 
-def _new(body: Mapping[str, Any], project: Project | None) -> dict[str, Any]:
+def _new(body: Mapping[str, Any], project: Project | None) -> _NewBehavior:
     """Return the columns of a new behavior.
 
     :raises ApiError: the body is invalid
     """
     name = bodies.text(body, "name")
     if not urn.BEHAVIOR.fullmatch(name):
-        raise bad("name has to be of letters, digits, `_`, `-` and `.`, 128 at most.")
+        raise bad("name must consist of at most 128 letters, digits, `_`, `-` and `.`.")
     description = bodies.optional(body, "description", str)
     return {"name": name, "description": description, "execution": execution(body, project)}
 
 
-def _add(connection: Any, interface: str, values: Mapping[str, Any]) -> Behavior:
+def _add(connection: Any, interface: str, values: _NewBehavior) -> Behavior:
     rows.need(connection, tables.interface, interface)
     ref = urn.behavior(values["name"], interface)
     if records.find(connection, tables.behavior, owner=interface, ref=ref) is not None:
@@ -267,12 +275,12 @@ def _add(connection: Any, interface: str, values: Mapping[str, Any]) -> Behavior
 def _change(
     connection: Any, interface: str, behavior: str, body: Mapping[str, Any], project: Project | None
 ) -> Behavior:
-    known = _behavior(connection, interface, behavior)
+    old = _behavior(connection, interface, behavior)
     values = {
         "description": bodies.optional(body, "description", str),
-        "execution": execution(body, project, known.execution),
+        "execution": execution(body, project, old.execution),
     }
-    records.change(connection, tables.behavior, values, owner=interface, ref=known.ref)
+    records.change(connection, tables.behavior, values, owner=interface, ref=old.ref)
     return _behavior(connection, interface, behavior)
 
 
@@ -284,7 +292,7 @@ def _drop(connection: Any, interface: str, behavior: str) -> None:
     ref = _behavior(connection, interface, behavior).ref
     types = _types(connection, interface)
     if any(ref in row.hooks.values() for row in records.every(connection, tables.entity_type, id=types)):
-        raise bad(f"{ref} is a hook of a type: take it from there first.", IN_USE)
+        raise bad(f"{ref} is a hook of a type: remove it from the type first.", IN_USE)
     ids = [row.id for row in records.every(connection, tables.behavior, ref=ref)]
     records.drop(connection, tables.behavior_grant, behavior=ids)
     records.drop(connection, tables.behavior, ref=ref)

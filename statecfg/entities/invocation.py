@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self, TypedDict
 
 from statecfg.entities.model import POST_DELETE, PRE_DELETE, Behavior, Json, Principal
+
+FAILED = "RDE_BEHAVIOR_FAILED"
+
+
+class Error(TypedDict):
+    """The error of a task."""
+
+    majorErrorCode: int
+    minorErrorCode: str
+    message: str
+
+
+class Update(TypedDict, total=False):
+    """New values of the task that shows a running behavior: percent, two texts, and the log for administrators."""
+
+    progress: int
+    details: str
+    operation: str
+    log: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +36,7 @@ class Invocation:
     :param parent_task_id: id of the task that it belongs to, "" for none
     :param claimed: id of the task that the worker leased: `parent_task_id` if there is one, otherwise `task_id`
     :param behavior: the type's override if there is one, otherwise the interface's behavior
-    :param kind: a hook (one of `HOOKS`), or "" if a user invoked it
+    :param hook: a hook (one of `HOOKS`), or "" if a user invoked it
     :param execution: the behavior's, including `_internal_*` and `_secure_*`
     :param entity: the current content of the entity
     :param arguments, metadata: given by the user; {} for hooks
@@ -30,7 +49,7 @@ class Invocation:
     parent_task_id: str
     claimed: str
     behavior: Behavior
-    kind: str
+    hook: str
     execution: Json
     entity_id: str
     entity_name: str
@@ -45,7 +64,7 @@ class Invocation:
     def destroys(self) -> bool:
         """Whether a playbook removes its resources: always in deletion hooks, otherwise if its properties say so."""
         properties = self.execution.get("execution_properties") or {}
-        return self.kind in (PRE_DELETE, POST_DELETE) or properties.get("destroy") is True
+        return self.hook in (PRE_DELETE, POST_DELETE) or properties.get("destroy") is True
 
     @property
     def applies(self) -> bool:
@@ -59,11 +78,16 @@ class Outcome:
 
     :param ok: whether it succeeded
     :param result: any JSON value; a string is shown unchanged, any other value as JSON
-    :param error: majorErrorCode (int), minorErrorCode, message; if `ok` is false
+    :param error: if `ok` is false
     :param public: the message for users who are not administrators, if `error` has names of hosts or addresses
     """
 
     ok: bool
     result: Any = None
-    error: Json | None = None
+    error: Error | None = None
     public: str | None = None
+
+    @classmethod
+    def failed(cls, message: str, minor_code: str = FAILED, major_code: int = 500) -> Self:
+        """Return the outcome of a behavior that failed."""
+        return cls(False, error={"majorErrorCode": major_code, "minorErrorCode": minor_code, "message": message})

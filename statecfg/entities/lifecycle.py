@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from statecfg.entities import access, bodies, rows, schemas, urn, work
 from statecfg.entities.calls import Calls, listed
@@ -36,6 +36,7 @@ from statecfg.entities.model import (
 )
 from statecfg.entities.problems import bad, forbidden, stale
 from statecfg.entities.types import seen_type, type_behavior
+from statecfg.entities.work import Work
 from statecfg.store import records
 from statecfg.store.entities import lists as entity_lists
 from statecfg.store.entities import tables
@@ -59,6 +60,14 @@ FIELDS = {
 }
 
 
+class _Columns(TypedDict, total=False):
+    """The columns of an entity that a request sets."""
+
+    name: str
+    content: Mapping[str, Any]
+    external_id: str | None
+
+
 class EntityCalls(Calls):
     """Calls about entities. Missing and invisible entities get the same refusal, 403."""
 
@@ -80,26 +89,27 @@ class EntityCalls(Calls):
         now = self.clock()
 
         def enter(connection: Any) -> Task:
-            kind = seen_type(connection, principal, type_id, READ_WRITE)
+            entity_type = seen_type(connection, principal, type_id, READ_WRITE)
             wanted = access.hooks_wanted(connection, principal, type_id, invoke_hooks)
             given = _values(bodies.whole(body))
             for key in ("name", "content"):
                 if key not in given:
                     raise bad(f"{'entity' if key == 'content' else key} is missing.")
-            values = {"external_id": None, **given, "id": urn.entity(type_id), "type": type_id, "state": PRE_CREATED}
+            id = urn.entity(type_id)
+            values = {"external_id": None, **given, "id": id, "type": type_id, "state": PRE_CREATED}
             values |= {"message": "", "revision": 1, "owner": principal.name, "org": principal.org}
-            values["tenant"] = tenant or principal.org
-            records.add(connection, tables.entity, {**values, "created": now, "modified": now})
-            entity = records.find(connection, tables.entity, id=values["id"])
+            values |= {"tenant": tenant or principal.org, "created": now, "modified": now}
+            records.add(connection, tables.entity, values)
+            entity = records.find(connection, tables.entity, id=id)
             assert entity is not None
-            ref = kind.hooks.get(POST_CREATE)
+            ref = entity_type.hooks.get(POST_CREATE)
             if wanted and ref is not None:
-                return _hook(connection, principal, kind, entity, "create", ref, now)
+                return _hook(connection, principal, entity_type, entity, {"do": "create"}, ref, now)
             text = f"Creating {entity.name}({entity.id})"
-            id = work.add_task(connection, principal, entity, CREATE, text, now)
+            task = work.add_task(connection, principal, entity, CREATE, text, now)
             if resolve:
                 work.resolve(connection, entity, now)
-            return _task(connection, id)
+            return _task(connection, task)
 
         return self.store.attempt(enter)
 
@@ -153,18 +163,19 @@ class EntityCalls(Calls):
             wanted = access.hooks_wanted(connection, principal, entity.type, invoke_hooks)
             _matching(entity, if_match)
             given = bodies.whole(body)
-            kind = _kind(connection, principal, entity, given)
+            entity_type = _type(connection, principal, entity, given)
             # The new version of the type also needs Full Control, because its hooks are the ones skipped.
-            access.hooks_wanted(connection, principal, kind.id, invoke_hooks)
-            values = {**_values(given), "type": kind.id}
+            access.hooks_wanted(connection, principal, entity_type.id, invoke_hooks)
+            values = {**_values(given), "type": entity_type.id}
             if _marks(entity, _state(given)):
                 access.need(access.to_entity(connection, principal, entity), FULL_CONTROL, id)
                 return _mark(connection, principal, entity, values, wanted, now)
-            entity = work.change(connection, entity, now, **values, **_checked(kind, entity, values))
-            ref = kind.hooks.get(POST_UPDATE)
+            entity = work.change(connection, entity, now, **values, **_checked(entity_type, entity, values))
+            ref = entity_type.hooks.get(POST_UPDATE)
             if not wanted or ref is None or entity.state == IN_DELETION:
                 return Updated(rows.entity(entity))
-            return Updated(rows.entity(entity), _hook(connection, principal, kind, entity, "update", ref, now))
+            task = _hook(connection, principal, entity_type, entity, {"do": "update"}, ref, now)
+            return Updated(rows.entity(entity), task)
 
         return self.store.attempt(change)
 
@@ -198,14 +209,14 @@ class EntityCalls(Calls):
             _matching(entity, if_match)
             if entity.state == PRE_CREATED:
                 raise bad(f"{id} is not resolved: resolve it, then delete it.", NOT_RESOLVED)
-            hooks = work.kind_of(connection, entity).hooks if wanted else {}
+            hooks = work.type_of(connection, entity).hooks if wanted else {}
             text = f"Deleting {entity.name}({id})"
             if POST_DELETE in hooks or (PRE_DELETE in hooks and entity.state != IN_DELETION):
                 under_way = records.every(connection, tables.task, entity=id, name=DELETE, ended=None)
                 if under_way:
                     return rows.task(under_way[0])
-                what = {"do": "delete", "hooks": True}
-                return _task(connection, work.queue(connection, principal, entity, DELETE, text, what, now))
+                job: Work = {"do": "delete", "hooks": True}
+                return _task(connection, work.queue(connection, principal, entity, DELETE, text, job, now))
             task = work.add_task(connection, principal, entity, DELETE, text, now)
             work.remove(connection, entity)
             work.finish(connection, task, now, Outcome(True))
@@ -224,18 +235,20 @@ class EntityCalls(Calls):
         def enter(connection: Any) -> Task:
             entity = _seen(connection, principal, id, READ_ONLY)
             given = {} if body is None else bodies.whole(body)
-            what = {key: bodies.optional(given, key, dict) or {} for key in ("arguments", "metadata")}
-            known = type_behavior(connection, work.kind_of(connection, entity), behavior)
-            ids = [known.id, known.ref]
-            found = records.every(connection, tables.behavior_grant, type=entity.type, behavior=ids)
-            if not found:
-                raise forbidden(f"invoking {known.ref}")
-            least = min((row.level for row in found), key=access.rank)
-            access.need(access.to_entity(connection, principal, entity), least, f"invoking {known.ref}")
+            arguments = bodies.optional(given, "arguments", dict) or {}
+            metadata = bodies.optional(given, "metadata", dict) or {}
+            invoked = type_behavior(connection, work.type_of(connection, entity), behavior)
+            ids = [invoked.id, invoked.ref]
+            grants = records.every(connection, tables.behavior_grant, type=entity.type, behavior=ids)
+            if not grants:
+                raise forbidden(f"invoking {invoked.ref}")
+            least = min((row.level for row in grants), key=access.rank)
+            access.need(access.to_entity(connection, principal, entity), least, f"invoking {invoked.ref}")
             if entity.state != RESOLVED:
-                raise bad(f"{id} is {entity.state}: behaviors are invoked on what is {RESOLVED}.", NOT_RESOLVED)
-            text = work.invoked(known.name, entity)
-            job = {"do": "invoke", "behavior": known.ref, **what}
+                message = f"{id} is {entity.state}: behaviors can only be invoked on entities in state {RESOLVED}."
+                raise bad(message, NOT_RESOLVED)
+            text = work.invoked(invoked.name, entity)
+            job: Work = {"do": "invoke", "behavior": invoked.ref, "arguments": arguments, "metadata": metadata}
             return _task(connection, work.queue(connection, principal, entity, EXECUTE, text, job, now))
 
         return self.store.attempt(enter)
@@ -246,9 +259,9 @@ def _seen(connection: Any, principal: Principal, id: str, level: str) -> Any:
 
     :raises ApiError: it does not exist, or the user has less than the access level
     """
-    found = rows.need(connection, tables.entity, id)
-    access.need(access.to_entity(connection, principal, found), level, id)
-    return found
+    row = rows.need(connection, tables.entity, id)
+    access.need(access.to_entity(connection, principal, row), level, id)
+    return row
 
 
 def _listed(connection: Any, principal: Principal, scope: list[Any], query: Query) -> Page[Entity]:
@@ -263,16 +276,16 @@ def _matching(entity: Any, if_match: str | None) -> None:
         raise stale()
 
 
-def _values(body: Mapping[str, Any]) -> dict[str, Any]:
+def _values(body: Mapping[str, Any]) -> _Columns:
     """Return the columns that a body changes; omitted keys keep their value."""
-    found: dict[str, Any] = {}
+    values: _Columns = {}
     if body.get("name") is not None:
-        found["name"] = bodies.text(body, "name")
+        values["name"] = bodies.text(body, "name")
     if body.get("entity") is not None:
-        found["content"] = bodies.optional(body, "entity", dict)
+        values["content"] = bodies.optional(body, "entity", dict)
     if "externalId" in body:
-        found["external_id"] = bodies.optional(body, "externalId", str)
-    return found
+        values["external_id"] = bodies.optional(body, "externalId", str)
+    return values
 
 
 def _state(body: Mapping[str, Any]) -> str | None:
@@ -285,13 +298,13 @@ def _marks(entity: Any, wanted: str | None) -> bool:
     if wanted == IN_DELETION and entity.state == PRE_CREATED:
         raise bad(f"{entity.id} is not resolved: resolve it first.", NOT_RESOLVED)
     if wanted not in (None, IN_DELETION) and entity.state == IN_DELETION:
-        raise bad(f"{entity.id} is marked for deletion, and stays so.", "RDE_ENTITY_IN_DELETION")
+        raise bad(f"{entity.id} is marked for deletion; this cannot be undone.", "RDE_ENTITY_IN_DELETION")
     return wanted == IN_DELETION and entity.state != IN_DELETION
 
 
-def _kind(connection: Any, principal: Principal, entity: Any, body: Mapping[str, Any]) -> EntityType:
+def _type(connection: Any, principal: Principal, entity: Any, body: Mapping[str, Any]) -> EntityType:
     """Return the type for an entity: its own, or another version of it if the body names one."""
-    own = work.kind_of(connection, entity)
+    own = work.type_of(connection, entity)
     wanted = bodies.optional(body, "entityType", str)
     if wanted in (None, "", own.id):
         return own
@@ -301,11 +314,11 @@ def _kind(connection: Any, principal: Principal, entity: Any, body: Mapping[str,
     return other
 
 
-def _checked(kind: EntityType, entity: Any, values: Mapping[str, Any]) -> dict[str, str]:
+def _checked(entity_type: EntityType, entity: Any, values: Mapping[str, Any]) -> dict[str, str]:
     """Return the new state of an entity after a change. Only a RESOLVED entity is validated again."""
     if entity.state != RESOLVED:
         return {}
-    message = schemas.wrong(kind.schema, values.get("content", entity.content), nulls=True)
+    message = schemas.error(entity_type.schema, values.get("content", entity.content), nulls=True)
     return {"state": RESOLUTION_ERROR, "message": message} if message else {}
 
 
@@ -313,20 +326,22 @@ def _mark(
     connection: Any, principal: Principal, entity: Any, values: Mapping[str, Any], wanted: bool, now: float
 ) -> Updated:
     """Mark an entity for deletion: at once, or after the PreDelete hook of its current type allows it."""
-    if not wanted or PRE_DELETE not in work.kind_of(connection, entity).hooks:
+    if not wanted or PRE_DELETE not in work.type_of(connection, entity).hooks:
         marked = work.change(connection, entity, now, **{**values, "state": IN_DELETION, "message": ""})
         return Updated(rows.entity(marked))
-    what = {"do": "mark", "hooks": True, "values": dict(values), "revision": entity.revision}
+    job: Work = {"do": "mark", "hooks": True, "values": dict(values), "revision": entity.revision}
     text = f"Updating {entity.name}({entity.id})"
-    id = work.queue(connection, principal, entity, UPDATE, text, what, now)
+    id = work.queue(connection, principal, entity, UPDATE, text, job, now)
     return Updated(rows.entity(entity), _task(connection, id), accepted=True)
 
 
-def _hook(connection: Any, principal: Principal, kind: EntityType, entity: Any, do: str, ref: str, now: float) -> Task:
-    behavior = rows.effective(connection, kind, ref)
+def _hook(
+    connection: Any, principal: Principal, entity_type: EntityType, entity: Any, job: Work, ref: str, now: float
+) -> Task:
+    behavior = rows.effective(connection, entity_type, ref)
     assert behavior is not None
     text = work.invoked(behavior.name, entity)
-    return _task(connection, work.queue(connection, principal, entity, EXECUTE, text, {"do": do}, now))
+    return _task(connection, work.queue(connection, principal, entity, EXECUTE, text, job, now))
 
 
 def _task(connection: Any, id: str) -> Task:

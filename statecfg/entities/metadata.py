@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from statecfg.entities import access, bodies, rows, urn
 from statecfg.entities.calls import Calls, listed
@@ -18,6 +18,13 @@ DOMAINS = TENANT, PROVIDER = ("TENANT", "PROVIDER")
 FIELDS = {"id": Field("id"), **{f"keyValue.{name}": Field(name) for name in ("domain", "namespace", "key")}}
 LONGEST = 4096  # characters of a text
 _TYPES: Mapping[str, tuple[type, ...]] = {"StringEntry": (str,), "NumberEntry": (int, float), "BoolEntry": (bool,)}
+
+
+class _Value(TypedDict):
+    """The columns of a typed value: one of `_TYPES`, and a value of this type."""
+
+    type: str
+    value: Any
 
 
 class MetadataCalls(Calls):
@@ -48,18 +55,20 @@ class MetadataCalls(Calls):
             "namespace": bodies.optional(given, "namespace", str) or "",
             "key": bodies.text(given, "key"),
         }
-        values = {**named, **_value(given), **_flags(body), "id": urn.metadata(), "entity": entity, "revision": 1}
-        if values["readonly"] and values["domain"] == PROVIDER:
+        value, flags, id = _value(given), _flags(body), urn.metadata()
+        provider = named["domain"] == PROVIDER
+        if flags["readonly"] and provider:
             raise bad(f"readOnly is for the domain {TENANT}.", "VCD_META_CRUD_INVALID_FLAG")
 
         def enter(connection: Any) -> MetadataEntry:
             _need(connection, principal, entity, READ_WRITE)
-            if values["readonly"] or values["domain"] == PROVIDER:
+            if flags["readonly"] or provider:
                 access.administrators_only(principal, "metadata of the provider")
             if records.find(connection, tables.metadata_entry, entity=entity, **named) is not None:
                 raise bad(f"{entity} has an entry {named['key']} already.", "RDE_ALREADY_EXISTS")
+            values = {**named, **value, **flags, "id": id, "entity": entity, "revision": 1}
             records.add(connection, tables.metadata_entry, values)
-            return _entry(connection, principal, entity, values["id"])
+            return _entry(connection, principal, entity, id)
 
         return self.store.attempt(enter)
 
@@ -76,15 +85,15 @@ class MetadataCalls(Calls):
         value, flags = _value(given), _flags(body)
 
         def change(connection: Any) -> MetadataEntry:
-            known = _changeable(connection, principal, entity, id)
-            if not access.matches(if_match, known.etag):
+            old = _changeable(connection, principal, entity, id)
+            if not access.matches(if_match, old.etag):
                 raise stale()
             same = {key: given.get(key) for key in ("domain", "namespace", "key")} | {"type": value["type"]}
             same |= {"readonly": body.get("readOnly")}
             for key, wanted in same.items():
-                if wanted is not None and wanted != getattr(known, key):
+                if wanted is not None and wanted != getattr(old, key):
                     raise bad(f"{key} can't be changed.", "RDE_IMMUTABLE")
-            values = {**value, "persistent": flags["persistent"], "revision": known.revision + 1}
+            values = {**value, "persistent": flags["persistent"], "revision": old.revision + 1}
             records.change(connection, tables.metadata_entry, values, id=id)
             return _entry(connection, principal, entity, id)
 
@@ -115,10 +124,10 @@ def _seen(principal: Principal) -> list[str]:
 
 
 def _entry(connection: Any, principal: Principal, entity: str, id: str) -> MetadataEntry:
-    found = records.find(connection, tables.metadata_entry, entity=entity, id=id, domain=_seen(principal))
-    if found is None:
+    row = records.find(connection, tables.metadata_entry, entity=entity, id=id, domain=_seen(principal))
+    if row is None:
         raise forbidden(id[:200])
-    return rows.metadata_entry(found)
+    return rows.metadata_entry(row)
 
 
 def _changeable(connection: Any, principal: Principal, entity: str, id: str) -> MetadataEntry:
@@ -127,25 +136,25 @@ def _changeable(connection: Any, principal: Principal, entity: str, id: str) -> 
     :raises ApiError: the user may not change it
     """
     _need(connection, principal, entity, READ_WRITE)
-    found = _entry(connection, principal, entity, id)
-    if found.readonly:
+    entry = _entry(connection, principal, entity, id)
+    if entry.readonly:
         access.administrators_only(principal, id[:200])
-    return found
+    return entry
 
 
-def _value(given: Mapping[str, Any]) -> dict[str, Any]:
+def _value(given: Mapping[str, Any]) -> _Value:
     """Return the columns of a typed value.
 
     :raises ApiError: the value does not have its declared type
     """
     typed = bodies.optional(given, "value", dict) or {}
-    kind = bodies.one_of(typed.get("type"), tuple(_TYPES), "type")
+    type = bodies.one_of(typed.get("type"), tuple(_TYPES), "type")
     value = typed.get("value")
-    if not isinstance(value, _TYPES[kind]) or isinstance(value, bool) != (kind == "BoolEntry"):
-        raise bad(f"The value {str(value)[:100]} is no {kind}.")
+    if not isinstance(value, _TYPES[type]) or isinstance(value, bool) != (type == "BoolEntry"):
+        raise bad(f"The value {str(value)[:100]} is not a {type}.")
     if isinstance(value, str) and len(value) > LONGEST:
         raise bad(f"The value is longer than {LONGEST} characters.")
-    return {"type": kind, "value": value}
+    return {"type": type, "value": value}
 
 
 def _flags(body: Mapping[str, Any]) -> dict[str, bool]:

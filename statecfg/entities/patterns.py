@@ -25,11 +25,11 @@ _REPEATED = re.compile(r"[*+?{]")
 _CHILD = """
 import json, re, signal, sys
 for line in sys.stdin:
-    said = json.loads(line)
-    if isinstance(said, float):
-        signal.setitimer(signal.ITIMER_PROF, said)
+    message = json.loads(line)
+    if isinstance(message, float):
+        signal.setitimer(signal.ITIMER_PROF, message)
     else:
-        print(int(re.search(*said) is not None), flush=True)
+        print(int(re.search(*message) is not None), flush=True)
 """
 
 
@@ -48,27 +48,27 @@ class Searches:
 
     @contextlib.contextmanager
     def bounded(self) -> Iterator[None]:
-        """Share the time limit of one entity between all calls of `found` inside."""
+        """Share the time limit of one entity between all calls of `matches` inside."""
         with self._lock:
             self._begun = False
             yield
 
-    def found(self, pattern: str, text: str) -> bool:
+    def matches(self, pattern: str, text: str) -> bool:
         """Return whether a pattern matches somewhere in a text.
 
         :raises TooSlow: the search exceeded the time limit
         """
         if len(text) <= SHORT and len(_REPEATED.findall(pattern)) <= 1:
             return re.search(pattern, text) is not None
-        said = json.dumps([pattern, text]) + "\n"
+        message = json.dumps([pattern, text]) + "\n"
         if not self._begun:
-            said = f"{WORK}\n{said}"
+            message = f"{WORK}\n{message}"
         child = self._running()
         self._begun = True
         assert child.stdin is not None and child.stdout is not None
         answer = b""
         with contextlib.suppress(BrokenPipeError):  # the process has ended without an answer
-            child.stdin.write(said.encode())
+            child.stdin.write(message.encode())
             waiting = select.poll()
             waiting.register(child.stdout, select.POLLIN)
             answer = child.stdout.readline() if waiting.poll(WAIT * 1000) else b""

@@ -35,7 +35,6 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
 # Headers of the connection and the signature. A template must not set them.
 _RESERVED = ("host", "date", "connection", "content-length", "transfer-encoding", "accept-encoding", "te", "upgrade")
-Json = dict[str, Any]
 
 
 class TemplateError(StatecfgError):
@@ -85,14 +84,14 @@ def rendered(template: str, data: Mapping[str, Any]) -> tuple[bytes, dict[str, s
 
     :raises TemplateError: the template is invalid or does not fit the data
     """
-    known = {**data, **{f"{key}_string": json.dumps(data[key], ensure_ascii=False) for key in ("arguments", "entity")}}
+    values = {**data, **{f"{key}_string": json.dumps(data[key], ensure_ascii=False) for key in ("arguments", "entity")}}
     headers: dict[str, str] = {}
     made: list[str] = []
     size = 0
 
     def shown(piece: str | _Value) -> str:
         nonlocal size
-        text = _shown(piece, known)
+        text = _shown(piece, values)
         size += len(text)
         if size > LARGEST:
             raise TemplateError(f"the template makes more than {LARGEST:,} characters")
@@ -100,10 +99,10 @@ def rendered(template: str, data: Mapping[str, Any]) -> tuple[bytes, dict[str, s
 
     for piece in _parsed(template):
         if isinstance(piece, _Assign):
-            known[piece.name] = "".join(map(shown, piece.pieces))
+            values[piece.name] = "".join(map(shown, piece.pieces))
             if piece.name.startswith(HEADER):
                 name = piece.name.removeprefix(HEADER)
-                headers[name] = _header(name, known[piece.name])
+                headers[name] = _header(name, values[piece.name])
         else:
             made.append(shown(piece))
     return "".join(made).encode(), headers
@@ -112,32 +111,32 @@ def rendered(template: str, data: Mapping[str, Any]) -> tuple[bytes, dict[str, s
 def _parsed(template: str) -> list[str | _Value | _Assign]:
     pieces: list[str | _Value | _Assign] = []
     end = 0
-    for found in _TAG.finditer(template):
-        pieces.append(template[end : found.start()])
-        end = found.end()
-        if found["wrong"]:
+    for tag in _TAG.finditer(template):
+        pieces.append(template[end : tag.start()])
+        end = tag.end()
+        if tag["wrong"]:
             raise TemplateError(
-                f'the template has {found["wrong"][:60]!r}; only ${{value}}, <#assign NAME = "text" /> and comments are'
+                f'the template has {tag["wrong"][:60]!r}; only ${{value}}, <#assign NAME = "text" /> and comments are'
                 " understood"
             )
-        if found["expression"] is not None:
-            pieces.append(_value(found["expression"]))
-        elif found["name"] is not None:
-            pieces.append(_assign(found["name"].replace("\\", ""), _ESCAPE.sub(_plain, found["text"])))
+        if tag["expression"] is not None:
+            pieces.append(_value(tag["expression"]))
+        elif tag["name"] is not None:
+            pieces.append(_assign(tag["name"].replace("\\", ""), _ESCAPE.sub(_plain, tag["text"])))
     return [*pieces, template[end:]]
 
 
-def _plain(found: re.Match[str]) -> str:
-    return _ESCAPED.get(found[1], found[1])
+def _plain(escape: re.Match[str]) -> str:
+    return _ESCAPED.get(escape[1], escape[1])
 
 
 def _assign(name: str, text: str) -> _Assign:
     pieces = _parsed(text)
-    if any(isinstance(each, _Assign) for each in pieces):
-        raise TemplateError(f"the template's {name} has another <#assign> in it")
+    if any(isinstance(piece, _Assign) for piece in pieces):
+        raise TemplateError(f"the template's {name} contains another <#assign>")
     if name.startswith(HEADER):
         _header(name.removeprefix(HEADER), "")
-    return _Assign(name, [each for each in pieces if not isinstance(each, _Assign)])
+    return _Assign(name, [piece for piece in pieces if not isinstance(piece, _Assign)])
 
 
 def _header(name: str, value: str) -> str:
@@ -155,19 +154,19 @@ def _header(name: str, value: str) -> str:
 def _value(text: str) -> _Value:
     steps: list[str | int] = []
     at = 0
-    while (found := _STEP.match(text, at)) is not None:
-        number = found["number"]
-        name = found["key"] if found["key"] is not None else (found["name"] or "").replace("\\", "")
+    while (match := _STEP.match(text, at)) is not None:
+        number = match["number"]
+        name = match["key"] if match["key"] is not None else (match["name"] or "").replace("\\", "")
         steps.append(int(number) if number is not None else name)
-        at = found.end()
+        at = match.end()
     default = None
-    if steps and (found := _DEFAULT.match(text, at)) is not None:
-        default, at = found["text"] or "", found.end()
+    if steps and (match := _DEFAULT.match(text, at)) is not None:
+        default, at = match["text"] or "", match.end()
     builtins = []
-    while (found := _BUILTIN.match(text, at)) is not None:
-        builtins.append(found[1])
-        at = found.end()
-    unknown = [each for each in builtins if each not in _BUILTINS]
+    while (match := _BUILTIN.match(text, at)) is not None:
+        builtins.append(match[1])
+        at = match.end()
+    unknown = [name for name in builtins if name not in _BUILTINS]
     if not steps or isinstance(steps[0], int) or text[at:].strip() or unknown:
         raise TemplateError(
             f"the template's ${{{text[:60]}}} is not understood: write ${{path.to.value}}, "

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from statecfg import dialects
 from statecfg.entities import disclosure
@@ -24,18 +24,53 @@ from statecfg.remote.graph.names import HookStatus, HostStatus, Outcome
 from statecfg.store import StoreError
 
 if TYPE_CHECKING:
+    from statecfg.entities.invocation import Update
     from statecfg.hooks.bus import Bus
     from statecfg.playbook.inventory import Host
     from statecfg.playbook.project import Project
     from statecfg.run.fleet import Job
     from statecfg.run.prepare import Choice, Work
+    from statecfg.store.runs import HostReport, RunReport
 
 REASONS = 5  # maximum number of failed nodes per host in an error
-Json = dict[str, Any]
+
+
+class Request(TypedDict):
+    """A request to run a playbook for an entity.
+
+    `root`: a directory of the project. `id`: the path of the playbook in it. `rejected`: whether the type's schema
+    rejects the entity's content. `properties`: `inventory`, `hosts` and `limit` of the behavior. `store`: a URL, "" for
+    the project's store. `seconds`: the time limit.
+    """
+
+    do: Literal["playbook"]
+    root: str
+    id: str
+    destroy: bool
+    rejected: bool
+    entity: Mapping[str, Any]
+    entity_id: str
+    entity_name: str
+    arguments: Mapping[str, Any]
+    properties: Mapping[str, Any]
+    user: str
+    store: str
+    seconds: float
+
+
+class Answer(TypedDict):
+    """The result of the runs. `error` and `log` are for administrators, `public` and `details` for users."""
+
+    ok: bool
+    result: disclosure.Result
+    error: str
+    public: str | None
+    details: str
+    log: str
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Order:
     """A request with its project and the options of its run.
 
     :param allowed: pattern of the hosts that the behavior may reach; None for those that the playbook names
@@ -51,37 +86,34 @@ class _Asked:
     deadline: float
     allowed: str | None
     rejected: bool
-    update: Callable[[Json], None]
+    update: Callable[[Update], None]
     cancel: threading.Event
 
 
-def run(request: Json, update: Callable[[Json], None], cancel: threading.Event) -> Json:
-    """Execute a request; return {"ok", "result", "error", "public", "details", "log"}.
+def run(request: Request, update: Callable[[Update], None], cancel: threading.Event) -> Answer:
+    """Execute a request; return the answer.
 
-    :param request: `root`, `id` (the playbook), `destroy`, `entity`, `entity_id`, `entity_name`, `arguments`,
-        `properties` (`inventory`, `hosts`, `limit`), `rejected` (whether the type's schema rejects the content),
-        `user`, `store` (a URL, "" for the project's) and `seconds`
     :param update: receives progress of the task
     :param cancel: set to stop: the current run ends, and no other starts
     """
-    reports: list[Json] = []
+    reports: list[RunReport] = []
     try:
-        asked = _asked(request, update, cancel)
-        for report in _destroyed(asked) if request["destroy"] else _applied(asked):
+        order = _order(request, update, cancel)
+        for report in _destroyed(order) if request["destroy"] else _applied(order):
             reports.append(report)
-            update({"details": disclosure.details(reports), "log": "\n".join(map(_told, reports))})
+            update({"details": disclosure.details(reports), "log": "\n".join(map(_as_text, reports))})
             if _failures(report):
                 break
-    except InvalidInput as wrong:
-        return _answer(reports, [_problem(each) for each in wrong.problems], disclosure.rejected(wrong.problems))
-    except StoreError as wrong:
-        return _answer(reports, [str(wrong)], f"The store failed. {disclosure.ASK}")
+    except InvalidInput as error:
+        return _answer(reports, [_problem(item) for item in error.problems], disclosure.rejected(error.problems))
+    except StoreError as error:
+        return _answer(reports, [str(error)], f"The store failed. {disclosure.ASK}")
     failed = {report["run"]: _failures(report) for report in reports}
     public = disclosure.failed_runs(reports, [run for run, texts in failed.items() if texts])
     return _answer(reports, [text for texts in failed.values() for text in texts], public)
 
 
-def _asked(request: Json, update: Callable[[Json], None], cancel: threading.Event) -> _Asked:
+def _order(request: Request, update: Callable[[Update], None], cancel: threading.Event) -> _Order:
     """Find the project of a request and build the options of its run.
 
     :raises InvalidInput: the project or a property is invalid
@@ -93,7 +125,12 @@ def _asked(request: Json, update: Callable[[Json], None], cancel: threading.Even
     project, path = projects.find(root), root / request["id"]
     properties = request["properties"]
     file = properties.get("inventory")
-    variables = {key: request[key] for key in ("entity", "entity_id", "entity_name", "arguments")}
+    variables = {
+        "entity": request["entity"],
+        "entity_id": request["entity_id"],
+        "entity_name": request["entity_name"],
+        "arguments": request["arguments"],
+    }
     instance = request["entity_id"].rpartition(":")[2]
     choice = prepare.Choice(root / file if file else None, None, (), variables, True, instance)
     if not request["destroy"]:
@@ -101,7 +138,7 @@ def _asked(request: Json, update: Callable[[Json], None], cancel: threading.Even
     who = f"{request['user']}@{socket.gethostname()}"
     deadline = time.monotonic() + request["seconds"]
     owner = prepare.owner(project, path, instance)
-    return _Asked(
+    return _Order(
         project=project,
         path=path,
         choice=choice,
@@ -110,7 +147,7 @@ def _asked(request: Json, update: Callable[[Json], None], cancel: threading.Even
         store=request["store"] or None,
         deadline=deadline,
         allowed=properties.get("hosts"),
-        rejected=bool(request.get("rejected")),
+        rejected=request["rejected"],
         update=update,
         cancel=cancel,
     )
@@ -122,42 +159,42 @@ def _limit(text: Any, variables: Mapping[str, Any], playbook: str) -> str | None
         return None
     from statecfg import templates
 
-    found = templates.evaluate(text, variables, SourceLocation(f"limit for {playbook}", 1))
-    if not isinstance(found, str) or not found.strip():
-        detail = f"the behavior's limit `{text}` gives {found!r} for this entity"
+    pattern = templates.evaluate(text, variables, SourceLocation(f"limit for {playbook}", 1))
+    if not isinstance(pattern, str) or not pattern.strip():
+        detail = f"the behavior's limit `{text}` gives {pattern!r} for this entity"
         raise InvalidInput([problem("SC0406", detail, "it must give a pattern of hosts")])
-    return found
+    return pattern
 
 
-def _applied(asked: _Asked) -> Iterator[Json]:
+def _applied(order: _Order) -> Iterator[RunReport]:
     """Apply the playbook. Then remove the entity's resources from hosts that the playbook no longer selects."""
     from statecfg.run import prepare
 
-    with _bus(asked, "apply") as bus:
-        work = prepare.playbook(asked.path, asked.choice, bus.reconciler)
+    with _bus(order, "apply") as bus:
+        work = prepare.playbook(order.path, order.choice, bus.reconciler)
         if work.services or work.relations:
-            detail = f"{asked.project.relative(asked.path)} declares services, which a project has only once"
+            detail = f"{order.project.relative(order.path)} declares services, which a project has only once"
             raise InvalidInput([problem("SC0805", detail, "an entity can only have resources of its own")])
-        _refuse_other_hosts(asked, work)
-        report = _done(asked, work, "apply", bus)
+        _refuse_other_hosts(order, work)
+        report = _done(order, work, "apply", bus)
     yield report
-    yield from _removed(asked, set(report["hosts"]), work.secrets)
+    yield from _removed(order, set(report["hosts"]), work.secrets)
 
 
-def _destroyed(asked: _Asked) -> Iterator[Json]:
+def _destroyed(order: _Order) -> Iterator[RunReport]:
     """Remove the entity's resources from all hosts."""
     from statecfg.run import prepare
 
     secrets: Mapping[str, str] | None = None
     # Read the playbook only for its secrets, to mask them. The resources are removed in any case: they are in the
     # ledgers of the hosts. Content that the schema rejects must never reach the playbook.
-    if not asked.rejected:
+    if not order.rejected:
         with contextlib.suppress(InvalidInput):
-            secrets = prepare.playbook(asked.path, asked.choice).secrets
-    yield from _removed(asked, set(), secrets)
+            secrets = prepare.playbook(order.path, order.choice).secrets
+    yield from _removed(order, set(), secrets)
 
 
-def _removed(asked: _Asked, kept: set[str], secrets: Mapping[str, str] | None) -> Iterator[Json]:
+def _removed(order: _Order, kept: set[str], secrets: Mapping[str, str] | None) -> Iterator[RunReport]:
     """Remove the entity's resources from the hosts on which the store knows them.
 
     :param kept: names of hosts to skip
@@ -167,16 +204,16 @@ def _removed(asked: _Asked, kept: set[str], secrets: Mapping[str, str] | None) -
     from statecfg.run.prepare import Work
     from statecfg.store import hosts, opened
 
-    with opened(asked.project, asked.store) as store:
-        names = [each.name for each in hosts.every(store) if asked.owner in each.playbooks and each.name not in kept]
+    with opened(order.project, order.store) as store:
+        names = [host.name for host in hosts.every(store) if order.owner in host.playbooks and host.name not in kept]
     if not names:
         return
-    inventory = dialects.inventory(asked.project, asked.choice.inventory)
+    inventory = dialects.inventory(order.project, order.choice.inventory)
     nothing = Definition([], secrets=dict(secrets or {}))
-    title = asked.owner.partition("/")[2]
-    jobs = [Job(inventory.host(name), nothing, title, owner=asked.owner) for name in names]
-    with _bus(asked, "destroy") as bus:
-        report = _done(asked, Work(asked.project, jobs, asked.path, dict(secrets or {})), "destroy", bus)
+    title = order.owner.partition("/")[2]
+    jobs = [Job(inventory.host(name), nothing, title, owner=order.owner) for name in names]
+    with _bus(order, "destroy") as bus:
+        report = _done(order, Work(order.project, jobs, order.path, dict(secrets or {})), "destroy", bus)
     yield report if secrets is not None else _without_contents(report)
 
 
@@ -188,64 +225,64 @@ def wrong_hosts(pattern: str) -> Iterator[str]:
         yield "hosts must not be a template: it bounds what an entity may choose"
 
 
-def _refuse_other_hosts(asked: _Asked, work: Work) -> None:
+def _refuse_other_hosts(order: _Order, work: Work) -> None:
     """Check that the playbook selects only hosts that its behavior declares.
 
     :raises InvalidInput: it selects another host
     """
-    if asked.allowed is None:
+    if order.allowed is None:
         return
-    inventory = dialects.inventory(asked.project, asked.choice.inventory)
-    allowed = {host.name for host in inventory.select(asked.allowed)}
+    inventory = dialects.inventory(order.project, order.choice.inventory)
+    allowed = {host.name for host in inventory.select(order.allowed)}
     others = sorted({job.host.name for job in work.jobs} - allowed)
     if others:
-        detail = f"the behavior may reach `{asked.allowed}`, and the playbook selects {', '.join(others)}"
+        detail = f"the behavior may reach `{order.allowed}`, and the playbook selects {', '.join(others)}"
         raise InvalidInput([problem("SC0806", detail, "change `hosts` of the behavior, or the entity")])
 
 
 @contextlib.contextmanager
-def _bus(asked: _Asked, mode: str) -> Iterator[Bus]:
+def _bus(order: _Order, mode: str) -> Iterator[Bus]:
     """Yield the event bus for a run of the entity's playbook.
 
     :raises StoreError: the bus could not record everything
     """
     from statecfg.hooks.bus import Bus
 
-    inventory = dialects.inventory(asked.project, asked.choice.inventory)
-    bus = Bus(asked.project, inventory, uuid.uuid4().hex[:12], asked.who, url=asked.store, cancel=asked.cancel)
+    inventory = dialects.inventory(order.project, order.choice.inventory)
+    bus = Bus(order.project, inventory, uuid.uuid4().hex[:12], order.who, url=order.store, cancel=order.cancel)
     with contextlib.closing(bus):
-        bus.begin(mode, asked.owner)
+        bus.begin(mode, order.owner)
         yield bus
     if bus.problems:
         raise StoreError("; ".join(bus.problems))
 
 
-def _done(asked: _Asked, work: Work, mode: str, bus: Bus) -> Json:
+def _done(order: _Order, work: Work, mode: str, bus: Bus) -> RunReport:
     """Run on all hosts, store the report, and return it."""
     from statecfg.remote.machine.redact import Redactor
     from statecfg.run import fleet
     from statecfg.run import hook_failure as failure
     from statecfg.transport import Settings
 
-    settings = asked.project.settings
-    jobs = [replace(job, host=_become(job.host, asked.project)) for job in work.jobs]
+    settings = order.project.settings
+    jobs = [replace(job, host=_become(job.host, order.project)) for job in work.jobs]
     options = fleet.Options(
         mode=mode,
         forks=settings.forks or 16,
         keep_going=bool(settings.keep_going),
         # Another entity's run may hold the lock of the host. Wait for it until the deadline.
-        lock_timeout=max(0.0, asked.deadline - time.monotonic()),
+        lock_timeout=max(0.0, order.deadline - time.monotonic()),
         settings=Settings(ssh_config=settings.ssh_config, accept_new=bool(settings.accept_new_host_keys)),
-        cancel=asked.cancel,
+        cancel=order.cancel,
         agreed=True,  # the request itself confirms that the entity's resources may be removed
         run=bus.run,
         join=bus.join,
     )
     names = ", ".join(job.host.name for job in jobs)
-    asked.update({"details": f"run {bus.run}: {mode}", "log": f"run {bus.run}: {mode} on {names}"})
-    report = fleet.run(jobs, options, _Progress(jobs, asked.update))
-    clean: Json = Redactor(work.secrets).report(failure.complete(report, work.failed, bus))
-    clean["playbook"] = asked.owner.partition("/")[2]
+    order.update({"details": f"run {bus.run}: {mode}", "log": f"run {bus.run}: {mode} on {names}"})
+    report = fleet.run(jobs, options, _Progress(jobs, order.update))
+    clean: RunReport = Redactor(work.secrets).report(failure.complete(report, work.failed, bus))
+    clean["playbook"] = order.owner.partition("/")[2]
     bus.enter(clean)
     return clean
 
@@ -260,20 +297,20 @@ def _become(host: Host, project: Project) -> Host:
 class _Progress:
     """Reports the share of finished nodes, in percent."""
 
-    def __init__(self, jobs: Sequence[Job], update: Callable[[Json], None]) -> None:
+    def __init__(self, jobs: Sequence[Job], update: Callable[[Update], None]) -> None:
         self.all = sum(len(layer) for job in jobs for layer in job.definition.layers)
-        self.done, self.told, self.update = 0, 0, update
+        self.done, self.percent, self.update = 0, 0, update
 
     def __call__(self, event: Any) -> None:
         if event.kind == HostEvent.NODE_FINISHED and self.all:
             self.done = min(self.done + 1, self.all)
             percent = 99 * self.done // self.all
-            if percent > self.told:
-                self.told = percent
+            if percent > self.percent:
+                self.percent = percent
                 self.update({"progress": percent})
 
 
-def _without_contents(report: Json) -> Json:
+def _without_contents(report: RunReport) -> RunReport:
     """Return a report without the content of removed resources: it may contain unknown secrets."""
 
     def clean(value: Any) -> Any:
@@ -281,14 +318,14 @@ def _without_contents(report: Json) -> Json:
             return {key: clean(item) for key, item in value.items() if key not in ("before", "after", "diff", "log")}
         return [clean(item) for item in value] if isinstance(value, list) else value
 
-    found: Json = clean(report)
-    return found
+    cleaned: RunReport = clean(report)
+    return cleaned
 
 
 # Answers and their texts
 
 
-def _answer(reports: Sequence[Json], failures: Sequence[str], public: str) -> Json:
+def _answer(reports: Sequence[RunReport], failures: Sequence[str], public: str) -> Answer:
     """Return the answer to a request.
 
     :param failures: the errors, for administrators; [] if the request succeeded
@@ -301,11 +338,11 @@ def _answer(reports: Sequence[Json], failures: Sequence[str], public: str) -> Js
         "error": "\n".join(failures),
         "public": public if failures else None,
         "details": disclosure.details(reports) or nothing,
-        "log": "\n".join(map(_told, reports)) or nothing,
+        "log": "\n".join(map(_as_text, reports)) or nothing,
     }
 
 
-def _told(report: Json) -> str:
+def _as_text(report: RunReport) -> str:
     """Return a run as text: one line for the run, and one for each host."""
     lines = [f"run {report['run']}: {report['mode']}"]
     for name, host in report["hosts"].items():
@@ -314,19 +351,19 @@ def _told(report: Json) -> str:
     return "\n".join(lines)
 
 
-def _failures(report: Json) -> list[str]:
+def _failures(report: RunReport) -> list[str]:
     """Return why a run failed: one text for each failed host."""
-    found = []
+    failures = []
     for name, host in report["hosts"].items():
         reasons = list(_reasons(host))
         if host["status"] != HostStatus.OK or reasons:
             more = [f"and {len(reasons) - REASONS} more"] if len(reasons) > REASONS else []
-            said = "; ".join([*reasons[:REASONS], *more]) or "it did not come to its end"
-            found.append(f"{name}: {host['status']}: {said} (run {report['run']})")
-    return found
+            why = "; ".join([*reasons[:REASONS], *more]) or "the run did not finish"
+            failures.append(f"{name}: {host['status']}: {why} (run {report['run']})")
+    return failures
 
 
-def _reasons(host: Json) -> Iterator[str]:
+def _reasons(host: HostReport) -> Iterator[str]:
     error = host.get("error") or {}
     if error:
         yield ": ".join(filter(None, (str(error.get("summary", "")), str(error.get("detail") or ""))))
@@ -341,11 +378,11 @@ def _reasons(host: Json) -> Iterator[str]:
             yield f"hook {fired['hook']}: {fired.get('error') or fired['status']}"
 
 
-def _why(node: Json) -> str:
+def _why(node: Mapping[str, Any]) -> str:
     causes = [str(action["reason"]) for action in node.get("actions") or () if action.get("reason")]
     return "; ".join(causes) or str(node.get("reason") or node["outcome"])
 
 
-def _problem(found: Problem) -> str:
-    place = f"{found.places[0]}: " if found.places else ""
-    return f"{place}{found.summary}: {found.detail}{f' ({found.help})' if found.help else ''} [{found.code}]"
+def _problem(item: Problem) -> str:
+    location = f"{item.places[0]}: " if item.places else ""
+    return f"{location}{item.summary}: {item.detail}{f' ({item.help})' if item.help else ''} [{item.code}]"

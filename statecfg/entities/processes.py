@@ -14,29 +14,31 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import statecfg
 from statecfg.remote.machine.process import environment, kill_marked
+
+if TYPE_CHECKING:
+    from statecfg.entities.invocation import Update
 
 MARK = "STATECFG_BEHAVIOR"
 KEPT = 64 << 10  # bytes of output to keep, the newest
 LARGEST = 4 << 20  # bytes of one message from a child
 GRACE = 5.0  # seconds between TERM and KILL
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Ended:
     """How a child ended.
 
-    :param answer: its answer; None if it ended without one
+    :param answer: its answer, JSON (see `functions.Answer` and `playbooks.Answer`); None if it ended without one
     :param output: what it printed, the newest 64 KiB
     :param reason: why there is no answer; "" if there is one
     :param stopped: whether it was stopped because this process stops
     """
 
-    answer: Json | None
+    answer: Any
     output: str
     reason: str = ""
     stopped: bool = False
@@ -47,7 +49,7 @@ def run(
     root: Path,
     seconds: float,
     stop: threading.Event,
-    update: Callable[[Json], None],
+    update: Callable[[Update], None],
     closed: bool = True,
 ) -> Ended:
     """Run a request in a child; return how it ended.
@@ -94,13 +96,13 @@ class _Talk:
     """Sends a child its request, reads its messages, and enforces its deadline."""
 
     def __init__(
-        self, child: subprocess.Popen[bytes], frames: int, mark: str, request: bytes, update: Callable[[Json], None]
+        self, child: subprocess.Popen[bytes], frames: int, mark: str, request: bytes, update: Callable[[Update], None]
     ) -> None:
         assert child.stdin is not None and child.stdout is not None
         self.child, self.frames, self.mark, self.update = child, frames, mark, update
         self.stdin, self.output = child.stdin.fileno(), child.stdout.fileno()
         self.unsent = memoryview(request)
-        self.answer: Json | None = None
+        self.answer: Any = None
         self.printed, self.unread = bytearray(), bytearray()
         self.cut = False
         self.reason, self.killed, self.due = "", 0, 0.0
@@ -195,14 +197,14 @@ class _Talk:
         *lines, rest = self.unread.split(b"\n")
         self.unread = bytearray(rest)
         if len(rest) > LARGEST:
-            self._end(f"it said more than {LARGEST} bytes at once", time.monotonic())
+            self._end(f"it sent a message of more than {LARGEST} bytes", time.monotonic())
             self.unread.clear()
         for line in lines:
-            said = json.loads(line)
-            if "answer" in said:
-                self.answer = self.answer or said["answer"]
+            message = json.loads(line)
+            if "answer" in message:
+                self.answer = self.answer or message["answer"]
             elif self.answer is None:
-                self.update(said["update"])
+                self.update(message["update"])
 
     def close(self) -> None:
         """Close the child's pipes, and kill the child if it still runs."""

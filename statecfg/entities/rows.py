@@ -23,8 +23,8 @@ from statecfg.store.entities import tables
 T = TypeVar("T")
 
 
-def _made(kind: type[T], row: Any) -> T:
-    return kind(**{field.name: getattr(row, field.name) for field in fields(kind)})  # type: ignore[arg-type]  # only dataclasses come here
+def _made(cls: type[T], row: Any) -> T:
+    return cls(**{field.name: getattr(row, field.name) for field in fields(cls)})  # type: ignore[arg-type]  # only dataclasses come here
 
 
 def interface(row: Any) -> Interface:
@@ -72,17 +72,17 @@ def need(connection: Any, table: Any, id: str) -> Any:
 
     :raises ApiError: it does not exist
     """
-    found = records.find(connection, table, id=id)
-    if found is None:
+    row = records.find(connection, table, id=id)
+    if row is None:
         raise forbidden(id[:200])
-    return found
+    return row
 
 
-def effective(connection: Any, kind: EntityType, ref: str) -> Behavior | None:
+def effective(connection: Any, type: EntityType, ref: str) -> Behavior | None:
     """Return the behavior of a type for a ref: its override, else its interface's behavior, else None."""
-    found = records.every(connection, tables.behavior, ref=ref, owner=[kind.id, *kind.interfaces])
-    own = [row for row in found if row.owner == kind.id]
-    return behavior((own or found)[0]) if found else None
+    behaviors = records.every(connection, tables.behavior, ref=ref, owner=[type.id, *type.interfaces])
+    own = [row for row in behaviors if row.owner == type.id]
+    return behavior((own or behaviors)[0]) if behaviors else None
 
 
 def token(row: Any) -> Token:

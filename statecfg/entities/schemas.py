@@ -32,16 +32,16 @@ def check_schema(schema: Json) -> None:
         _check_draft(schema)
         _check_inside(schema)
     except jsonschema.SchemaError as problem:
-        place = "/".join(map(str, problem.path))
-        raise bad(f"The schema is wrong{f' at {place}' if place else ''}: {problem.message[:SHOWN]}", INVALID) from None
+        path = "/".join(map(str, problem.path))
+        raise bad(f"The schema is invalid{f' at {path}' if path else ''}: {problem.message[:SHOWN]}", INVALID) from None
     except RecursionError:
         raise bad("The schema is nested too deeply.", INVALID) from None
     except OverflowError:
         raise bad("The schema has a pattern that repeats something too often.", INVALID) from None
 
 
-def wrong(schema: Json, content: Any, nulls: bool = False, ours: bool = False) -> str:
-    """Return what is wrong with an entity's content by its type's schema; "" if it is valid.
+def error(schema: Json, content: Any, nulls: bool = False, ours: bool = False) -> str:
+    """Return why an entity's content is invalid by its type's schema; "" if it is valid.
 
     :param nulls: accept null for any inner value: clients write it for values that are not set yet
     :param ours: whether the schema is one of statecfg's own, whose patterns are known to be fast
@@ -54,23 +54,23 @@ def wrong(schema: Json, content: Any, nulls: bool = False, ours: bool = False) -
     try:
         with patterns.SEARCHES.bounded() if bounded else contextlib.nullcontext():
             problems = _validator(text, bounded).iter_errors(content)
-            problem = best_match(each for each in problems if not (nulls and each.path and each.instance is None))
+            problem = best_match(item for item in problems if not (nulls and item.path and item.instance is None))
     except patterns.TooSlow:
         return f"a pattern of the type's schema takes longer than {patterns.WORK:g} s"
     except referencing.exceptions.Unresolvable:
-        return "the type's schema refers to something that it does not have"
+        return "the type's schema refers to something that it does not contain"
     except RecursionError:
         return "the type's schema refers to itself without end"
     except OverflowError:
-        return "a number is too large to be looked at by multipleOf"
+        return "a number is too large for multipleOf"
     except (AttributeError, TypeError, ValueError):
         # A reference inside the schema may name any JSON, which was never checked as a schema.
         return "a reference in the schema does not point to a schema"
     if problem is None:
         return ""
-    place = ".".join(map(str, problem.absolute_path))
+    path = ".".join(map(str, problem.absolute_path))
     text = problem.message if len(problem.message) <= SHOWN else f"{problem.message[:SHOWN]}…"
-    return f"{place}: {text}" if place else text
+    return f"{path}: {text}" if path else text
 
 
 def _check_draft(schema: Json) -> None:
@@ -86,9 +86,9 @@ def _check_draft(schema: Json) -> None:
     draft = _draft(schema)
     meta = draft.META_SCHEMA
     problem = best_match(
-        each
-        for each in draft(meta, format_checker=draft.FORMAT_CHECKER).iter_errors(schema)
-        if not (isinstance(each.instance, bool) and each.validator == "type" and each.schema == meta)
+        item
+        for item in draft(meta, format_checker=draft.FORMAT_CHECKER).iter_errors(schema)
+        if not (isinstance(item.instance, bool) and item.validator == "type" and item.schema == meta)
     )
     if problem is not None:
         raise jsonschema.SchemaError.create_from(problem)
@@ -98,10 +98,10 @@ def _draft(schema: Json) -> Any:
     import jsonschema
 
     named = schema.get("$schema", "http://json-schema.org/draft-04/schema#")
-    found = _DRAFTS.get(named.rstrip("#").replace("https:", "http:")) if isinstance(named, str) else None
-    if found is None:
-        raise bad("The schema's $schema has to be that of draft 4, 6 or 7 of JSON Schema.", INVALID)
-    return getattr(jsonschema, found)
+    validator = _DRAFTS.get(named.rstrip("#").replace("https:", "http:")) if isinstance(named, str) else None
+    if validator is None:
+        raise bad("The schema's $schema must be that of draft 4, 6 or 7 of JSON Schema.", INVALID)
+    return getattr(jsonschema, validator)
 
 
 def _check_inside(value: Any) -> None:
@@ -112,7 +112,7 @@ def _check_inside(value: Any) -> None:
             _check_pattern(pattern)
         reference = value.get("$ref")
         if isinstance(reference, str) and not reference.startswith("#"):
-            raise bad(f"The schema refers to {reference[:SHOWN]}: only what is inside it (#…) can be.", INVALID)
+            raise bad(f"The schema refers to {reference[:SHOWN]}; it may only refer to itself (#…).", INVALID)
         for item in value.values():
             _check_inside(item)
     elif isinstance(value, list):
@@ -134,9 +134,9 @@ def _validator(text: str, bounded: bool) -> Any:
 
     schema = json.loads(text)
     extend: Any = jsonschema.validators.extend
-    kind = extend(_draft(schema), {"uniqueItems": _unique, **(_BOUNDED if bounded else {})})
+    validator = extend(_draft(schema), {"uniqueItems": _unique, **(_BOUNDED if bounded else {})})
     # An empty registry: without it, jsonschema would fetch the schemas that a schema refers to.
-    return kind(schema, registry=referencing.Registry())
+    return validator(schema, registry=referencing.Registry())
 
 
 def _unique(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[Any]:
@@ -168,26 +168,26 @@ def _hashable(value: Any) -> Any:
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[Any]:
     from jsonschema.exceptions import ValidationError
 
-    if isinstance(instance, str) and not patterns.SEARCHES.found(pattern, instance):
+    if isinstance(instance, str) and not patterns.SEARCHES.matches(pattern, instance):
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
 def _pattern_properties(validator: Any, given: Json, instance: Any, schema: Any) -> Iterator[Any]:
     for pattern, inner in given.items() if isinstance(instance, dict) else ():
         for key, item in instance.items():
-            if patterns.SEARCHES.found(pattern, key):
+            if patterns.SEARCHES.matches(pattern, key):
                 yield from validator.descend(item, inner, path=key, schema_path=pattern)
 
 
 def _additional_properties(validator: Any, given: Any, instance: Any, schema: Any) -> Iterator[Any]:
     import jsonschema
 
-    known = set(schema.get("properties", ()))
+    properties = set(schema.get("properties", ()))
     for key in instance if isinstance(instance, dict) else ():
-        if any(patterns.SEARCHES.found(pattern, key) for pattern in schema.get("patternProperties", ())):
-            known.add(key)
+        if any(patterns.SEARCHES.matches(pattern, key) for pattern in schema.get("patternProperties", ())):
+            properties.add(key)
     check = jsonschema.Draft7Validator.VALIDATORS["additionalProperties"]
-    yield from check(validator, given, instance, {"properties": known})
+    yield from check(validator, given, instance, {"properties": properties})
 
 
 _BOUNDED = {

@@ -28,21 +28,21 @@ def target(connection: Any, execution: Json) -> Any:
     return records.find(connection, tables.behavior, id=ref, ref=ref) if isinstance(ref, str) else None
 
 
-def check_override(connection: Any, principal: Principal, execution: Json, known: Behavior, kind: EntityType) -> None:
+def check_override(connection: Any, principal: Principal, execution: Json, old: Behavior, type: EntityType) -> None:
     """Check that a user may make this override.
 
     :param execution: the new execution
-    :param known: the type's current behavior
+    :param old: the type's current behavior
     :raises ApiError: the reference is invalid, or only administrators may set this execution
     """
     if execution.get("type") == REFERENCE:
-        found = target(connection, execution)
-        if found is None or found.execution.get("type") == REFERENCE:
+        row = target(connection, execution)
+        if row is None or row.execution.get("type") == REFERENCE:
             raise bad(f"There is no behavior {str(execution.get('id'))[:200]} to select.", "RDE_INVALID_BEHAVIOR_SCOPE")
-        if not principal.is_administrator and found.execution.get(SELECTABLE) is not True:
-            raise forbidden(f"selecting {found.ref}")
+        if not principal.is_administrator and row.execution.get(SELECTABLE) is not True:
+            raise forbidden(f"selecting {row.ref}")
     elif not principal.is_administrator and execution.get("type") != "noop":
-        unchanged = known.owner == kind.id and execution == known.execution
+        unchanged = old.owner == type.id and execution == old.execution
         if not unchanged:
             message = (
                 "Only administrators define what a behavior runs. "
@@ -51,13 +51,13 @@ def check_override(connection: Any, principal: Principal, execution: Json, known
             raise bad(message, "RDE_INVALID_BEHAVIOR_EXECUTION")
 
 
-def check_removal(principal: Principal, known: Behavior) -> None:
+def check_removal(principal: Principal, old: Behavior) -> None:
     """Check that a user may remove an override. Only administrators remove overrides that only they can make.
 
     :raises ApiError: the user may not remove it
     """
-    if not principal.is_administrator and known.execution.get("type") not in HARMLESS:
-        raise forbidden(f"removing {known.id}")
+    if not principal.is_administrator and old.execution.get("type") not in HARMLESS:
+        raise forbidden(f"removing {old.id}")
 
 
 def check_hooks(connection: Any, principal: Principal, old: Mapping[str, str], new: Mapping[str, str]) -> None:
@@ -70,7 +70,7 @@ def check_hooks(connection: Any, principal: Principal, old: Mapping[str, str], n
             raise forbidden(f"binding {ref} to {name}")
 
 
-def check_grant(connection: Any, principal: Principal, kind: EntityType, behavior: str, level: str) -> None:
+def check_grant(connection: Any, principal: Principal, type: EntityType, behavior: str, level: str) -> None:
     """Check that a user opens only selectable behaviors to more users.
 
     :param behavior: an id or a ref
@@ -80,7 +80,7 @@ def check_grant(connection: Any, principal: Principal, kind: EntityType, behavio
     ref = urn.ref_of(behavior)
     if _may_select(connection, principal, ref):
         return
-    granted = records.every(connection, tables.behavior_grant, type=kind.id)
+    granted = records.every(connection, tables.behavior_grant, type=type.id)
     if not any(urn.ref_of(row.behavior) == ref and access.rank(row.level) <= access.rank(level) for row in granted):
         raise forbidden(f"opening {ref}")
 
@@ -88,5 +88,5 @@ def check_grant(connection: Any, principal: Principal, kind: EntityType, behavio
 def _may_select(connection: Any, principal: Principal, ref: str) -> bool:
     if principal.is_administrator:
         return True
-    found = records.find(connection, tables.behavior, id=ref, ref=ref)
-    return found is not None and found.execution.get(SELECTABLE) is True
+    row = records.find(connection, tables.behavior, id=ref, ref=ref)
+    return row is not None and row.execution.get(SELECTABLE) is True

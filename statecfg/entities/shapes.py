@@ -166,8 +166,8 @@ def task(item: model.Task, version: float, href: str = "") -> Shape:
     return TASK.shape(item, version) | {"href": href}
 
 
-def _metadata_value(kind: str, value: Schema) -> Schema:
-    return object_of({"type": text(enum=[kind]), "value": value}, ("type", "value"))
+def _metadata_value(type: str, value: Schema) -> Schema:
+    return object_of({"type": text(enum=[type]), "value": value}, ("type", "value"))
 
 
 _COORDINATES = ("vendor", "nss", "version")
@@ -187,7 +187,7 @@ REQUESTS: dict[str, Schema] = {
     "ChangedAccess": GRANT.change("accessLevelId"),
     "NewBehaviorAccess": BEHAVIOR_GRANT.creation("behaviorId", "accessLevelId"),
     "NewBehaviorAccesses": values_of("NewBehaviorAccess"),
-    "MetadataValue": {"anyOf": [_metadata_value(kind, value) for kind, value in _VALUES.items()]},
+    "MetadataValue": {"anyOf": [_metadata_value(type, value) for type, value in _VALUES.items()]},
     "NewMetadataEntry": METADATA_ENTRY.creation("keyValue"),
     "ChangedMetadataEntry": METADATA_ENTRY.change("keyValue", keyValue=object_of(_KEY_VALUE, ("value",))),
     "Invocation": object_of({"arguments": OBJECT_OR_NULL, "metadata": OBJECT_OR_NULL}),

@@ -51,10 +51,10 @@ class TaskCalls(Calls):
         """
         with self.store.reading() as connection:
             scope = [*_seen(principal), *entity_lists.of(tables.task, id=urn.task(id) if id else "")]
-            found, _ = entity_lists.page(connection, tables.task, scope, None, None, False, 0, 1)
-        if not found:
+            tasks, _ = entity_lists.page(connection, tables.task, scope, None, None, False, 0, 1)
+        if not tasks:
             raise forbidden(id[:200])
-        return _shown(principal)(found[0])
+        return _shown(principal)(tasks[0])
 
     def list_tasks(self, principal: Principal, query: Query) -> Page[Task]:
         """Return a page of the tasks that the user may see, by default the newest first.
@@ -135,7 +135,7 @@ class TaskCalls(Calls):
         :param details, operation: texts of the task that shows it
         :param log: its details for administrators
         """
-        values: dict[str, Any] = {
+        values = {
             "progress": None if progress is None else min(max(progress, 0), 100),
             "details": None if details is None else work.newest(details),
             "operation": None if operation is None else work.plain(operation),

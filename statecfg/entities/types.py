@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from statecfg.entities import access, bodies, rows, schemas, selection, shapes, urn
 from statecfg.entities.calls import Calls, listed, part
@@ -41,6 +41,18 @@ FIELDS = {key: Field(key) for key in ("id", "name", "vendor", "nss", "version", 
 }
 
 
+class _Columns(TypedDict):
+    """The columns of a type that a request sets."""
+
+    name: str
+    description: str | None
+    external_id: str | None
+    schema: Mapping[str, Any]
+    interfaces: list[str]
+    hooks: Mapping[str, str]
+    max_implicit_right: str | None
+
+
 class TypeCalls(Calls):
     """Calls about types.
 
@@ -54,17 +66,16 @@ class TypeCalls(Calls):
         named = namespace(body)
         id = urn.entity_type(**named)
         same_id(body, id)
-        values = _values(body) | {
-            "inherited_version": bodies.optional(body, "inheritedVersion", str),
-            "readonly": bool(bodies.optional(body, "readonly", bool)),
-        }
+        values = _values(body)
+        inherited = bodies.optional(body, "inheritedVersion", str)
+        fixed = {**named, "inherited_version": inherited, "readonly": bool(bodies.optional(body, "readonly", bool))}
 
         def enter(connection: Any) -> EntityType:
             refuse_same(connection, tables.entity_type, id)
             _check_interfaces(connection, values["interfaces"], values["hooks"])
-            records.add(connection, tables.entity_type, {"id": id, **named, **values})
+            records.add(connection, tables.entity_type, {"id": id, **fixed, **values})
             _implement(connection, id, values["interfaces"])
-            self._inherit(connection, principal, id, named, values["inherited_version"])
+            self._inherit(connection, principal, id, named, inherited)
             return _type(connection, id)
 
         return self.store.attempt(enter)
@@ -107,14 +118,14 @@ class TypeCalls(Calls):
         """
 
         def change(connection: Any) -> EntityType:
-            known = seen_type(connection, principal, id, FULL_CONTROL)
+            old = seen_type(connection, principal, id, FULL_CONTROL)
             given = bodies.whole(body)
             same_id(given, id)
-            unchanged(given, known)
-            values = _values({**shapes.entity_type(known, ENTITY_STATE), **given})
-            if any(getattr(known, key) != value for key, value in values.items()):
-                selection.check_hooks(connection, principal, known.hooks, values["hooks"])
-                may_change(known)
+            unchanged(given, old)
+            values = _values({**shapes.entity_type(old, ENTITY_STATE), **given})
+            if any(getattr(old, key) != value for key, value in values.items()):
+                selection.check_hooks(connection, principal, old.hooks, values["hooks"])
+                may_change(old)
                 _without_entities(connection, id)
                 _check_interfaces(connection, values["interfaces"], values["hooks"])
                 records.change(connection, tables.entity_type, values, id=id)
@@ -124,13 +135,13 @@ class TypeCalls(Calls):
 
         return self.store.attempt(change)
 
-    def _forget_behaviors(self, connection: Any, kind: EntityType) -> None:
+    def _forget_behaviors(self, connection: Any, entity_type: EntityType) -> None:
         """Remove a type's overrides and grants for behaviors of interfaces that it no longer implements."""
-        refs = _refs(connection, kind)
-        for row in records.every(connection, tables.behavior, owner=kind.id):
+        refs = _refs(connection, entity_type)
+        for row in records.every(connection, tables.behavior, owner=entity_type.id):
             if row.ref not in refs:
                 records.drop(connection, tables.behavior, number=row.number)
-        for row in records.every(connection, tables.behavior_grant, type=kind.id):
+        for row in records.every(connection, tables.behavior_grant, type=entity_type.id):
             if urn.ref_of(row.behavior) not in refs:
                 records.drop(connection, tables.behavior_grant, number=row.number)
 
@@ -149,10 +160,10 @@ class TypeCalls(Calls):
     def list_type_behaviors(self, principal: Principal, id: str, query: Query) -> Page[Behavior]:
         """Return a page of the behaviors of a type: its overrides, and its interfaces' other behaviors."""
         with self.store.reading() as connection:
-            kind = seen_type(connection, principal, id)
+            entity_type = seen_type(connection, principal, id)
             own = {row.ref: row.number for row in records.every(connection, tables.behavior, owner=id)}
-            found = records.every(connection, tables.behavior, owner=list(kind.interfaces))
-            scope = entity_lists.of(tables.behavior, number=[own.get(row.ref, row.number) for row in found])
+            inherited = records.every(connection, tables.behavior, owner=list(entity_type.interfaces))
+            scope = entity_lists.of(tables.behavior, number=[own.get(row.ref, row.number) for row in inherited])
             return listed(connection, tables.behavior, scope, query, BEHAVIOR_FIELDS, rows.behavior)
 
     def get_type_behavior(self, principal: Principal, id: str, behavior: str) -> Behavior:
@@ -164,21 +175,19 @@ class TypeCalls(Calls):
         """Override a behavior of an interface for a type (execution, description), or change the override."""
 
         def change(connection: Any) -> Behavior:
-            kind = seen_type(connection, principal, id, FULL_CONTROL)
+            entity_type = seen_type(connection, principal, id, FULL_CONTROL)
             given = bodies.whole(body)
-            known = type_behavior(connection, kind, behavior)
-            values = {
-                "id": urn.override(known.name, id, urn.interface_of(known.ref)),
-                "name": known.name,
-                "description": bodies.optional(given, "description", str),
-                "execution": execution(given, self.project, known.execution if known.owner == id else None),
-            }
-            selection.check_override(connection, principal, values["execution"], known, kind)
-            if known.owner == id:
-                records.change(connection, tables.behavior, values, owner=id, ref=known.ref)
+            old = type_behavior(connection, entity_type, behavior)
+            description = bodies.optional(given, "description", str)
+            new = execution(given, self.project, old.execution if old.owner == id else None)
+            selection.check_override(connection, principal, new, old, entity_type)
+            override = urn.override(old.name, id, urn.interface_of(old.ref))
+            values = {"id": override, "name": old.name, "description": description, "execution": new}
+            if old.owner == id:
+                records.change(connection, tables.behavior, values, owner=id, ref=old.ref)
             else:
-                records.add(connection, tables.behavior, values | {"owner": id, "ref": known.ref})
-            return type_behavior(connection, kind, known.ref)
+                records.add(connection, tables.behavior, values | {"owner": id, "ref": old.ref})
+            return type_behavior(connection, entity_type, old.ref)
 
         return self.store.attempt(change)
 
@@ -186,12 +195,12 @@ class TypeCalls(Calls):
         """Remove an override, by its id or ref. The interface's behavior applies again."""
 
         def drop(connection: Any) -> None:
-            kind = seen_type(connection, principal, id, FULL_CONTROL)
-            known = type_behavior(connection, kind, behavior)
-            selection.check_removal(principal, known)
-            if not records.drop(connection, tables.behavior, owner=id, ref=known.ref):
-                raise bad(f"{id} does not override {known.ref}.", SCOPE)
-            records.change(connection, tables.behavior_grant, {"behavior": known.ref}, type=id, behavior=known.id)
+            entity_type = seen_type(connection, principal, id, FULL_CONTROL)
+            override = type_behavior(connection, entity_type, behavior)
+            selection.check_removal(principal, override)
+            if not records.drop(connection, tables.behavior, owner=id, ref=override.ref):
+                raise bad(f"{id} does not override {override.ref}.", SCOPE)
+            records.change(connection, tables.behavior_grant, {"behavior": override.ref}, type=id, behavior=override.id)
 
         self.store.attempt(drop)
 
@@ -205,15 +214,15 @@ class TypeCalls(Calls):
         """Add a behavior access control (behaviorId, accessLevelId). It replaces those for the same behavior."""
 
         def add(connection: Any) -> BehaviorGrant:
-            kind = seen_type(connection, principal, id, FULL_CONTROL)
-            found = _behavior_grant(connection, kind, bodies.whole(body))
-            selection.check_grant(connection, principal, kind, found.behavior, found.level)
+            entity_type = seen_type(connection, principal, id, FULL_CONTROL)
+            grant = _behavior_grant(connection, entity_type, bodies.whole(body))
+            selection.check_grant(connection, principal, entity_type, grant.behavior, grant.level)
             for row in records.every(connection, tables.behavior_grant, type=id):
-                if urn.ref_of(row.behavior) == urn.ref_of(found.behavior):
+                if urn.ref_of(row.behavior) == urn.ref_of(grant.behavior):
                     records.drop(connection, tables.behavior_grant, number=row.number)
-            values = {"type": id, "behavior": found.behavior, "level": found.level}
+            values = {"type": id, "behavior": grant.behavior, "level": grant.level}
             records.add(connection, tables.behavior_grant, values)
-            return found
+            return grant
 
         return self.store.attempt(add)
 
@@ -221,13 +230,13 @@ class TypeCalls(Calls):
         """Replace all behavior access controls by `values`; return the first page of them."""
 
         def replace(connection: Any) -> Page[BehaviorGrant]:
-            kind = seen_type(connection, principal, id, FULL_CONTROL)
-            found = [_behavior_grant(connection, kind, item) for item in bodies.values(body)]
-            for item in found:
-                selection.check_grant(connection, principal, kind, item.behavior, item.level)
+            entity_type = seen_type(connection, principal, id, FULL_CONTROL)
+            grants = [_behavior_grant(connection, entity_type, item) for item in bodies.values(body)]
+            for grant in grants:
+                selection.check_grant(connection, principal, entity_type, grant.behavior, grant.level)
             records.drop(connection, tables.behavior_grant, type=id)
-            for item in {(urn.ref_of(item.behavior), item.level): item for item in found}.values():
-                values = {"type": id, "behavior": item.behavior, "level": item.level}
+            for grant in {(urn.ref_of(grant.behavior), grant.level): grant for grant in grants}.values():
+                values = {"type": id, "behavior": grant.behavior, "level": grant.level}
                 records.add(connection, tables.behavior_grant, values)
             return part(_behavior_grants(connection, id), Query())
 
@@ -239,28 +248,28 @@ def seen_type(connection: Any, principal: Principal, id: str, level: str = READ_
 
     :raises ApiError: it does not exist, or the user has less than the access level
     """
-    found = rows.entity_type(rows.need(connection, tables.entity_type, id))
+    entity_type = _type(connection, id)
     access.need(access.to_type(connection, principal, id), level, id)
-    return found
+    return entity_type
 
 
-def type_behavior(connection: Any, kind: EntityType, behavior: str) -> Behavior:
+def type_behavior(connection: Any, entity_type: EntityType, behavior: str) -> Behavior:
     """Return the behavior of a type by its id or ref.
 
     :raises ApiError: the type does not have it
     """
-    named = records.every(connection, tables.behavior, owner=kind.id, id=behavior)
-    found = rows.effective(connection, kind, named[0].ref if named else behavior)
-    if found is None:
-        raise bad(f"{behavior[:200]} is not a behavior of {kind.id}.", SCOPE)
-    return found
+    named = records.every(connection, tables.behavior, owner=entity_type.id, id=behavior)
+    effective = rows.effective(connection, entity_type, named[0].ref if named else behavior)
+    if effective is None:
+        raise bad(f"{behavior[:200]} is not a behavior of {entity_type.id}.", SCOPE)
+    return effective
 
 
 def _type(connection: Any, id: str) -> EntityType:
     return rows.entity_type(rows.need(connection, tables.entity_type, id))
 
 
-def _values(body: Mapping[str, Any]) -> dict[str, Any]:
+def _values(body: Mapping[str, Any]) -> _Columns:
     schema = bodies.optional(body, "schema", dict)
     if schema is None:
         raise bad("schema is missing.")
@@ -270,7 +279,7 @@ def _values(body: Mapping[str, Any]) -> dict[str, Any]:
     for name, behavior in hooks.items():
         bodies.one_of(name, HOOKS, "The name of a hook")
         if behavior is not None and not isinstance(behavior, str):
-            raise bad(f"hooks.{name} has to be the id of a behavior.")
+            raise bad(f"hooks.{name} must be the id of a behavior.")
     return {
         "name": bodies.text(body, "name"),
         "description": bodies.optional(body, "description", str),
@@ -305,18 +314,18 @@ def _without_entities(connection: Any, id: str) -> None:
         raise bad(f"There are entities of {id}.", IN_USE)
 
 
-def _refs(connection: Any, kind: EntityType) -> set[str]:
-    return {row.ref for row in records.every(connection, tables.behavior, owner=list(kind.interfaces))}
+def _refs(connection: Any, entity_type: EntityType) -> set[str]:
+    return {row.ref for row in records.every(connection, tables.behavior, owner=list(entity_type.interfaces))}
 
 
 def _grant(object: str, member: str, level: str) -> dict[str, str]:
     return {"id": urn.grant(), "object": object, "member": member, "level": level}
 
 
-def _behavior_grant(connection: Any, kind: EntityType, body: Mapping[str, Any]) -> BehaviorGrant:
+def _behavior_grant(connection: Any, entity_type: EntityType, body: Mapping[str, Any]) -> BehaviorGrant:
     """Return the access control of a body, with the id as given (ref or override), because clients look for that."""
     id = bodies.text(body, "behaviorId")
-    type_behavior(connection, kind, id)
+    type_behavior(connection, entity_type, id)
     return BehaviorGrant(id, access.level_of(body.get("accessLevelId")))
 
 

@@ -16,11 +16,11 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import SplitResult, urlsplit
 
 from statecfg.entities import disclosure, payload
-from statecfg.entities.invocation import Invocation, Outcome
+from statecfg.entities.invocation import Error, Invocation, Outcome, Update
 from statecfg.entities.work import major_code
 from statecfg.hooks.http.exchange import Answer, Unanswered, exchange
 
@@ -31,30 +31,55 @@ TASK = "application/vnd.vmware.vcloud.task+json"
 FAILED = "RDE_WEBHOOK_FAILED"
 SIGNED = "host date (request-target) digest"
 _OVER = ("success", "error", "aborted", "canceled")
-Json = dict[str, Any]
 
 
-def wrong(execution: Mapping[str, Any]) -> list[str]:
+class Metadata(TypedDict):
+    """What a request says about its behavior and invocation."""
+
+    executionId: str | None
+    behaviorId: str
+    executionType: str | None
+    taskId: str
+    invocationId: str
+    requestId: str
+    apiVersion: str
+    execution: Mapping[str, Any]
+    invocation: Mapping[str, Any]
+    actAsToken: str | None
+
+
+class Data(TypedDict):
+    """The data of a request: its body, or the values of the behavior's template."""
+
+    entityId: str
+    typeId: str
+    arguments: Mapping[str, Any]
+    entity: Mapping[str, Any]
+    _execution_properties: Mapping[str, Any]
+    _metadata: Metadata
+
+
+def problems(execution: Mapping[str, Any]) -> list[str]:
     """Return the problems of a webhook's execution."""
-    found = []
+    wrong = []
     href = execution.get("href")
     if not isinstance(href, str) or not _may_call(href):
-        found.append(f"href is {href!r}: it must be an https URL; http only where the host is this machine's loopback")
+        wrong.append(f"href is {href!r}: it must be an https URL, or an http URL of this machine's loopback")
     key = execution.get("_internal_key")
     if not isinstance(key, str) or not key:
-        found.append(
-            "_internal_key is missing: it is the secret, shared with the server, that requests are signed with"
+        wrong.append(
+            "_internal_key is missing: the secret that signs requests, which the server of the webhook also has"
         )
     template = (execution.get("execution_properties") or {}).get("template")
     content = template.get("content") if isinstance(template, Mapping) else template
     if content is not None and not isinstance(content, str):
-        found.append("template.content is not text")
+        wrong.append("template.content is not a string")
     elif content:
         try:
             payload.check(content)
         except payload.TemplateError as error:
-            found.append(str(error))
-    return found
+            wrong.append(str(error))
+    return wrong
 
 
 def _may_call(href: str) -> bool:
@@ -78,7 +103,9 @@ def _loopback(host: str) -> bool:
         return False
 
 
-def run(invocation: Invocation, seconds: float, update: Callable[[Json], None], token: str | None = None) -> Outcome:
+def run(
+    invocation: Invocation, seconds: float, update: Callable[[Update], None], token: str | None = None
+) -> Outcome:
     """Send the request and return the outcome.
 
     :param seconds: time limit for the whole exchange
@@ -104,8 +131,9 @@ def _request(invocation: Invocation, token: str | None) -> tuple[bytes, dict[str
 
     :raises TemplateError: the template does not fit the data, or is invalid
     """
-    data = _data(invocation, token)
-    template = data["_execution_properties"].pop("template", None)
+    properties = dict(invocation.execution.get("execution_properties") or {})
+    template = properties.pop("template", None)
+    data = _data(invocation, properties, token)
     content = template.get("content") if isinstance(template, Mapping) else template
     headers = {"Content-Type": "application/json"}
     if not content:
@@ -115,7 +143,7 @@ def _request(invocation: Invocation, token: str | None) -> tuple[bytes, dict[str
     return body, {**{name: value for name, value in headers.items() if name.lower() not in named}, **own}
 
 
-def _data(invocation: Invocation, token: str | None) -> Json:
+def _data(invocation: Invocation, properties: Mapping[str, Any], token: str | None) -> Data:
     execution = invocation.execution
     shown = {key: value for key, value in execution.items() if key not in ("execution_properties", "type", "id")}
     return {
@@ -123,7 +151,7 @@ def _data(invocation: Invocation, token: str | None) -> Json:
         "typeId": invocation.type_id,
         "arguments": dict(invocation.arguments),
         "entity": dict(invocation.entity),
-        "_execution_properties": _public(execution.get("execution_properties") or {}),
+        "_execution_properties": _public(properties),
         "_metadata": {
             "executionId": execution.get("id"),
             "behaviorId": invocation.behavior.ref,
@@ -164,22 +192,22 @@ def _host(parts: SplitResult) -> str:
     return re.sub(r":\d*\Z", "", parts.netloc)
 
 
-def _failed(message: str, code: int = 500, minor: str = FAILED) -> Outcome:
-    return Outcome(False, error={"majorErrorCode": code, "minorErrorCode": minor, "message": message})
+def _failed(message: str, code: int = 500) -> Outcome:
+    return Outcome.failed(message, FAILED, code)
 
 
 @dataclass
 class _Reading:
     """Reads an answer as it arrives. Each complete part of a multipart answer is an update."""
 
-    update: Callable[[Json], None]
+    update: Callable[[Update], None]
     parts: _Parts | None = None
     done: Outcome | None = None
     seen: int = 0
 
-    def listen(self, kind: str, piece: bytes) -> bool:
+    def listen(self, content_type: str, piece: bytes) -> bool:
         """Process a piece of the body; return whether the task has ended."""
-        boundary = _boundary(kind)
+        boundary = _boundary(content_type)
         if not boundary:
             return False
         self.parts = self.parts or _Parts(boundary)
@@ -190,63 +218,66 @@ class _Reading:
     def _part(self, part: bytes) -> None:
         if self.done is None:
             self.seen += 1
-            kind, body = _split(part)
-            self.done = self._said(kind, body)
+            content_type, body = _split(part)
+            self.done = self._reported(content_type, body)
 
-    def _said(self, kind: str, body: bytes) -> Outcome | None:
+    def _reported(self, content_type: str, body: bytes) -> Outcome | None:
         """Return the outcome that an answer, or one of its parts, reports; None if the task continues."""
-        if _media(kind) == TASK:
+        media = _media(content_type)
+        if media == TASK:
             return self._task(body)
-        if _media(kind).startswith("text/") or not kind.strip():
+        if media.startswith("text/") or not content_type.strip():
             return Outcome(True, body.decode("utf-8", "replace"))
-        return _failed(
-            f"the webhook's answer has the content type {_media(kind)!r}: text, {TASK} or multipart is taken"
-        )
+        return _failed(f"the webhook's answer has the content type {media!r}; it must be text, {TASK} or multipart")
 
     def _task(self, body: bytes) -> Outcome | None:
         try:
-            said = json.loads(body)
+            task = json.loads(body)
         except (ValueError, RecursionError):
-            said = None
-        if not isinstance(said, dict):
+            task = None
+        if not isinstance(task, dict):
             return _failed(f"the webhook's answer is not a task in JSON: {_clip(body)}")
-        status = said.get("status")
-        result = said.get("result")
+        status = task.get("status")
+        result = task.get("result")
         content = result.get("resultContent") if isinstance(result, dict) else result
-        self.update(_news(said))
+        self.update(_progress(task))
         if status == "success":
             return Outcome(True, content)
         if status in _OVER:
-            return Outcome(False, content, _error(said.get("error"), str(status)))
+            return Outcome(False, content, _error(task.get("error"), str(status)))
         return None
 
     def outcome(self, answer: Answer) -> Outcome:
         """Return the outcome of the whole answer."""
         if answer.status != 200:
-            told = f": {_clip(answer.body)}" if answer.body else ""
+            text = f": {_clip(answer.body)}" if answer.body else ""
             follow = " (redirects are not followed)" if 300 <= answer.status < 400 else ""
-            return _failed(f"the webhook answered {answer.status}{follow}{told}", answer.status)
+            return _failed(f"the webhook answered {answer.status}{follow}{text}", answer.status)
         if self.done is None and answer.cut:
             return _failed(f"the webhook's answer could not be read: {answer.cut}")
-        if _media(answer.kind).startswith("multipart/"):
+        if _media(answer.content_type).startswith("multipart/"):
             for part in self.parts.rest() if self.parts is not None else ():
                 self._part(part)
             return self.done or _failed(f"the webhook's answer has {self.seen} parts, and none completes the task")
-        found = self._said(answer.kind, answer.body)
-        return found or _failed("the webhook's answer does not complete the task: it has no status that ends it")
+        outcome = self._reported(answer.content_type, answer.body)
+        return outcome or _failed("the webhook's answer does not complete the task: it has no status that ends it")
 
 
-def _news(said: Json) -> Json:
+def _progress(task: Mapping[str, Any]) -> Update:
     """Return the valid progress values of a task."""
-    news: Json = {key: said[key] for key in ("details", "operation") if isinstance(said.get(key), str)}
-    progress = said.get("progress")
+    news: Update = {}
+    if isinstance(task.get("details"), str):
+        news["details"] = task["details"]
+    if isinstance(task.get("operation"), str):
+        news["operation"] = task["operation"]
+    progress = task.get("progress")
     if isinstance(progress, int) and not isinstance(progress, bool) and 0 <= progress <= 100:
         news["progress"] = progress
     return news
 
 
-def _error(said: Any, status: str) -> Json:
-    given = said if isinstance(said, dict) else {}
+def _error(error: Any, status: str) -> Error:
+    given = error if isinstance(error, dict) else {}
     return {
         "majorErrorCode": major_code(given.get("majorErrorCode")),
         "minorErrorCode": str(given.get("minorErrorCode") or FAILED),
@@ -254,16 +285,16 @@ def _error(said: Any, status: str) -> Json:
     }
 
 
-def _media(kind: str) -> str:
-    return kind.partition(";")[0].strip().lower()
+def _media(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
 
 
-def _boundary(kind: str) -> bytes:
+def _boundary(content_type: str) -> bytes:
     """Return the boundary of a multipart content type, b"" if it has none."""
-    found = re.search(r';\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))', kind, re.IGNORECASE)
-    if not _media(kind).startswith("multipart/") or found is None:
+    match = re.search(r';\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))', content_type, re.IGNORECASE)
+    if not _media(content_type).startswith("multipart/") or match is None:
         return b""
-    return (found[1] or found[2]).encode("utf-8", "replace")
+    return (match[1] or match[2]).encode("utf-8", "replace")
 
 
 @dataclass
@@ -302,12 +333,12 @@ def _split(part: bytes) -> tuple[str, bytes]:
 
     The blank line between them may be missing, as in VMware's documentation.
     """
-    kind = ""
-    while (found := re.match(rb"[ \t]*(content-[a-z-]+)[ \t]*:([^\r\n]*)\r?\n", part, re.IGNORECASE)) is not None:
-        if found[1].lower() == b"content-type":
-            kind = found[2].decode("latin-1").strip()
-        part = part[found.end() :]
-    return kind, re.sub(rb"\A\r?\n", b"", re.sub(rb"\r?\n\Z", b"", part))
+    content_type = ""
+    while (header := re.match(rb"[ \t]*(content-[a-z-]+)[ \t]*:([^\r\n]*)\r?\n", part, re.IGNORECASE)) is not None:
+        if header[1].lower() == b"content-type":
+            content_type = header[2].decode("latin-1").strip()
+        part = part[header.end() :]
+    return content_type, re.sub(rb"\A\r?\n", b"", re.sub(rb"\r?\n\Z", b"", part))
 
 
 def _clip(body: bytes) -> str:

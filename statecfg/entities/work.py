@@ -1,8 +1,7 @@
 """Execute tasks of entities step by step: start a step, let a worker run it, record its outcome.
 
 Every function runs inside the caller's transaction, so that the outcome of a step and its consequences are recorded
-together. `work` of a task has `do` (create, update, mark, delete or invoke), `hooks` (whether hooks run), and, once a
-step has begun, `hook`, `invocation` and `task` (the task that shows the step: this one or a subtask).
+together.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ import math
 import re
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
 from statecfg.entities import model, rows, schemas, selection, urn
-from statecfg.entities.invocation import Invocation, Outcome
+from statecfg.entities.invocation import FAILED, Error, Invocation, Outcome
 from statecfg.entities.model import (
     DELETE,
     ERROR,
@@ -37,11 +36,30 @@ from statecfg.store import records
 from statecfg.store.entities import queue as entity_queue
 from statecfg.store.entities import tables
 
-Values = Mapping[str, Any]
 LONGEST = 4096  # characters of a behavior's short texts
 CANNOT_RESOLVE = "RDE_CANNOT_RESOLVE"
 DETAILS = 64 << 10  # characters of its long texts, the newest
 SINGLE = {"create": POST_CREATE, "update": POST_UPDATE, "invoke": ""}  # work with a single step, shown by its own task
+
+
+class Work(TypedDict):
+    """The work of a task.
+
+    `hooks`: whether hooks run. `behavior`, `arguments`, `metadata`: what `invoke` runs. `values`, `revision`: what
+    `mark` changes besides the state, if the entity still has this revision. Once a step has begun: `hook`, `invocation`
+    and `task` (the task that shows the step: this one or a subtask).
+    """
+
+    do: Literal["create", "update", "mark", "delete", "invoke"]
+    hooks: NotRequired[bool]
+    behavior: NotRequired[str]
+    arguments: NotRequired[Mapping[str, Any]]
+    metadata: NotRequired[Mapping[str, Any]]
+    values: NotRequired[Mapping[str, Any]]
+    revision: NotRequired[int]
+    hook: NotRequired[str]
+    invocation: NotRequired[str]
+    task: NotRequired[str]
 
 
 def add_task(
@@ -81,26 +99,34 @@ def add_task(
 
 
 def queue(
-    connection: Any, principal: Principal, entity: Any, name: str, operation: str, work: Values, now: float
+    connection: Any, principal: Principal, entity: Any, name: str, operation: str, work: Work, now: float
 ) -> str:
     """Add a task with work; return its id. The tasks of an entity run one at a time, except `invoke`."""
-    own = {"id": urn.task(), "status": QUEUED, "progress": 0, "started": None, "due": 0.0}
-    own |= {"work": dict(work), "serial": work["do"] != "invoke"}
+    id = urn.task()
     if work["do"] in SINGLE:
-        step = {"hook": SINGLE[work["do"]], "invocation": str(uuid.uuid4()), "task": own["id"]}
-        own |= {"work": {**work, **step}, "invocation": step["invocation"]}
-    return add_task(connection, principal, entity, name, operation, now, **own)
+        work = {**work, "hook": SINGLE[work["do"]], "invocation": str(uuid.uuid4()), "task": id}
+    return add_task(
+        *(connection, principal, entity, name, operation, now),
+        id=id,
+        status=QUEUED,
+        progress=0,
+        started=None,
+        due=0.0,
+        work=work,
+        serial=work["do"] != "invoke",
+        invocation=work.get("invocation"),
+    )
 
 
 def finish(connection: Any, id: str, now: float, outcome: Outcome) -> None:
     """Record that a task has ended. If the outcome has a public message, the task's log gets the original one."""
     values = {"status": SUCCESS if outcome.ok else ERROR, "ended": now, "due": None, "worker": ""}
-    error = None if outcome.ok else dict(outcome.error or failure("It failed."))
+    error = None if outcome.ok else outcome.error or failure("It failed.")
     if error is not None and outcome.public is not None:
-        known = records.find(connection, tables.task, id=id)
-        texts = [known.log if known is not None else "", str(error.get("message", ""))]
+        task = records.find(connection, tables.task, id=id)
+        texts = [task.log if task is not None else "", error["message"]]
         values["log"] = newest("\n".join(filter(None, texts)))
-        error["message"] = outcome.public
+        error = {**error, "message": outcome.public}
     values |= {"result": outcome.result, "error": error}
     if outcome.ok:
         values["progress"] = 100
@@ -109,7 +135,7 @@ def finish(connection: Any, id: str, now: float, outcome: Outcome) -> None:
         entity_queue.forget_old(connection)
 
 
-def failure(message: str, minor_code: str = "RDE_BEHAVIOR_FAILED", major_code: int = 400) -> dict[str, Any]:
+def failure(message: str, minor_code: str = FAILED, major_code: int = 400) -> Error:
     """Return the error of a task."""
     return {"majorErrorCode": major_code, "minorErrorCode": minor_code, "message": message}
 
@@ -124,7 +150,7 @@ def invoked(behavior: str, entity: Any) -> str:
     return f"Invoked {behavior} {entity.name}({entity.id})"
 
 
-def kind_of(connection: Any, entity: Any) -> EntityType:
+def type_of(connection: Any, entity: Any) -> EntityType:
     """Return the type of an entity (a row)."""
     return rows.entity_type(rows.need(connection, tables.entity_type, entity.type))
 
@@ -144,7 +170,7 @@ def resolve(connection: Any, entity: Any, now: float) -> Any:
 
     This also ends the tasks createDefinedEntity that wait for it.
     """
-    message = schemas.wrong(kind_of(connection, entity).schema, entity.content, nulls=True)
+    message = schemas.error(type_of(connection, entity).schema, entity.content, nulls=True)
     state = RESOLUTION_ERROR if message else RESOLVED
     if (entity.state, entity.message) != (state, message):
         entity = change(connection, entity, now, state=state, message=message)
@@ -182,27 +208,27 @@ def advance(connection: Any, task: Any, now: float) -> Invocation | None:
         task = records.find(connection, tables.task, id=task.id)
         if task is None or task.ended is not None:
             return None
-    found = _invocation(connection, task, entity)
-    if found is not None and found.applies and found.rejected:
-        _reject(connection, task, entity, found, now)
+    invocation = _invocation(connection, task, entity)
+    if invocation is not None and invocation.applies and invocation.rejected:
+        _reject(connection, task, entity, invocation, now)
         return None
-    if found is None:
-        text = "The behavior was not run: the entity's type has none such any more."
+    if invocation is None:
+        text = "The behavior was not run: the entity's type no longer has it."
         lacking = Outcome(False, error=failure(text, "RDE_INVALID_BEHAVIOR_SCOPE"))
         enter_outcome(connection, task, task.work["invocation"], lacking, now)
         return None
     _runs(connection, task.id, now)
     if task.work["task"] != task.id:
         _runs(connection, task.work["task"], now)
-    return found
+    return invocation
 
 
-def _reject(connection: Any, task: Any, entity: Any, found: Invocation, now: float) -> None:
+def _reject(connection: Any, task: Any, entity: Any, invocation: Invocation, now: float) -> None:
     """End a task whose playbook would be applied with content that the type's schema rejects. No host is contacted."""
     if task.work["do"] == "create":
         resolve(connection, entity, now)
-    outcome = Outcome(False, error=failure(found.rejected, CANNOT_RESOLVE))
-    finish(connection, found.task_id, now, outcome)
+    outcome = Outcome(False, error=failure(invocation.rejected, CANNOT_RESOLVE))
+    finish(connection, invocation.task_id, now, outcome)
     finish(connection, task.id, now, outcome)
 
 
@@ -210,7 +236,7 @@ def enter_outcome(connection: Any, task: Any, invocation: str, outcome: Outcome,
     """Record the outcome of the current step of a task (a row); return False if this is not its current step."""
     if task.ended is not None or not task.work or task.work.get("invocation") != invocation:
         return False
-    work = task.work
+    work: Work = task.work
     finish(connection, work["task"], now, outcome)
     records.drop(connection, tables.token, invocation=invocation)
     entity = records.find(connection, tables.entity, id=task.entity)
@@ -218,11 +244,11 @@ def enter_outcome(connection: Any, task: Any, invocation: str, outcome: Outcome,
         if outcome.ok:
             resolve(connection, entity, now)
         else:
-            change(connection, entity, now, state=RESOLUTION_ERROR, message=_said(POST_CREATE, outcome))
+            change(connection, entity, now, state=RESOLUTION_ERROR, message=_hook_failed(POST_CREATE, outcome))
     elif work["do"] in ("mark", "delete"):
         if not outcome.ok:
-            code = str((outcome.error or {}).get("minorErrorCode") or "RDE_BEHAVIOR_FAILED")
-            finish(connection, task.id, now, Outcome(False, error=failure(_said(work["hook"], outcome), code)))
+            code = outcome.error["minorErrorCode"] if outcome.error else FAILED
+            finish(connection, task.id, now, Outcome(False, error=failure(_hook_failed(work["hook"], outcome), code)))
         elif work["hook"] == PRE_DELETE and entity is not None:
             _allowed(connection, task, entity, now)
         else:
@@ -234,7 +260,7 @@ def enter_outcome(connection: Any, task: Any, invocation: str, outcome: Outcome,
 
 def _begin(connection: Any, task: Any, entity: Any, now: float) -> None:
     """Begin a deletion, or a move to IN_DELETION. Without a hook, also complete it."""
-    hook = kind_of(connection, entity).hooks.get(PRE_DELETE)
+    hook = type_of(connection, entity).hooks.get(PRE_DELETE)
     if task.work["hooks"] and hook is not None and entity.state != IN_DELETION:
         _step(connection, task, entity, PRE_DELETE, hook, now)
     else:
@@ -243,14 +269,14 @@ def _begin(connection: Any, task: Any, entity: Any, now: float) -> None:
 
 def _allowed(connection: Any, task: Any, entity: Any, now: float) -> None:
     """Continue a deletion, or a move to IN_DELETION, after the PreDelete hook allowed it or if there is none."""
-    work = task.work
+    work: Work = task.work
     if work["do"] == "mark":
         # If the entity has changed since the request, maybe by the hook itself, keep that change.
         values = work["values"] if entity.revision == work["revision"] else {}
         change(connection, entity, now, **{**values, "state": IN_DELETION, "message": ""})
         finish(connection, task.id, now, Outcome(True))
         return
-    hook = kind_of(connection, entity).hooks.get(POST_DELETE) if work["hooks"] else None
+    hook = type_of(connection, entity).hooks.get(POST_DELETE) if work["hooks"] else None
     if hook is None:
         remove(connection, entity)
         finish(connection, task.id, now, Outcome(True))
@@ -262,7 +288,7 @@ def _allowed(connection: Any, task: Any, entity: Any, now: float) -> None:
 
 def _step(connection: Any, task: Any, entity: Any, hook: str, ref: str, now: float) -> None:
     """Begin a step of a task: add a subtask that shows the behavior, and name it in the task's text."""
-    behavior = rows.effective(connection, kind_of(connection, entity), ref)
+    behavior = rows.effective(connection, type_of(connection, entity), ref)
     assert behavior is not None
     invocation = str(uuid.uuid4())
     user = Principal(task.user, task.org, task.role)
@@ -277,9 +303,10 @@ def _step(connection: Any, task: Any, entity: Any, hook: str, ref: str, now: flo
 
 def _invocation(connection: Any, task: Any, entity: Any) -> Invocation | None:
     """Return the invocation of a step; None if the behavior was removed, or the entity's new type version lacks it."""
-    work, kind = task.work, kind_of(connection, entity)
-    ref = work["behavior"] if work["do"] == "invoke" else kind.hooks.get(work["hook"])
-    behavior = None if ref is None else rows.effective(connection, kind, ref)
+    work: Work = task.work
+    entity_type = type_of(connection, entity)
+    ref = work["behavior"] if work["do"] == "invoke" else entity_type.hooks.get(work["hook"])
+    behavior = None if ref is None else rows.effective(connection, entity_type, ref)
     execution = None if behavior is None else _execution(connection, behavior)
     if behavior is None or execution is None:
         return None
@@ -290,7 +317,7 @@ def _invocation(connection: Any, task: Any, entity: Any) -> Invocation | None:
         parent_task_id="" if work["task"] == task.id else task.id,
         claimed=task.id,
         behavior=behavior,
-        kind=work["hook"],
+        hook=work["hook"],
         execution=execution,
         entity_id=entity.id,
         entity_name=entity.name,
@@ -299,7 +326,7 @@ def _invocation(connection: Any, task: Any, entity: Any) -> Invocation | None:
         arguments=work.get("arguments") or {},
         metadata=work.get("metadata") or {},
         user=Principal(task.user, task.org, task.role),
-        rejected=schemas.wrong(kind.schema, entity.content, nulls=True) if plays else "",
+        rejected=schemas.error(entity_type.schema, entity.content, nulls=True) if plays else "",
     )
 
 
@@ -307,8 +334,8 @@ def _execution(connection: Any, behavior: Behavior) -> Mapping[str, Any] | None:
     """Return the execution of a behavior, or of the behavior that it selects; None if that no longer exists."""
     if behavior.execution.get("type") != selection.REFERENCE:
         return behavior.execution
-    found = selection.target(connection, behavior.execution)
-    return None if found is None else dict(found.execution)
+    target = selection.target(connection, behavior.execution)
+    return None if target is None else dict(target.execution)
 
 
 def _runs(connection: Any, id: str, now: float) -> None:
@@ -324,21 +351,21 @@ def _end(connection: Any, task: Any, now: float, outcome: Outcome) -> None:
     finish(connection, task.id, now, outcome)
 
 
-def _said(hook: str, outcome: Outcome) -> str:
-    message = outcome.public or (outcome.error or {}).get("message")
+def _hook_failed(hook: str, outcome: Outcome) -> str:
+    message = outcome.public or (outcome.error["message"] if outcome.error else "")
     return f"{hook} hook failed: {plain(message or 'no reason was given')}"
 
 
 def plain(text: Any) -> str:
     """Return a behavior's short text as the store can hold it: truncated, and without U+0000 and lone surrogates."""
-    found = storable(str(text))
-    return found if len(found) <= LONGEST else f"{found[:LONGEST]}…"
+    short = storable(str(text))
+    return short if len(short) <= LONGEST else f"{short[:LONGEST]}…"
 
 
 def newest(text: Any) -> str:
     """Return the end of a behavior's long text, as the store can hold it."""
-    found = storable(str(text))
-    return found if len(found) <= DETAILS else f"…{found[-DETAILS:]}"
+    long = storable(str(text))
+    return long if len(long) <= DETAILS else f"…{long[-DETAILS:]}"
 
 
 def storable(value: Any) -> Any:

@@ -11,10 +11,10 @@ import socket
 import threading
 import time
 import uuid
-from typing import Any
+from dataclasses import replace
 
 from statecfg.entities import behaviors, disclosure
-from statecfg.entities.invocation import Invocation, Outcome
+from statecfg.entities.invocation import Invocation, Outcome, Update
 from statecfg.entities.model import Principal, Task
 from statecfg.entities.operations import Operations
 from statecfg.entities.problems import ApiError
@@ -25,7 +25,6 @@ from statecfg.store import StoreError
 POLL = 1.0  # seconds between two polls for tasks that other processes queued
 APART = 0.5  # seconds between two writes of an invocation's progress
 END = 15.0  # seconds that `stop` waits for running tasks
-Json = dict[str, Any]
 log = logging.getLogger("statecfg.entities")
 
 
@@ -97,7 +96,7 @@ class Worker:
             except (StoreError, ApiError) as problem:
                 self._note(problem)
             except Exception as problem:  # a bug in statecfg: retry this task later, and continue with others
-                log.exception("a task can't be run: a mistake in statecfg")
+                log.exception("statecfg has a bug: it cannot run a task")
                 self._note(problem)
             with self._due:
                 self._wait_for_call(before)
@@ -138,8 +137,8 @@ class Worker:
             except Exception as problem:  # a bug in statecfg: don't run it again either; the task reports it
                 if entered is not outcome:
                     raise
-                log.exception("what came of a task can't be entered: a mistake in statecfg")
-                entered = _mistake(problem)
+                log.exception("statecfg has a bug: it cannot record the outcome of a task")
+                entered = _bug(problem)
 
     def _invoke(self, invocation: Invocation, lease: _Lease) -> Outcome | None:
         """Run one invocation; return its outcome, None if it was stopped."""
@@ -158,15 +157,15 @@ class Worker:
         except (StoreError, ApiError):
             raise
         except Exception as problem:  # a bug in statecfg: the task reports it, and others continue
-            return _mistake(problem)
+            return _bug(problem)
         finally:
             news.flush()
 
 
-def _mistake(problem: Exception) -> Outcome:
-    message = f"{type(problem).__name__}: {problem}; this is a bug in statecfg"
-    error = {"majorErrorCode": 500, "minorErrorCode": "INTERNAL_SERVER_ERROR", "message": message}
-    return Outcome(False, error=error, public=f"statecfg has a bug: {type(problem).__name__}. {disclosure.ASK}")
+def _bug(problem: Exception) -> Outcome:
+    name = type(problem).__name__
+    outcome = Outcome.failed(f"{name}: {problem}; this is a bug in statecfg", "INTERNAL_SERVER_ERROR")
+    return replace(outcome, public=f"statecfg has a bug: {name}. {disclosure.ASK}")
 
 
 class _Lease:
@@ -215,12 +214,12 @@ class _News:
 
     def __init__(self, operations: Operations, invocation: str) -> None:
         self.operations, self.invocation = operations, invocation
-        self._due: Json = {}
+        self._due: Update = {}
         self._written = 0.0
         self._lock = threading.Lock()
 
-    def tell(self, news: Json) -> None:
-        """Accept new values: `progress`, `details`, `operation`, `log`."""
+    def tell(self, news: Update) -> None:
+        """Accept new values."""
         with self._lock:
             self._due.update(news)
         if time.monotonic() - self._written >= APART:
@@ -234,8 +233,7 @@ class _News:
         if not due:
             return
         try:
-            texts = {key: due.get(key) for key in ("details", "operation", "log")}
-            self.operations.update_task(self.invocation, due.get("progress"), **texts)
+            self.operations.update_task(self.invocation, **due)
         except StoreError:
             with self._lock:
                 self._due = {**due, **self._due}

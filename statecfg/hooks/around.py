@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from statecfg.hooks.registration.model import Registration
 from statecfg.problems import InvalidInput, problem
@@ -22,10 +22,51 @@ from statecfg.store.hooks import objects
 
 if TYPE_CHECKING:
     from statecfg.hooks.exec.engine import Engine
-    from statecfg.hooks.exec.types import HookTypes
+    from statecfg.hooks.exec.types import HookTypes, Schema
+    from statecfg.store.hooks.records import Given
 
 LARGEST = 4 << 20  # bytes of the files of a hook type whose hooks run on hosts
-Json = dict[str, Any]
+
+
+class WireHook(TypedDict):
+    """An exec hook as `remote.hooks.order.HookOrder` reads it. `events` has only events of resources."""
+
+    name: str
+    type: str
+    order: int
+    events: Sequence[str]
+    select: Mapping[str, Sequence[str]]
+    on_failure: str
+    deadline: float
+    where: str
+
+
+class HookFiles(TypedDict):
+    """What a host needs besides to run a hook: name → mode and content, and the digest of these files."""
+
+    id: int | None
+    digest: str
+    files: Mapping[str, tuple[int, Any]]
+    schema: Schema
+    configuration: Mapping[str, Any]
+
+
+class WireHookWithFiles(WireHook, HookFiles):
+    """An exec hook that runs on the host."""
+
+
+class CallResult(TypedDict):
+    """The result of a hook's call as `remote.hooks.lifecycle` reads it.
+
+    `error`: why the hook failed, or the error that it reported nevertheless. `entry`: what the log says, shortened.
+    `waited`: seconds until the hook started.
+    """
+
+    ok: bool
+    error: NotRequired[str]
+    severity: NotRequired[str]
+    entry: NotRequired[Mapping[str, Any]]
+    waited: NotRequired[float]
 
 
 class AroundResources:
@@ -38,26 +79,29 @@ class AroundResources:
     def __init__(self, engine: Engine, hooks: Iterable[Registration], cancel: threading.Event) -> None:
         self.engine, self.hooks, self.cancel = engine, hooks, cancel
         self.contents: dict[str, Blob] = {}  # large files of hooks that run on hosts, by digest
-        self._files: dict[str, Json] = {}  # what hosts need to run a hook, by the name of the hook
+        self._files: dict[str, HookFiles] = {}  # what hosts need to run a hook, by the name of the hook
         self._running, self._ended = 0, threading.Condition()
 
-    def of_host(self, host: str) -> list[Json]:
+    def of_host(self, host: str) -> list[WireHook]:
         """Return the hooks that may be called on a host, as the executor reads them."""
-        found = []
+        hooks = []
         for hook in self.hooks:
             if hook.select.hosts is None or self.engine.within(hook.select.hosts, host):
                 order = to_wire(hook)
                 if order["events"]:
-                    found.append({**order, **self._files_of(hook)} if hook.where == "host" else order)
-        return found
+                    hooks.append(self._with_files(hook, order) if hook.where == "host" else order)
+        return hooks
 
-    def _files_of(self, hook: Registration) -> Json:
+    def _with_files(self, hook: Registration, order: WireHook) -> WireHookWithFiles:
+        return {**order, **self._files_of(hook)}
+
+    def _files_of(self, hook: Registration) -> HookFiles:
         """Return what a host needs to run a hook. The files are read once for all hosts."""
         if hook.name not in self._files:
             self._files[hook.name] = self._read(hook)
         return self._files[hook.name]
 
-    def _read(self, hook: Registration) -> Json:
+    def _read(self, hook: Registration) -> HookFiles:
         type = self.engine.types.find(hook.type)
         files: dict[str, tuple[int, Any]] = {}
         total, digest = 0, hashlib.sha256()
@@ -69,7 +113,8 @@ class AroundResources:
             files[name] = mode, encode_value(Blob.of(data), INLINE, self.contents)
         if total > LARGEST:
             detail = f"the files of the hook type {hook.type} have {total} bytes, and each host would receive them"
-            raise InvalidInput([problem("SC0651", detail, f"at most {LARGEST}; or let it run on the controller")])
+            hint = f"the limit is {LARGEST}; you can also let the hook run on the controller"
+            raise InvalidInput([problem("SC0651", detail, hint)])
         stored = objects.get(self.engine.store, hook.name)
         return {
             "id": stored.id if stored is not None else None,
@@ -86,8 +131,8 @@ class AroundResources:
         question: Mapping[str, Any],
         gone: Callable[[], bool],
         begun: Callable[[], None],
-    ) -> Json:
-        """Call a hook that runs on the controller; return {"ok", "error", …} as `Lifecycle` reads it.
+    ) -> CallResult:
+        """Call a hook that runs on the controller.
 
         :param question: the host's frame: `hook`, `event`, `seconds` and `resource`
         :param gone: returns whether the host no longer waits
@@ -107,16 +152,19 @@ class AroundResources:
             with self._ended:
                 self._running += 1
             record = hosts.get(self.engine.store, host)
-            given = self.engine.caller.given(record, playbook, question["resource"]) if record is not None else {}
+            given: Given = {}
+            if record is not None:
+                given = self.engine.caller.given(record, playbook, question["resource"])
             name, event, seconds = question["hook"], question["event"], float(question["seconds"])
             judged = self.engine.resource(name, event, given, seconds, stopped, begin)
-        except (StoreError, InvalidInput) as wrong:
-            return {"ok": False, "error": str(wrong)}
+        except (StoreError, InvalidInput) as error:
+            return {"ok": False, "error": str(error)}
         finally:
             with self._ended:
                 self._running -= 1
                 self._ended.notify_all()
-        return {**({"ok": True} if judged is None else _answer(judged)), "waited": started - asked}
+        result: CallResult = {"ok": True} if judged is None else _result(judged)
+        return {**result, "waited": started - asked}
 
     def wait(self) -> None:
         """Wait until no call is running. Each call has a deadline."""
@@ -134,14 +182,14 @@ def merged(declared: Iterable[Registration], stored: Iterable[Registration], typ
     for hook in declared:
         if hook.protocol == "exec":
             handled = types.find(hook.type).events()
-            known = kept.get(hook.name)
-            configuration = known.configuration if known is not None else hook.configuration
+            in_store = kept.get(hook.name)
+            configuration = in_store.configuration if in_store is not None else hook.configuration
             events = tuple(event for event in hook.events if event in handled)
             kept[hook.name] = replace(hook, events=events, configuration=configuration)
     return sorted(kept.values(), key=lambda hook: (hook.order, hook.name))
 
 
-def to_wire(hook: Registration) -> Json:
+def to_wire(hook: Registration) -> WireHook:
     """Return an exec hook as the executor reads it. `events` has only events of resources."""
     return {
         "name": hook.name,
@@ -155,6 +203,6 @@ def to_wire(hook: Registration) -> Json:
     }
 
 
-def _answer(judged: Judged) -> Json:
+def _result(judged: Judged) -> CallResult:
     entry = result.shortened(judged.entry)
     return {"ok": judged.sound, "severity": judged.severity, "entry": entry, "error": result.why(judged)}

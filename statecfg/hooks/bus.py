@@ -30,14 +30,18 @@ from statecfg.units import in_run
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from statecfg.hooks.around import CallResult
     from statecfg.hooks.exec.engine import Engine
+    from statecfg.hooks.http.asking import Fired
     from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.project import Project
     from statecfg.run.fleet import Job, Options
     from statecfg.run.prepare import Work
+    from statecfg.store.hooks.records import Policy
+    from statecfg.store.left_hosts import LeftHost
     from statecfg.units.in_run import UnitsInRun
 
-Json = dict[str, Any]
+Json = dict[str, Any]  # of reports, and of the frames of units
 
 
 class Bus:
@@ -110,10 +114,10 @@ class Bus:
         self.mark.begin(self.mode, self.playbook, [job.host.name for job in jobs])
         return replace(options, run=self.run, events=self, hooks=around), joined
 
-    def _with_host(self, job: Job, policy: Json) -> Job:
+    def _with_host(self, job: Job, policy: Policy) -> Job:
         """Return a job with the store's data about its host."""
         ledger, record = self.ledgers.get(job.host.name, ""), hosts.get(self.store, job.host.name)
-        node = input.node(record) if record is not None else {"name": job.host.name}
+        node: Mapping[str, Any] = input.node(record) if record is not None else {"name": job.host.name}
         self.host_log.expect(job.host.name, record.metadata if record is not None else {})
         definition = replace(job.definition, blobs={**job.definition.blobs, **self.around.contents})
         return replace(job, definition=definition, ledger=ledger, node=node, policy=policy)
@@ -126,17 +130,17 @@ class Bus:
         due = options.units or {}
         return [replace(job, units=owner, differs=("units",) if due.get(job.host.name) else ()) for job in jobs]
 
-    def at_once(self, host: str) -> tuple[str, list[Json]]:
+    def at_once(self, host: str) -> tuple[str, list[Fired]]:
         """Return the key of the report, and the hooks that were called for the host as a whole."""
         return "fired", [{**fired, "name": ""} for fired in self.reconciler.fired.get(host, ())]
 
-    def left_hosts(self, work: Work) -> list[Json]:
+    def left_hosts(self, work: Work) -> list[LeftHost]:
         """Return the hosts that the playbook no longer contains, as in reports."""
         file, path = work.project.relative(work.playbook or Path()), str(work.playbook)
-        found: list[Json] = []
+        left: list[LeftHost] = []
         with self.problems.collecting():
-            found += left_hosts.find(self.store, self.playbook, file, work.everywhere, work.inventory, path)
-        return found
+            left += left_hosts.find(self.store, self.playbook, file, work.everywhere, work.inventory, path)
+        return left
 
     def due(self, host: str) -> list[Json]:
         """Return the hooks of units that are due on a host."""
@@ -167,7 +171,7 @@ class Bus:
         if self.units is not None:
             self.units.take(host, frame, tell, address)
 
-    def hook(self, host: str, question: Json, gone: Callable[[], bool], begun: Callable[[], None]) -> Json:
+    def hook(self, host: str, question: Json, gone: Callable[[], bool], begun: Callable[[], None]) -> CallResult:
         """Call a hook around a resource on the controller; return the result of `AroundResources.call`."""
         return self.around.call(host, self.playbook, question, gone, begun)
 
@@ -183,8 +187,8 @@ class Bus:
             return ""
         try:
             done = self.reconciler.finalize(host, self.playbook)
-        except (StoreError, InvalidInput) as wrong:
-            return str(wrong)
+        except (StoreError, InvalidInput) as error:
+            return str(error)
         failed = [
             f"{fired['hook']}: {fired.get('error', '')}" for fired in done.fired if fired["status"] != HookStatus.OK
         ]
@@ -287,11 +291,11 @@ def _hooks_of_run(engine: Engine, declared: Sequence[Registration], silent: bool
     if not silent:
         return hooks
     # Source of the rule: only users with Full Control of a type may turn its hooks off for an operation.
-    wrong = [
+    refusals = [
         problem("SC0650", f"{user} has no Full Control of the hook {hook.name}", _GRANT % hook.name, hook.position)
         for hook in (*hooks, *(registration for registration in declared if registration.protocol == "http"))
         if user not in hook.full_control
     ]
-    if wrong:
-        raise InvalidInput(wrong)
+    if refusals:
+        raise InvalidInput(refusals)
     return []

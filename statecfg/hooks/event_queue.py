@@ -86,25 +86,25 @@ class EventQueue:
         except KeyboardInterrupt:  # report the completed changes first; `close` raises it again
             self._interrupted = True
             self.stop()
-        found = {host: list(entries) for host, entries in self._refused.items()}
+        failed = {host: list(entries) for host, entries in self._refused.items()}
         with self.problems.collecting():
-            for host, failed in failed_events.of(self.engine.store, self._queued):
-                found.setdefault(host, []).append(failed)
-        return found
+            for host, entry in failed_events.of(self.engine.store, self._queued):
+                failed.setdefault(host, []).append(entry)
+        return failed
 
     def wait(self, tell: Callable[[str], object]) -> None:
         """Wait for the queued calls, for at most two minutes, and only until the user stops the run."""
         if self._worker is None:
             return
         self._triggered.put(False)
-        begun, told, stops = time.monotonic(), "", (self.cancel, self.engine.over)
+        begun, last, stops = time.monotonic(), "", (self.cancel, self.engine.over)
         while time.monotonic() < begun + DRAIN and not any(stop.is_set() for stop in stops):
             if self._worked.wait(0.2):
                 break
-            text = self.engine.caller.waited or "waits for its turn to call hooks: another statecfg calls some now"
-            if time.monotonic() > begun + waited.MOMENT and text != told:
+            text = self.engine.caller.waited or "waits to call hooks: another statecfg is calling hooks now"
+            if time.monotonic() > begun + waited.MOMENT and text != last:
                 tell(text)
-                told = text
+                last = text
 
     def stop(self) -> None:
         """Stop the running hook, and start no other one."""

@@ -17,9 +17,9 @@ def of(store: Store, queued: Mapping[int, str]) -> Iterator[tuple[str, dict[str,
     :param queued: position in the queue → the host's name
     """
     logged = hook_log.events(store, invocations=tuple(queued)) if queued else ()
-    for each in reversed(logged):
-        if (each.severity == ERROR or _not_run(each.entry)) and each.invocation is not None:
-            yield queued[each.invocation], entry(each.hook or "", each.entry, each.detail)
+    for event in reversed(logged):
+        if (event.severity == ERROR or _not_run(event.entry)) and event.invocation is not None:
+            yield queued[event.invocation], entry(event.hook or "", event.entry, event.detail)
 
 
 def entry(hook: str, logged: Mapping[str, Any], detail: str) -> dict[str, str]:

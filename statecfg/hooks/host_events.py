@@ -41,9 +41,9 @@ def fire(
     from statecfg.hooks.registration import files
 
     engine = exec_hooks.of_project(project, store)
-    for each in files.load(project):
-        if each.protocol == "exec":
-            engine.hooks.adopt(each, getpass.getuser())
+    for registration in files.load(project):
+        if registration.protocol == "exec":
+            engine.hooks.adopt(registration, getpass.getuser())
     failed: list[dict[str, str]] = []
 
     def refused(hook: HookObject, judged: Judged) -> None:
@@ -51,4 +51,4 @@ def fire(
 
     queued = engine.trigger(event, record, playbook, change, refused)
     engine.drain(DEADLINE)
-    return failed + [found for _, found in failed_events.of(store, dict.fromkeys(queued, record.name))]
+    return failed + [entry for _, entry in failed_events.of(store, dict.fromkeys(queued, record.name))]

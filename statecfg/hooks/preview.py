@@ -18,14 +18,15 @@ from statecfg.store import address, hosts, left_hosts, opened
 from statecfg.units import in_run
 
 if TYPE_CHECKING:
+    from statecfg.hooks.around import WireHook
+    from statecfg.hooks.http.asking import Call
     from statecfg.hooks.registration.model import Registration
     from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.project import Project
     from statecfg.run.deployment import Deployment
     from statecfg.run.fleet import Job, Options
     from statecfg.run.prepare import Work
-
-Json = dict[str, Any]
+    from statecfg.store.left_hosts import LeftHost
 
 
 class Preview:
@@ -40,62 +41,61 @@ class Preview:
 
     def __init__(self, project: Project, inventory: Inventory, playbook: str, url: str | None = None) -> None:
         declared = files.load(project)
-        self.warnings = [warning for each in declared for warning in each.warnings]
+        self.warnings = [warning for hook in declared for warning in hook.warnings]
         self.types = exec_types.of_project(project)
         self.selects = exec_hooks.selecting(inventory)
         self.there = address.chosen(project, url).there()
         self._opened, self.playbook = partial(opened, project, url), playbook
-        self.units: dict[str, list[Json]] = {}  # host → the hooks of its units that are due
+        self.units: dict[str, Sequence[Mapping[str, Any]]] = {}  # host → the hooks of its units that are due
         stored: list[Registration] = []
         self.ledgers: dict[str, str] = {}  # lineage of each host's ledger, as the store knows it
         if self.there:
             with opened(project, url) as store:
-                stored = exec_hooks.of_project(project, store, inventory).hooks.registrations(
-                    each.name for each in declared
-                )
+                hooks = exec_hooks.of_project(project, store, inventory).hooks
+                stored = hooks.registrations(hook.name for hook in declared)
                 self.ledgers.update(hosts.lineages(store, playbook))
         self.hooks = merged(declared, stored, self.types)
-        self.http = [each for each in declared if each.protocol == "http"]
+        self.http = [hook for hook in declared if hook.protocol == "http"]
 
-    def of_host(self, host: str) -> list[Json]:
+    def of_host(self, host: str) -> list[WireHook]:
         """Return the hooks around resources of a host, as the executor reads them."""
-        found = [to_wire(each) for each in self.hooks if self._within(each, host)]
-        return [wire for wire in found if wire["events"]]
+        hooks = [to_wire(hook) for hook in self.hooks if self._within(hook, host)]
+        return [hook for hook in hooks if hook["events"]]
 
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
         """Return the options and jobs of the run, with the hooks that it would call around resources."""
-        known = [replace(job, ledger=self.ledgers.get(job.host.name, "")) for job in jobs]
+        joined = [replace(job, ledger=self.ledgers.get(job.host.name, "")) for job in jobs]
         if options.deployment is not None and options.mode == Mode.PLAN:
-            whose = self._look_ahead(options.deployment, jobs)
-            known = [replace(job, units=whose[job.host.name]) for job in known]
-        return replace(options, hooks={job.host.name: self.of_host(job.host.name) for job in jobs}), known
+            owners = self._look_ahead(options.deployment, jobs)
+            joined = [replace(job, units=owners[job.host.name]) for job in joined]
+        return replace(options, hooks={job.host.name: self.of_host(job.host.name) for job in jobs}), joined
 
-    def _look_ahead(self, deployment: Deployment, jobs: Sequence[Job]) -> dict[str, Json]:
+    def _look_ahead(self, deployment: Deployment, jobs: Sequence[Job]) -> dict[str, Mapping[str, Any]]:
         """Find the hooks of units that an apply would run; return host → the owner of its units."""
         with contextlib.ExitStack() as stack:
             store = stack.enter_context(self._opened()) if self.there else None
-            found = stack.enter_context(in_run.looked_ahead(store, deployment, "apply", jobs))
-            self.units = {name: found.orders.due(name) for name in found.orders.ahead.due}
-            return {job.host.name: found.orders.owner(job.host.name) for job in jobs}
+            orders = stack.enter_context(in_run.looked_ahead(store, deployment, "apply", jobs)).orders
+            self.units = {name: orders.due(name) for name in orders.ahead.due}
+            return {job.host.name: orders.owner(job.host.name) for job in jobs}
 
     def enter(self, report: Mapping[str, Any]) -> None:
         """Store nothing."""
 
-    def at_once(self, host: str) -> tuple[str, list[Json]]:
+    def at_once(self, host: str) -> tuple[str, list[Call]]:
         """Return the key of the report, and the hooks that a run would call for the host as a whole."""
         return "hooks", [
-            {"hook": each.name, "event": ResourceEvent.PRE_RECONCILE, "name": "", "where": "controller"}
-            for each in self.http
-            if each.http is not None
-            and ResourceEvent.PRE_RECONCILE in each.http.capabilities
-            and self._within(each, host)
+            {"hook": hook.name, "event": ResourceEvent.PRE_RECONCILE, "name": "", "where": "controller"}
+            for hook in self.http
+            if hook.http is not None
+            and ResourceEvent.PRE_RECONCILE in hook.http.capabilities
+            and self._within(hook, host)
         ]
 
     def failed_events(self) -> dict[str, list[dict[str, str]]]:
         """Return nothing: no hook was called."""
         return {}
 
-    def left_hosts(self, work: Work) -> list[Json]:
+    def left_hosts(self, work: Work) -> list[LeftHost]:
         """Return the hosts that the playbook no longer contains, as in reports."""
         if not self.there:
             return []
@@ -103,10 +103,10 @@ class Preview:
         with self._opened() as store:
             return left_hosts.find(store, self.playbook, file, work.everywhere, work.inventory, path)
 
-    def due(self, host: str) -> list[Json]:
+    def due(self, host: str) -> Sequence[Mapping[str, Any]]:
         """Return the hooks of units that are due on a host."""
         return self.units.get(host, [])
 
-    def _within(self, each: Registration, host: str) -> bool:
-        pattern = each.select.hosts
+    def _within(self, hook: Registration, host: str) -> bool:
+        pattern = hook.select.hosts
         return pattern is None or self.selects(pattern, host)

@@ -71,9 +71,9 @@ class Request:
     @property
     def status(self) -> Json:
         """The object's status, which the handler may change."""
-        found = self.object.setdefault("status", {})
-        assert isinstance(found, dict)
-        return found
+        status = self.object.setdefault("status", {})
+        assert isinstance(status, dict)
+        return status
 
     def condition(self, type: str, ok: bool, reason: str, message: str = "") -> None:
         """Set a condition of the status.
@@ -85,8 +85,8 @@ class Request:
         """
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         made = {"type": type, "status": str(ok), "reason": reason, "message": message, "lastTransitionTime": moment}
-        found = self.status.get("conditions")
-        others = [item for item in found if item.get("type") != type] if isinstance(found, list) else []
+        before = self.status.get("conditions")
+        others = [item for item in before if item.get("type") != type] if isinstance(before, list) else []
         self.status["conditions"] = [*others, {key: value for key, value in made.items() if value}]
 
 
@@ -199,11 +199,11 @@ def _read(body: bytes) -> Request:
         raise ValueError("it is not a JSON object")
     factor = given.get("formFactor")
     name = factor.get("name") if isinstance(factor, dict) else factor
-    found = given.get("object")
+    object = given.get("object")
     children = given.get("children") or {}
-    if not isinstance(found, dict) or not isinstance(children, dict):
-        raise ValueError("`object` and `children` have to be JSON objects")
-    return Request(str(given.get("phase", "")), str(name or ""), found, children)
+    if not isinstance(object, dict) or not isinstance(children, dict):
+        raise ValueError("`object` and `children` must be JSON objects")
+    return Request(str(given.get("phase", "")), str(name or ""), object, children)
 
 
 class _Answering(BaseHTTPRequestHandler):
@@ -222,10 +222,10 @@ class _Answering(BaseHTTPRequestHandler):
             return
         self._send(*self.answer(self.path.partition("?")[0], self.rfile.read(int(length))))
 
-    def _send(self, status: int, kind: str, text: str) -> None:
+    def _send(self, status: int, content_type: str, text: str) -> None:
         data = text.encode()
         self.send_response(status)
-        self.send_header("Content-Type", kind)
+        self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

@@ -17,6 +17,6 @@ class StoreProblems(list[str]):
         """Add an error of the store in the block to this list, and end the block."""
         try:
             yield
-        except (StoreError, InvalidInput) as wrong:
-            if str(wrong) not in self:
-                self.append(str(wrong))
+        except (StoreError, InvalidInput) as error:
+            if str(error) not in self:
+                self.append(str(error))

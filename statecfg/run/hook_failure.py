@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from statecfg.remote.graph.errors import StatecfgError
@@ -27,10 +27,10 @@ class HookFailure(StatecfgError):
 class Called(Protocol):
     """The interface that knows which hooks were called for a host as a whole."""
 
-    def due(self, host: str) -> list[dict[str, Any]]:
+    def due(self, host: str) -> Sequence[Mapping[str, Any]]:
         """Return the hooks of units that are due on a host."""
 
-    def at_once(self, host: str) -> tuple[str, list[dict[str, Any]]]:
+    def at_once(self, host: str) -> tuple[str, Sequence[Mapping[str, Any]]]:
         """Return the key of the report, and the hooks that were or would be called for the host as a whole."""
 
     def failed_events(self) -> dict[str, list[dict[str, str]]]:

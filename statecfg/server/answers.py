@@ -37,6 +37,14 @@ def page(request: Request, values: Page[T], shape: ShapeOf[T]) -> Response:
     return JSONResponse(body, headers={"Link": links})
 
 
+def json_or_xml(request: Request, value: Shape, to_xml: Callable[[Shape], bytes], media_type: str) -> Response:
+    """Return a response with an object, as an XML document if the client prefers that.
+
+    :param media_type: of the XML document
+    """
+    return Response(to_xml(value), media_type=media_type) if request.wants_xml else JSONResponse(value)
+
+
 def nothing() -> Response:
     """Return a response without a body."""
     return Response(status_code=NO_CONTENT)

@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse, Response
 from statecfg.entities.model import Principal, org_id
 from statecfg.entities.problems import ApiError, forbidden
 from statecfg.server import api_sessions, auth, writing
-from statecfg.server.answers import nothing
+from statecfg.server.answers import json_or_xml, nothing
 from statecfg.server.auth import ANYONE, VIEWER
 from statecfg.server.request import Request
 from statecfg.server.routing import Routes
@@ -47,10 +47,7 @@ def _log_in(request: Request) -> Response:
 
 
 def _session(request: Request, caller: Principal) -> Response:
-    value = writing.session(request, caller)
-    if request.wants_xml:
-        return Response(writing.session_xml(value), media_type=writing.SESSION_XML)
-    return JSONResponse(value)
+    return json_or_xml(request, writing.session(request, caller), writing.session_xml, writing.SESSION_XML)
 
 
 @routes(
@@ -64,7 +61,7 @@ def _session(request: Request, caller: Principal) -> Response:
 )
 def _list_orgs(request: Request) -> Response:
     value = writing.orgs(request, request.operations.orgs(request.principal))
-    return Response(writing.orgs_xml(value), media_type=writing.ORGS_XML) if request.wants_xml else JSONResponse(value)
+    return json_or_xml(request, value, writing.orgs_xml, writing.ORGS_XML)
 
 
 @routes(
@@ -80,10 +77,7 @@ def _get_org(request: Request) -> Response:
     given = request.path_params["org"]
     for name in request.operations.orgs(request.principal):
         if given == org_id(name).rpartition(":")[2]:
-            value = writing.org(request, name)
-            if request.wants_xml:
-                return Response(writing.org_xml(value), media_type=writing.ORG_XML)
-            return JSONResponse(value)
+            return json_or_xml(request, writing.org(request, name), writing.org_xml, writing.ORG_XML)
     raise forbidden(given[:200])
 
 

@@ -168,8 +168,8 @@ def _busy(store: Store) -> dict[str, str]:
         name: run.id
         for run in run_store.under_way(store)
         if not run.cut_off(now)
-        for name, said in run.hosts.items()
-        if not said["status"]
+        for name, result in run.hosts.items()
+        if not result.status
     }
 
 

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
@@ -20,7 +19,7 @@ from statecfg.server.routing import Routes
 from statecfg.store import run_lists
 from statecfg.store import runs as run_store
 from statecfg.store.run_lists import OK, TROUBLE, Cursor, RunFilter
-from statecfg.store.runs import Going, RunRecord
+from statecfg.store.runs import Going, HostResult, RunRecord
 
 routes = Routes()
 NaturalKey = tuple[list[str | int], str]
@@ -130,7 +129,7 @@ def _get(request: Request) -> Response:
     return JSONResponse({**asdict(answer(record)), "hosts": hosts, **more})
 
 
-def _following(names: Iterable[str], hosts: Mapping[str, Mapping[str, Any]], after: str) -> list[str]:
+def _following(names: Iterable[str], hosts: Mapping[str, HostResult], after: str) -> list[str]:
     """Return the hosts that follow the host `after` in the page's order; all hosts if the run does not have it."""
     ordered = sorted(names, key=lambda name: _order(name, hosts))
     if after not in hosts:
@@ -140,28 +139,27 @@ def _following(names: Iterable[str], hosts: Mapping[str, Mapping[str, Any]], aft
 
 def _problems(request: Request, record: RunRecord | Going, names: Sequence[str]) -> dict[str, HostProblems]:
     reports = run_lists.reports(request.store, record.id, names) if isinstance(record, RunRecord) else {}
-    statuses = {
-        name: HostProblems.of_status(record.hosts[name]["status"], record.hosts[name]["summary"]) for name in names
-    }
+    statuses = {name: HostProblems.of_result(record.hosts[name]) for name in names}
     return {**statuses, **{name: HostProblems.of(reports[name]) for name in names if name in reports}}
 
 
-def _selected(request: Request, record: RunRecord | Going, words: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+def _selected(request: Request, record: RunRecord | Going, words: Sequence[str]) -> Mapping[str, HostResult]:
     """Return the hosts of a run whose name or report contains each word. A run in progress has no reports."""
     if isinstance(record, RunRecord):
         return run_lists.hosts_of_run(request.store, record.id, words) if words else record.hosts
-    return {name: said for name, said in record.hosts.items() if all(word.lower() in name.lower() for word in words)}
+    lowered = [word.lower() for word in words]
+    return {name: result for name, result in record.hosts.items() if all(word in name.lower() for word in lowered)}
 
 
-def _has(said: Mapping[str, Any], outcome: str) -> bool:
+def _has(result: HostResult, outcome: str) -> bool:
     if outcome == TROUBLE:
-        return said["status"] not in ("", OK)
-    return not outcome or said["status"] == outcome
+        return result.status not in ("", OK)
+    return not outcome or result.status == outcome
 
 
-def _order(name: str, hosts: Mapping[str, Mapping[str, Any]]) -> tuple[bool, NaturalKey]:
-    said = hosts[name]
-    is_fine = said["status"] in ("", OK) and not said["summary"].get("failed") and not said["summary"].get("unknown")
+def _order(name: str, hosts: Mapping[str, HostResult]) -> tuple[bool, NaturalKey]:
+    result = hosts[name]
+    is_fine = result.status in ("", OK) and not result.summary.get("failed") and not result.summary.get("unknown")
     return is_fine, natural(name)
 
 
@@ -182,9 +180,9 @@ def _get_host(request: Request) -> Response:
 def answer(record: RunRecord | Going) -> RunAnswer:
     """Return a run in the form of the API."""
     summary: Counter[str] = Counter()
-    for said in record.hosts.values():
-        summary.update(said["summary"])
-    trouble = [name for name, said in record.hosts.items() if said["status"] not in ("", OK)]
+    for result in record.hosts.values():
+        summary.update(result.summary)
+    trouble = [name for name, result in record.hosts.items() if result.status not in ("", OK)]
     ended: float | None = None
     beat: float | None = None
     if isinstance(record, RunRecord):
@@ -202,7 +200,7 @@ def answer(record: RunRecord | Going) -> RunAnswer:
         beat=beat,
         count=len(record.hosts),
         names=list(record.hosts)[:NAMED],
-        statuses=dict(Counter(said["status"] for said in record.hosts.values())),
+        statuses=dict(Counter(result.status for result in record.hosts.values())),
         summary=dict(summary),
         trouble=trouble[:NAMED],
     )

@@ -8,7 +8,7 @@ from statecfg.entities import shapes, tasks
 from statecfg.entities.document import Shape
 from statecfg.entities.model import Task
 from statecfg.server import openapi, writing
-from statecfg.server.answers import page
+from statecfg.server.answers import json_or_xml, page
 from statecfg.server.auth import ANYONE, VIEWER
 from statecfg.server.parameters import listing, listing_by
 from statecfg.server.request import Request
@@ -42,10 +42,8 @@ def _versions(request: Request) -> Response:
     xml_type=writing.TASK_XML,
 )
 def _get(request: Request) -> Response:
-    value = _shape(request, request.operations.get_task(request.principal, request.path_params["task"]))
-    if request.wants_xml:
-        return Response(writing.task_xml(value), media_type=writing.TASK_XML)
-    return JSONResponse(value)
+    task = request.operations.get_task(request.principal, request.path_params["task"])
+    return json_or_xml(request, _shape(request, task), writing.task_xml, writing.TASK_XML)
 
 
 @routes(

@@ -85,15 +85,15 @@ ANSWERS: dict[str, Schema] = {
 SCHEMAS: dict[str, Schema] = {**REQUESTS, **ANSWERS}
 
 
-def wrong(name: str, value: Any) -> str:
-    """Return what is wrong with the body of a request, or "" if it is valid.
+def error(name: str, value: Any) -> str:
+    """Return why the body of a request is invalid, or "" if it is valid.
 
     :param name: the name of its document
     """
     needed = [key for choice in REQUESTS[name].get("anyOf", ()) for key in choice["required"]]
     if needed and isinstance(value, dict) and not any(key in value for key in needed):
         return f"it has none of {', '.join(needed)}"
-    return schemas.wrong(_whole(name), value, ours=True)
+    return schemas.error(_whole(name), value, ours=True)
 
 
 @functools.cache

@@ -51,7 +51,7 @@ _BELOW = r"(?:\.[A-Za-z0-9_-]{1,100}){1,9}"  # the keys inside a field that is J
 
 def listing_by(fields: Fields) -> tuple[Parameter, ...]:
     """Return the query parameters of a list that clients can filter and sort by these fields."""
-    names = "|".join(re.escape(name) + (_BELOW if field.kind == "json" else "") for name, field in fields.items())
+    names = "|".join(re.escape(name) + (_BELOW if field.value_type == "json" else "") for name, field in fields.items())
     about = f"by `{'`, `'.join(fields)}`"
     order = {"type": "string", "maxLength": 256, "default": "", "pattern": f"^(?:{names})?$"}
     which = {"type": "string", "maxLength": 4096, "default": "", "pattern": _filter(fields)}
@@ -66,9 +66,9 @@ def listing_by(fields: Fields) -> tuple[Parameter, ...]:
 def _filter(fields: Fields) -> str:
     """Return a pattern for filters. It omits nested parentheses, which a pattern can't describe."""
     either = []
-    for kind in sorted({field.kind for field in fields.values()}):
-        names = "|".join(re.escape(name) for name, field in fields.items() if field.kind == kind)
-        either.append(f"(?:{names}){_BELOW if kind == 'json' else ''}{_OPERATORS}{_VALUES[kind]}")
+    for value_type in sorted({field.value_type for field in fields.values()}):
+        names = "|".join(re.escape(name) for name, field in fields.items() if field.value_type == value_type)
+        either.append(f"(?:{names}){_BELOW if value_type == 'json' else ''}{_OPERATORS}{_VALUES[value_type]}")
     one = f"(?:{'|'.join(either)})"
     several = f"{one}(?:[;,]{one}){{0,9}}"
     return f"^(?:\\s*|{several}|\\({several}\\))$"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from statecfg.remote.graph.names import HookStatus, Outcome
+from statecfg.store.runs import HostReport, HostResult
 
 NAMED = 20  # maximum number of resources, hooks and units that are named
 
@@ -58,31 +58,32 @@ class HostProblems:
     units: Sequence[UnitProblem]
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> HostProblems:
+    def of(cls, report: HostReport) -> HostProblems:
         """Return the problems in a host report."""
         bad = [
             NodeProblem(node["name"], node["outcome"], node.get("reason"), node.get("position"))
             for part in ("removals", "layers")
-            for layer in said.get(part) or ()
+            for layer in report.get(part) or ()
             for node in layer
             if node.get("outcome") in (Outcome.FAILED, Outcome.UNKNOWN)
         ]
         hooks = [
             HookProblem(fired["hook"], fired["event"], fired["status"], fired.get("error"))
-            for fired in said.get("fired") or ()
+            for fired in report.get("fired") or ()
             if fired.get("status") != HookStatus.OK
         ]
         units = [
             UnitProblem(unit["unit"], unit["state"], unit["error"])
-            for unit in said.get("units") or ()
+            for unit in report.get("units") or ()
             if unit.get("error")
         ]
-        error = (said.get("error") or {}).get("summary") or said.get("refusal")
-        error = error or ("" if bad or units else said.get("halted")) or ""
-        summary = said.get("summary") or {}
-        return cls(said["status"], summary, error, bad[:NAMED], max(0, len(bad) - NAMED), hooks[:NAMED], units[:NAMED])
+        error = (report.get("error") or {}).get("summary") or report.get("refusal")
+        error = error or ("" if bad or units else report.get("halted")) or ""
+        more = max(0, len(bad) - NAMED)
+        summary = report.get("summary") or {}
+        return cls(report["status"], summary, error, bad[:NAMED], more, hooks[:NAMED], units[:NAMED])
 
     @classmethod
-    def of_status(cls, status: str, summary: Mapping[str, int]) -> HostProblems:
+    def of_result(cls, result: HostResult) -> HostProblems:
         """Return the problems of a host without a recorded report: only its status is known."""
-        return cls(status, summary, "", [], 0, [], [])
+        return cls(result.status, result.summary, "", [], 0, [], [])

@@ -126,7 +126,7 @@ def content(document: str, data: bytes, content_type: str, optional: bool, form:
     if form:
         return fields(data, content_type)
     value = parsed(data, content_type)
-    problem = documents.wrong(document, value)
+    problem = documents.error(document, value)
     if problem:
         raise bad(f"The body is invalid: {problem}")
     return value

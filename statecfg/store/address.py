@@ -73,7 +73,7 @@ def parse(text: str, base: Path) -> Address:
         return _file(re.sub(r"\A[^:]*:(///)?", "", text, count=1), base)
     if name in ("postgresql", "postgres"):
         return _server(text)
-    raise InvalidInput([problem("SC0413", f"there is no store of the kind `{name}`", _FORMS)])
+    raise InvalidInput([problem("SC0413", f"statecfg does not support stores with the scheme `{name}:`", _FORMS)])
 
 
 def _file(text: str, base: Path) -> Address:
@@ -87,15 +87,15 @@ def _file(text: str, base: Path) -> Address:
 
 def _server(text: str) -> Address:
     # The message does not show a URL that can't be parsed: the password may be anywhere in it.
-    wrong = problem("SC0413", "the postgresql URL can't be taken apart", f"{_FORMS}; write @ : / ? # as %40 %3A …")
+    invalid = problem("SC0413", "the postgresql URL is invalid", f"{_FORMS}; write @ : / ? # as %40 %3A …")
     try:
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise InvalidInput([wrong]) from None
+        raise InvalidInput([invalid]) from None
     database = parts.path.removeprefix("/")
     if not database or re.search(r"[@/]", database) or parts.fragment or "//" not in text:
-        raise InvalidInput([wrong])
+        raise InvalidInput([invalid])
     user = f"{unquote(parts.username)}@" if parts.username else ""
     shown = f"postgresql://{user}{host}{f':{port}' if port else ''}/{database}"
     return Address(shown, None, "postgresql+psycopg" + text[text.index(":") :])

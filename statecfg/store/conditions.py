@@ -36,17 +36,17 @@ def sql(condition: Condition, table: Table, shared: bool) -> Any:
     :param table: the table that contains the fields
     :param shared: whether the database is PostgreSQL
     """
-    kind = condition[0]
-    if kind == "and":
+    op = condition[0]
+    if op == "and":
         return and_(*(sql(item, table, shared) for item in condition[1]))
-    if kind == "or":
+    if op == "or":
         return or_(*(sql(item, table, shared) for item in condition[1]))
     _, field, path, value = condition
     column = table.c[field]
-    if kind == "!=":
+    if op == "!=":
         # A missing value is unequal to every value.
         return not_(func.coalesce(_comparison("==", column, path, value, shared), false()))
-    return _comparison(kind, column, path, value, shared)
+    return _comparison(op, column, path, value, shared)
 
 
 def looks_inside(condition: Condition) -> bool:
@@ -64,33 +64,33 @@ def sort_keys(column: Any, path: tuple[str, ...], shared: bool) -> list[Any]:
     collation = "C" if shared else "BINARY"
     if path and not shared:
         # This is how SQLite sorts values.
-        return [func.json_extract(type_coerce(column, Text), _place(path))]
+        return [func.json_extract(type_coerce(column, Text), _json_path(path))]
     if path:
         text, number = _inside(column, path, shared)
-        kind = case((number.is_not(None), 1), (text.is_not(None), 2), else_=0)
-        return [kind, number, text.collate(collation)]
+        rank = case((number.is_not(None), 1), (text.is_not(None), 2), else_=0)
+        return [rank, number, text.collate(collation)]
     is_text = isinstance(column.type, Text) or column.type.python_type is str
     return [column.collate(collation) if is_text else column]
 
 
-def _comparison(kind: str, column: Any, path: tuple[str, ...], value: Any, shared: bool) -> Any:
+def _comparison(op: str, column: Any, path: tuple[str, ...], value: Any, shared: bool) -> Any:
     if not path:
-        return _compared(kind, column, value, shared)
+        return _compared(op, column, value, shared)
     text, number = _inside(column, path, shared)
     if isinstance(value, tuple):
-        return _compared(kind, text, value, shared)
+        return _compared(op, text, value, shared)
     is_number = _NUMBER.fullmatch(value) is not None
-    if not shared and kind == "==" and value not in _TRUTH and not _is_truth(value, is_number):
+    if not shared and op == "==" and value not in _TRUTH and not _is_truth(value, is_number):
         # Same result as below, but reads the JSON only once. SQLite distinguishes numbers from texts, but not booleans
         # from 0 and 1.
-        found = func.json_extract(type_coerce(column, Text), _place(path))
-        compared = found.in_([literal(value), *([cast(literal(value), Numeric)] if is_number else [])])
+        inner = func.json_extract(type_coerce(column, Text), _json_path(path))
+        compared = inner.in_([literal(value), *([cast(literal(value), Numeric)] if is_number else [])])
     elif is_number:
-        same = _ordered(kind, number, cast(literal(value), Numeric))
-        return case((number.is_not(None), same), else_=_compared(kind, text, value, shared))
+        same = _ordered(op, number, cast(literal(value), Numeric))
+        return case((number.is_not(None), same), else_=_compared(op, text, value, shared))
     else:
-        compared = _compared(kind, text, value, shared)
-    if kind != "==" or is_number or value in _TRUTH:
+        compared = _compared(op, text, value, shared)
+    if op != "==" or is_number or value in _TRUTH:
         return compared
     # Searching the raw text first excludes most rows and is faster than reading their JSON. It finds every match,
     # because column and needle are serialized by the same rules.
@@ -102,16 +102,16 @@ def _is_truth(value: str, is_number: bool) -> bool:
     return is_number and float(value) in (0.0, 1.0)
 
 
-def _compared(kind: str, text: Any, value: Any, shared: bool) -> Any:
+def _compared(op: str, text: Any, value: Any, shared: bool) -> Any:
     if isinstance(value, tuple):
         return text.like(_like(value), escape="\\") if shared else text.op("GLOB")(_glob(value))
-    if kind == "==" or not isinstance(value, str):
-        return _ordered(kind, text, value)
-    return _ordered(kind, text.collate("C" if shared else "BINARY"), value)
+    if op == "==" or not isinstance(value, str):
+        return _ordered(op, text, value)
+    return _ordered(op, text.collate("C" if shared else "BINARY"), value)
 
 
-def _ordered(kind: str, left: Any, right: Any) -> Any:
-    return left == right if kind == "==" else _COMPARE[kind](left, right)
+def _ordered(op: str, left: Any, right: Any) -> Any:
+    return left == right if op == "==" else _COMPARE[op](left, right)
 
 
 def _inside(column: Any, path: tuple[str, ...], shared: bool) -> tuple[Any, Any]:
@@ -120,14 +120,14 @@ def _inside(column: Any, path: tuple[str, ...], shared: bool) -> tuple[Any, Any]
     if shared:
         document = cast(document, JSON)
         text = func.json_extract_path_text(document, *path)
-        kind = func.json_typeof(func.json_extract_path(document, *path))
-        return type_coerce(text, Text), case((kind == "number", cast(text, Numeric)))
-    value, kind = func.json_extract(document, _place(path)), func.json_type(document, _place(path))
-    truth = case((kind == "true", "true"), (kind == "false", "false"), else_=cast(value, Text))
-    return truth, case((kind.in_(("integer", "real")), value))
+        json_type = func.json_typeof(func.json_extract_path(document, *path))
+        return type_coerce(text, Text), case((json_type == "number", cast(text, Numeric)))
+    value, json_type = func.json_extract(document, _json_path(path)), func.json_type(document, _json_path(path))
+    truth = case((json_type == "true", "true"), (json_type == "false", "false"), else_=cast(value, Text))
+    return truth, case((json_type.in_(("integer", "real")), value))
 
 
-def _place(path: tuple[str, ...]) -> str:
+def _json_path(path: tuple[str, ...]) -> str:
     return "$" + "".join(f'."{key}"' for key in path)
 
 

@@ -46,7 +46,7 @@ class Store:
             sqlite.prepare(address, lambda path: _fill(path, address.shown))
         self._engine = self._made()
         try:
-            self._bring_forward(migrate or address.path is not None)
+            self._upgrade(migrate or address.path is not None)
         except BaseException:
             self.close()
             raise
@@ -154,10 +154,10 @@ class Store:
             return self._version(connection)
 
     def _version(self, connection: Connection) -> int:
-        found = connection.exec_driver_sql(migrations.FIND).scalar_one_or_none()
-        if found is None:
-            raise StoreError(f"{self.shown}: it is damaged: the version of its schema is gone", sqlite.RESTORE)
-        return int(found)
+        version = connection.exec_driver_sql(migrations.FIND).scalar_one_or_none()
+        if version is None:
+            raise StoreError(f"{self.shown}: it is damaged: the version of its schema is missing", sqlite.RESTORE)
+        return int(version)
 
     def check(self) -> list[str]:
         """Check the store for damage.
@@ -205,30 +205,30 @@ class Store:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
-    def _bring_forward(self, may: bool) -> None:
-        found = self._found()
-        if found == migrations.SCHEMA:
+    def _upgrade(self, allowed: bool) -> None:
+        version = self._current_version()
+        if version == migrations.SCHEMA:
             return
-        if found > migrations.SCHEMA:
+        if version > migrations.SCHEMA:
             raise StoreError(
-                f"{self.shown}: the store has schema {found}; this statecfg knows {migrations.SCHEMA}",
-                "use a statecfg as new as the one that wrote it",
+                f"{self.shown}: the store has schema {version}; this statecfg supports {migrations.SCHEMA}",
+                "use the version of statecfg that wrote it, or a newer one",
             )
-        if found and not may:
+        if version and not allowed:
             raise StoreError(
-                f"{self.shown}: the store has schema {found}; this statecfg needs {migrations.SCHEMA}",
-                "`statecfg store migrate` brings it forward; from then on, older versions are refused",
+                f"{self.shown}: the store has schema {version}; this statecfg needs {migrations.SCHEMA}",
+                "`statecfg store migrate` upgrades it; older versions of statecfg can then no longer use it",
             )
         with self.transaction() as connection:
-            found = self._version(connection) if found or not postgresql.empty(connection) else 0
-            if found < migrations.SCHEMA:
-                migrations.forward(connection, found)
+            version = self._version(connection) if version or not postgresql.empty(connection) else 0
+            if version < migrations.SCHEMA:
+                migrations.forward(connection, version)
 
-    def _found(self) -> int:
+    def _current_version(self) -> int:
         """Return the version of the schema; 0 if there is no schema."""
         try:
             return self.schema()
@@ -247,7 +247,7 @@ class Store:
         try:
             yield
         except exc.TimeoutError:
-            raise Busy(f"{self.shown}: no connection came free in 60 s") from None
+            raise Busy(f"{self.shown}: no connection became free within 60 s") from None
         except exc.IntegrityError:
             raise  # a bug in statecfg
         except exc.DBAPIError as problem:
@@ -266,7 +266,7 @@ class Store:
         if self._pid != os.getpid():
             raise StoreError(
                 f"{self.shown}: it was opened by process {self._pid}, and this is {os.getpid()}",
-                "a process opens the store for itself after it was forked",
+                "open the store again after a fork",
             )
 
 

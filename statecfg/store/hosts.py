@@ -65,24 +65,24 @@ def check_in(store: Store, name: str, facts: Mapping[str, Any], ledger: str, boo
     now = time.time()
 
     def enter(connection: Connection) -> list[str]:
-        known = ensure(connection, store.project, name)
+        record = ensure(connection, store.project, name)
         events = [
             event
             for event, true in (
-                (NodeEvent.REGISTERED, known.registered is None),
-                (NodeEvent.FACTS_CHANGED, _lasting(known.facts) != _lasting(facts)),
-                (NodeEvent.BOOTED, bool(known.boot_id and boot_id and known.boot_id != boot_id)),
+                (NodeEvent.REGISTERED, record.registered is None),
+                (NodeEvent.FACTS_CHANGED, _lasting(record.facts) != _lasting(facts)),
+                (NodeEvent.BOOTED, bool(record.boot_id and boot_id and record.boot_id != boot_id)),
             )
             if true
         ]
         values = {
             "facts": dict(facts),
-            "ledger": ledger or known.ledger,
-            "boot_id": boot_id or known.boot_id,
-            "registered": now if known.registered is None else known.registered,
+            "ledger": ledger or record.ledger,
+            "boot_id": boot_id or record.boot_id,
+            "registered": now if record.registered is None else record.registered,
             "last_checkin": now,
         }
-        connection.execute(update(host).where(host.c.id == known.id).values(values))
+        connection.execute(update(host).where(host.c.id == record.id).values(values))
         return events
 
     return store.attempt(enter)
@@ -128,9 +128,9 @@ def untag(store: Store, name: str, tags: Iterable[str]) -> HostRecord:
 
 def _with_tags(store: Store, name: str, more: set[str], less: set[str]) -> HostRecord:
     def change(connection: Connection) -> HostRecord:
-        known = ensure(connection, store.project, name)
-        tags = sorted((set(known.tags) | more) - less)
-        connection.execute(update(host).where(host.c.id == known.id).values(tags=tags))
+        record = ensure(connection, store.project, name)
+        tags = sorted((set(record.tags) | more) - less)
+        connection.execute(update(host).where(host.c.id == record.id).values(tags=tags))
         return ensure(connection, store.project, name)
 
     return store.attempt(change)
@@ -156,10 +156,10 @@ def bind(store: Store, name: str, playbook: str) -> bool:
     """
 
     def add(connection: Connection) -> bool:
-        known = ensure(connection, store.project, name)
-        if playbook in known.playbooks:
+        record = ensure(connection, store.project, name)
+        if playbook in record.playbooks:
             return False
-        connection.execute(insert(binding).values(host=known.id, playbook=playbook, since=time.time()))
+        connection.execute(insert(binding).values(host=record.id, playbook=playbook, since=time.time()))
         return True
 
     return store.attempt(add)
@@ -180,9 +180,9 @@ def bound(store: Store, playbook: str) -> int:
 def lineages(store: Store, playbook: str) -> dict[str, str]:
     """Return host → lineage of the ledger that contained a playbook's resources after the last run, if known."""
     with store.reading() as connection:
-        found = select(host.c.name, binding.c.ledger).join(binding, binding.c.host == host.c.id)
-        found = found.where(host.c.project.in_(("", store.project)))
-        rows = connection.execute(found.where(binding.c.playbook == playbook, binding.c.ledger != ""))
+        query = select(host.c.name, binding.c.ledger).join(binding, binding.c.host == host.c.id)
+        query = query.where(host.c.project.in_(("", store.project)))
+        rows = connection.execute(query.where(binding.c.playbook == playbook, binding.c.ledger != ""))
         return {row.name: row.ledger for row in rows}
 
 
@@ -190,8 +190,8 @@ def went_by(store: Store, name: str, playbook: str, ledger: str) -> None:
     """Store which ledger contains the resources of a playbook that is bound to a host."""
 
     def enter(connection: Connection) -> None:
-        known = find(connection, store.project, name)
-        number = known.id if known is not None else None
+        record = find(connection, store.project, name)
+        number = record.id if record is not None else None
         bound = update(binding).where(binding.c.host == number, binding.c.playbook == playbook)
         connection.execute(bound.where(binding.c.ledger != ledger).values(ledger=ledger))
 
@@ -207,10 +207,10 @@ def forget(store: Store, name: str) -> HostRecord | None:
     """Delete a host and its bindings; return the deleted host, or None if the store does not have it."""
 
     def drop(connection: Connection) -> HostRecord | None:
-        known = find(connection, store.project, name)
-        if known is not None:
-            connection.execute(delete(host).where(host.c.id == known.id))
-        return known
+        record = find(connection, store.project, name)
+        if record is not None:
+            connection.execute(delete(host).where(host.c.id == record.id))
+        return record
 
     return store.attempt(drop)
 
@@ -231,11 +231,11 @@ def _bound(connection: Connection, row: Row[Any]) -> HostRecord:
 
 def ensure(connection: Connection, project: str, name: str) -> HostRecord:
     """Return a host of a project. If the store does not have it, create it as never contacted."""
-    known = find(connection, project, name)
-    if known is not None:
+    record = find(connection, project, name)
+    if record is not None:
         # A host without a project now belongs to this project.
-        connection.execute(update(host).where(host.c.id == known.id, host.c.project == "").values(project=project))
-        return known
+        connection.execute(update(host).where(host.c.id == record.id, host.c.project == "").values(project=project))
+        return record
     empty = {"facts": {}, "tags": [], "metadata": {}, "boot_id": "", "ledger": ""}
     connection.execute(insert(host).values(project=project, name=name, **empty))
     return ensure(connection, project, name)
@@ -243,15 +243,15 @@ def ensure(connection: Connection, project: str, name: str) -> HostRecord:
 
 def installed_in(connection: Connection, project: str, name: str, playbook: str) -> None:
     """Store that an apply of a playbook has finished on a host."""
-    known = ensure(connection, project, name)
+    record = ensure(connection, project, name)
     values = {"installed": playbook, "installed_at": time.time()}
-    connection.execute(update(host).where(host.c.id == known.id).values(values))
+    connection.execute(update(host).where(host.c.id == record.id).values(values))
 
 
 def unbind_in(connection: Connection, project: str, name: str, playbook: str) -> bool:
     """Unbind a playbook from a host; return whether it was bound."""
-    known = find(connection, project, name)
-    number = known.id if known is not None else None
+    record = find(connection, project, name)
+    number = record.id if record is not None else None
     over = update(host).where(host.c.id == number, host.c.installed == playbook)
     connection.execute(over.values(installed=None, installed_at=None))
     gone = delete(binding).where(binding.c.host == number, binding.c.playbook == playbook)
@@ -272,10 +272,10 @@ def change_metadata(
     :param remove: keys to remove; missing keys are ignored
     :param clear: remove all keys; overrides `update`. Source: Razor
     """
-    known = ensure(connection, project, name)
+    record = ensure(connection, project, name)
     gone = set(remove)
-    metadata = {} if clear else {key: value for key, value in {**known.metadata, **update}.items() if key not in gone}
-    connection.execute(host.update().where(host.c.id == known.id).values(metadata=metadata))
+    metadata = {} if clear else {key: value for key, value in {**record.metadata, **update}.items() if key not in gone}
+    connection.execute(host.update().where(host.c.id == record.id).values(metadata=metadata))
 
 
 def _record(row: Row[Any], playbooks: Iterable[str]) -> HostRecord:

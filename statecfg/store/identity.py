@@ -31,13 +31,13 @@ def of(project: Project, url: str | None = None) -> str:
     :raises StoreError: the store can't be used
     """
     with opened(project, url) as store:
-        return store.attempt(_known)
+        return store.attempt(_ensure)
 
 
-def _known(connection: Connection) -> str:
-    found = connection.execute(table.select()).one_or_none()
-    if found is not None:
-        return str(found.identity)
+def _ensure(connection: Connection) -> str:
+    row = connection.execute(table.select()).one_or_none()
+    if row is not None:
+        return str(row.identity)
     made = uuid.uuid4().hex
     connection.execute(table.insert().values(one=1, identity=made))
     return made

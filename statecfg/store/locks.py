@@ -115,14 +115,14 @@ def _flock(handle: int) -> bool:
 
 def _holder(handle: int) -> str:
     try:
-        found = json.loads(os.pread(handle, 4096, 0))
-        return f"{found['who']} (process {found['pid']})"
+        holder = json.loads(os.pread(handle, 4096, 0))
+        return f"{holder['who']} (process {holder['pid']})"
     except (ValueError, KeyError, TypeError):
         return "somebody"
 
 
 def _busy(store: Store, name: str, who: str) -> Busy:
-    return Busy(f"{store.shown}: {who} holds the lock {name}", "wait until that one is done, or end it")
+    return Busy(f"{store.shown}: {who} holds the lock {name}", "wait until it is done, or end it")
 
 
 def _who() -> str:

@@ -72,9 +72,9 @@ def _topics(dead: float) -> dict[str, Sequence[Any]]:
 
 
 def _digest(connection: Connection, queries: Iterable[Any]) -> str:
-    told = hashlib.blake2b(digest_size=12)
+    digest = hashlib.blake2b(digest_size=12)
     for query in queries:
         for row in connection.execute(query):
-            told.update(repr(tuple(row)).encode())
-        told.update(b"\n")
-    return told.hexdigest()
+            digest.update(repr(tuple(row)).encode())
+        digest.update(b"\n")
+    return digest.hexdigest()

@@ -23,24 +23,24 @@ CHANGES: Changes = {
 }
 
 
-def forward(connection: Connection, found: int, schema: int = SCHEMA, changes: Changes = CHANGES) -> None:
+def forward(connection: Connection, current: int, schema: int = SCHEMA, changes: Changes = CHANGES) -> None:
     """Create or migrate the schema, inside the transaction of `connection`.
 
-    :param found: the current version; 0 if there is no schema
+    :param current: the current version; 0 if there is no schema
     :param schema: the target version
     :param changes: the changes to existing tables, by version
     """
-    there = {table.name for table in tables.metadata.sorted_tables if table.info.get("since", 1) <= found}
-    for version in range(found + 1, schema + 1):
+    existing = {table.name for table in tables.metadata.sorted_tables if table.info.get("since", 1) <= current}
+    for version in range(current + 1, schema + 1):
         for table, statements in changes.get(version, {}).items():
-            for statement in statements if table in there else ():
+            for statement in statements if table in existing else ():
                 connection.exec_driver_sql(statement)
-    new = [table for table in tables.metadata.sorted_tables if table.name not in there]
+    new = [table for table in tables.metadata.sorted_tables if table.name not in existing]
     # No check whether a table exists: if an unexpected one does, the migration must fail.
     tables.metadata.create_all(connection, new, checkfirst=False)
-    if 0 < found < 3 <= schema:
+    if 0 < current < 3 <= schema:
         schema_3.sort_out(connection)
-    if found:
+    if current:
         connection.execute(tables.schema_version.update().values(version=schema))
     else:
         connection.execute(tables.schema_version.insert().values(one=1, version=schema))

@@ -70,20 +70,20 @@ def ensure(store: Store, playbook: str, host: str, spec: Json, digest: str) -> R
     """
 
     def enter(connection: Connection) -> Reconciled:
-        known = _find(connection, playbook, host)
-        if known is None:
+        object = _find(connection, playbook, host)
+        if object is None:
             values = {"digest": digest, "generation": 1, "finalizers": [], "status": {}, "created": time.time()}
             connection.execute(insert(reconciled).values(playbook=playbook, host=host, spec=dict(spec), **values))
-        elif known.digest != digest or known.deleted is not None or known.spec != spec:
-            generation = known.generation + (known.digest != digest)
+        elif object.digest != digest or object.deleted is not None or object.spec != spec:
+            generation = object.generation + (object.digest != digest)
             change = {"spec": dict(spec), "digest": digest, "generation": generation, "deleted": None}
-            connection.execute(update(reconciled).where(reconciled.c.id == known.id).values(change))
+            connection.execute(update(reconciled).where(reconciled.c.id == object.id).values(change))
             # Finalize calls are no longer owed.
-            ended = and_(requeue.c.object == known.id, requeue.c.phase == "finalize")
+            ended = and_(requeue.c.object == object.id, requeue.c.phase == "finalize")
             connection.execute(delete(requeue).where(ended))
-        found = _find(connection, playbook, host)
-        assert found is not None
-        return found
+        made = _find(connection, playbook, host)
+        assert made is not None
+        return made
 
     return store.attempt(enter)
 
@@ -101,36 +101,36 @@ def of_host(store: Store, host: str) -> list[Reconciled]:
         return [_object(row) for row in rows]
 
 
-def delete_asked(store: Store, known: Reconciled) -> Reconciled:
+def delete_asked(store: Store, object: Reconciled) -> Reconciled:
     """Store that the deletion of an object was requested; return the object."""
-    return _change(store, known, deleted=known.deleted or time.time())
+    return _change(store, object, deleted=object.deleted or time.time())
 
 
-def keep_status(store: Store, known: Reconciled, status: Json) -> Reconciled:
+def keep_status(store: Store, object: Reconciled, status: Json) -> Reconciled:
     """Store the status of an object; return the object."""
-    return known if known.status == status else _change(store, known, status=dict(status))
+    return object if object.status == status else _change(store, object, status=dict(status))
 
 
-def keep_finalizers(store: Store, known: Reconciled, finalizers: list[str]) -> Reconciled:
+def keep_finalizers(store: Store, object: Reconciled, finalizers: list[str]) -> Reconciled:
     """Store the finalizers of an object; return the object."""
-    return known if known.finalizers == finalizers else _change(store, known, finalizers=finalizers)
+    return object if object.finalizers == finalizers else _change(store, object, finalizers=finalizers)
 
 
-def _change(store: Store, known: Reconciled, **values: Any) -> Reconciled:
+def _change(store: Store, object: Reconciled, **values: Any) -> Reconciled:
     def change(connection: Connection) -> Reconciled:
-        connection.execute(update(reconciled).where(reconciled.c.id == known.id).values(values))
-        row = connection.execute(select(reconciled).where(reconciled.c.id == known.id)).one()
+        connection.execute(update(reconciled).where(reconciled.c.id == object.id).values(values))
+        row = connection.execute(select(reconciled).where(reconciled.c.id == object.id)).one()
         return _object(row)
 
     return store.attempt(change)
 
 
-def forget(store: Store, known: Reconciled) -> None:
+def forget(store: Store, object: Reconciled) -> None:
     """Delete an object and its owed calls from the store."""
-    store.attempt(lambda connection: connection.execute(delete(reconciled).where(reconciled.c.id == known.id)))
+    store.attempt(lambda connection: connection.execute(delete(reconciled).where(reconciled.c.id == object.id)))
 
 
-def owe(store: Store, known: Reconciled, hook: str, phase: str, attempts: int, wait: float, error: str) -> Owed:
+def owe(store: Store, object: Reconciled, hook: str, phase: str, attempts: int, wait: float, error: str) -> Owed:
     """Store that a call of a hook failed and must be repeated.
 
     :param attempts: number of attempts since the last success or the last call of this function
@@ -139,23 +139,23 @@ def owe(store: Store, known: Reconciled, hook: str, phase: str, attempts: int, w
     now = time.time()
 
     def enter(connection: Connection) -> Owed:
-        before = connection.execute(select(requeue).where(_key(known, hook, phase))).one_or_none()
-        connection.execute(delete(requeue).where(_key(known, hook, phase)))
+        before = connection.execute(select(requeue).where(_key(object, hook, phase))).one_or_none()
+        connection.execute(delete(requeue).where(_key(object, hook, phase)))
         total = attempts + (before.attempts if before is not None else 0)
         since = before.since if before is not None else now
         row = {"attempts": total, "since": since, "next": now + wait, "error": error}
-        connection.execute(insert(requeue).values(object=known.id, hook=hook, phase=phase, **row))
-        return Owed(known.playbook, known.host, hook, phase, total, since, now + wait, error)
+        connection.execute(insert(requeue).values(object=object.id, hook=hook, phase=phase, **row))
+        return Owed(object.playbook, object.host, hook, phase, total, since, now + wait, error)
 
     return store.attempt(enter)
 
 
-def forget_owed(store: Store, known: Reconciled, hook: str, phase: str) -> None:
+def forget_owed(store: Store, object: Reconciled, hook: str, phase: str) -> None:
     """Delete an owed call of a hook, if there is one."""
     with store.reading() as connection:
-        owed = connection.execute(select(requeue.c.object).where(_key(known, hook, phase))).first()
+        owed = connection.execute(select(requeue.c.object).where(_key(object, hook, phase))).first()
     if owed is not None:
-        store.attempt(lambda connection: connection.execute(delete(requeue).where(_key(known, hook, phase))))
+        store.attempt(lambda connection: connection.execute(delete(requeue).where(_key(object, hook, phase))))
 
 
 def owed(store: Store, due: float | None = None) -> list[Owed]:
@@ -173,24 +173,24 @@ def owed(store: Store, due: float | None = None) -> list[Owed]:
         return [Owed(**row._mapping) for row in connection.execute(query)]
 
 
-def log(store: Store, known: Reconciled, severity: str, entry: Json) -> None:
+def log(store: Store, object: Reconciled, severity: str, entry: Json) -> None:
     """Write the result of a call to the log of hooks.
 
     :param severity: "info", "warn" or "error"
     :param entry: as in the log of program hooks, and `hook`: the name. The store has no objects for HTTP hooks
     """
-    row = {"at": time.time(), "playbook": known.playbook, "severity": severity, "detail": ""}
+    row = {"at": time.time(), "playbook": object.playbook, "severity": severity, "detail": ""}
 
     def enter(connection: Connection) -> None:
         # The first call for a host can precede the first contact with the host.
-        number = hosts.ensure(connection, store.project, known.host).id
+        number = hosts.ensure(connection, store.project, object.host).id
         connection.execute(insert(event).values(**row, host=number, entry=dict(entry)))
 
     store.attempt(enter)
 
 
-def _key(known: Reconciled, hook: str, phase: str) -> Any:
-    return and_(requeue.c.object == known.id, requeue.c.hook == hook, requeue.c.phase == phase)
+def _key(object: Reconciled, hook: str, phase: str) -> Any:
+    return and_(requeue.c.object == object.id, requeue.c.hook == hook, requeue.c.phase == phase)
 
 
 def _find(connection: Connection, playbook: str, host: str) -> Reconciled | None:

@@ -61,7 +61,7 @@ def engine(address: Address, **pool: Any) -> Engine:
         return create_engine(url, connect_args=given, pool_pre_ping=True, isolation_level="READ COMMITTED", **pool)
     except ModuleNotFoundError:
         raise StoreError(
-            f"{address.shown}: this statecfg can't talk to PostgreSQL: psycopg is missing",
+            f"{address.shown}: PostgreSQL needs psycopg, which is not installed",
             "pip install 'statecfg[postgresql]'",
         ) from None
 
@@ -75,15 +75,15 @@ def explain(problem: exc.DBAPIError, address: Address, connected: bool) -> Store
     state = getattr(problem.orig, "sqlstate", None) or ""
     text = _without_password(" ".join(str(problem.orig).split()), address)
     if state == "42P01" and "schema_version" in text:  # undefined table
-        return Unmade(f"{address.shown}: it has no store of statecfg")
+        return Unmade(f"{address.shown}: it does not contain a store of statecfg")
     if state in ("40001", "40P01"):  # serialization failure, deadlock
-        return Again(f"{address.shown}: two writers were in each other's way: {text}")
+        return Again(f"{address.shown}: it conflicted with another writer: {text}")
     if state == "55P03":  # lock not available
         return Busy(f"{address.shown}: another process has written for {BUSY:.0f} s", "wait until it is done")
     if problem.connection_invalidated or (connected and not state and isinstance(problem, exc.OperationalError)):
-        detail = f"{address.shown}: the connection was lost; whether the last change was kept is not known: {text}"
-        return Lost(detail, "look at the server, then run the same again")
-    return StoreError(f"{address.shown}: {text}", "look at the server, the address, and ~/.pgpass for the password")
+        detail = f"{address.shown}: the connection was lost; it is unknown whether the last change was stored: {text}"
+        return Lost(detail, "check the server, then run the command again")
+    return StoreError(f"{address.shown}: {text}", "check the server, the address, and the password in ~/.pgpass")
 
 
 def _without_password(text: str, address: Address) -> str:

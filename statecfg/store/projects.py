@@ -12,12 +12,12 @@ from statecfg.store.service_tables import project
 
 def ensure(connection: Connection, name: str) -> Row[Any]:
     """Return the row of a project. Create it if it does not exist."""
-    asked = select(project).where(project.c.name == name)
-    found = connection.execute(asked).one_or_none()
-    if found is None:
+    query = select(project).where(project.c.name == name)
+    row = connection.execute(query).one_or_none()
+    if row is None:
         connection.execute(insert(project).values(name=name, mark=secrets.token_hex(16), next_relation=0))
-        found = connection.execute(asked).one()
-    return found
+        row = connection.execute(query).one()
+    return row
 
 
 def mark(connection: Connection, name: str) -> str:

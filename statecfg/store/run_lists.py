@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import ColumnElement, Text, and_, func, or_, select, true, type_coerce
 
 from statecfg.store.database import Store
-from statecfg.store.runs import Going, RunRecord, fields_of, of_project, under_way
+from statecfg.store.runs import Going, HostReport, HostResult, RunRecord, host_results, of_project, under_way
 from statecfg.store.tables import run, run_host
 
 OK = "ok"
@@ -62,11 +61,8 @@ def _ended(store: Store, wanted: RunFilter, limit: int, after: Cursor | None) ->
         query = query.where(or_(run.c.started < after.started, later))
     with store.reading() as connection:
         rows = connection.execute(query.order_by(run.c.started.desc(), run.c.id).limit(limit)).all()
-        hosts: dict[str, dict[str, dict[str, Any]]] = {row.id: {} for row in rows}
-        parts = select(run_host.c.run, run_host.c.host, run_host.c.status, run_host.c.summary)
-        for id, name, status, summary in connection.execute(parts.where(run_host.c.run.in_(list(hosts)))):
-            hosts[id][name] = {"status": status, "summary": summary}
-    return [RunRecord(**fields_of(row), hosts=dict(sorted(hosts[row.id].items()))) for row in rows]
+        hosts = host_results(connection, run_host, [row.id for row in rows])
+    return [RunRecord.from_row(row, hosts[row.id]) for row in rows]
 
 
 def _conditions(wanted: RunFilter) -> Iterable[ColumnElement[bool]]:
@@ -100,7 +96,7 @@ def matches(text: str, pattern: str) -> bool:
 
 def _matches(going: Going, wanted: RunFilter) -> bool:
     """Return whether an unfinished run matches. Only hosts that have finished have an outcome."""
-    statuses = {said["status"] for name, said in going.hosts.items() if matches(name, wanted.host)}
+    statuses = {result.status for name, result in going.hosts.items() if matches(name, wanted.host)}
     finished = statuses - {""}
     outcome = {"": True, OK: False, TROUBLE: bool(finished - {OK})}.get(wanted.outcome, wanted.outcome in finished)
     in_time = (wanted.since is None or going.started >= wanted.since) and (
@@ -113,8 +109,8 @@ def _is_after(going: Going, cursor: Cursor) -> bool:
     return (-going.started, going.id) > (-cursor.started, cursor.id)
 
 
-def hosts_of_run(store: Store, id: str, words: Iterable[str] = ()) -> dict[str, Mapping[str, Any]]:
-    """Return host → `status` and `summary` of a run that has ended.
+def hosts_of_run(store: Store, id: str, words: Iterable[str] = ()) -> dict[str, HostResult]:
+    """Return host → result of a run that has ended.
 
     :param words: only the hosts whose name or report contains all of these texts
     """
@@ -125,10 +121,10 @@ def hosts_of_run(store: Store, id: str, words: Iterable[str] = ()) -> dict[str, 
         name = run_host.c.host.icontains(word, autoescape=True)
         query = query.where(or_(name, report.icontains(stored, autoescape=True)))
     with store.reading() as connection:
-        return {row.host: {"status": row.status, "summary": row.summary} for row in connection.execute(query)}
+        return {row.host: HostResult(row.status, row.summary) for row in connection.execute(query)}
 
 
-def reports(store: Store, id: str, hosts: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+def reports(store: Store, id: str, hosts: Iterable[str]) -> dict[str, HostReport]:
     """Return host → its report in a run."""
     query = select(run_host.c.host, run_host.c.report).where(run_host.c.run == id, run_host.c.host.in_(list(hosts)))
     with store.reading() as connection:

@@ -6,9 +6,9 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self, TypedDict
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, delete, insert, select, update
 
 from statecfg.store.database import Store
 from statecfg.store.tables import going, going_host, run, run_host
@@ -17,6 +17,29 @@ KEPT = 1000  # maximum number of runs in the store
 LARGEST = 4 << 20  # maximum bytes of JSON of one host's report
 BEAT = 10.0  # seconds between two signs of life of a run
 CUT_OFF = 45.0  # seconds without a sign of life after which a run counts as interrupted
+HostReport = Mapping[str, Any]  # a host's part of a report in format 1
+
+
+class RunReport(TypedDict):
+    """The report of a run in format 1, as the store returns it."""
+
+    format: int
+    run: str
+    mode: str
+    playbook: str
+    hosts: Mapping[str, HostReport]
+
+
+@dataclass(frozen=True, slots=True)
+class HostResult:
+    """How a run ended on a host.
+
+    :param status: "" until the run ends on the host
+    :param summary: outcome → number of resources
+    """
+
+    status: str
+    summary: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +52,7 @@ class RunRecord:
     :param mode: "plan", "apply", …
     :param who: `user@machine`
     :param playbook: relative to its project; "" for a run without a playbook
-    :param hosts: name → `status` and `summary` (outcome → count)
+    :param hosts: name → result, sorted by name
     """
 
     id: str
@@ -38,7 +61,12 @@ class RunRecord:
     mode: str
     who: str
     playbook: str
-    hosts: Mapping[str, Mapping[str, Any]]
+    hosts: Mapping[str, HostResult]
+
+    @classmethod
+    def from_row(cls, row: Row[Any], hosts: Mapping[str, HostResult]) -> Self:
+        """Return the run of a row of the table `run`."""
+        return cls(row.id, row.started, row.ended, row.mode, row.who, row.playbook, hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +79,7 @@ class Going:
     :param mode: "apply", …
     :param who: `user@machine`
     :param playbook: relative to its project; "" for a run without a playbook
-    :param hosts: name → `status` ("" until the run ends on the host) and `summary`
+    :param hosts: name → result, sorted by name
     """
 
     id: str
@@ -60,7 +88,12 @@ class Going:
     mode: str
     who: str
     playbook: str
-    hosts: Mapping[str, Mapping[str, Any]]
+    hosts: Mapping[str, HostResult]
+
+    @classmethod
+    def from_row(cls, row: Row[Any], hosts: Mapping[str, HostResult]) -> Self:
+        """Return the run of a row of the table `going`."""
+        return cls(row.id, row.started, row.beat, row.mode, row.who, row.playbook, hosts)
 
     def cut_off(self, now: float) -> bool:
         """Return whether the run sent no sign of life for `CUT_OFF` seconds: its process was probably killed."""
@@ -112,12 +145,9 @@ def under_way(store: Store) -> list[Going]:
     """Return the runs that have begun and are not recorded, newest first, including interrupted runs."""
     with store.reading() as connection:
         mine = select(going).where(of_project(store, going.c.project))
-        found = connection.execute(mine.order_by(going.c.started.desc(), going.c.id)).all()
-        hosts: dict[str, dict[str, dict[str, Any]]] = {row.id: {} for row in found}
-        parts = select(going_host).where(going_host.c.run.in_(list(hosts))).order_by(going_host.c.host)
-        for name, of, status, summary in connection.execute(parts):
-            hosts[name][of] = {"status": status, "summary": summary}
-    return [Going(**fields_of(row), hosts=hosts[row.id]) for row in found]
+        rows = connection.execute(mine.order_by(going.c.started.desc(), going.c.id)).all()
+        hosts = host_results(connection, going_host, [row.id for row in rows])
+    return [Going.from_row(row, hosts[row.id]) for row in rows]
 
 
 def of_project(store: Store, column: ColumnElement[str]) -> ColumnElement[bool]:
@@ -125,26 +155,35 @@ def of_project(store: Store, column: ColumnElement[str]) -> ColumnElement[bool]:
     return column.in_(("", store.project))
 
 
-def fields_of(row: Row[Any]) -> dict[str, Any]:
-    """Return the fields of a `RunRecord` or `Going` from a row of `run` or `going`."""
-    return {key: value for key, value in row._mapping.items() if key != "project"}
+def host_results(connection: Connection, table: Table, runs: Iterable[str]) -> dict[str, dict[str, HostResult]]:
+    """Return run → host → result. The hosts are sorted by name.
+
+    :param table: `run_host` or `going_host`
+    :param runs: ids
+    """
+    results: dict[str, dict[str, HostResult]] = {id: {} for id in runs}
+    query = select(table.c.run, table.c.host, table.c.status, table.c.summary).where(table.c.run.in_(list(results)))
+    for row in sorted(connection.execute(query), key=lambda row: str(row.host)):
+        results[row.run][row.host] = HostResult(row.status, row.summary)
+    return results
 
 
-def bounded(said: Mapping[str, Any]) -> dict[str, Any]:
+def bounded(report: HostReport) -> HostReport:
     """Return a host's report as the store keeps it. If it is too large, omit differences and logs, or all resources.
 
     A warning in the report says what was omitted.
     """
-    size = len(json.dumps(said))
+    size = len(json.dumps(report))
     if size <= LARGEST:
-        return dict(said)
-    small = {key: [[_brief(node) for node in layer] for layer in said.get(key) or ()] for key in _NODES if key in said}
+        return report
+    nodes = {key: report[key] or () for key in _NODES if key in report}
+    small = {key: [[_brief(node) for node in layer] for layer in layers] for key, layers in nodes.items()}
     note = f"This report takes {size / 2**20:.1f} MiB. The store keeps it without %s."
-    kept = {**said, **small, "warnings": [note % "differences and logs", *(said.get("warnings") or ())]}
+    kept = {**report, **small, "warnings": [note % "differences and logs", *(report.get("warnings") or ())]}
     if len(json.dumps(kept)) <= LARGEST:
         return kept
-    error = {key: str(text)[:_TEXT] for key, text in (said.get("error") or {}).items()}
-    kept = {"status": said["status"], "summary": said.get("summary") or {}, "layers": []}
+    error = {key: str(text)[:_TEXT] for key, text in (report.get("error") or {}).items()}
+    kept = {"status": report["status"], "summary": report.get("summary") or {}, "layers": []}
     return {**kept, "warnings": [note % "resources"], **({"error": error} if error else {})}
 
 
@@ -152,7 +191,7 @@ _NODES = ("removals", "layers", "left")
 _TEXT = 10_000  # maximum characters of an error in a shortened report
 
 
-def _brief(node: Mapping[str, Any]) -> dict[str, Any]:
+def _brief(node: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a node's report without its differences and logs."""
     changes = [{key: value for key, value in change.items() if key != "diff"} for change in node.get("changes") or ()]
     actions = [{key: value for key, value in action.items() if key != "log"} for action in node.get("actions") or ()]
@@ -180,11 +219,11 @@ def record(store: Store, report: Mapping[str, Any], started: float, ended: float
         {
             "run": report["run"],
             "host": name,
-            "status": said["status"],
-            "summary": said.get("summary") or {},
-            "report": bounded(said),
+            "status": host["status"],
+            "summary": host.get("summary") or {},
+            "report": bounded(host),
         }
-        for name, said in report["hosts"].items()
+        for name, host in report["hosts"].items()
     ]
 
     def enter(connection: Connection) -> None:
@@ -214,15 +253,12 @@ def recent(store: Store, limit: int = 50, host: str | None = None, playbook: str
     if host is not None:
         query = query.where(run.c.id.in_(select(run_host.c.run).where(run_host.c.host == host)))
     with store.reading() as connection:
-        found = connection.execute(query).all()
-        hosts: dict[str, dict[str, dict[str, Any]]] = {row.id: {} for row in found}
-        parts = select(run_host.c.run, run_host.c.host, run_host.c.status, run_host.c.summary)
-        for name, of, status, summary in connection.execute(parts.where(run_host.c.run.in_(list(hosts)))):
-            hosts[name][of] = {"status": status, "summary": summary}
-    return [RunRecord(**fields_of(row), hosts=dict(sorted(hosts[row.id].items()))) for row in found]
+        rows = connection.execute(query).all()
+        hosts = host_results(connection, run_host, [row.id for row in rows])
+    return [RunRecord.from_row(row, hosts[row.id]) for row in rows]
 
 
-def report(store: Store, id: str) -> dict[str, Any] | None:
+def report(store: Store, id: str) -> RunReport | None:
     """Return the recorded report of a run; None if the store does not have it."""
     with store.reading() as connection:
         head = connection.execute(select(run).where(run.c.id == id)).one_or_none()
@@ -239,14 +275,12 @@ def head(store: Store, id: str) -> RunRecord | None:
         row = connection.execute(select(run).where(run.c.id == id)).one_or_none()
         if row is None:
             return None
-        parts = select(run_host.c.host, run_host.c.status, run_host.c.summary).where(run_host.c.run == id)
-        hosts = {of: {"status": status, "summary": summary} for of, status, summary in connection.execute(parts)}
-    return RunRecord(**fields_of(row), hosts=dict(sorted(hosts.items())))
+        return RunRecord.from_row(row, host_results(connection, run_host, [id])[id])
 
 
-def host_report(store: Store, id: str, host: str) -> dict[str, Any] | None:
+def host_report(store: Store, id: str, host: str) -> HostReport | None:
     """Return a host's report in a run; None if the store does not have it."""
     part = select(run_host.c.report).where(run_host.c.run == id, run_host.c.host == host)
     with store.reading() as connection:
-        found: dict[str, Any] | None = connection.execute(part).scalar_one_or_none()
-    return found
+        report: HostReport | None = connection.execute(part).scalar_one_or_none()
+    return report

@@ -19,7 +19,7 @@ from statecfg.store.service_tables import relation, relation_unit, service, unit
 from statecfg.store.units import relations as unit_relations
 from statecfg.store.units import rows as unit_rows
 from statecfg.store.units import steps as unit_steps
-from statecfg.store.units.records import End, Json, RelationRow, ServiceRow, UnitRow
+from statecfg.store.units.records import End, RelationRow, ServiceRow, Settings, UnitRow
 from statecfg.store.units.relations import unit_name
 
 
@@ -51,7 +51,7 @@ def show(store: Store, project: str) -> Shown:
 
 def show_in(connection: Connection, project: str) -> Shown:
     """Return the services of a project, their units and relations, inside a transaction."""
-    units = {each.name: each for each in unit_rows.units_in(connection, project)}
+    units = {row.name: row for row in unit_rows.units_in(connection, project)}
     rows = connection.execute(select(service).where(service.c.project == project).order_by(service.c.name)).all()
     names = {row.id: row.name for row in rows}
     mine = select(relation).where(relation.c.service.in_(names)).order_by(relation.c.id)
@@ -60,7 +60,7 @@ def show_in(connection: Connection, project: str) -> Shown:
         RelationRow(row.number, service_ends.ends_of(row, names), row.playbook, row.dying, endless.get(row.id, ()))
         for row in connection.execute(mine).all()
     ]
-    used = {each.service for each in units.values()}
+    used = {row.service for row in units.values()}
     return Shown({row.name: _service(row) for row in rows if row.alive or row.name in used}, units, relations)
 
 
@@ -73,10 +73,10 @@ def _unsettled(connection: Connection, project: str) -> dict[int, tuple[str, ...
         .where(service.c.project == project, relation_unit.c.unsettled, ~relation_unit.c.gone)
         .order_by(service.c.name, unit.c.number)
     )
-    found: dict[int, tuple[str, ...]] = {}
+    names: dict[int, tuple[str, ...]] = {}
     for row in connection.execute(asked):
-        found[row.relation] = (*found.get(row.relation, ()), unit_name(row.name, row.number))
-    return found
+        names[row.relation] = (*names.get(row.relation, ()), unit_name(row.name, row.number))
+    return names
 
 
 def _service(row: Row[Any]) -> ServiceRow:
@@ -112,7 +112,7 @@ def add_unit(store: Store, project: str, name: str, host: str | None = None) -> 
         if host is None and not row.hosts:
             raise InvalidInput([problem("SC0754", f"the service `{name}` has no host", "name one with --host")])
         chosen = host if host is not None else min(row.hosts, key=used.count)
-        held = [each for each in row.without["hosts"] if each != chosen]
+        held = [name for name in row.without["hosts"] if name != chosen]
         connection.execute(update(service).where(service.c.id == row.id).values(without={**row.without, "hosts": held}))
         # The first unit on a host of the service's pattern is removed once the pattern no longer names the host.
         added = chosen not in row.hosts or chosen in used
@@ -130,14 +130,14 @@ def remove_unit(store: Store, project: str, name: str) -> UnitRow:
     """
 
     def drop(connection: Connection) -> UnitRow:
-        known = _unit(connection, project, name)
-        row = connection.execute(select(unit.c.added, unit.c.service).where(unit.c.id == known.id)).one()
+        id = _unit(connection, project, name).id
+        row = connection.execute(select(unit).where(unit.c.id == id)).one()
         owner = connection.execute(select(service).where(service.c.id == row.service)).one()
         held = owner.without["hosts"]
-        if known.host in owner.hosts and not row.added and known.host not in held:
-            without = {**owner.without, "hosts": [*held, known.host]}
+        if row.host in owner.hosts and not row.added and row.host not in held:
+            without = {**owner.without, "hosts": [*held, row.host]}
             connection.execute(update(service).where(service.c.id == owner.id).values(without=without))
-        connection.execute(update(unit).where(unit.c.id == known.id).values(dying=True))
+        connection.execute(update(unit).where(unit.c.id == id).values(dying=True))
         return _unit(connection, project, name)
 
     return store.attempt(drop)
@@ -147,10 +147,10 @@ def forget_units(store: Store, project: str, host: str) -> list[str]:
     """Store that the units of a project on a host are gone; return their names. The next apply notifies other units."""
 
     def drop(connection: Connection) -> list[str]:
-        found = unit_rows.units_in(connection, project, host=host)
-        for each in found:
-            unit_steps.gone_in(connection, each.id, time.time())
-        return [each.name for each in found]
+        rows = unit_rows.units_in(connection, project, host=host)
+        for row in rows:
+            unit_steps.gone_in(connection, row.id, time.time())
+        return [row.name for row in rows]
 
     return store.attempt(drop)
 
@@ -167,7 +167,7 @@ def relate(store: Store, project: str, ends: Sequence[End]) -> bool:
         rows = [_living(connection, project, name) for name, _ in ends]
         shown = service_ends.shown(ends)
         for row in rows:
-            held = [each for each in row.without["relations"] if each != shown]
+            held = [ended for ended in row.without["relations"] if ended != shown]
             without = {**row.without, "relations": held}
             connection.execute(update(service).where(service.c.id == row.id).values(without=without))
         if _related(connection, project, ends) is not None:
@@ -208,7 +208,7 @@ def _related(connection: Connection, project: str, ends: Sequence[End]) -> Row[A
     return next((row for row in rows_of if service_ends.ends_of(row, names) == wanted), None)
 
 
-def set_settings(store: Store, project: str, name: str, values: Json, reset: Iterable[str] = ()) -> Json:
+def set_settings(store: Store, project: str, name: str, values: Settings, reset: Iterable[str] = ()) -> Settings:
     """Set settings of a service manually; return all its manual settings.
 
     :param values: option → value of the type in the schema
@@ -217,7 +217,7 @@ def set_settings(store: Store, project: str, name: str, values: Json, reset: Ite
     """
     gone = set(reset)
 
-    def change(connection: Connection) -> Json:
+    def change(connection: Connection) -> Settings:
         row = _living(connection, project, name)
         overrides = {key: value for key, value in {**row.overrides, **values}.items() if key not in gone}
         connection.execute(update(service).where(service.c.id == row.id).values(overrides=overrides))
@@ -226,7 +226,7 @@ def set_settings(store: Store, project: str, name: str, values: Json, reset: Ite
     return store.attempt(change)
 
 
-def get_settings(store: Store, project: str, name: str) -> dict[str, Any]:
+def get_settings(store: Store, project: str, name: str) -> Settings:
     """Return the settings of a service as its units see them, without the secret ones.
 
     :raises InvalidInput: the service does not exist
@@ -244,10 +244,8 @@ def resolve(store: Store, project: str, name: str, retry: bool) -> list[str]:
     """
 
     def change(connection: Connection) -> list[str]:
-        known = _unit(connection, project, name)
-        if retry:
-            return unit_steps.again_in(connection, known.id)
-        return unit_steps.resolved_in(connection, known.id, time.time())
+        id = _unit(connection, project, name).id
+        return unit_steps.again_in(connection, id) if retry else unit_steps.resolved_in(connection, id, time.time())
 
     return store.attempt(change)
 
@@ -260,7 +258,7 @@ def _living(connection: Connection, project: str, name: str) -> Row[Any]:
 
 
 def _unit(connection: Connection, project: str, name: str) -> UnitRow:
-    found = next((each for each in unit_rows.units_in(connection, project) if each.name == name), None)
-    if found is None:
+    row = next((row for row in unit_rows.units_in(connection, project) if row.name == name), None)
+    if row is None:
         raise InvalidInput([problem("SC0752", f"there is no unit `{name}`", "`statecfg service list` shows all")])
-    return found
+    return row

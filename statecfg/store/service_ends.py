@@ -44,11 +44,11 @@ def deploy_in(
     """
     _refuse(connection, project, playbook, declared)
     if prune:
-        _prune_services(connection, project, playbook, [each.name for each in declared])
-    for each in declared:
-        _units(connection, _service(connection, project, playbook, each, now), each, prune, now)
-    for host, known in addresses.items():
-        addressed_in(connection, project, host, known)
+        _prune_services(connection, project, playbook, [item.name for item in declared])
+    for item in declared:
+        _units(connection, _service(connection, project, playbook, item, now), item, prune, now)
+    for host, addresses_of_host in addresses.items():
+        addressed_in(connection, project, host, addresses_of_host)
     _relations(connection, project, playbook, relations, prune, now)
 
 
@@ -58,41 +58,41 @@ def _refuse(connection: Connection, project: str, playbook: str, declared: Seque
     )
     others = {row.name: row.playbook for row in connection.execute(taken)}
     hint = "give it another name, or destroy it by the playbook that has it"
-    wrong = [
-        problem("SC0751", f"the service `{each.name}` belongs to {others[each.name]}", hint)
-        for each in declared
-        if each.name in others
+    problems = [
+        problem("SC0751", f"the service `{item.name}` belongs to {others[item.name]}", hint)
+        for item in declared
+        if item.name in others
     ]
-    if wrong:
-        raise InvalidInput(wrong)
+    if problems:
+        raise InvalidInput(problems)
 
 
-def _service(connection: Connection, project: str, playbook: str, each: Declared, now: float) -> Row[Any]:
-    known = find(connection, project, each.name)
-    values: dict[str, Any] = {
+def _service(connection: Connection, project: str, playbook: str, declared: Declared, now: float) -> Row[Any]:
+    old = find(connection, project, declared.name)
+    salt = secrets.token_hex(16) if old is None else old.salt
+    values: dict[str, object] = {
         "playbook": playbook,
         "alive": True,
-        "charm": each.charm,
-        "digest": each.digest,
-        "endpoints": {name: list(end) for name, end in each.endpoints.items()},
-        "schema": dict(each.schema),
-        "settings": dict(each.settings),
-        "timeout": each.timeout,
-        "hosts": list(each.hosts),
+        "charm": declared.charm,
+        "digest": declared.digest,
+        "endpoints": {name: list(end) for name, end in declared.endpoints.items()},
+        "schema": dict(declared.schema),
+        "settings": dict(declared.settings),
+        "timeout": declared.timeout,
+        "hosts": list(declared.hosts),
+        "secrets": unit_rows.secrets_digest(salt, declared.secrets),
     }
-    fresh = {"overrides": {}, "leader": {}, "without": NOTHING}
-    if known is None:
-        values |= {"salt": secrets.token_hex(16), "next": 0, "created": now, **fresh}
-        values["secrets"] = unit_rows.secrets_digest(values["salt"], each.secrets)
-        connection.execute(insert(service).values(project=project, name=each.name, **values))
+    fresh: dict[str, object] = {"overrides": {}, "leader": {}, "without": NOTHING}
+    if old is None:
+        values |= {"project": project, "name": declared.name, "salt": salt, "next": 0, "created": now, **fresh}
+        connection.execute(insert(service).values(values))
     else:
-        values["secrets"] = unit_rows.secrets_digest(known.salt, each.secrets)
-        held = [host for host in known.without["hosts"] if host in each.hosts]
-        values |= fresh if not known.alive else {"without": {**known.without, "hosts": held}}
-        connection.execute(update(service).where(service.c.id == known.id).values(values))
-    found = find(connection, project, each.name)
-    assert found is not None
-    return found
+        held = [host for host in old.without["hosts"] if host in declared.hosts]
+        values |= {"without": {**old.without, "hosts": held}} if old.alive else fresh
+        connection.execute(update(service).where(service.c.id == old.id).values(values))
+    row = find(connection, project, declared.name)
+    assert row is not None
+    return row
 
 
 def find(connection: Connection, project: str, name: str) -> Row[Any] | None:
@@ -100,16 +100,16 @@ def find(connection: Connection, project: str, name: str) -> Row[Any] | None:
     return connection.execute(select(service).where(service.c.project == project, service.c.name == name)).one_or_none()
 
 
-def _units(connection: Connection, owner: Row[Any], each: Declared, prune: bool, now: float) -> None:
-    there = connection.execute(
+def _units(connection: Connection, owner: Row[Any], declared: Declared, prune: bool, now: float) -> None:
+    units = connection.execute(
         select(unit).where(unit.c.service == owner.id, ~unit.c.dying, ~unit.c.gone).order_by(unit.c.number)
     ).all()
-    served = {row.host for row in there} | set(owner.without["hosts"])
-    for host in each.hosts:
+    served = {row.host for row in units} | set(owner.without["hosts"])
+    for host in declared.hosts:
         if host not in served:
             add(connection, owner.id, host, False, now)
-    for row in there if prune else ():
-        if not row.added and row.host not in each.hosts:
+    for row in units if prune else ():
+        if not row.added and row.host not in declared.hosts:
             connection.execute(update(unit).where(unit.c.id == row.id).values(dying=True))
 
 
@@ -199,27 +199,27 @@ def _relations(
     services = service_names(connection, project)
     every = connection.execute(select(service.c.id, service.c.name).where(service.c.project == project))
     names = {row.id: row.name for row in every}
-    declared = [tuple(sorted(each.ends)) for each in relations]
-    _known_services(declared, services)
-    there = {ends_of(row, names): row for row in relations_of(connection, project)}
-    for ends, row in there.items():
+    declared = [tuple(sorted(item.ends)) for item in relations]
+    _check_services(declared, services)
+    existing = {ends_of(row, names): row for row in relations_of(connection, project)}
+    for ends, row in existing.items():
         if prune and row.playbook == playbook and ends not in declared:
             unit_relations.end(connection, row.id)
     held = _withheld(connection, services, playbook, declared)
-    for each, ends in zip(relations, declared, strict=True):
-        if ends not in there and shown(ends) not in held:
-            unit_relations.begin(connection, playbook, each.ends, services, now)
+    for item, ends in zip(relations, declared, strict=True):
+        if ends not in existing and shown(ends) not in held:
+            unit_relations.begin(connection, playbook, item.ends, services, now)
 
 
-def _known_services(declared: Sequence[tuple[End, ...]], services: Mapping[str, int]) -> None:
-    wrong = [
+def _check_services(declared: Sequence[tuple[End, ...]], services: Mapping[str, int]) -> None:
+    problems = [
         problem("SC0750", f"there is no service `{name}` to relate to", suggest(name, services, "there are"))
         for ends in declared
         for name, _ in ends
         if name not in services
     ]
-    if wrong:
-        raise InvalidInput(wrong)
+    if problems:
+        raise InvalidInput(problems)
 
 
 def _withheld(
@@ -232,7 +232,7 @@ def _withheld(
     )
     held: set[str] = set()
     for row in rows.all():
-        kept = [each for each in row.without["relations"] if each in wanted]
+        kept = [ended for ended in row.without["relations"] if ended in wanted]
         held.update(kept)
         if kept != row.without["relations"]:
             without = {**row.without, "relations": kept}
@@ -249,28 +249,28 @@ def addressed_in(connection: Connection, project: str, host: str, addresses: Map
     :returns: the units that are notified of changed relation settings
     """
     mine = select(service.c.id).where(service.c.project == project)
-    there = select(unit).where(unit.c.service.in_(mine), unit.c.host == host, ~unit.c.gone)
-    told: set[int] = set()
-    for row in connection.execute(there.order_by(unit.c.id)).all():
+    units = select(unit).where(unit.c.service.in_(mine), unit.c.host == host, ~unit.c.gone)
+    notified: set[int] = set()
+    for row in connection.execute(units.order_by(unit.c.id)).all():
         if row.addresses == dict(addresses):
             continue
         connection.execute(update(unit).where(unit.c.id == row.id).values(addresses=dict(addresses)))
-        told |= _readdressed(connection, row, addresses.get(ADDRESS))
-    return told
+        notified |= _readdressed(connection, row, addresses.get(ADDRESS))
+    return notified
 
 
 def _readdressed(connection: Connection, row: Row[Any], address: str | None) -> set[int]:
     before = row.addresses.get(ADDRESS)
-    there = (
+    relations = (
         select(relation_unit, relation.c.dying)
         .join(relation, relation_unit.c.relation == relation.c.id)
         .where(relation_unit.c.unit == row.id, ~relation_unit.c.gone)
     )
-    told: set[int] = set()
-    for each in connection.execute(there).all():
-        if address is not None and address != before and each.settings.get(ADDRESS) == before:
-            this = and_(relation_unit.c.relation == each.relation, relation_unit.c.unit == row.id)
-            settings = {**each.settings, ADDRESS: address}
+    notified: set[int] = set()
+    for own in connection.execute(relations).all():
+        if address is not None and address != before and own.settings.get(ADDRESS) == before:
+            this = and_(relation_unit.c.relation == own.relation, relation_unit.c.unit == row.id)
+            settings = {**own.settings, ADDRESS: address}
             connection.execute(update(relation_unit).where(this).values(settings=settings))
-            told |= set() if each.dying else unit_relations.tell_changed(connection, each.relation, row.id)
-    return told
+            notified |= set() if own.dying else unit_relations.tell_changed(connection, own.relation, row.id)
+    return notified

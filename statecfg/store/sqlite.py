@@ -26,19 +26,19 @@ NETWORK = re.compile(
     r"fuse\.(sshfs|glusterfs|s3fs|rclone|ceph|davfs)"
 )
 RESTORE = (
-    "put a backup in its place (see `statecfg store backup`), or move it away: the next command starts a new store, "
-    "and hosts come back as they are met; tags, bindings, hook objects and history do not"
+    "restore a backup (see `statecfg store backup`), or move the file away. Then the next command creates a new store: "
+    "it gets each host at its next contact, but no tags, bindings, hook objects or history"
 )
-_RIGHTS = "look at the rights of the file and its directory"
+_RIGHTS = "check the permissions of the file and its directory"
 _MEANING = {
-    "SQLITE_BUSY": ("another program has held it for {wait:.0f} s", "wait until that one is done, or end it"),
-    "SQLITE_LOCKED": ("another program has held it for {wait:.0f} s", "wait until that one is done, or end it"),
+    "SQLITE_BUSY": ("another program has locked it for {wait:.0f} s", "wait until that program is done, or end it"),
+    "SQLITE_LOCKED": ("another program has locked it for {wait:.0f} s", "wait until that program is done, or end it"),
     "SQLITE_CORRUPT": ("it is damaged", RESTORE),
-    "SQLITE_NOTADB": ("it is damaged, or no SQLite database", RESTORE),
-    "SQLITE_FULL": ("the disk is full", "make room; nothing of the last change was kept"),
+    "SQLITE_NOTADB": ("it is damaged, or not a SQLite database", RESTORE),
+    "SQLITE_FULL": ("the disk is full", "free some space; the last change was not stored"),
     "SQLITE_READONLY": ("it can't be written", _RIGHTS),
     "SQLITE_CANTOPEN": ("it can't be opened", _RIGHTS),
-    "SQLITE_IOERR": ("reading or writing failed", "look at the disk; nothing of the last change was kept"),
+    "SQLITE_IOERR": ("reading or writing failed", "check the disk; the last change was not stored"),
 }
 
 
@@ -67,7 +67,7 @@ def explain(problem: sqlite3.Error, shown: str) -> StoreError:
         if name.startswith(start):
             return StoreError(f"{shown}: {words.format(wait=BUSY)} ({problem})", help)
     if "no such table" in str(problem):
-        return StoreError(f"{shown}: it is a SQLite database, but no store of statecfg ({problem})", RESTORE)
+        return StoreError(f"{shown}: it is a SQLite database, but not a store of statecfg ({problem})", RESTORE)
     return StoreError(f"{shown}: {problem}")
 
 
@@ -84,9 +84,10 @@ def prepare(address: Address, fill: Callable[[Path], None]) -> None:
         try:
             os.makedirs(path.parent, 0o700, exist_ok=True)
         except OSError as problem:
-            raise StoreError(f"{path.parent}: it can't be made: {problem.strerror}", "choose another --store") from None
+            detail = f"{path.parent}: it can't be created: {problem.strerror}"
+            raise StoreError(detail, "choose another --store") from None
     if not path.parent.is_dir():
-        raise StoreError(f"{path}: there is no directory {path.parent}", "make it, or correct the address of the store")
+        raise StoreError(f"{path}: there is no directory {path.parent}", "create it, or correct the store's address")
     _refuse_network(path)
     try:
         info = os.stat(path)
@@ -94,7 +95,7 @@ def prepare(address: Address, fill: Callable[[Path], None]) -> None:
         _make(path, fill)
         return
     except OSError as problem:
-        raise StoreError(f"{path}: {problem.strerror}", "look at the rights of the directories above it") from None
+        raise StoreError(f"{path}: {problem.strerror}", "check the permissions of the directories above it") from None
     if info.st_nlink > 1:  # the process that created it may have been killed before the last step
         _sweep(path)
     _look(path, info)
@@ -102,32 +103,32 @@ def prepare(address: Address, fill: Callable[[Path], None]) -> None:
 
 def _look(path: Path, info: os.stat_result) -> None:
     if not stat.S_ISREG(info.st_mode):
-        raise StoreError(f"{path}: it is not a file", "give the path of a file, or of one that is to be made")
+        raise StoreError(f"{path}: it is not a file", "give the path of a file, or of a new file")
     if info.st_mode & stat.S_IWOTH:
         mode = stat.S_IMODE(info.st_mode)
         raise StoreError(
-            f"{path}: everybody may change it (mode {mode:04o})", f"look what is in it, then chmod o-w {path}"
+            f"{path}: every user can change it (mode {mode:04o})", f"check its content, then: chmod o-w {path}"
         )
     if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.parent, os.W_OK | os.X_OK):
-        raise StoreError(f"{path}: we may not write it and beside it", _RIGHTS)
+        raise StoreError(f"{path}: you may not write to it, or not to its directory", _RIGHTS)
     try:
         with path.open("rb") as stream:
             header = stream.read(len(_HEADER))
     except OSError as problem:
         raise StoreError(f"{path}: it can't be read: {problem.strerror}", RESTORE) from None
     if header != _HEADER:
-        what = "it is no SQLite database" if header else "it is empty, and a store never is"
+        what = "it is not a SQLite database" if header else "it is empty"
         raise StoreError(f"{path}: {what}", RESTORE)
 
 
 def _refuse_network(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError):  # this machine has no mountinfo
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
-            kind = file_system(os.stat(path.parent).st_dev, mounts)
-        if NETWORK.fullmatch(kind):
+            type = file_system(os.stat(path.parent).st_dev, mounts)
+        if NETWORK.fullmatch(type):
             raise StoreError(
-                f"{path}: it lies on a network file system ({kind}), where SQLite's locks can't be trusted",
-                "keep it on a local disk; a team shares a store through PostgreSQL",
+                f"{path}: it is on a network file system ({type}), where SQLite's locks are not reliable",
+                "use a local disk; to share a store, use PostgreSQL",
             )
 
 
@@ -159,8 +160,8 @@ def _make(path: Path, fill: Callable[[Path], None]) -> None:
             os.unlink(name)
         _sync(path.parent)
     except OSError as problem:
-        detail = f"{path}: it can't be made: {problem.strerror}"
-        raise StoreError(detail, "look at the rights of the directory, and at the room on the disk") from None
+        detail = f"{path}: it can't be created: {problem.strerror}"
+        raise StoreError(detail, "check the permissions of the directory, and the free space on the disk") from None
 
 
 def _new(path: Path) -> str:
@@ -192,11 +193,10 @@ def check(path: Path) -> list[str]:
     :raises sqlite3.Error: the file can't be checked
     """
     with contextlib.closing(connect(path)) as connection:
-        found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
-        orphans = [
-            f"row {row[1]} of {row[0]} belongs to nothing" for row in connection.execute("PRAGMA foreign_key_check")
-        ]
-    return [text for text in found if text != "ok"] + orphans
+        messages = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+        orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
+    messages = [message for message in messages if message != "ok"]
+    return messages + [f"row {row[1]} of {row[0]} refers to a row that does not exist" for row in orphans]
 
 
 def backup(path: Path, target: Path) -> None:

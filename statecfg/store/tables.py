@@ -43,7 +43,7 @@ class Json(TypeDecorator[Any]):
             return None if value is None else json.loads(value)
         except ValueError:
             raise StoreError(
-                "the store is damaged: it holds a text that is not JSON", "put a backup in its place"
+                "the store is damaged: it contains a text that is not JSON", "restore a backup"
             ) from None
 
 

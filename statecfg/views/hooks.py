@@ -75,8 +75,9 @@ def owed_data(owed: Owed) -> dict[str, Any]:
 
 def pending_data(item: Queued) -> dict[str, Any]:
     """Return a queued invocation as JSON data."""
-    node = (item.given.get("node") or {}).get("name")
-    return {"hook": item.hook.name, "event": item.event, "host": node, "playbook": item.playbook}
+    node = item.given.get("node")
+    host = None if node is None else node["name"]
+    return {"hook": item.hook.name, "event": item.event, "host": host, "playbook": item.playbook}
 
 
 def pending_lines(queued: Sequence[Queued], owed: Sequence[Owed]) -> Iterator[Line]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from statecfg.hooks.exec.types import HookType, HookTypes
     from statecfg.store.database import Store
+    from statecfg.store.hooks.queue import Metadata
+    from statecfg.store.hooks.records import Configuration, Given
     from statecfg.store.hosts import HostRecord
     from statecfg.store.locks import Lock
 
@@ -40,22 +42,18 @@ class Caller:
         self.store, self.types, self.path, self.keep = store, types, path, keep
         self.waited = ""  # the running call, as progress shows it; "" if no program runs
 
-    def given(
-        self, host: HostRecord, playbook: str | None, resource: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
+    def given(self, host: HostRecord, playbook: str | None, resource: Mapping[str, Any] | None = None) -> Given:
         """Return the input of a program except for its hook: node, policy and, if the event has one, the resource."""
-        found: dict[str, Any] = {
-            "node": input.node(host),
-            "policy": input.policy(playbook, hosts.bound(self.store, playbook)) if playbook else None,
-        }
-        return found if resource is None else {**found, "resource": dict(resource)}
+        policy = input.policy(playbook, hosts.bound(self.store, playbook)) if playbook else None
+        given: Given = {"node": input.node(host), "policy": policy}
+        return given if resource is None else {**given, "resource": dict(resource)}
 
     def ready(self, item: Queued) -> tuple[HookType | None, Judged | None]:
         """Return the type to run, or the failure to log. Both are None if the type has no program for the event."""
         try:
             type = self.types.find(item.hook.type, Path(item.hook.folder))
-        except InvalidInput as wrong:
-            return None, _failed(item.event, "; ".join(f"{each.summary}: {each.detail}" for each in wrong.problems))
+        except InvalidInput as error:
+            return None, _failed(item.event, "; ".join(f"{found.summary}: {found.detail}" for found in error.problems))
         path = type.handler(item.event)
         if path and not run.executable(path):
             return None, result.not_executable(item.event, path)
@@ -68,29 +66,29 @@ class Caller:
         :param deadline: seconds; None for the deadline of the hook
         :param keep: which of "input" and "output" the log keeps as well
         """
-        type, wrong = self.ready(item)
+        type, failure = self.ready(item)
         if item.started >= MOST:
             text = f"given up: it was started {item.started} times, and each time the process that ran it was killed"
-            wrong = _failed(item.event, text)
-        elif type is None and wrong is None:
-            wrong = _failed(item.event, f"the program {item.event} is gone from the hook type {item.hook.type}")
-        if wrong is not None or type is None:
-            assert wrong is not None
-            return self._store(lock, item, _unchanged(wrong))
+            failure = _failed(item.event, text)
+        elif type is None and failure is None:
+            failure = _failed(item.event, f"the program {item.event} is gone from the hook type {item.hook.type}")
+        if failure is not None or type is None:
+            assert failure is not None
+            return self._store(lock, item, _unchanged(failure))
         return self._run(lock, self._fresh(item), type, deadline, keep)
 
     def _run(self, lock: Lock, item: Queued, type: HookType, deadline: float | None, keep: frozenset[str]) -> Judged:
-        own = {"hook": input.hook(item.hook, item.event)}
-        given = {"node": item.given.get("node"), **own, "policy": item.given.get("policy"), **item.given}
+        node, policy = item.given.get("node"), item.given.get("policy")
+        given = {"node": node, "hook": input.hook(item.hook, item.event), "policy": policy, **item.given}
         seconds = durations.deadline(item.hook.spec.deadline) if deadline is None else deadline
-        node = (item.given.get("node") or {}).get("name", "")
-        self.waited = waited.text(item.hook.name, item.event, node, item.started or 1, seconds)
+        host = "" if node is None else node["name"]
+        self.waited = waited.text(item.hook.name, item.event, host, item.started or 1, seconds)
         try:
             done = run.invoke(str(type.folder), item.event, given, seconds, self.path, self.store.shown)
         finally:
             self.waited = ""
 
-        def judge(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
+        def judge(configuration: Configuration, metadata: Metadata | None) -> Judged:
             judged = result.judge(item.event, type.schema, configuration, metadata, done)
             texts = {"input": done.given, "output": done.stdout}
             for name in sorted(keep):
@@ -101,15 +99,15 @@ class Caller:
         return self._store(lock, item, judge)
 
     def _store(self, lock: Lock, item: Queued, judge: queue.Judge) -> Judged:
-        def about(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
+        def with_resource(configuration: Configuration, metadata: Metadata | None) -> Judged:
             judged = judge(configuration, metadata)
-            if item.given.get("resource"):
-                judged.entry["resource"] = item.given["resource"]["name"]
+            if resource := item.given.get("resource"):
+                judged.entry["resource"] = resource["name"]
             return judged
 
         def store(connection: Connection) -> Judged:
             lock.hold(connection)
-            return queue.finish(connection, item, about)
+            return queue.finish(connection, item, with_resource)
 
         return self.store.attempt(store)
 
@@ -118,9 +116,9 @@ class Caller:
         hook = objects.get(self.store, item.hook.name)
         # Find the host by number, because the queue also contains the calls of other projects.
         host = hosts.by_number(self.store, item.host) if item.host is not None else None
-        given = dict(item.given)
+        given = item.given
         if host is not None:
-            given.update(self.given(host, item.playbook))
+            given = {**given, **self.given(host, item.playbook)}
         return replace(item, hook=hook if hook is not None and hook.id == item.hook.id else item.hook, given=given)
 
 
@@ -129,7 +127,7 @@ def _failed(event: str, error: str) -> Judged:
 
 
 def _unchanged(judged: Judged) -> queue.Judge:
-    def keep(configuration: dict[str, Any], metadata: dict[str, Any] | None) -> Judged:
+    def keep(configuration: Configuration, metadata: Metadata | None) -> Judged:
         return Judged(judged.severity, judged.entry, configuration, metadata, judged.detail, judged.sound)
 
     return keep

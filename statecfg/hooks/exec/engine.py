@@ -7,8 +7,8 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from statecfg import dialects
 from statecfg.hooks.exec import input, types
@@ -21,7 +21,7 @@ from statecfg.remote.hooks import run
 from statecfg.remote.hooks.result import Judged
 from statecfg.store import Busy
 from statecfg.store.hooks import log, queue
-from statecfg.store.hooks.records import HookObject, Queued, Spec
+from statecfg.store.hooks.records import Given, HookObject, Queued, Spec
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -93,16 +93,16 @@ class Engine:
         """
         hooks = self.hooks.every()
         playbook = input.playbook_of(host, policy)
-        given = self.caller.given(host, playbook) if hooks else {}
+        given: Given = self.caller.given(host, playbook) if hooks else {}
         ready: list[Queued] = []
         unfit: list[tuple[Queued, Judged]] = []
         for hook, spec in hooks:
             if not self._selects(spec, event, host.name):
                 continue
             item = Queued(0, hook, event, host.id, given, playbook)
-            type, wrong = self.caller.ready(item)
-            if wrong is not None:
-                unfit.append((item, wrong))
+            type, failure = self.caller.ready(item)
+            if failure is not None:
+                unfit.append((item, failure))
             elif type is not None:
                 ready.append(item)
 
@@ -168,7 +168,7 @@ class Engine:
         self,
         name: str,
         event: str,
-        given: Mapping[str, Any],
+        given: Given,
         deadline: float | None = None,
         stopped: Callable[[], bool] = never,
         begun: Callable[[], object] = never,
@@ -181,15 +181,15 @@ class Engine:
         :param begun: called when the call starts
         :raises Busy: other hooks ran for half an hour, it was stopped, or this process is a hook itself
         """
-        policy = given.get("policy") or {}
-        item = self._item(name, event, given, policy.get("name"))
+        policy = given.get("policy")
+        item = self._item(name, event, given, policy["name"] if policy else None)
         with self._alone(WAIT, stopped) as lock:
             begun()
             return self._now(lock, item, deadline, self.caller.keep)
 
-    def _item(self, name: str, event: str, given: Mapping[str, Any], playbook: str | None) -> Queued:
-        node = given.get("node") or {}
-        return Queued(0, self.hooks.find(name), event, node.get("id"), dict(given), playbook)
+    def _item(self, name: str, event: str, given: Given, playbook: str | None) -> Queued:
+        node = given.get("node")
+        return Queued(0, self.hooks.find(name), event, node["id"] if node else None, given, playbook)
 
     def _now(self, lock: Lock, item: Queued, deadline: float | None, keep: frozenset[str]) -> Judged | None:
         if self.caller.ready(item) == (None, None):

@@ -93,8 +93,8 @@ class ExecHooks:
         warnings = []
         try:
             handled: tuple[str, ...] = tuple(self.types.find(hook.type, Path(hook.folder)).events())
-        except InvalidInput as wrong:
-            handled, warnings = spec.events, wrong.problems
+        except InvalidInput as error:
+            handled, warnings = spec.events, error.problems
         return Registration(
             hook.name,
             "exec",

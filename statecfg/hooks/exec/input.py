@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 if TYPE_CHECKING:
-    from statecfg.store.hooks.records import HookObject
+    from statecfg.store.hooks.records import Configuration, HookObject, Node, Policy
     from statecfg.store.hosts import HostRecord
 
 # Key of hw_info → the facts that may have its value; the first existing one is used.
@@ -19,9 +19,19 @@ _HARDWARE = {
 }
 
 
-def node(host: HostRecord) -> dict[str, Any]:
+class HookInput(TypedDict):
+    """A program's input about its hook. `cause` is the event."""
+
+    id: int
+    name: str
+    type: str
+    configuration: Configuration
+    cause: str
+
+
+def node(host: HostRecord) -> Node:
     """Return a host as Razor's API shows a node. Empty values are left out, except the metadata."""
-    found = {
+    values = {
         "id": host.id,
         "name": host.name,
         "hw_info": _hardware(host.facts),
@@ -31,10 +41,10 @@ def node(host: HostRecord) -> dict[str, Any]:
         "hostname": host.facts.get("hostname"),
         "last_checkin": _time(host.last_checkin),
     }
-    return {**_filled(found), "metadata": dict(host.metadata)}
+    return cast("Node", {**_filled(values), "metadata": dict(host.metadata)})
 
 
-def policy(playbook: str, bound: int) -> dict[str, Any]:
+def policy(playbook: str, bound: int) -> Policy:
     """Return a playbook as Razor's API shows a policy.
 
     :param bound: number of hosts to which it is bound
@@ -42,7 +52,7 @@ def policy(playbook: str, bound: int) -> dict[str, Any]:
     return {"id": playbook, "name": playbook, "enabled": True, "tags": [], "nodes": {"count": bound}}
 
 
-def hook(object: HookObject, event: str) -> dict[str, Any]:
+def hook(object: HookObject, event: str) -> HookInput:
     """Return a program's input about its hook."""
     return {
         "id": object.id,
@@ -59,18 +69,19 @@ def playbook_of(host: HostRecord, playbook: str | None) -> str | None:
     return playbook or installed or next(iter(host.playbooks), None)
 
 
-def _hardware(facts: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _hardware(facts: Mapping[str, Any]) -> dict[str, str | list[str]]:
+    hardware: dict[str, str | list[str]] = {}
     for key, names in _HARDWARE.items():
         value = next((facts[name] for name in names if facts.get(name)), None)
         if key == "mac" and value is not None:
-            found[key] = [str(one).lower().replace(":", "-") for one in (value if isinstance(value, list) else [value])]
+            addresses = value if isinstance(value, list) else [value]
+            hardware[key] = [str(address).lower().replace(":", "-") for address in addresses]
         elif value is not None:
-            found[key] = str(value).lower()
-    return found
+            hardware[key] = str(value).lower()
+    return hardware
 
 
-def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
+def _filled(values: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in values.items() if value is not None and value not in ("", [], {})}
 
 

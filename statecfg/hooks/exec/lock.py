@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RUN = "hooks"
 NEXT = "hooks-next"  # its holder gets the lock next, so that the last holder can't take it again and again
 LOOK = 1.0  # seconds after which a waiting thread asks whether to continue waiting
-GIVEN_UP = "it was stopped before its turn came"
+GIVEN_UP = "it was stopped while it waited for other hooks"
 
 
 def never() -> bool:
@@ -66,7 +66,7 @@ class HookLock:
                 if stopped():
                     raise Busy(GIVEN_UP)
                 if time.monotonic() >= end:
-                    raise Busy(f"others ran hooks for {wait:g} s", "wait until they are done")
+                    raise Busy(f"other hooks ran for {wait:g} s", "wait until they are done")
                 self.moved.wait(min(LOOK, max(end - time.monotonic(), 0.001)))
 
     @contextlib.contextmanager

@@ -53,33 +53,34 @@ class HookType:
 
         :param before: directories before the plain PATH
         """
-        found = []
+        reasons = []
         for path in sorted(path for path in self.folder.iterdir() if path.name != SCHEMA):
             if path.name in EVENTS and not path.is_file():
-                found.append(f"{path} is not a file, so it can't be started")
+                reasons.append(f"{path} is not a file, so it can't be started")
             elif path.is_file():
-                found += self._doubts(path, before)
-        return found
+                reasons += self._doubts(path, before)
+        return reasons
 
     def _doubts(self, path: Path, before: Sequence[str]) -> list[str]:
         if path.name not in EVENTS:
-            meant = nearest(path.name, EVENTS)
-            return [f"{path} is called for no event: did you mean `{meant[0]}`?"] if meant else []
+            similar = nearest(path.name, EVENTS)
+            return [f"{path} is not named after an event: did you mean `{similar[0]}`?"] if similar else []
         if not hook_run.executable(str(path)):
             return [f"{path} is not executable, so it can't be started: chmod +x {path}"]
         why = hook_run.missing_interpreter(str(path)) or _unusable(path, before)
         return [f"{path} can't be started{why}"] if why else []
 
-    def configured(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
+    def configured(self, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a hook's configuration with the defaults.
 
         :raises InvalidInput: all errors in the configuration
         """
-        whole, wrong = complete(self.schema, dict(configuration))
-        if wrong:
-            asked = [key for key in configuration if key not in self.schema]
-            hint = suggest(asked[0], self.schema, "it has") if asked else f"it is described in {self.folder / SCHEMA}"
-            raise InvalidInput([problem("SC0622", ", ".join(wrong), hint)])
+        whole, problems = complete(self.schema, dict(configuration))
+        if problems:
+            unknown = [key for key in configuration if key not in self.schema]
+            described = f"it is described in {self.folder / SCHEMA}"
+            hint = suggest(unknown[0], self.schema, "it has") if unknown else described
+            raise InvalidInput([problem("SC0622", ", ".join(problems), hint)])
         return whole
 
 
@@ -144,8 +145,8 @@ def _unusable(program: Path, before: Sequence[str]) -> str:
         return ""
     if rest[0].endswith("\r"):
         return " (its lines end in CR LF, and must end in LF)"
-    found = shutil.which(rest[0], path=os.pathsep.join([*before, process.PATH]))
-    return "" if found else f" (env finds no program `{rest[0]}` in PATH)"
+    program_path = shutil.which(rest[0], path=os.pathsep.join([*before, process.PATH]))
+    return "" if program_path else f" (env finds no program `{rest[0]}` in PATH)"
 
 
 def _types_in(parent: Path) -> Iterator[Path]:
@@ -156,9 +157,9 @@ def _types_in(parent: Path) -> Iterator[Path]:
 def _read(name: str, folder: Path) -> HookType:
     whole = Path(os.path.abspath(folder))
     paths = [whole.parent, whole, *(path for path in whole.iterdir() if path.is_file())]
-    wrong = [found for path in paths if (found := others_could_change(path)) is not None]
-    if wrong:
-        raise InvalidInput([together(wrong)])
+    changeable = [found for path in paths if (found := others_could_change(path)) is not None]
+    if changeable:
+        raise InvalidInput([together(changeable)])
     file = whole / SCHEMA
     return HookType(name, whole, _schema(file) if file.exists() else {})
 
@@ -170,24 +171,25 @@ def _schema(file: Path) -> Schema:
     """
     from statecfg.dialects import yaml_text
 
-    found = yaml_text.foreign(file)
-    place = SourceLocation(str(file), 1)
+    content = yaml_text.foreign(file)
+    location = SourceLocation(str(file), 1)
     example = 'write: count: {description: "how many", default: 0}'
-    if found is None:
+    if content is None:
         return {}
-    if not isinstance(found, dict):
-        raise InvalidInput([problem("SC0621", "it is not a map of the configuration's keys", example, place)])
-    wrong = [
-        problem("SC0621", f"the value of `{key}` is not a map", example, place)
-        for key, described in found.items()
+    if not isinstance(content, dict):
+        raise InvalidInput([problem("SC0621", "it is not a map of the configuration's keys", example, location)])
+    problems = [
+        problem("SC0621", f"the value of `{key}` is not a map", example, location)
+        for key, described in content.items()
         if not isinstance(described, dict | None)
     ]
-    if wrong:
-        raise InvalidInput(wrong)
+    if problems:
+        raise InvalidInput(problems)
     try:
         # Through JSON: dates and keys that are not strings become strings, as in the original.
-        text = json.dumps({str(key): described or {} for key, described in found.items()}, default=str)
+        text = json.dumps({str(key): described or {} for key, described in content.items()}, default=str)
     except (ValueError, RecursionError):
-        raise InvalidInput([problem("SC0621", "a value contains itself or nests too deeply", example, place)]) from None
+        detail = "a value contains itself or is nested too deeply"
+        raise InvalidInput([problem("SC0621", detail, example, location)]) from None
     schema: Schema = json.loads(text)
     return schema

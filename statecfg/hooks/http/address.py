@@ -33,13 +33,14 @@ def resolve(hook: HttpHook, hosts: Mapping[str, str]) -> str:
     base = _of_reference(hook.ref, hosts)
     if hook.uri is None:
         return base
-    own, found = urlsplit(hook.uri), urlsplit(base)
+    own, referred = urlsplit(hook.uri), urlsplit(base)
     if own.hostname:
         raise AddressError(f'URI should not contain a host while also informing a Reference: "{hook.uri}"')
-    place = found.netloc
+    netloc = referred.netloc
     if own.port is not None:
-        place = f"{place.rpartition(':')[0] if found.port is not None else place}:{own.port}"
-    return urlunsplit((own.scheme or found.scheme, place, own.path or found.path, own.query or found.query, ""))
+        netloc = f"{netloc.rpartition(':')[0] if referred.port is not None else netloc}:{own.port}"
+    path, query = own.path or referred.path, own.query or referred.query
+    return urlunsplit((own.scheme or referred.scheme, netloc, path, query, ""))
 
 
 def _of_reference(ref: Reference, hosts: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from statecfg.remote.graph.errors import StatecfgError
 
 MAX_SHOWN = 4096  # maximum number of characters of an answer in a message
 
-Json = dict[str, Any]
+Json = dict[str, Any]  # what a hook returned
 
 
 def clipped(text: str) -> str:
@@ -77,16 +77,16 @@ def _words(error: json.JSONDecodeError) -> str:
     return f"invalid character {error.doc[error.pos]!r} {where}"
 
 
-def fields_of(value: Any, kind: str) -> Json:
+def fields_of(value: Any, go_type: str) -> Json:
     """Return the fields of an object. Names are case-insensitive, as in Go's decoder."""
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise Unreadable(f"json: cannot unmarshal {kind_of(value)} into Go value of type {kind}")
+        raise Unreadable(f"json: cannot unmarshal {json_type(value)} into Go value of type {go_type}")
     return {key.lower(): item for key, item in value.items()}
 
 
-def typed(fields: Json, name: str, kind: type, default: Any) -> Any:
+def typed(fields: Json, name: str, type_: type, default: Any) -> Any:
     """Return a field of one type, or `default` if it is missing or null.
 
     :raises Unreadable: the field has another type
@@ -94,12 +94,12 @@ def typed(fields: Json, name: str, kind: type, default: Any) -> Any:
     value = fields.get(name)
     if value is None:
         return default
-    if type(value) is not kind:
-        raise Unreadable(f"json: cannot unmarshal {kind_of(value)} into Go struct field HookResponseError.{name}")
+    if type(value) is not type_:
+        raise Unreadable(f"json: cannot unmarshal {json_type(value)} into Go struct field HookResponseError.{name}")
     return value
 
 
-def kind_of(value: Any) -> str:
+def json_type(value: Any) -> str:
     """Return the JSON type of a value."""
     names = {bool: "bool", str: "string", int: "number", float: "number", list: "array", dict: "object"}
     return names.get(type(value), "null")
@@ -110,7 +110,7 @@ def object_of(value: Any) -> Json:
     if value is None or value == {}:
         return {}
     if not isinstance(value, dict):
-        raise Unreadable(f"json: cannot unmarshal {kind_of(value)} into Go value of type map[string]interface {{}}")
+        raise Unreadable(f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}")
     if not isinstance(value.get("kind"), str) or not value["kind"]:
         shown = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         raise Unreadable(f"Object 'Kind' is missing in '{clipped(shown)}'")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from statecfg.hooks.http.answers import (
     Json,
@@ -18,7 +18,7 @@ from statecfg.hooks.http.answers import (
     clipped,
     fields_of,
     first_value,
-    kind_of,
+    json_type,
     object_of,
     only_value,
     typed,
@@ -31,6 +31,21 @@ FINALIZE = ResourceEvent.FINALIZE
 
 MAX_REPLY = 4 << 20  # bytes, enough for the children of a large graph
 MAX_ERROR = 64 << 10  # bytes to read of the body of an error
+
+
+class FormFactor(TypedDict):
+    """The kind of the children."""
+
+    name: str
+
+
+class RequestBody(TypedDict):
+    """The body of a request."""
+
+    formFactor: FormFactor
+    object: Mapping[str, Any]
+    phase: str
+    children: NotRequired[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -63,7 +78,7 @@ class Reply:
 
 def request(form_factor: str, phase: str, given: Mapping[str, Any], children: Mapping[str, Any] | None) -> bytes:
     """Return the body of a request. `children` are omitted if there are none, and in the phase finalize."""
-    body: Json = {"formFactor": {"name": form_factor}, "object": given, "phase": phase}
+    body: RequestBody = {"formFactor": {"name": form_factor}, "object": given, "phase": phase}
     if children and phase == PRE_RECONCILE:
         body["children"] = children
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
@@ -134,12 +149,12 @@ def _children(value: Any, phase: str) -> dict[str, Json]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise Unreadable(f"json: cannot unmarshal {kind_of(value)} into Go struct field HookResponse.children")
-    found = {}
+        raise Unreadable(f"json: cannot unmarshal {json_type(value)} into Go struct field HookResponse.children")
+    children = {}
     for key, item in value.items():
         if item == {}:
             raise Unreadable("Object 'Kind' is missing in '{}'")
         if item is None and phase == PRE_RECONCILE:
             raise Unreadable(f"the child {key!r} is null")
-        found[key] = object_of(item)
-    return found if phase == PRE_RECONCILE else {}
+        children[key] = object_of(item)
+    return children if phase == PRE_RECONCILE else {}

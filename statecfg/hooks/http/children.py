@@ -7,21 +7,38 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from statecfg.graph import contradictions, identity, registry, schema
 from statecfg.graph.declare import declare_at
 from statecfg.graph.graph import Graph, gap
 from statecfg.graph.layers import check, in_layers
 from statecfg.graph.nodes import Node
+from statecfg.hooks.http.answers import Json
 from statecfg.hooks.http.held import Held, NotOurs
 from statecfg.hooks.registration.model import Registration, Selector
-from statecfg.problems import InvalidInput, collecting, problem, report, suggest
+from statecfg.problems import InvalidInput, Problem, collecting, problem, report, suggest
 from statecfg.remote.graph.nodetype import OPTIONS
 
 API_VERSION = "statecfg/v1"
 
-Json = dict[str, Any]
+
+class Metadata(TypedDict):
+    """The metadata of a child: the node's name, and its tags as labels."""
+
+    name: str
+    labels: Mapping[str, str]
+
+
+class Child(TypedDict):
+    """A node as a hook receives it. `spec` contains its attributes."""
+
+    apiVersion: str
+    kind: str
+    metadata: Metadata
+    spec: Mapping[str, Any]
+    requires: list[str]
+    restartOn: NotRequired[list[str]]
 
 
 def selected(node: Node, select: Selector) -> bool:
@@ -53,9 +70,9 @@ class Children:
         self.nodes = _by_key([node for node in graph.nodes() if selected(node, hook.select)], hook)
         self.sent = {key: self._child(key, node, secrets) for key, node in self.nodes.items()}
 
-    def _child(self, key: str, node: Node, secrets: Mapping[str, str]) -> Json:
+    def _child(self, key: str, node: Node, secrets: Mapping[str, str]) -> Child:
         held = self.held[key] = {name: Held(secrets) for name in node.attrs if name != "type"}
-        child: Json = {
+        child: Child = {
             "apiVersion": API_VERSION,
             "kind": kind_of(node.type),
             "metadata": {"name": node.provides, "labels": dict.fromkeys(node.options.get("tags") or (), "")},
@@ -74,15 +91,15 @@ class Children:
         """
         made: dict[str, Node] = {}
         more: list[Node] = []
-        with collecting() as wrong:
+        with collecting() as problems:
             for key, node in self.nodes.items():
                 if key not in given:
-                    self._refuse(key, "is missing from what came back; all of them have to come back")
+                    self._refuse(key, "is missing in the response; a hook must return all children")
                 elif given[key] != self.sent[key] or not _same(given[key], self.sent[key]):
                     made[node.provides] = self._changed(key, node, given[key])
             more += [self._new(key, child) for key, child in given.items() if key not in self.nodes and _is_ours(child)]
-        if wrong:
-            raise InvalidInput(wrong)
+        if problems:
+            raise InvalidInput(problems)
         if not more and all(made.get(node.provides, node) is node for node in self.nodes.values()):
             return self.graph
         nodes = [made.get(node.provides, node) for node in self.graph.nodes()] + more
@@ -90,17 +107,20 @@ class Children:
         return Graph(None, [Graph(node) for node in nodes])
 
     def _check(self, nodes: list[Node]) -> None:
-        found = [*check(nodes), *identity.check(nodes), *contradictions.check(nodes)]
+        problems = [*check(nodes), *identity.check(nodes), *contradictions.check(nodes)]
         try:
-            if not found:
+            if not problems:
                 in_layers(nodes)
         except InvalidInput as error:
-            found = error.problems
-        told = f" (after the hook {self.hook.name} changed the graph)"
-        if found:
-            raise InvalidInput(
-                replace(item, detail=item.detail + told, places=(*item.places, self.hook.position)) for item in found
-            )
+            problems = error.problems
+        if problems:
+            circumstance = f"after the hook {self.hook.name} changed the graph"
+            raise InvalidInput(self._with_hook(item, circumstance) for item in problems)
+
+    def _with_hook(self, found: Problem, circumstance: str) -> Problem:
+        """Return a problem that also names the hook and its registration."""
+        places = (*found.places, self.hook.position)
+        return replace(found, detail=f"{found.detail} ({circumstance})", places=places)
 
     def _refuse(self, key: str, detail: str, help: str = "") -> None:
         text = f"hook {self.hook.name}: the child `{key}` {detail}"
@@ -131,7 +151,7 @@ class Children:
         name = by_kind.get(child["kind"])
         if name is None:
             help = suggest(child["kind"], by_kind, "there are")
-            self._refuse(key, f"is a {child['kind']}, and no node type is called so", help)
+            self._refuse(key, f"is a {child['kind']}, and there is no node type with this name", help)
             return _nothing(key)
         attrs = self._attrs(key, name, child, None)
         provides = _metadata(child).get("name", key)
@@ -140,21 +160,20 @@ class Children:
         return self._declared(key, name, {**attrs, **options}, None)
 
     def _declared(self, key: str, type_name: str, given: Json, node: Node | None) -> Node:
-        place = self.hook.position if node is None else node.position
+        location = self.hook.position if node is None else node.position
         with self._blamed(key):
-            kind = registry.find(type_name, place)
-            if kind is not None:
-                return declare_at(kind, (), given, place).node
+            node_type = registry.find(type_name, location)
+            if node_type is not None:
+                return declare_at(node_type, (), given, location).node
         return node if node is not None else _nothing(key)
 
     @contextmanager
     def _blamed(self, key: str) -> Iterator[None]:
         """Add the hook and the child to every problem that the block reports."""
-        with collecting() as found:
+        with collecting() as problems:
             yield
-        told = f" (in the child `{key}` that the hook {self.hook.name} returned)"
-        for item in found:
-            report(replace(item, detail=item.detail + told, places=(*item.places, self.hook.position)))
+        for item in problems:
+            report(self._with_hook(item, f"in the child `{key}` that the hook {self.hook.name} returned"))
 
     def _attrs(self, key: str, type_name: str, child: Json, node: Node | None) -> Json:
         """Return the attributes of a child. Unchanged attributes are the same objects as in the node."""
@@ -164,19 +183,19 @@ class Children:
         if not isinstance(spec, dict):
             self._refuse(key, "has a `spec` that is not a map")
             return {}
-        kind = registry.find(type_name, self.hook.position)
-        fields = schema.of(kind).fields if kind is not None else {}
-        sent: Json = self.sent[key]["spec"] if node is not None else {}
+        node_type = registry.find(type_name, self.hook.position)
+        fields = schema.of(node_type).fields if node_type is not None else {}
+        sent = self.sent[key]["spec"] if node is not None else {}
         attrs: Json = {}
-        if node is not None and kind is not None:
+        if node is not None and node_type is not None:
             # A typed service drops what its type does not have, such as the node's own argument.
-            attrs = {name: node.attrs[name] for name in schema.of(kind).arguments if name in node.attrs}
+            attrs = {name: node.attrs[name] for name in schema.of(node_type).arguments if name in node.attrs}
         for name, value in spec.items():
             plain = schema.plain(name)
             if node is not None and name in sent and _same(value, sent[name]):
                 attrs[name] = node.attrs[name]
             elif plain in OPTIONS and plain not in fields:
-                self._refuse(key, f"has `{name}` in its `spec`", "requires and restartOn stand beside the spec")
+                self._refuse(key, f"has `{name}` in its `spec`", "write requires and restartOn beside the spec")
             elif value is not None:
                 held = self.held[key].get(name) if node is not None else None
                 try:
@@ -204,16 +223,16 @@ def _by_key(nodes: list[Node], hook: Registration) -> dict[str, Node]:
     aliases = hook.http.children if hook.http is not None else {}
     names: dict[str, str] = {}
     for key, pattern in aliases.items():
-        found = [node.provides for node in nodes if node.provides == pattern]
-        found = found or [node.provides for node in nodes if fnmatchcase(node.provides, pattern)]
-        if len(found) > 1:
-            detail = f"the child `{key}` could be {', '.join(found[:5])}{', …' if len(found) > 5 else ''}"
+        matching = [node.provides for node in nodes if node.provides == pattern]
+        matching = matching or [node.provides for node in nodes if fnmatchcase(node.provides, pattern)]
+        if len(matching) > 1:
+            detail = f"the child `{key}` could be {', '.join(matching[:5])}{', …' if len(matching) > 5 else ''}"
             raise InvalidInput([problem("SC0610", detail, "write the name of one of them", hook.position)])
-        if found and found[0] in names:
-            detail = f"{found[0]} would be the child `{names[found[0]]}` and the child `{key}`"
+        if matching and matching[0] in names:
+            detail = f"{matching[0]} would be the child `{names[matching[0]]}` and the child `{key}`"
             raise InvalidInput([problem("SC0610", detail, "keep one of them", hook.position)])
-        if found:
-            names[found[0]] = key
+        if matching:
+            names[matching[0]] = key
     keyed = {names.get(node.provides, node.provides): node for node in nodes}
     if len(keyed) < len(nodes):
         key = next(key for name, key in names.items() if any(node.provides == key != name for node in nodes))
@@ -228,8 +247,8 @@ def _is_ours(child: Json) -> bool:
 
 
 def _metadata(child: Json) -> Json:
-    found = child.get("metadata")
-    return found if isinstance(found, dict) else {}
+    metadata = child.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def _nothing(key: str) -> Node:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NotRequired, TypedDict, TypeGuard
 
-Json = dict[str, Any]
+Status = Mapping[str, Any]  # what hooks set, and `conditions`
 
 READY = "Ready"  # all other conditions are true
 APPLIED = "Applied"  # the last run did what the playbook says
@@ -14,25 +14,35 @@ OWN = (APPLIED, READY)
 STATES = ("True", "False", "Unknown")
 
 
+class Condition(TypedDict):
+    """A condition. Hooks may leave out all but type and status, and add further keys."""
+
+    type: str
+    status: str
+    reason: NotRequired[str]
+    lastTransitionTime: NotRequired[str]
+    message: NotRequired[str]
+
+
 def moment(seconds: float) -> str:
     """Return a time, seconds since 1970, as Kubernetes writes it."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def sanitised(status: Mapping[str, Any], types: Iterable[str]) -> Json:
+def sanitised(status: Status, types: Iterable[str]) -> Status:
     """Return a status with exactly one condition of each type, sorted by type.
 
     Missing conditions are Unknown, with the reason UNKNOWN. Source: the order of Scoby's reconciliation.
 
     :param types: those that hooks own; our own types are added
     """
-    known = {item["type"]: item for item in _well_formed(status.get("conditions"))}
+    given = {item["type"]: item for item in _well_formed(status.get("conditions"))}
     wanted = sorted({*types, *OWN})
-    found = [known.get(name) or _condition(name, "Unknown", "UNKNOWN") for name in wanted]
-    return {**status, "conditions": _with_ready(found)}
+    conditions = [given.get(type) or _condition(type, "Unknown", "UNKNOWN") for type in wanted]
+    return {**status, "conditions": _with_ready(conditions)}
 
 
-def returned(status: Mapping[str, Any], before: Mapping[str, Any], types: Iterable[str]) -> Json:
+def returned(status: Status, before: Status, types: Iterable[str]) -> Status:
     """Return a status that a hook returned, with its own conditions and with our conditions of `before`.
 
     :param before: the status as it was sent
@@ -44,7 +54,7 @@ def returned(status: Mapping[str, Any], before: Mapping[str, Any], types: Iterab
     return sanitised({**status, "conditions": [*ours, *theirs]}, owned)
 
 
-def applied(status: Mapping[str, Any], ok: bool, types: Iterable[str], message: str = "") -> Json:
+def applied(status: Status, ok: bool, types: Iterable[str], message: str = "") -> Status:
     """Return a status after a run.
 
     :param ok: whether the run succeeded
@@ -55,12 +65,12 @@ def applied(status: Mapping[str, Any], ok: bool, types: Iterable[str], message: 
     return sanitised({**status, "conditions": [*others, _since(made, before)]}, types)
 
 
-def _condition(kind: str, state: str, reason: str, message: str = "") -> Json:
-    made = {"type": kind, "status": state, "reason": reason, "lastTransitionTime": moment(time.time())}
+def _condition(type: str, state: str, reason: str, message: str = "") -> Condition:
+    made: Condition = {"type": type, "status": state, "reason": reason, "lastTransitionTime": moment(time.time())}
     return {**made, "message": message} if message else made
 
 
-def _since(made: Json, before: list[Json]) -> Json:
+def _since(made: Condition, before: list[Condition]) -> Condition:
     """Return a condition with the time since when it has its state."""
     for item in before:
         if item["status"] == made["status"] and "lastTransitionTime" in item:
@@ -68,20 +78,20 @@ def _since(made: Json, before: list[Json]) -> Json:
     return made
 
 
-def _with_ready(found: list[Json]) -> list[Json]:
-    states = [item["status"] for item in found if item["type"] != READY]
+def _with_ready(conditions: list[Condition]) -> list[Condition]:
+    states = [item["status"] for item in conditions if item["type"] != READY]
     if "False" in states:
         made = _condition(READY, "False", "CONDITIONSNOTOK")
     elif "Unknown" in states:
         made = _condition(READY, "Unknown", "UNKNOWN")
     else:
         made = _condition(READY, "True", "CONDITIONSOK")
-    return [_since(made, [item]) if item["type"] == READY else item for item in found]
+    return [_since(made, [item]) if item["type"] == READY else item for item in conditions]
 
 
-def _well_formed(given: Any) -> list[Json]:
-    return [
-        item
-        for item in (given if isinstance(given, list) else ())
-        if isinstance(item, dict) and isinstance(item.get("type"), str) and item.get("status") in STATES
-    ]
+def _well_formed(given: Any) -> list[Condition]:
+    return [item for item in (given if isinstance(given, list) else ()) if _is_condition(item)]
+
+
+def _is_condition(item: Any) -> TypeGuard[Condition]:
+    return isinstance(item, dict) and isinstance(item.get("type"), str) and item.get("status") in STATES

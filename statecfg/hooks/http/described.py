@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from statecfg.hooks.http import conditions
-from statecfg.hooks.http.children import API_VERSION, Children
+from statecfg.hooks.http.children import API_VERSION, Child, Children
 from statecfg.hooks.http.held import MARKERS
 from statecfg.hooks.registration.model import Registration, Selector
 from statecfg.store import hosts
@@ -18,49 +18,69 @@ if TYPE_CHECKING:
     from statecfg.graph.graph import Graph
     from statecfg.store.database import Store
 
-Json = dict[str, Any]
+
+class Metadata(TypedDict):
+    """The metadata of a Kubernetes object. `name` is the host, `namespace` the playbook, `labels` the host's tags."""
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    generation: int
+    creationTimestamp: str
+    finalizers: list[str]
+    deletionTimestamp: NotRequired[str]
 
 
-def described(store: Store, known: Reconciled) -> Json:
-    """Return the object of a request: the playbook on the host with its status, as a Kubernetes object."""
-    record = hosts.get(store, known.host)
-    metadata: Json = {
-        "name": known.host,
-        "namespace": known.playbook,
+class Described(TypedDict):
+    """A playbook on a host, as a Kubernetes object."""
+
+    apiVersion: str
+    kind: str
+    metadata: Metadata
+    spec: Mapping[str, Any]
+    status: Mapping[str, Any]
+
+
+def described(store: Store, object: Reconciled) -> Described:
+    """Return the object of a request: the playbook on the host with its status."""
+    record = hosts.get(store, object.host)
+    metadata: Metadata = {
+        "name": object.host,
+        "namespace": object.playbook,
         "labels": dict.fromkeys(record.tags if record is not None else (), ""),
         "annotations": {
             key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
             for key, value in (record.metadata if record is not None else {}).items()
         },
-        "generation": known.generation,
-        "creationTimestamp": conditions.moment(known.created),
-        "finalizers": known.finalizers,
+        "generation": object.generation,
+        "creationTimestamp": conditions.moment(object.created),
+        "finalizers": object.finalizers,
     }
-    if known.deleted is not None:
-        metadata["deletionTimestamp"] = conditions.moment(known.deleted)
+    if object.deleted is not None:
+        metadata["deletionTimestamp"] = conditions.moment(object.deleted)
     return {
         "apiVersion": API_VERSION,
         "kind": "Playbook",
         "metadata": metadata,
-        "spec": dict(known.spec),
-        "status": dict(known.status),
+        "spec": dict(object.spec),
+        "status": dict(object.status),
     }
 
 
-def digest(spec: Json, graph: Graph, secrets: Mapping[str, str]) -> str:
+def digest(spec: Mapping[str, Any], graph: Graph, secrets: Mapping[str, str]) -> str:
     """Return the SHA-256 of a definition: its spec and all of its nodes."""
-    every = Children(graph, Registration("", "http", (), Selector()), secrets)
-    text = json.dumps([spec, every.sent], sort_keys=True, separators=(",", ":"))
+    children = Children(graph, Registration("", "http", (), Selector()), secrets)
+    text = json.dumps([spec, children.sent], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def leak(given: Json, children: Mapping[str, Any] | None, secrets: Mapping[str, str]) -> str | None:
+def leak(sent: Described, children: Mapping[str, Child] | None, secrets: Mapping[str, str]) -> str | None:
     """Return why a request must not be sent: a value contains a secret. Return None if it may be sent.
 
     Names and keys are not checked.
     """
-    specs = [given.get("spec"), *(child.get("spec") for child in (children or {}).values())]
-    texts = list(_texts(specs))
+    texts = list(_texts([sent["spec"], *(child["spec"] for child in (children or {}).values())]))
     for name, value in secrets.items():
         if any(value in text for text in texts):
             return f"the secret {name} is part of a value, which can't be sent to a hook"

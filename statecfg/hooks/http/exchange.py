@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ class Answer:
     status: int
     body: bytes
     cut: str = ""
-    kind: str = ""
+    content_type: str = ""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class _Line:
     status: int | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def trace(self, event: str, info: dict[str, Any]) -> None:
+    def trace(self, event: str, info: Mapping[str, Any]) -> None:
         """Remember the socket of a new connection; httpx calls this at each step."""
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             with self.lock:
@@ -150,7 +150,8 @@ def _exchange(
                     there = _redirect(answer, here) if follow else None
                     if there is None:
                         line.status = answer.status_code
-                        return replace(_read(answer, limits, listen), kind=answer.headers.get("Content-Type", ""))
+                        content_type = answer.headers.get("Content-Type", "")
+                        return replace(_read(answer, limits, listen), content_type=content_type)
                 if answer.status_code in _AS_GET:
                     method, sent = "GET", b""
                     headers.pop("Content-Type", None)
@@ -212,7 +213,7 @@ def _words(error: Exception, url: str) -> str:
     import httpx
 
     parts = urlsplit(url)
-    place = f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+    address = f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -220,10 +221,10 @@ def _words(error: Exception, url: str) -> str:
         if isinstance(cause, socket.gaierror):
             return f"dial tcp: lookup {parts.hostname}: {cause.strerror or cause}"
         if isinstance(cause, ConnectionRefusedError):
-            return f"dial tcp {place}: connect: connection refused"
+            return f"dial tcp {address}: connect: connection refused"
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, httpx.ConnectTimeout):
-        return f"dial tcp {place}: i/o timeout"
+        return f"dial tcp {address}: i/o timeout"
     if isinstance(error, httpx.TimeoutException):
         return LATE
     return str(error) or "EOF"

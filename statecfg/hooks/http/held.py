@@ -67,13 +67,13 @@ class Held:
     def _secret_in(self, text: str) -> str | None:
         return next((name for name, value in self.secrets.items() if value in text), None)
 
-    def _hold(self, kind: str, name: str, value: Any) -> dict[str, Any]:
+    def _hold(self, marker: str, name: str, value: Any) -> dict[str, str]:
         label, number = name, 1
         # Content is already identified by its digest.
-        while self.kept.setdefault((kind, label), value) is not value and kind != CONTENT:
+        while self.kept.setdefault((marker, label), value) is not value and marker != CONTENT:
             number += 1
             label = f"{name}-{number}"
-        return {kind: label}
+        return {marker: label}
 
     def restored(self, value: Any) -> Any:
         """Return a value of a response, with the withheld values instead of markers.
@@ -84,12 +84,12 @@ class Held:
             return [self.restored(item) for item in value]
         if not isinstance(value, dict):
             return value
-        kind = next((key for key in MARKERS if key in value), None)
-        if kind is not None:
-            label = value[kind]
-            if not isinstance(label, str) or (kind, label) not in self.kept:
-                raise NotOurs(f"{kind} {str(label)[:80]!r} is not part of the request")
-            return self.kept[(kind, label)]
+        marker = next((key for key in MARKERS if key in value), None)
+        if marker is not None:
+            label = value[marker]
+            if not isinstance(label, str) or (marker, label) not in self.kept:
+                raise NotOurs(f"{marker} {str(label)[:80]!r} is not part of the request")
+            return self.kept[(marker, label)]
         return {key[1:] if key[:2] == "$$" else key: self.restored(item) for key, item in value.items()}
 
 

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg import dialects
 from statecfg.hooks.http import conditions
-from statecfg.hooks.http.asking import Asking, fired, http_of
+from statecfg.hooks.http.asking import Asking, Fired, fired, http_of
 from statecfg.hooks.http.calls import FINALIZE, PRE_RECONCILE, Failure, Reply
 from statecfg.hooks.http.children import Children
 from statecfg.hooks.http.described import digest
 from statecfg.hooks.http.held import Held
 from statecfg.hooks.registration import files
 from statecfg.hooks.registration.model import Registration
-from statecfg.problems import InvalidInput
+from statecfg.problems import InvalidInput, Problem
 from statecfg.remote.graph.names import HookStatus
 from statecfg.remote.hooks.on_failure import RULES
 from statecfg.run.hook_failure import HookFailure
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 FINALIZER = "statecfg/"  # followed by the name of the hook
 
-Json = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Finalized:
@@ -53,8 +51,15 @@ class Finalized:
     """
 
     ok: bool
-    fired: list[Json]
+    fired: list[Fired]
     left: list[str]
+
+
+class OwedResult(Fired):
+    """The result of an owed call, as in reports."""
+
+    host: str
+    playbook: str
 
 
 class Reconciler:
@@ -81,7 +86,7 @@ class Reconciler:
         self.chosen = _hosts_of(self.hooks, inventory)
 
     @property
-    def fired(self) -> dict[str, list[Json]]:
+    def fired(self) -> dict[str, list[Fired]]:
         """The calls by host, as in reports."""
         return self.asking.fired
 
@@ -125,24 +130,24 @@ class Reconciler:
             except Busy as error:
                 text = f"another run reconciles it: {error.detail}"
                 raise HookFailure(hooks[0].name, host.name, PRE_RECONCILE, text, None) from None
-            known = objects.ensure(self.store, playbook, host.name, spec, definition)
-            known = objects.keep_status(self.store, known, conditions.sanitised(known.status, _types(hooks)))
+            object = objects.ensure(self.store, playbook, host.name, spec, definition)
+            object = objects.keep_status(self.store, object, conditions.sanitised(object.status, _types(hooks)))
             for hook in hooks:
                 if PRE_RECONCILE in http_of(hook).capabilities:
-                    known, graph = self._reshaped(hook, known, graph, secrets, _types(hooks))
-                if FINALIZE in http_of(hook).capabilities and _finalizer(hook) not in known.finalizers:
-                    known = objects.keep_finalizers(self.store, known, [*known.finalizers, _finalizer(hook)])
-            status = {**known.status, "observedGeneration": known.generation}
-            objects.keep_status(self.store, known, status)
+                    object, graph = self._reshaped(hook, object, graph, secrets, _types(hooks))
+                if FINALIZE in http_of(hook).capabilities and _finalizer(hook) not in object.finalizers:
+                    object = objects.keep_finalizers(self.store, object, [*object.finalizers, _finalizer(hook)])
+            status = {**object.status, "observedGeneration": object.generation}
+            objects.keep_status(self.store, object, status)
         return graph
 
     def _reshaped(
-        self, hook: Registration, known: Reconciled, graph: Graph, secrets: Mapping[str, str], types: Sequence[str]
+        self, hook: Registration, object: Reconciled, graph: Graph, secrets: Mapping[str, str], types: Sequence[str]
     ) -> tuple[Reconciled, Graph]:
         children = Children(graph, hook, secrets)
-        reply, attempts = self.asking.ask(hook, PRE_RECONCILE, known, children.sent, secrets)
+        reply, attempts = self.asking.ask(hook, PRE_RECONCILE, object, children.sent, secrets)
         if reply.error is None:
-            known = self._with_status(known, reply, types)
+            object = self._with_status(object, reply, types)
         if reply.error is None and reply.children is not None:
             try:
                 graph = children.replaced(reply.children)
@@ -150,10 +155,10 @@ class Reconciler:
                 first = error.problems[0]
                 reply = Reply(error=Failure(first.detail, permanent=True))
                 if not RULES[hook.on_failure].continues:
-                    self.asking.log(hook, PRE_RECONCILE, known, HookStatus.FAILED, first.detail)
+                    self.asking.log(hook, PRE_RECONCILE, object, HookStatus.FAILED, first.detail)
                     raise
-        self.asking.finish(hook, PRE_RECONCILE, known, reply, attempts)
-        return known, graph
+        self.asking.finish(hook, PRE_RECONCILE, object, reply, attempts)
+        return object, graph
 
     def finalize(self, host: str, playbook: str) -> Finalized:
         """Call the hooks that finalize a playbook on a host, before its resources are removed.
@@ -165,62 +170,62 @@ class Reconciler:
         hooks = self.hooks_of(host, FINALIZE)
         ok, before = True, len(self.fired.get(host, ()))
         with self._locked(host, playbook):
-            known = objects.get(self.store, playbook, host)
-            if known is None:
+            object = objects.get(self.store, playbook, host)
+            if object is None:
                 return Finalized(True, [], [])
-            known = objects.delete_asked(self.store, known)
-            known = objects.keep_status(self.store, known, conditions.sanitised(known.status, _types(hooks)))
+            object = objects.delete_asked(self.store, object)
+            object = objects.keep_status(self.store, object, conditions.sanitised(object.status, _types(hooks)))
             # A hook that was registered after the last apply is called as well.
-            every = [*known.finalizers, *(name for name in map(_finalizer, hooks) if name not in known.finalizers)]
-            known = objects.keep_finalizers(self.store, known, every)
+            every = [*object.finalizers, *(name for name in map(_finalizer, hooks) if name not in object.finalizers)]
+            object = objects.keep_finalizers(self.store, object, every)
             for hook in hooks:
-                known, done = self._finalized(hook, known, _types(hooks))
+                object, done = self._finalized(hook, object, _types(hooks))
                 ok = ok and done
-            unknown = [name for name in known.finalizers if name not in map(_finalizer, hooks)]
+            unknown = [name for name in object.finalizers if name not in map(_finalizer, hooks)]
             for name in unknown:
                 error = f"its finalizer {name} exists, but no hook of that name is registered for this host"
                 error += "; register it again, or pass --no-hooks"
                 self.asking.enter(host, name.removeprefix(FINALIZER), FINALIZE, HookStatus.FAILED, error)
-            if not known.finalizers:
-                objects.forget(self.store, known)
-        return Finalized(ok and not unknown, self.fired.get(host, [])[before:], known.finalizers)
+            if not object.finalizers:
+                objects.forget(self.store, object)
+        return Finalized(ok and not unknown, self.fired.get(host, [])[before:], object.finalizers)
 
-    def _finalized(self, hook: Registration, known: Reconciled, types: Sequence[str]) -> tuple[Reconciled, bool]:
+    def _finalized(self, hook: Registration, object: Reconciled, types: Sequence[str]) -> tuple[Reconciled, bool]:
         """Call one hook; return the object, and whether this hook allows removing the resources."""
-        reply, attempts = self.asking.ask(hook, FINALIZE, known, None, {})
-        known = self._with_status(known, reply, types)
+        reply, attempts = self.asking.ask(hook, FINALIZE, object, None, {})
+        object = self._with_status(object, reply, types)
         if reply.error is None or reply.error.proceed:
-            left = [name for name in known.finalizers if name != _finalizer(hook)]
-            known = objects.keep_finalizers(self.store, known, left)
+            left = [name for name in object.finalizers if name != _finalizer(hook)]
+            object = objects.keep_finalizers(self.store, object, left)
         try:
-            self.asking.finish(hook, FINALIZE, known, reply, attempts)
+            self.asking.finish(hook, FINALIZE, object, reply, attempts)
         except HookFailure:
-            return known, False
-        return known, True
+            return object, False
+        return object, True
 
     def run_ended(self, host: str, playbook: str, ok: bool, message: str = "") -> None:
         """Store how the run of a playbook on a host ended: the conditions Applied and Ready."""
         if objects.get(self.store, playbook, host) is None:
             return
         with self._locked(host, playbook):
-            known = objects.get(self.store, playbook, host)
-            if known is not None:
-                status = conditions.applied(known.status, ok, _types(self.hooks_of(host)), message)
-                objects.keep_status(self.store, known, status)
+            object = objects.get(self.store, playbook, host)
+            if object is not None:
+                status = conditions.applied(object.status, ok, _types(self.hooks_of(host)), message)
+                objects.keep_status(self.store, object, status)
 
     def forget(self, host: str, playbook: str) -> None:
         """Delete the object from the store without calling any hook (`--no-hooks`)."""
         with self._locked(host, playbook):
-            known = objects.get(self.store, playbook, host)
-            if known is not None:
-                objects.forget(self.store, known)
+            object = objects.get(self.store, playbook, host)
+            if object is not None:
+                objects.forget(self.store, object)
 
-    def _with_status(self, known: Reconciled, reply: Reply, types: Sequence[str]) -> Reconciled:
+    def _with_status(self, object: Reconciled, reply: Reply, types: Sequence[str]) -> Reconciled:
         """Store the status that a hook returned. Other changes of the object are ignored."""
         status = reply.object.get("status") if reply.object is not None else None
         if not isinstance(status, dict):
-            return known
-        return objects.keep_status(self.store, known, conditions.returned(status, known.status, types))
+            return object
+        return objects.keep_status(self.store, object, conditions.returned(status, object.status, types))
 
     def _locked(self, host: str, playbook: str) -> AbstractContextManager[object]:
         """Lock an object against reconciliation by other runs.
@@ -231,8 +236,8 @@ class Reconciler:
         return self.store.lock(f"object {name}", sum(hook.deadline for hook in self.hooks_of(host)))
 
 
-def retry_due(store: Store, project: Project, now: float | None = None) -> list[Json]:
-    """Make the owed calls that are due; return their results as in reports, with `host` and `playbook`.
+def retry_due(store: Store, project: Project, now: float | None = None) -> list[OwedResult]:
+    """Make the owed calls that are due; return their results.
 
     Only finalize is called. A pre-reconcile changes what a run applies, so the next apply calls it.
 
@@ -241,15 +246,17 @@ def retry_due(store: Store, project: Project, now: float | None = None) -> list[
     """
     due = objects.owed(store, time.time() if now is None else now)
     reconciler = Reconciler(store, files.load(project), uuid.uuid4().hex, dialects.inventory(project))
-    results: list[Json] = []
+    results: list[OwedResult] = []
+    finalized: set[tuple[str, str]] = set()  # host and playbook
     for item in due:
-        about = {"host": item.host, "playbook": item.playbook}
+        calls: list[Fired] = []
         if item.phase == PRE_RECONCILE:
             error = f"{item.error}; an apply of {item.playbook} on {item.host} calls it again"
-            results.append({**about, **fired(item.hook, item.phase, HookStatus.OWED, error)})
-        elif not any(result.items() >= {**about, "event": FINALIZE}.items() for result in results):
+            calls = [fired(item.hook, item.phase, HookStatus.OWED, error)]
+        elif (item.host, item.playbook) not in finalized:
+            finalized.add((item.host, item.playbook))
             calls = reconciler.finalize(item.host, item.playbook).fired
-            results += [{**about, **call} for call in calls]
+        results += [{"host": item.host, "playbook": item.playbook, **call} for call in calls]
     return results
 
 
@@ -259,16 +266,16 @@ def _hosts_of(hooks: Iterable[Registration], inventory: Inventory) -> dict[str, 
     :raises InvalidInput: a pattern is wrong
     """
     chosen: dict[str, set[str] | None] = {}
-    wrong = []
+    problems: list[Problem] = []
     for hook in hooks:
         pattern = hook.select.hosts
         try:
             hosts = None if pattern is None else {host.name for host in inventory.select(pattern, None, hook.position)}
             chosen[hook.name] = hosts
         except InvalidInput as error:
-            wrong += error.problems
-    if wrong:
-        raise InvalidInput(wrong)
+            problems += error.problems
+    if problems:
+        raise InvalidInput(problems)
     return chosen
 
 

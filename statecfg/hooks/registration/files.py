@@ -27,22 +27,22 @@ def load(project: Project) -> list[Registration]:
     folder = project.root / "hooks"
     if not folder.is_dir():
         return []
-    found: list[Registration] = []
-    with collecting() as wrong, reporting():
+    registrations: list[Registration] = []
+    with collecting() as problems, reporting():
         _refuse_foreign(folder)
         for path in sorted(path for path in folder.iterdir() if path.suffix in (".yml", ".yaml")):
             with reporting():
                 _refuse_foreign(path)
                 made = _read(path, project.relative(path))
                 if made is not None:
-                    found.append(made)
-        _refuse_twins(found)
-    if wrong:
-        changeable = [each for each in wrong if each.code == "SC0601"]
-        rest = [each for each in wrong if each.code != "SC0601"]
+                    registrations.append(made)
+        _refuse_twins(registrations)
+    if problems:
+        changeable = [item for item in problems if item.code == "SC0601"]
+        rest = [item for item in problems if item.code != "SC0601"]
         one = [trust.together(changeable)] if changeable else []
         raise InvalidInput(sorted([*rest, *one], key=lambda item: item.places[:1]))
-    return sorted(found, key=lambda each: (each.order, each.name))
+    return sorted(registrations, key=lambda registration: (registration.order, registration.name))
 
 
 def _read(path: Path, shown: str) -> Registration | None:
@@ -53,26 +53,24 @@ def _read(path: Path, shown: str) -> Registration | None:
 def _refuse_foreign(path: Path) -> None:
     """Report a path that other users could change. Source: promise E5; CVE-2018-10875."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         report(problem("SC0301", f"{path}: {error.strerror}", "check the path", SourceLocation(str(path), 0)))
         return
-    mode = stat.S_IMODE(found.st_mode)
-    if found.st_uid not in (0, os.geteuid()):
-        detail = f"{path} belongs to user {found.st_uid}, not to you (user {os.geteuid()}), with mode {mode:04o}"
-        report(
-            problem("SC0601", detail, f"look at it, then: chown {os.geteuid()} {path}", SourceLocation(str(path), 0))
-        )
-    elif mode & 0o022 and not (mode & 0o022 == 0o020 and trust.private(found.st_uid, found.st_gid)):
-        detail = f"{path} of user {found.st_uid} has mode {mode:04o}"
-        report(problem("SC0601", detail, f"look at it, then: chmod go-w {path}", SourceLocation(str(path), 0)))
+    mode, location = stat.S_IMODE(status.st_mode), SourceLocation(str(path), 0)
+    if status.st_uid not in (0, os.geteuid()):
+        detail = f"{path} belongs to user {status.st_uid}, not to you (user {os.geteuid()}), with mode {mode:04o}"
+        report(problem("SC0601", detail, f"check its content, then: chown {os.geteuid()} {path}", location))
+    elif mode & 0o022 and not (mode & 0o022 == 0o020 and trust.private(status.st_uid, status.st_gid)):
+        detail = f"{path} of user {status.st_uid} has mode {mode:04o}"
+        report(problem("SC0601", detail, f"check its content, then: chmod go-w {path}", location))
 
 
-def _refuse_twins(found: Iterable[Registration]) -> None:
+def _refuse_twins(registrations: Iterable[Registration]) -> None:
     first: dict[str, Registration] = {}
-    for each in found:
-        # Names of Razor's hooks are case-insensitive, and both kinds of hooks share one log.
-        other = first.setdefault(each.name.lower(), each)
-        if other is not each:
-            detail = f"two hooks are called {each.name}"
-            report(problem("SC0607", detail, "rename one", each.position, other.position))
+    for registration in registrations:
+        # Names of Razor's hooks are case-insensitive, and both types of hooks share one log.
+        other = first.setdefault(registration.name.lower(), registration)
+        if other is not registration:
+            detail = f"two hooks have the name {registration.name}"
+            report(problem("SC0607", detail, "rename one", registration.position, other.position))

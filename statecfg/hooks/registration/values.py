@@ -14,7 +14,7 @@ def map_of(parent: Mapping, key: str, example: str, needed: bool = False) -> Map
     node = parent.items.get(key)
     if node is None:
         if needed:
-            report(problem("SC0602", f"it lacks `{key}:`", f"write {example}", parent.location))
+            report(problem("SC0602", f"`{key}:` is missing", f"write {example}", parent.location))
         return None
     if isinstance(node, Scalar) and node.value is None and not needed:
         return None
@@ -26,7 +26,7 @@ def text_of(parent: Mapping, key: str, needed: bool = False) -> str:
     node = parent.items.get(key)
     if node is None or (isinstance(node, Scalar) and node.value is None and not needed):
         if needed:
-            report(problem("SC0602", f"it lacks `{key}:`", f"write {key}: TEXT", parent.location))
+            report(problem("SC0602", f"`{key}:` is missing", f"write {key}: TEXT", parent.location))
         return ""
     if isinstance(node, Scalar) and node.tag is None and isinstance(node.value, str) and (node.value or not needed):
         return node.value
@@ -43,15 +43,15 @@ def texts_of(parent: Mapping, key: str, valid: tuple[str, ...] = (), code: str =
     node = parent.items.get(key)
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return ()
-    found: list[Node] | None = [node] if isinstance(node, Scalar) else None
-    if found is None:
+    items: list[Node] | None = [node] if isinstance(node, Scalar) else None
+    if items is None:
         given = yaml_tree.sequence(node, f"`{key}:`", f"{key}: [NAME, NAME]")
-        found = given.items if given is not None else []
+        items = given.items if given is not None else []
     names = []
-    for item in found:
+    for item in items:
         value: Any = item.value if isinstance(item, Scalar) and item.tag is None else None
         if not isinstance(value, str) or not value:
-            report(problem("SC0603", f"`{key}` holds {describe(item)}", "it must hold texts", item.location))
+            report(problem("SC0603", f"`{key}` contains {describe(item)}", "it must only contain texts", item.location))
         elif valid and value not in valid:
             report(problem(code, f"`{value}` in `{key}:`", suggest(value, valid, "there are"), item.location))
         else:

@@ -44,12 +44,12 @@ def parse(root: Node) -> Registration | None:
     if spec is None:
         return None
     yaml_tree.check_keys(spec, "`spec:`", SPEC_KEYS)
-    kinds = [key for key in ("exec", "hook") if key in spec.items]
-    if len(kinds) != 1:
-        what = "has neither `exec:` nor `hook:`" if not kinds else "has both `exec:` and `hook:`"
+    protocols = [key for key in ("exec", "hook") if key in spec.items]
+    if len(protocols) != 1:
+        what = "has both `exec:` and `hook:`" if protocols else "has neither `exec:` nor `hook:`"
         report(problem("SC0602", f"hook {name} {what}", "exec: runs a program, hook: calls a service", spec.location))
         return None
-    made = registration_http.read(spec) if kinds == ["hook"] else _exec(spec)
+    made = registration_http.read(spec) if protocols == ["hook"] else _exec(spec)
     return replace(_shared(made, spec), name=name, position=position)
 
 
@@ -58,22 +58,22 @@ def _name(top: Mapping) -> tuple[str, SourceLocation]:
     if metadata is None:
         return "", top.location
     name = text_of(metadata, "name", needed=True)
-    place = metadata.keys["name"].location if "name" in metadata.keys else metadata.location
+    location = metadata.keys["name"].location if "name" in metadata.keys else metadata.location
     if name and not NAME.match(name):
-        rule = "1 to 250 characters, none of them `/` or a control character, no space at either end"
-        report(problem("SC0603", f"the name of a hook is `{name[:60]}`", rule, place))
-    return name, place
+        rule = "write 1 to 250 characters, without `/`, control characters, and spaces at either end"
+        report(problem("SC0603", f"a hook can't have the name `{name[:60]}`", rule, location))
+    return name, location
 
 
 def _shared(made: Registration, spec: Mapping) -> Registration:
     """Return the registration with the keys that both protocols have."""
     where = choice_of(spec, "where", model.PLACES) or made.where
-    place = spec.keys["where"].location if "where" in spec.keys else spec.location
+    location = spec.keys["where"].location if "where" in spec.keys else spec.location
     if where == "host" and made.protocol == "http":
-        report(problem("SC0603", "an HTTP hook is called by the controller", "take `where:` out", place))
+        report(problem("SC0603", "the controller calls HTTP hooks, not the host", "remove `where:`", location))
     if where == "host" and any(event in NodeEvent.ALL for event in made.events):
-        detail = "hosts' events happen on the controller, so `where: host` means nothing for them"
-        report(problem("SC0603", detail, f"on hosts there are: {', '.join(ResourceEvent.ALL)}", place))
+        detail = "events of hosts happen on the controller, so `where: host` has no effect on them"
+        report(problem("SC0603", detail, f"these happen on hosts: {', '.join(ResourceEvent.ALL)}", location))
     return replace(
         made,
         select=_selector(spec),
@@ -86,14 +86,12 @@ def _shared(made: Registration, spec: Mapping) -> Registration:
 
 
 def _selector(spec: Mapping) -> Selector:
-    found = map_of(spec, "select", "select: {types: [file]}")
-    if found is None:
+    select = map_of(spec, "select", "select: {types: [file]}")
+    if select is None:
         return Selector()
-    yaml_tree.check_keys(found, "`select:`", ("hosts", "types", "names", "tags"))
-    hosts = texts_of(found, "hosts")
-    return Selector(
-        ",".join(hosts) or None, texts_of(found, "types"), texts_of(found, "names"), texts_of(found, "tags")
-    )
+    yaml_tree.check_keys(select, "`select:`", ("hosts", "types", "names", "tags"))
+    hosts = ",".join(texts_of(select, "hosts")) or None
+    return Selector(hosts, texts_of(select, "types"), texts_of(select, "names"), texts_of(select, "tags"))
 
 
 def _order(spec: Mapping) -> int:
@@ -102,7 +100,7 @@ def _order(spec: Mapping) -> int:
         return model.ORDER
     value = node.value if isinstance(node, Scalar) and node.tag is None else None
     if type(value) is not int or value not in INTEGERS:
-        report(problem("SC0603", f"`order` is {describe(node)}", "it must be a whole number", node.location))
+        report(problem("SC0603", f"`order` is {describe(node)}", "it must be an integer", node.location))
         return model.ORDER
     return value
 
@@ -120,18 +118,18 @@ def _deadline(spec: Mapping, default: float) -> float:
 
 
 def _exec(spec: Mapping) -> Registration:
-    found = map_of(spec, "exec", "exec: {type: NAME}")
-    kind = ""
+    program = map_of(spec, "exec", "exec: {type: NAME}")
+    type = ""
     configuration: dict[str, Any] = {}
-    if found is not None:
-        yaml_tree.check_keys(found, "`exec:`", ("type", "configuration"))
-        kind = text_of(found, "type", needed=True)
-        given = map_of(found, "configuration", "configuration: {KEY: VALUE}")
+    if program is not None:
+        yaml_tree.check_keys(program, "`exec:`", ("type", "configuration"))
+        type = text_of(program, "type", needed=True)
+        given = map_of(program, "configuration", "configuration: {KEY: VALUE}")
         configuration = yaml_tree.plain(given) if given is not None else {}
     events = texts_of(spec, "events", model.EVENTS, "SC0604")
     if "events" not in spec.items:
-        report(problem("SC0602", "`exec:` lacks its `events:`", f"some of: {', '.join(model.EVENTS)}", spec.location))
+        report(problem("SC0602", "`exec:` needs `events:`", f"some of: {', '.join(model.EVENTS)}", spec.location))
     if "workload" in spec.items:
-        place = spec.keys["workload"].location
-        report(problem("SC0311", "`workload:` belongs to an HTTP hook", "take it out", place))
-    return Registration("", "exec", events, deadline=model.DEADLINE, type=kind, configuration=configuration)
+        location = spec.keys["workload"].location
+        report(problem("SC0311", "only HTTP hooks have `workload:`", "remove it", location))
+    return Registration("", "exec", events, deadline=model.DEADLINE, type=type, configuration=configuration)

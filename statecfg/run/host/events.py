@@ -17,7 +17,7 @@ class Events(Protocol):
     def planned(self, host: str, report: Json) -> None:
         """Note that a host has planned; its report contains `facts` and `ledger`."""
 
-    def hook(self, host: str, question: Json, gone: Callable[[], bool], begun: Callable[[], None]) -> Json:
+    def hook(self, host: str, question: Json, gone: Callable[[], bool], begun: Callable[[], None]) -> Mapping[str, Any]:
         """Call a hook that runs on the controller.
 
         :param question: `hook`, `event`, `resource`, `seconds`

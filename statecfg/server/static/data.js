@@ -23,41 +23,41 @@ export function onChange(change, link) {
 // Return the kept response for a path: { value, etag, error, busy }. Request it if it is missing or has changed.
 export function want(path, ...topics) {
   if (!kept.has(path)) kept.set(path, { topics, stale: true, busy: false, used: drawings });
-  const found = kept.get(path);
-  found.used = drawings;
-  if (found.stale && !found.busy) load(path, found);
-  return found;
+  const response = kept.get(path);
+  response.used = drawings;
+  if (response.stale && !response.busy) load(path, response);
+  return response;
 }
 
 // Call this before each drawing. It deletes responses that the last drawings did not use.
 export function begin() {
   drawings += 1;
-  for (const [path, found] of kept) if (found.used < drawings - UNUSED && !found.busy) kept.delete(path);
+  for (const [path, response] of kept) if (response.used < drawings - UNUSED && !response.busy) kept.delete(path);
 }
 
-async function load(path, found) {
-  found.busy = true;
-  found.stale = false;
+async function load(path, response) {
+  response.busy = true;
+  response.stale = false;
   try {
     const answer = await fetch(path, { headers: { Accept: "application/json" }, signal: AbortSignal.timeout(TIMEOUT) });
     if (answer.status === 401) return signedOut();
     const text = await answer.text();
     const value = text ? JSON.parse(text) : null;
-    if (answer.ok) Object.assign(found, { value, error: "", etag: answer.headers.get("ETag") });
-    else Object.assign(found, { error: value?.message || `The server answered ${answer.status}.`, status: answer.status });
+    if (answer.ok) Object.assign(response, { value, error: "", etag: answer.headers.get("ETag") });
+    else Object.assign(response, { error: value?.message || `The server answered ${answer.status}.`, status: answer.status });
   } catch (problem) {
     // Keep the old response. The page requests a new one when the connection works again.
-    found.error = found.value === undefined ? UNREACHABLE : "";
-    found.stale = true;
+    response.error = response.value === undefined ? UNREACHABLE : "";
+    response.stale = true;
     if (!isUnreachable(problem)) throw problem;
   } finally {
-    found.busy = false;
+    response.busy = false;
     listeners.change();
   }
 }
 
 function outdated(topics) {
-  for (const found of kept.values()) if (!topics || found.topics.some((topic) => topics.includes(topic))) found.stale = true;
+  for (const response of kept.values()) if (!topics || response.topics.some((topic) => topics.includes(topic))) response.stale = true;
   listeners.change();
 }
 

@@ -40,22 +40,22 @@ export function put(target, wanted) {
   let at = target.firstChild;
   for (const child of [...wanted.childNodes]) {
     const key = child.dataset?.key;
-    let found = key ? old.get(key) : at;
-    if (!key && found?.dataset?.key) found = null;
-    if (!found || found.nodeType !== child.nodeType || found.nodeName !== child.nodeName) {
+    let match = key ? old.get(key) : at;
+    if (!key && match?.dataset?.key) match = null;
+    if (!match || match.nodeType !== child.nodeType || match.nodeName !== child.nodeName) {
       target.insertBefore(child, at);
       continue;
     }
-    if (found === at) at = at.nextSibling;
-    else target.insertBefore(found, at);
+    if (match === at) at = at.nextSibling;
+    else target.insertBefore(match, at);
     if (child.nodeType === Node.TEXT_NODE) {
-      if (found.data !== child.data) found.data = child.data;
+      if (match.data !== child.data) match.data = child.data;
       continue;
     }
-    for (const { name } of [...found.attributes]) if (!child.hasAttribute(name)) found.removeAttribute(name);
-    for (const { name, value } of child.attributes) if (found.getAttribute(name) !== value) found.setAttribute(name, value);
-    if (!found.matches("input, select, textarea")) put(found, child);
-    else if (found.nodeName === "SELECT" && found !== document.activeElement) put(found, child);
+    for (const { name } of [...match.attributes]) if (!child.hasAttribute(name)) match.removeAttribute(name);
+    for (const { name, value } of child.attributes) if (match.getAttribute(name) !== value) match.setAttribute(name, value);
+    if (!match.matches("input, select, textarea")) put(match, child);
+    else if (match.nodeName === "SELECT" && match !== document.activeElement) put(match, child);
   }
   while (at) {
     const next = at.nextSibling;

@@ -36,17 +36,17 @@ export function entities() {
     h(
       "div.filters",
       {},
-      choice("type", "Type", [["", "All types"], ...types.map((each) => [each.id, `${each.name} ${each.version}`])]),
+      choice("type", "Type", [["", "All types"], ...types.map(({ id, name, version }) => [id, `${name} ${version}`])]),
       choice("state", "State", [["", "All states"], ...STATES.map((state) => [state, state])]),
       text("find", "Find entities", "name"),
     ),
-    given(want(listed(path, query), "entities"), (found) => {
-      if (!found.resultTotal && conditions.length) return empty("No entity matches these filters.");
-      if (!found.resultTotal && !types.length) {
+    given(want(listed(path, query), "entities"), (page) => {
+      if (!page.resultTotal && conditions.length) return empty("No entity matches these filters.");
+      if (!page.resultTotal && !types.length) {
         return empty("There are no types yet, so there are no entities.", code("statecfg entity type create --help"), h("p.dim", {}, "You can also use the API. /openapi.json describes it."));
       }
-      if (!found.resultTotal) return empty("There are no entities that you may see.", code("statecfg entity create TYPE NAME --set KEY=VALUE"));
-      return [h("section.list", {}, found.values.map(row)), numbered(found)];
+      if (!page.resultTotal) return empty("There are no entities that you may see.", code("statecfg entity create TYPE NAME --set KEY=VALUE"));
+      return [h("section.list", {}, page.values.map(row)), numbered(page)];
     }),
   ];
 }
@@ -65,28 +65,28 @@ function row(entity) {
 }
 
 // Return links to the previous and the next page of a list with numbered pages.
-export function numbered(found) {
-  if (found.pageCount < 2) return null;
+export function numbered(list) {
+  if (list.pageCount < 2) return null;
   return h(
     "p.pages",
     {},
-    found.page > 1 ? h("a.button", { href: changed({ page: found.page - 1 }) }, "Newer") : null,
-    h("span.dim", {}, ` ${found.page} of ${found.pageCount} `),
-    found.page < found.pageCount ? h("a.button", { href: changed({ page: found.page + 1 }) }, "Older") : null,
+    list.page > 1 ? h("a.button", { href: changed({ page: list.page - 1 }) }, "Newer") : null,
+    h("span.dim", {}, ` ${list.page} of ${list.pageCount} `),
+    list.page < list.pageCount ? h("a.button", { href: changed({ page: list.page + 1 }) }, "Older") : null,
   );
 }
 
 export function entity(id) {
   const tasks = want(listed(TASKS, { filter: `owner==${quoted(id)}`, pageSize: PAGE }), "tasks").value?.values ?? [];
-  return given(want(`${API}/entities/${encodeURIComponent(id)}`, "entities"), (found) => [
-    h("p.path", {}, h("a", { href: to("entities") }, "Entities"), " / ", found.id),
-    h("div.title", {}, h("h1", {}, found.name), badge(stateOf(found))),
-    found.message ? h("div.note.bad", {}, found.message) : null,
-    h("dl.facts", {}, pair("Type", typeName(found.entityType)), pair("Owner", found.owner?.name), pair("Created", when(found.creationDate)), pair("Changed", when(found.lastModificationDate))),
-    actions(found),
+  return given(want(`${API}/entities/${encodeURIComponent(id)}`, "entities"), (record) => [
+    h("p.path", {}, h("a", { href: to("entities") }, "Entities"), " / ", record.id),
+    h("div.title", {}, h("h1", {}, record.name), badge(stateOf(record))),
+    record.message ? h("div.note.bad", {}, record.message) : null,
+    h("dl.facts", {}, pair("Type", typeName(record.entityType)), pair("Owner", record.owner?.name), pair("Created", when(record.creationDate)), pair("Changed", when(record.lastModificationDate))),
+    actions(record),
     h("h2", {}, "Content"),
-    tree(found.entity),
-    fold(`content ${id}`, false, h("span", {}, "As JSON"), () => h("pre.box", { tabindex: "0" }, JSON.stringify(found.entity, null, 2))),
+    tree(record.entity),
+    fold(`content ${id}`, false, h("span", {}, "As JSON"), () => h("pre.box", { tabindex: "0" }, JSON.stringify(record.entity, null, 2))),
     tasks.length ? [h("h2", {}, "Tasks"), h("section.list", {}, tasks.map(task))] : null,
     administrator ? runsOf(id) : null,
   ]);
@@ -103,7 +103,7 @@ export function overviewOfEntities() {
   const failed = want(listed(TASKS, { filter: "status==error", pageSize: SHOWN }), "tasks").value;
   const running = want(listed(TASKS, { filter: "status==running", pageSize: SHOWN }), "tasks").value;
   const all = want(listed(`${API}/entities`, { pageSize: 1 }), "entities").value;
-  const today = (failed?.values ?? []).filter((each) => Date.now() - new Date(each.endTime ?? each.startTime) < DAY);
+  const today = (failed?.values ?? []).filter((item) => Date.now() - new Date(item.endTime ?? item.startTime) < DAY);
   return [
     running?.values.length ? [h("h2", {}, "Tasks in progress"), h("section.list", {}, running.values.map(task))] : null,
     broken?.values.length ? [h("h2", {}, "Entities with errors", broken.resultTotal > SHOWN ? h("span.dim", {}, ` ${broken.resultTotal}`) : null), h("section.list", {}, broken.values.map(row))] : null,

@@ -8,10 +8,10 @@ const shown = new Map(); // key of a long list → number of visible entries
 const isOpen = (key, first) => open.get(key) ?? first;
 
 // Return an element that opens and closes. `first` is its initial state. `body` is a function, called only if it is open.
-export function fold(key, first, head, body, kind = "fold") {
+export function fold(key, first, head, body, classes = "fold") {
   const now = isOpen(key, first);
   return h(
-    `details.${kind}`,
+    `details.${classes}`,
     { "data-key": key, "data-fold": key, open: now },
     h("summary", {}, head),
     now ? h("div.body", {}, body()) : null,
@@ -60,7 +60,7 @@ function goTo(main, button, draw) {
   if (list && Number(at) >= (shown.get(list) ?? 0)) shown.set(list, Number(at) + 1);
   draw();
   setTimeout(() => {
-    const element = [...main.querySelectorAll("[data-fold]")].find((each) => each.dataset.fold === key);
+    const element = [...main.querySelectorAll("[data-fold]")].find((item) => item.dataset.fold === key);
     element?.scrollIntoView({ block: "center", behavior: "smooth" });
     element?.querySelector("summary").focus({ preventScroll: true });
   }, 80);

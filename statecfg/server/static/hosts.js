@@ -46,12 +46,12 @@ export function hosts() {
   return [
     h("div.title", {}, h("h1", {}, "Hosts")),
     h("div.filters", {}, text("find", "Find hosts", "name, tag, system"), text("playbook", "Playbook", "playbook"), outcome(), day("since", "last check-in from"), day("until", "to")),
-    given(want(listed(HOSTS, { ...query(FILTERS), limit: PAGE }), "hosts", "runs", "services"), ({ hosts: found, total, matching, next }) => {
+    given(want(listed(HOSTS, { ...query(FILTERS), limit: PAGE }), "hosts", "runs", "services"), ({ hosts: page, total, matching, next }) => {
       if (!total) return noHosts();
-      if (!found.length) return empty("No host matches these filters.");
+      if (!page.length) return empty("No host matches these filters.");
       return [
         h("p.dim", {}, isFiltered(FILTERS) ? `${matching.toLocaleString()} of ${plural(total, "host")} match.` : plural(total, "host")),
-        h("section.list", {}, found.map(row)),
+        h("section.list", {}, page.map(row)),
         pages(next, "First hosts", "More hosts"),
       ];
     }),
@@ -59,47 +59,47 @@ export function hosts() {
 }
 
 export function host(name) {
-  return given(want(`${HOSTS}/${encodeURIComponent(name)}`, "hosts", "runs", "hooks", "services"), (found) => [
-    h("p.path", {}, h("a", { href: to("hosts") }, "Hosts"), " / ", found.name),
-    h("div.title", {}, h("h1", {}, found.name), tags(found), stateOf(found)),
+  return given(want(`${HOSTS}/${encodeURIComponent(name)}`, "hosts", "runs", "hooks", "services"), (record) => [
+    h("p.path", {}, h("a", { href: to("hosts") }, "Hosts"), " / ", record.name),
+    h("div.title", {}, h("h1", {}, record.name), tags(record), stateOf(record)),
     h(
       "dl.facts",
       {},
-      pair("System", found.system ?? h("span.dim", {}, "unknown")),
-      pair("Kernel", found.kernel ?? h("span.dim", {}, "unknown")),
-      pair("First met", when(found.registered)),
-      pair("Last check-in", when(found.last_checkin)),
-      pair("Installed", found.installed ? [found.installed, " ", when(found.installed_at)] : h("span.dim", {}, "nothing")),
-      pair("Playbooks", found.playbooks.join(", ") || h("span.dim", {}, "none")),
+      pair("System", record.system ?? h("span.dim", {}, "unknown")),
+      pair("Kernel", record.kernel ?? h("span.dim", {}, "unknown")),
+      pair("First met", when(record.registered)),
+      pair("Last check-in", when(record.last_checkin)),
+      pair("Installed", record.installed ? [record.installed, " ", when(record.installed_at)] : h("span.dim", {}, "nothing")),
+      pair("Playbooks", record.playbooks.join(", ") || h("span.dim", {}, "none")),
     ),
-    found.states.length ? [h("h2", {}, "State of each playbook"), h("section.list", {}, found.states.map((last) => state(last, found)))] : null,
-    found.units.length ? [h("h2", {}, "Units"), h("section.list", {}, found.units.map((each) => h(`div.row.${each.failed ? "bad" : "plain"}`, { "data-key": each.name }, unit(each))))] : null,
-    fold(`facts ${name}`, false, h("span", {}, "Facts"), () => tree(found.facts)),
-    Object.keys(found.metadata).length ? fold(`metadata ${name}`, true, h("span", {}, "Metadata"), () => tree(found.metadata)) : null,
+    record.states.length ? [h("h2", {}, "State of each playbook"), h("section.list", {}, record.states.map((last) => state(last, record)))] : null,
+    record.units.length ? [h("h2", {}, "Units"), h("section.list", {}, record.units.map((own) => h(`div.row.${own.failed ? "bad" : "plain"}`, { "data-key": own.name }, unit(own))))] : null,
+    fold(`facts ${name}`, false, h("span", {}, "Facts"), () => tree(record.facts)),
+    Object.keys(record.metadata).length ? fold(`metadata ${name}`, true, h("span", {}, "Metadata"), () => tree(record.metadata)) : null,
     h("div.title", {}, h("h2", {}, "Last runs"), h("a", { href: to("runs", "", { host: name }) }, "All runs of this host")),
-    found.runs.length ? h("section.list", {}, found.runs.map(runRow)) : h("p.dim", {}, "No run has met this host yet."),
-    found.events.length ? [h("h2", {}, "Log of hooks"), h("section.list", {}, found.events.map(event))] : null,
+    record.runs.length ? h("section.list", {}, record.runs.map(runRow)) : h("p.dim", {}, "No run has met this host yet."),
+    record.events.length ? [h("h2", {}, "Log of hooks"), h("section.list", {}, record.events.map(event))] : null,
   ]);
 }
 
 // Show how the last run of a playbook ended on a host. The host's problems are those of the newest of its worst runs.
-function state(last, found) {
-  const worst = last === found.states.find((each) => each.status === found.state && each.status !== "ok");
+function state(last, record) {
+  const worst = last === record.states.find((run) => run.status === record.state && run.status !== "ok");
   return h(
     `div.row.flat.${tone(last.status)}`,
     { "data-key": last.playbook || last.run },
     h("div.lead", {}, badge(last.status), h("span.name", {}, last.playbook || "no playbook"), h("span.aside", {}, runLink(last.run, "run ", last.run), when(last.started))),
-    worst && found.problems ? [found.problems.error ? h("p.bad", {}, found.problems.error) : null, reasons(found.problems)] : null,
+    worst && record.problems ? [record.problems.error ? h("p.bad", {}, record.problems.error) : null, reasons(record.problems)] : null,
   );
 }
 
-function event(each) {
+function event(entry) {
   return h(
     "article.row.flat",
     {},
-    h("div.lead", {}, badge(each.severity), h("span.name", {}, each.hook ?? "deleted hook"), when(each.at)),
-    tree(each.entry),
-    each.detail ? h("pre.box", { tabindex: "0" }, each.detail) : null,
+    h("div.lead", {}, badge(entry.severity), h("span.name", {}, entry.hook ?? "deleted hook"), when(entry.at)),
+    tree(entry.entry),
+    entry.detail ? h("pre.box", { tabindex: "0" }, entry.detail) : null,
   );
 }
 

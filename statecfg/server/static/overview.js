@@ -15,14 +15,14 @@ export function overview() {
   if (!administrator) return forUsers();
   const runs = want(listed(RUNS, { limit: 30 }), "runs");
   return [
-    given(runs, (found) => {
-      const going = found.runs.filter((run) => run.state === "running");
+    given(runs, (list) => {
+      const going = list.runs.filter((run) => run.state === "running");
       return going.length ? [h("h2", {}, "In progress"), h("section.list", {}, going.map(runRow))] : null;
     }),
     given(want(listed(HOSTS, { outcome: "trouble", reasons: "true", limit: TROUBLED }), "hosts", "runs", "services"), inTrouble),
     overviewOfEntities(),
-    given(runs, (found) => {
-      const ended = found.runs.filter((run) => run.state !== "running").slice(0, LAST);
+    given(runs, (list) => {
+      const ended = list.runs.filter((run) => run.state !== "running").slice(0, LAST);
       return [h("h2", {}, "Last runs"), ended.length ? [h("section.list", {}, ended.map(runRow)), h("p", {}, h("a", { href: to("runs") }, "All runs"))] : noRuns()];
     }),
   ];
@@ -49,7 +49,7 @@ function inTrouble({ hosts, total, matching, states }) {
 
 // Show what failed on a host, where and why.
 function troubled(host) {
-  const last = host.states.find((each) => each.status === host.state);
+  const last = host.states.find((run) => run.status === host.state);
   const { error = "", bad = [], more = 0, hooks = [] } = host.problems ?? {};
   return h(
     "article.row.bad",

@@ -45,26 +45,26 @@ function selected(host, words) {
     return words.every((word) => text.includes(word));
   };
   const kept = (all) => (all ?? []).map((layer) => layer.filter(has));
-  const found = { layers: kept(host.layers), removals: kept(host.removals), left: kept(host.left) };
-  return Object.values(found).flat(2).length ? found : null;
+  const matching = { layers: kept(host.layers), removals: kept(host.removals), left: kept(host.left) };
+  return Object.values(matching).flat(2).length ? matching : null;
 }
 
 function trouble(host) {
   const error = host.error;
-  const said = [];
+  const notes = [];
   if (error) {
-    said.push(
+    notes.push(
       h("div.note.bad", {}, h("p", {}, h("strong", {}, error.summary)), error.detail ? h("pre.box", { tabindex: "0" }, error.detail) : null, error.hint ? h("p", {}, error.hint) : null),
     );
   }
-  if (host.refusal) said.push(h("p.note.bad", {}, h("strong", {}, "Refused: "), host.refusal));
-  if (host.halted) said.push(h("p.note.bad", {}, h("strong", {}, "No further layer was started: "), host.halted));
-  if (host.login) said.push(h(host.login.ok ? "p.note" : "p.note.bad", {}, host.login.ok ? "sshd was restarted. A new login works." : `sshd was restarted. A new login fails: ${host.login.error}`));
-  if (host.declined) said.push(h("p.note", {}, "The user declined the changes. Nothing was changed."));
-  for (const text of [host.differs ?? []].flat(Infinity)) said.push(h("p.note.change", {}, h("strong", {}, "Not as planned: "), typeof text === "string" ? text : JSON.stringify(text)));
-  if (host.holder) said.push(h("p.note.skip", {}, `Locked by run ${host.holder.run} of ${host.holder.who} since `, when(host.holder.since)));
-  for (const text of host.warnings ?? []) said.push(h("p.note.change", {}, h("strong", {}, "Warning: "), text));
-  return said;
+  if (host.refusal) notes.push(h("p.note.bad", {}, h("strong", {}, "Refused: "), host.refusal));
+  if (host.halted) notes.push(h("p.note.bad", {}, h("strong", {}, "No further layer was started: "), host.halted));
+  if (host.login) notes.push(h(host.login.ok ? "p.note" : "p.note.bad", {}, host.login.ok ? "sshd was restarted. A new login works." : `sshd was restarted. A new login fails: ${host.login.error}`));
+  if (host.declined) notes.push(h("p.note", {}, "The user declined the changes. Nothing was changed."));
+  for (const text of [host.differs ?? []].flat(Infinity)) notes.push(h("p.note.change", {}, h("strong", {}, "Not as planned: "), typeof text === "string" ? text : JSON.stringify(text)));
+  if (host.holder) notes.push(h("p.note.skip", {}, `Locked by run ${host.holder.run} of ${host.holder.who} since `, when(host.holder.since)));
+  for (const text of host.warnings ?? []) notes.push(h("p.note.change", {}, h("strong", {}, "Warning: "), text));
+  return notes;
 }
 
 // Show the layers as columns. They show the order of the nodes and where the run stopped.
@@ -76,13 +76,13 @@ function map(layers, key) {
       const column = `${key} layer ${number}`;
       const same = layer.filter((node) => node.outcome === "unchanged");
       const others = layer.filter((node) => node.outcome !== "unchanged").sort((one, other) => rank(one) - rank(other));
-      const told = others.slice(0, CHIPS);
+      const chips = others.slice(0, CHIPS);
       return h(
         "div.column",
         { "data-key": String(number) },
         h("div.dim", {}, String(number + 1)),
-        told.map((node) => chip(node, column, layer)),
-        others.length > told.length ? h("span.dim", {}, `and ${others.length - told.length} more`) : null,
+        chips.map((node) => chip(node, column, layer)),
+        others.length > chips.length ? h("span.dim", {}, `and ${others.length - chips.length} more`) : null,
         same.length ? goes(`${column} unchanged`, { class: "chip dim", "data-key": " unchanged" }, h("span.sign", { "aria-hidden": "true" }, sign("unchanged")), `${same.length} unchanged`) : null,
       );
     }),
@@ -96,7 +96,7 @@ const rank = (node) => RANK[node.outcome] ?? 1;
 function chip(node, key, layer) {
   const folded = hidden(layer, node) ? `${key} ${node.outcome}` : null;
   const list = folded ?? key;
-  const at = layer.filter((each) => (folded ? each.outcome === node.outcome : !hidden(layer, each))).indexOf(node);
+  const at = layer.filter((other) => (folded ? other.outcome === node.outcome : !hidden(layer, other))).indexOf(node);
   const attributes = { class: `chip ${tone(node.outcome)}`, title: `${node.name}: ${node.outcome}`, "data-within": folded, "data-list": list, "data-at": at, "data-key": node.name };
   return goes(`${key} ${node.name}`, attributes, h("span.sign", { "aria-hidden": "true" }, sign(node.outcome)), short(node.name));
 }
@@ -108,7 +108,7 @@ function short(name) {
 }
 
 const hidden = (layer, node) =>
-  node.outcome === "unchanged" || (node.outcome === "skipped" && layer.filter((each) => each.outcome === "skipped").length > FEW);
+  node.outcome === "unchanged" || (node.outcome === "skipped" && layer.filter((other) => other.outcome === "skipped").length > FEW);
 
 function section(layers, title, key, words) {
   const nodes = (layers ?? []).flat();
@@ -122,9 +122,9 @@ function list(nodes, key, words) {
     "div.nodes",
     { "data-key": key },
     part(key, plain, (node) => one(node, key, words)),
-    groups.map(([outcome, found]) =>
-      found.length
-        ? fold(`${key} ${outcome}`, false, [badge(outcome, `${found.length} ${outcome}`), outcome === "skipped" ? h("span.dim", {}, found[0].reason) : null], () => part(`${key} ${outcome}`, found, (node) => one(node, key, words)))
+    groups.map(([outcome, hiddenNodes]) =>
+      hiddenNodes.length
+        ? fold(`${key} ${outcome}`, false, [badge(outcome, `${hiddenNodes.length} ${outcome}`), outcome === "skipped" ? h("span.dim", {}, hiddenNodes[0].reason) : null], () => part(`${key} ${outcome}`, hiddenNodes, (node) => one(node, key, words)))
         : null,
     ),
   );
@@ -134,9 +134,9 @@ function list(nodes, key, words) {
 function word(node) {
   if (node.outcome !== "changed") return node.outcome;
   const changes = node.changes ?? [];
-  if (changes.some((each) => each.field === "kind" && each.before !== null && each.after !== null)) return "replaced";
-  if (changes.length && changes.every((each) => each.before === null)) return "added";
-  if (changes.length && changes.every((each) => each.after === null)) return "removed";
+  if (changes.some((change) => change.field === "kind" && change.before !== null && change.after !== null)) return "replaced";
+  if (changes.length && changes.every((change) => change.before === null)) return "added";
+  if (changes.length && changes.every((change) => change.after === null)) return "removed";
   return "changed";
 }
 
@@ -144,16 +144,16 @@ function removed(node) {
   if (node.stays) return word(node);
   if (node.outcome === "unchanged") return "forgotten";
   if (node.outcome !== "changed") return node.outcome;
-  return node.changes?.length && node.changes.every((each) => each.after !== null) ? "restored" : "removed";
+  return node.changes?.length && node.changes.every((change) => change.after !== null) ? "restored" : "removed";
 }
 
 function one(node, key, words) {
-  const said = words(node);
+  const outcome = words(node);
   const state = node.state && node.state !== "RESOLVED" ? h("span.odd", {}, node.state) : null;
   const bad = ["failed", "unknown"].includes(node.outcome);
-  const fields = said === "changed" ? [...new Set((node.changes ?? []).map((each) => each.field))].slice(0, 6).join(", ") : "";
+  const fields = outcome === "changed" ? [...new Set((node.changes ?? []).map((change) => change.field))].slice(0, 6).join(", ") : "";
   const head = [
-    badge(node.outcome, said),
+    badge(node.outcome, outcome),
     h("span.name", {}, node.name),
     fields ? h("span.dim", {}, fields) : null,
     state,
@@ -166,7 +166,7 @@ function one(node, key, words) {
 function body(node) {
   const actions = node.actions ?? [];
   // Actions show their own reasons.
-  const reason = node.reason && !actions.some((each) => each.reason && node.reason.includes(each.reason)) ? node.reason : "";
+  const reason = node.reason && !actions.some((action) => action.reason && node.reason.includes(action.reason)) ? node.reason : "";
   return [
     reason ? h("p", {}, h("strong", {}, "Why: "), reason) : null,
     node.known_after ? h("p.odd", {}, `Known after ${node.known_after}.`) : null,
@@ -181,15 +181,15 @@ function body(node) {
   ];
 }
 
-function action(each) {
-  const failed = !["ok", "planned"].includes(each.status);
-  const word = { error: "failed", unknown: "started; its end is unknown", "not-attempted": "not attempted" }[each.status] ?? each.status;
+function action(item) {
+  const failed = !["ok", "planned"].includes(item.status);
+  const word = { error: "failed", unknown: "started; its end is unknown", "not-attempted": "not attempted" }[item.status] ?? item.status;
   return h(
-    `div.action.${tone(each.status)}`,
+    `div.action.${tone(item.status)}`,
     {},
-    h("p", {}, badge(each.status, word), " ", h("code", {}, call(each))),
-    failed && each.reason ? h("p.bad", {}, each.reason) : null,
-    each.log ? lines(each.log.replace(/\n$/, "").split("\n"), () => "", true) : null,
+    h("p", {}, badge(item.status, word), " ", h("code", {}, call(item))),
+    failed && item.reason ? h("p.bad", {}, item.reason) : null,
+    item.log ? lines(item.log.replace(/\n$/, "").split("\n"), () => "", true) : null,
   );
 }
 
@@ -202,19 +202,19 @@ function call({ op, args = {} }) {
 
 function changes(all) {
   const objects = new Map();
-  for (const each of all) {
-    if (!objects.has(each.object ?? "")) objects.set(each.object ?? "", []);
-    objects.get(each.object ?? "").push(each);
+  for (const change of all) {
+    if (!objects.has(change.object ?? "")) objects.set(change.object ?? "", []);
+    objects.get(change.object ?? "").push(change);
   }
-  return [...objects].map(([object, found]) => {
-    const fields = found.filter((each) => !difference(each) && !(found.length > 1 && saysNothing(each)));
-    const texts = found.filter(difference);
+  return [...objects].map(([object, own]) => {
+    const fields = own.filter((change) => !difference(change) && !(own.length > 1 && saysNothing(change)));
+    const texts = own.filter(difference);
     return h(
       "div.object",
       {},
       object ? h("p.name", {}, object) : null,
       fields.length ? h("table", {}, h("tbody", {}, fields.map(row))) : null,
-      texts.map((each) => [h("p.dim", {}, each.field || "content"), lines(difference(each), mark)]),
+      texts.map((change) => [h("p.dim", {}, change.field || "content"), lines(difference(change), mark)]),
     );
   });
 }
@@ -242,9 +242,9 @@ export function value(given) {
 // Return the lines of a difference between texts, or null if the values fit into a row of the table.
 function difference({ diff, before, after }) {
   if (diff) {
-    let found = diff.replace(/\n$/, "").split("\n");
-    if (found[0].startsWith("--- ") && found.length > 1) found = found.slice(2);
-    return found[0] && /^@@ (-0,0 |-\S+ \+0,0 @@)/.test(found[0]) ? found.slice(1) : found;
+    let text = diff.replace(/\n$/, "").split("\n");
+    if (text[0].startsWith("--- ") && text.length > 1) text = text.slice(2);
+    return text[0] && /^@@ (-0,0 |-\S+ \+0,0 @@)/.test(text[0]) ? text.slice(1) : text;
   }
   if ((before === null || before === undefined) && typeof after === "string" && after.includes("\n")) return after.replace(/\n$/, "").split("\n").map((text) => `+${text}`);
   if ((after === null || after === undefined) && typeof before === "string" && before.includes("\n")) return before.replace(/\n$/, "").split("\n").map((text) => `-${text}`);
@@ -254,11 +254,11 @@ function difference({ diff, before, after }) {
 const MARKS = { "+": "ins", "-": "del", "@": "hunk" };
 const mark = (text) => MARKS[text[0]] ?? "";
 
-function lines(all, kind, newest = false) {
+function lines(all, classOf, newest = false) {
   const shown = newest ? all.slice(-LINES) : all.slice(0, LINES);
   const left = all.length - shown.length;
   const more = left ? h("p.dim", {}, `${plural(left, newest ? "earlier line" : "more line")} not shown`) : null;
-  return [newest ? more : null, h("pre.box", { tabindex: "0" }, shown.map((text) => h(`span.line.${kind(text)}`, {}, `${text}\n`))), newest ? null : more];
+  return [newest ? more : null, h("pre.box", { tabindex: "0" }, shown.map((text) => h(`span.line.${classOf(text)}`, {}, `${text}\n`))), newest ? null : more];
 }
 
 const HOOKS = { ok: "done", failed: "failed", continued: "failed; the run continued", owed: "failed; a later run repeats it" };
@@ -267,12 +267,12 @@ function fired(all) {
   if (!all?.length) return null;
   return [
     h("h3", {}, "Hooks that ran"),
-    h("div.nodes", {}, all.map((each) =>
+    h("div.nodes", {}, all.map((call) =>
       h(
         "div.row.flat",
         {},
-        h("div.lead", {}, badge(each.status, HOOKS[each.status] ?? each.status), h("span.name", {}, each.hook), h("span", {}, `${each.event} of ${each.name || "the playbook"}`), h("span.dim", {}, each.where === "host" ? "on the host" : "on the controller")),
-        each.error ? h("pre.box", { tabindex: "0" }, each.error) : null,
+        h("div.lead", {}, badge(call.status, HOOKS[call.status] ?? call.status), h("span.name", {}, call.hook), h("span", {}, `${call.event} of ${call.name || "the playbook"}`), h("span.dim", {}, call.where === "host" ? "on the host" : "on the controller")),
+        call.error ? h("pre.box", { tabindex: "0" }, call.error) : null,
       ),
     )),
   ];
@@ -283,19 +283,19 @@ function units(all) {
   return [h("h3", {}, "Units"), h("div.nodes", {}, all.map(unit))];
 }
 
-function unit(each) {
-  const hooks = each.hooks ?? each.due ?? [];
+function unit(item) {
+  const hooks = item.hooks ?? item.due ?? [];
   return h(
-    `div.row.flat.${each.error ? "bad" : "plain"}`,
-    { "data-key": each.unit },
-    h("div.lead", {}, badge(each.state), h("span.name", {}, each.unit), hooks.length ? null : h("span.dim", {}, "no hook was due")),
-    each.error ? h("p.bad", {}, each.error) : null,
+    `div.row.flat.${item.error ? "bad" : "plain"}`,
+    { "data-key": item.unit },
+    h("div.lead", {}, badge(item.state), h("span.name", {}, item.unit), hooks.length ? null : h("span.dim", {}, "no hook was due")),
+    item.error ? h("p.bad", {}, item.error) : null,
     hooks.map((hook) =>
       h(
         "div.action",
         {},
         h("p", {}, badge(hook.status ?? "planned"), " ", h("span.name", {}, hook.hook), hook.relation ? h("span.dim", {}, ` ${hook.relation} ${hook.remote ?? ""}`) : null),
-        hook.error && hook.error !== each.error ? h("pre.box", { tabindex: "0" }, hook.error) : null,
+        hook.error && hook.error !== item.error ? h("pre.box", { tabindex: "0" }, hook.error) : null,
       ),
     ),
   );
@@ -307,7 +307,7 @@ function stopped(host) {
   return [
     h("h3", {}, "Stopped first"),
     (host.down ?? []).map((name) => h("p.note.bad", {}, h("strong", {}, "Down: "), `${name} was stopped first, and was not started again.`)),
-    (host.shutdown ?? []).map((each) => [each.node ? h("p.name", {}, each.node) : null, action(each)]),
+    (host.shutdown ?? []).map((item) => [item.node ? h("p.name", {}, item.node) : null, action(item)]),
   ];
 }
 
@@ -315,6 +315,6 @@ function owed(all) {
   if (!all?.length) return null;
   return [
     h("h3", {}, "Still owed from an earlier run"),
-    all.map((each) => h("p.note.change", {}, `${each.node}, because ${each.cause} changed `, when(each.since))),
+    all.map((trigger) => h("p.note.change", {}, `${trigger.node}, because ${trigger.cause} changed `, when(trigger.since))),
   ];
 }

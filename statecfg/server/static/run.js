@@ -17,33 +17,33 @@ const FILTERS = ["find", "outcome", "after"];
 const path = (id) => `${RUNS}/${encodeURIComponent(id)}`;
 
 export function run(id) {
-  return given(want(listed(path(id), { ...query(FILTERS), limit: PAGE }), "runs"), (found) => {
-    const names = Object.keys(found.hosts);
-    const troubled = names.filter((name) => hasProblems(found.hosts[name]));
+  return given(want(listed(path(id), { ...query(FILTERS), limit: PAGE }), "runs"), (record) => {
+    const names = Object.keys(record.hosts);
+    const troubled = names.filter((name) => hasProblems(record.hosts[name]));
     return [
-      h("p.path", {}, h("a", { href: to("runs") }, "Runs"), " / ", found.id),
-      h("div.title", {}, h("h1", {}, found.mode, " ", found.playbook), badge(ending(found))),
-      facts(found),
-      found.state === "running" ? h("p.note.live", {}, progress(found), ". Reports of resources appear when the run ends.") : null,
-      found.state === "cut off" ? cutOff(found) : null,
-      found.count > 1 ? h("div.filters", {}, text("find", "Search in this run", "host, resource, reason"), outcome()) : h("div.filters", {}, text("find", "Search in this run", "resource, reason")),
-      found.matching < found.count ? h("p.dim", {}, `${found.matching.toLocaleString()} of ${found.count.toLocaleString()} hosts match.`) : null,
-      names.length ? h("section.list", {}, names.map((name) => hostOf(found, name, troubled.slice(0, OPEN).includes(name)))) : empty("No host of this run matches."),
-      pages(found.next, "First hosts", "More hosts"),
+      h("p.path", {}, h("a", { href: to("runs") }, "Runs"), " / ", record.id),
+      h("div.title", {}, h("h1", {}, record.mode, " ", record.playbook), badge(ending(record))),
+      facts(record),
+      record.state === "running" ? h("p.note.live", {}, progress(record), ". Reports of resources appear when the run ends.") : null,
+      record.state === "cut off" ? cutOff(record) : null,
+      record.count > 1 ? h("div.filters", {}, text("find", "Search in this run", "host, resource, reason"), outcome()) : h("div.filters", {}, text("find", "Search in this run", "resource, reason")),
+      record.matching < record.count ? h("p.dim", {}, `${record.matching.toLocaleString()} of ${record.count.toLocaleString()} hosts match.`) : null,
+      names.length ? h("section.list", {}, names.map((name) => hostOf(record, name, troubled.slice(0, OPEN).includes(name)))) : empty("No host of this run matches."),
+      pages(record.next, "First hosts", "More hosts"),
     ];
   });
 }
 
-function facts(found) {
+function facts(record) {
   return h(
     "dl.facts",
     {},
-    pair("Started", when(found.started)),
-    found.ended === null ? null : pair("Took", span(found.ended - found.started)),
-    pair("By", found.who),
-    pair("Hosts", found.count.toLocaleString()),
-    entityOf(found.playbook),
-    h("div.wide", {}, h("dt", {}, "Outcome"), h("dd", {}, counts(found.summary))),
+    pair("Started", when(record.started)),
+    record.ended === null ? null : pair("Took", span(record.ended - record.started)),
+    pair("By", record.who),
+    pair("Hosts", record.count.toLocaleString()),
+    entityOf(record.playbook),
+    h("div.wide", {}, h("dt", {}, "Outcome"), h("dd", {}, counts(record.summary))),
   );
 }
 
@@ -55,30 +55,30 @@ function entityOf(playbook) {
   return pair("Entity", entity ? entityLink(entity.id, entity.name) : h("span.dim", {}, "deleted"));
 }
 
-function cutOff(found) {
+function cutOff(record) {
   return h(
     "div.note.odd",
     {},
     h("p", {}, h("strong", {}, "This run was cut off: "), "its controller was killed or lost the store. Each host has recorded its progress:"),
-    code(`statecfg run-history --run ${found.id}`),
+    code(`statecfg run-history --run ${record.id}`),
     h("p", {}, "Run apply again to continue. Completed steps are not repeated."),
   );
 }
 
 const hasProblems = (host) => !["", "ok"].includes(host.status) || host.bad.length > 0 || host.units.length > 0;
 
-function hostOf(found, name, opened) {
-  const host = found.hosts[name];
-  const status = found.state === "cut off" && !host.status ? "cut off" : host.status;
+function hostOf(record, name, opened) {
+  const host = record.hosts[name];
+  const status = record.state === "cut off" && !host.status ? "cut off" : host.status;
   const head = [badge(status), h("span.name", {}, name), counts(host.summary), host.error ? h("span.bad", {}, host.error) : null];
-  if (found.state !== "ended") {
-    const waits = found.state === "running" && !host.status;
+  if (record.state !== "ended") {
+    const waits = record.state === "running" && !host.status;
     return h(`div.row.flat.${tone(status)}`, { "data-key": name }, h("div.lead", {}, head, waits ? h("span.dim", {}, "in progress, or waiting for its turn") : null));
   }
-  const key = `run ${found.id} ${name}`;
+  const key = `run ${record.id} ${name}`;
   const words = query(FILTERS).find.toLowerCase().split(/\s+/).filter((word) => word && !name.toLowerCase().includes(word));
-  const full = () => given(want(`${path(found.id)}/hosts/${encodeURIComponent(name)}`), (all) => [h("p.path", {}, hostLink(name, "About this host")), report(all, key, words)]);
-  return fold(key, opened || found.count === 1, [...head, reasons(host)], full, `fold.host.${tone(status)}`);
+  const full = () => given(want(`${path(record.id)}/hosts/${encodeURIComponent(name)}`), (all) => [h("p.path", {}, hostLink(name, "About this host")), report(all, key, words)]);
+  return fold(key, opened || record.count === 1, [...head, reasons(host)], full, `fold.host.${tone(status)}`);
 }
 
 export function reasons(host) {

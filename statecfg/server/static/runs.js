@@ -72,9 +72,9 @@ export function runs() {
   return [
     h("div.title", {}, h("h1", {}, "Runs")),
     h("div.filters", {}, text("host", "Host", "host"), text("playbook", "Playbook", "playbook"), outcome(), day("since", "from"), day("until", "to")),
-    given(want(listed(RUNS, { ...query(FILTERS), limit: PAGE }), "runs"), ({ runs: found, next }) => {
-      if (!found.length) return isFiltered(FILTERS) ? empty("No run matches these filters.") : noRuns();
-      return [h("section.list", {}, found.map(runRow)), pages(next, "Newest runs", "Older runs")];
+    given(want(listed(RUNS, { ...query(FILTERS), limit: PAGE }), "runs"), ({ runs: list, next }) => {
+      if (!list.length) return isFiltered(FILTERS) ? empty("No run matches these filters.") : noRuns();
+      return [h("section.list", {}, list.map(runRow)), pages(next, "Newest runs", "Older runs")];
     }),
   ];
 }

@@ -34,27 +34,27 @@ function typeOf(schema) {
 }
 
 function resolved(schema, root) {
-  let found = schema;
-  for (let steps = 0; typeof found?.$ref === "string" && found.$ref.startsWith("#/") && steps < 10; steps += 1) {
-    const names = found.$ref.slice(2).split("/").map((name) => decodeURIComponent(name).replaceAll("~1", "/").replaceAll("~0", "~"));
-    found = names.reduce((inner, name) => inner?.[name], root);
+  let target = schema;
+  for (let steps = 0; typeof target?.$ref === "string" && target.$ref.startsWith("#/") && steps < 10; steps += 1) {
+    const names = target.$ref.slice(2).split("/").map((name) => decodeURIComponent(name).replaceAll("~1", "/").replaceAll("~0", "~"));
+    target = names.reduce((inner, name) => inner?.[name], root);
   }
-  return found && typeof found === "object" ? found : {};
+  return target && typeof target === "object" ? target : {};
 }
 
 function field(schema, value, path, required) {
   const name = path.length ? path.join(".") : "content";
-  const [kind, input] = control(schema, value, required);
+  const [type, input] = control(schema, value, required);
   input.dataset.path = JSON.stringify(path);
-  input.dataset.type = kind;
-  if (required && kind !== "json") input.required = true;
+  input.dataset.type = type;
+  if (required && type !== "json") input.required = true;
   input.dataset.key = `content ${name}`;
   return h("label.field", { "data-key": `label ${name}` }, h("span", {}, path.at(-1) ?? "Content", required ? h("span.bad", { title: "required" }, " *") : null), input, hint(schema));
 }
 
 const hint = (schema) => (schema.description ? h("span.dim", {}, schema.description) : null);
 
-// Return the field for a value: its kind and its element.
+// Return the field for a value: its type and its element.
 function control(schema, value, required) {
   const type = typeOf(schema);
   if (Array.isArray(schema.enum)) return ["choice", select(schema.enum, value, required)];
@@ -82,8 +82,8 @@ function filled(input, text) {
 
 function select(values, value, required) {
   const chosen = JSON.stringify(value);
-  const isListed = value === undefined || values.some((each) => JSON.stringify(each) === chosen);
-  const options = (isListed ? values : [value, ...values]).map((each) => [JSON.stringify(each), typeof each === "string" ? each : JSON.stringify(each)]);
+  const isListed = value === undefined || values.some((item) => JSON.stringify(item) === chosen);
+  const options = (isListed ? values : [value, ...values]).map((item) => [JSON.stringify(item), typeof item === "string" ? item : JSON.stringify(item)]);
   const empty = required && value !== undefined ? [] : [["", "—"]];
   return h("select", {}, [...empty, ...options].map(([key, title]) => h("option", { value: key, selected: key === chosen }, title)));
 }
@@ -121,12 +121,12 @@ export function content(form) {
 
 // Return the object at a path. Create it if it is missing.
 function inside(object, path) {
-  let found = object;
+  let target = object;
   for (const name of path) {
-    if (!Object.hasOwn(found, name) || !isMap(found[name])) set(found, name, {});
-    found = found[name];
+    if (!Object.hasOwn(target, name) || !isMap(target[name])) set(target, name, {});
+    target = target[name];
   }
-  return found;
+  return target;
 }
 
 function add(object, others) {
@@ -145,8 +145,8 @@ function parsed(input) {
   if (value.trim() === "") return [undefined];
   if (input.dataset.type === "number") return [Number(value)];
   try {
-    const found = JSON.parse(value);
-    return input.dataset.type === "others" && !isMap(found) ? [undefined, "Enter a JSON object."] : [found];
+    const json = JSON.parse(value);
+    return input.dataset.type === "others" && !isMap(json) ? [undefined, "Enter a JSON object."] : [json];
   } catch (problem) {
     return [undefined, `This is not JSON: ${problem.message}`];
   }

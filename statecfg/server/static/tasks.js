@@ -19,25 +19,25 @@ const NAMES = new RegExp(`\\brun ([0-9a-f]{12})\\b|urn:vcloud:entity:[\\w-]+:[\\
 export const taskLink = (id, ...label) => h("a", { href: to("tasks", id.split(":").pop()) }, label);
 
 // Return what a task does, without the entity's id, which its link already contains.
-const summary = (each) => (each.operation ?? "").replace(`(${each.owner.id})`, "") || each.owner.id.split(":").pop();
+const summary = (item) => (item.operation ?? "").replace(`(${item.owner.id})`, "") || item.owner.id.split(":").pop();
 
-export function task(each) {
-  const failed = each.error;
+export function task(item) {
+  const error = item.error;
   return h(
-    `article.row.${tone(each.status)}`,
-    { "data-key": each.id },
-    h("div.lead", {}, badge(each.status), taskLink(each.id, h("span.name", {}, TITLES[each.operationName] ?? each.operationName)), each.owner?.id ? entityLink(each.owner.id, summary(each)) : null),
+    `article.row.${tone(item.status)}`,
+    { "data-key": item.id },
+    h("div.lead", {}, badge(item.status), taskLink(item.id, h("span.name", {}, TITLES[item.operationName] ?? item.operationName)), item.owner?.id ? entityLink(item.owner.id, summary(item)) : null),
     h(
       "div.facts",
       {},
-      h("span", {}, "started ", when(each.startTime)),
-      each.endTime ? h("span", {}, "ended ", when(each.endTime)) : null,
-      h("span.dim", {}, each.user?.name),
-      each.status === "running" && each.progress !== null ? h("span.live", {}, h("progress", { max: 100, value: each.progress, "aria-label": "progress" }), ` ${each.progress} %`) : null,
+      h("span", {}, "started ", when(item.startTime)),
+      item.endTime ? h("span", {}, "ended ", when(item.endTime)) : null,
+      h("span.dim", {}, item.user?.name),
+      item.status === "running" && item.progress !== null ? h("span.live", {}, h("progress", { max: 100, value: item.progress, "aria-label": "progress" }), ` ${item.progress} %`) : null,
     ),
-    failed ? h("p.bad", {}, h("strong", {}, failed.minorErrorCode ?? "error"), " ", linked(failed.message)) : null,
-    each.details ? fold(`details ${each.id}`, false, h("span", {}, "Details"), () => h("pre.box", { tabindex: "0" }, linked(each.details))) : null,
-    each.result?.resultContent ? fold(`result ${each.id}`, false, h("span", {}, "Result"), () => h("pre.box", { tabindex: "0" }, each.result.resultContent)) : null,
+    error ? h("p.bad", {}, h("strong", {}, error.minorErrorCode ?? "error"), " ", linked(error.message)) : null,
+    item.details ? fold(`details ${item.id}`, false, h("span", {}, "Details"), () => h("pre.box", { tabindex: "0" }, linked(item.details))) : null,
+    item.result?.resultContent ? fold(`result ${item.id}`, false, h("span", {}, "Result"), () => h("pre.box", { tabindex: "0" }, item.result.resultContent)) : null,
   );
 }
 
@@ -45,11 +45,11 @@ export function task(each) {
 export function linked(text) {
   const parts = [];
   let end = 0;
-  for (const found of (text ?? "").matchAll(NAMES)) {
-    parts.push(text.slice(end, found.index));
-    if (!found[1]) parts.push(found[0].includes(":task:") ? taskLink(found[0], found[0]) : entityLink(found[0]));
-    else parts.push(administrator ? runLink(found[1], found[0]) : found[0]);
-    end = found.index + found[0].length;
+  for (const match of (text ?? "").matchAll(NAMES)) {
+    parts.push(text.slice(end, match.index));
+    if (!match[1]) parts.push(match[0].includes(":task:") ? taskLink(match[0], match[0]) : entityLink(match[0]));
+    else parts.push(administrator ? runLink(match[1], match[0]) : match[0]);
+    end = match.index + match[0].length;
   }
   return [...parts, (text ?? "").slice(end)];
 }
@@ -60,19 +60,19 @@ export function tasks() {
   const query = { filter: status ? `status==${status}` : "", page: param("page", "1"), pageSize: PAGE };
   return [
     h("div.title", {}, h("h1", {}, "Tasks"), choice("status", "Status", options)),
-    given(want(listed(TASKS, query), "tasks"), (found) =>
-      found.resultTotal
-        ? [h("section.list", {}, found.values.map(task)), numbered(found)]
+    given(want(listed(TASKS, query), "tasks"), (page) =>
+      page.resultTotal
+        ? [h("section.list", {}, page.values.map(task)), numbered(page)]
         : empty(status ? "No task has this status." : "No tasks yet.", h("p.dim", {}, "A task appears here when an entity is created, changed or deleted, or when a user invokes a behavior.")),
     ),
   ];
 }
 
 export function oneTask(id) {
-  return given(want(`/api/task/${encodeURIComponent(id)}`, "tasks"), (found) => [
-    h("p.path", {}, h("a", { href: to("tasks") }, "Tasks"), " / ", found.id),
-    h("div.title", {}, h("h1", {}, TITLES[found.operationName] ?? found.operationName), badge(found.status)),
-    h("p", {}, linked(found.operation)),
-    h("section.list", {}, task(found)),
+  return given(want(`/api/task/${encodeURIComponent(id)}`, "tasks"), (item) => [
+    h("p.path", {}, h("a", { href: to("tasks") }, "Tasks"), " / ", item.id),
+    h("div.title", {}, h("h1", {}, TITLES[item.operationName] ?? item.operationName), badge(item.status)),
+    h("p", {}, linked(item.operation)),
+    h("section.list", {}, task(item)),
   ]);
 }

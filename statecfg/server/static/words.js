@@ -61,9 +61,9 @@ export function badge(what, text = what || "in progress") {
 const ORDER = ["failed", "unknown", "skipped", "changed", "unchanged"];
 
 export function counts(summary) {
-  const known = ORDER.filter((name) => summary[name]);
+  const ordered = ORDER.filter((name) => summary[name]);
   const others = Object.keys(summary).filter((name) => summary[name] && !ORDER.includes(name));
-  const all = [...known, ...others];
+  const all = [...ordered, ...others];
   return h("span.counts", {}, all.map((name) => h(`span.${tone(name)}`, {}, `${summary[name].toLocaleString()} ${name}`)));
 }
 

@@ -46,8 +46,8 @@ def page(
     rows = connection.execute(numbers.offset(offset).limit(limit)).all()
     total = rows[0][1] if costly and rows else connection.execute(counted).scalar_one()
     chosen = [row[0] for row in rows]
-    found = {row[0]: row for row in connection.execute(select(table).where(first.in_(chosen)))}
-    return [found[number] for number in chosen], total
+    by_number = {row[0]: row for row in connection.execute(select(table).where(first.in_(chosen)))}
+    return [by_number[number] for number in chosen], total
 
 
 def of(table: Table, **key: Any) -> list[Any]:
@@ -92,8 +92,8 @@ def types_of_interface(connection: Connection, vendor: str, nss: str, version: s
     :param version: a complete version of the interface, its first one or two numbers, or "" for any
     """
     interfaces = _versions(connection, interface, vendor, nss, version)
-    found = select(implemented.c.type).where(implemented.c.interface.in_(interfaces)).distinct()
-    return list(connection.execute(found).scalars())
+    types = select(implemented.c.type).where(implemented.c.interface.in_(interfaces)).distinct()
+    return list(connection.execute(types).scalars())
 
 
 def _versions(connection: Connection, table: Table, vendor: str, nss: str, version: str) -> list[str]:

@@ -18,10 +18,10 @@ def claim(connection: Connection, worker: str, now: float, until: float, task_id
     due = select(task.c.id).where(task.c.due <= now, _first())
     if task_id is not None:
         due = due.where(task.c.id == task_id)
-    found = connection.execute(due.order_by(task.c.number).limit(1)).scalar_one_or_none()
-    if found is not None:
-        connection.execute(update(task).where(task.c.id == found).values(worker=worker, due=until))
-    return found
+    id = connection.execute(due.order_by(task.c.number).limit(1)).scalar_one_or_none()
+    if id is not None:
+        connection.execute(update(task).where(task.c.id == id).values(worker=worker, due=until))
+    return id
 
 
 def renew(connection: Connection, task_id: str, worker: str, until: float) -> bool:
@@ -34,8 +34,8 @@ def next_due(connection: Connection) -> float | None:
     """Return when the next task is due; None if no task is waiting."""
     # The comparison lets the database use the index and read only waiting tasks.
     waiting = select(func.min(task.c.due)).where(task.c.due >= 0, _first())
-    found: float | None = connection.execute(waiting).scalar_one()
-    return found
+    first: float | None = connection.execute(waiting).scalar_one()
+    return first
 
 
 def _first() -> ColumnElement[bool]:

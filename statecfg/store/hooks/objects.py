@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from statecfg.remote.hooks.configuration import complete
 from statecfg.store.database import Store
-from statecfg.store.hooks.records import HookObject, Spec
+from statecfg.store.hooks.records import Configuration, HookObject, Spec
 from statecfg.store.tables import hook
 
 Schema = Mapping[str, Mapping[str, Any]]
@@ -27,12 +27,12 @@ def create(
     """
 
     def make(connection: Connection) -> tuple[HookObject, list[str]]:
-        known = find(connection, name)
-        if known is not None:
-            asked = {"name": name, "hook_type": type, "configuration": dict(configuration), **spec.to_json()}
-            existing = {"name": known.name, "hook_type": known.type, "configuration": known.configuration}
-            existing.update(known.spec.to_json())
-            return known, [field for field in asked if not _same(asked[field], existing[field])]
+        old = find(connection, name)
+        if old is not None:
+            wanted = {"name": name, "hook_type": type, "configuration": dict(configuration), **spec.to_json()}
+            existing = {"name": old.name, "hook_type": old.type, "configuration": old.configuration}
+            existing.update(old.spec.to_json())
+            return old, [field for field in wanted if not _same(wanted[field], existing[field])]
         connection.execute(
             insert(hook).values(
                 name=name,
@@ -94,7 +94,7 @@ def set_keys(store: Store, name: str, values: Mapping[str, Any], schema: Schema)
     :returns: messages about the changes, and messages about refused keys
     """
 
-    def change(configuration: dict[str, Any], key: str) -> tuple[bool, str]:
+    def change(configuration: Configuration, key: str) -> tuple[bool, str]:
         configuration[key] = values[key]
         if key not in schema:
             return False, f"configuration key {key} is not in the schema and must be cleared"
@@ -106,36 +106,36 @@ def set_keys(store: Store, name: str, values: Mapping[str, Any], schema: Schema)
 def unset_keys(store: Store, name: str, keys: Iterable[str], schema: Schema) -> tuple[list[str], list[str]]:
     """Remove keys from a hook's configuration, or reset them to their defaults. Otherwise like `set_keys`."""
 
-    def change(configuration: dict[str, Any], key: str) -> tuple[bool, str]:
-        there = key in configuration
+    def change(configuration: Configuration, key: str) -> tuple[bool, str]:
+        was_set = key in configuration
         configuration.pop(key, None)
-        whole, wrong = complete({key: dict(schema[key])} if key in schema else {}, {})
-        if wrong:
+        default, problems = complete({key: dict(schema[key])} if key in schema else {}, {})
+        if problems:
             return False, f"cannot clear required configuration key {key}"
-        configuration.update(whole)
-        if whole:
+        configuration.update(default)
+        if default:
             return True, f"value for key {key} reset to default"
-        return True, f"key {key} removed from configuration" if there else f"no changes; key {key} already absent"
+        return True, f"key {key} removed from configuration" if was_set else f"no changes; key {key} already absent"
 
     return _configure(store, name, keys, change)
 
 
 def _configure(
-    store: Store, name: str, keys: Iterable[str], change: Callable[[dict[str, Any], str], tuple[bool, str]]
+    store: Store, name: str, keys: Iterable[str], change: Callable[[Configuration, str], tuple[bool, str]]
 ) -> tuple[list[str], list[str]]:
-    asked = list(keys)
+    keys = list(keys)
 
     def write(connection: Connection) -> tuple[list[str], list[str]]:
-        known = find(connection, name)
-        if known is None:
+        old = find(connection, name)
+        if old is None:
             return [], [f"hook {name} does not exist"]
-        configuration = dict(known.configuration)
-        outcomes = [change(configuration, key) for key in asked]
-        refused = [said for allowed, said in outcomes if not allowed]
-        if refused:
-            return [], refused
-        connection.execute(update(hook).where(hook.c.id == known.id).values(configuration=configuration))
-        return [said for _, said in outcomes], []
+        configuration = dict(old.configuration)
+        outcomes = [change(configuration, key) for key in keys]
+        refusals = [message for allowed, message in outcomes if not allowed]
+        if refusals:
+            return [], refusals
+        connection.execute(update(hook).where(hook.c.id == old.id).values(configuration=configuration))
+        return [message for _, message in outcomes], []
 
     return store.attempt(write)
 
@@ -144,11 +144,11 @@ def grant(store: Store, name: str, user: str, more: bool = True) -> bool:
     """Give a user Full Control of a hook, or take it away; return whether anything changed."""
 
     def change(connection: Connection) -> bool:
-        known = find(connection, name)
-        if known is None or (user in known.access) == more:
+        old = find(connection, name)
+        if old is None or (user in old.access) == more:
             return False
-        access = [*known.access, user] if more else [other for other in known.access if other != user]
-        connection.execute(update(hook).where(hook.c.id == known.id).values(access=access))
+        access = [*old.access, user] if more else [other for other in old.access if other != user]
+        connection.execute(update(hook).where(hook.c.id == old.id).values(access=access))
         return True
 
     return store.attempt(change)

@@ -11,15 +11,16 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from statecfg.remote.hooks.result import Judged
 from statecfg.store.database import Store
 from statecfg.store.hooks import log
-from statecfg.store.hooks.records import HookObject, Queued
+from statecfg.store.hooks.records import Configuration, HookObject, Queued
 from statecfg.store.tables import hook, host, invocation
 
-Judge = Callable[[dict[str, Any], dict[str, Any] | None], Judged]
+Metadata = dict[str, Any]  # of a host: key → JSON value
+Judge = Callable[[Configuration, Metadata | None], Judged]
 
 
 def enqueue(connection: Connection, items: Iterable[Queued]) -> list[int]:
     """Append calls to the queue; return their positions."""
-    places = []
+    positions = []
     for item in items:
         values = {
             "hook": item.hook.id,
@@ -30,8 +31,8 @@ def enqueue(connection: Connection, items: Iterable[Queued]) -> list[int]:
             "queued": time.time(),
             "started": 0,
         }
-        places.append(log.number(connection.execute(insert(invocation).values(values))))
-    return places
+        positions.append(log.number(connection.execute(insert(invocation).values(values))))
+    return positions
 
 
 def last(store: Store) -> int:
@@ -75,13 +76,18 @@ def finish(connection: Connection, item: Queued, judge: Judge) -> Judged:
     :param judge: gets the hook's configuration and the host's metadata, as they are now, and returns the result
     """
     configured = connection.execute(select(hook.c.configuration).where(hook.c.id == item.hook.id)).one_or_none()
-    met = connection.execute(select(host.c.metadata).where(host.c.id == item.host)).one_or_none()
-    node = item.given.get("node")
-    metadata = met.metadata if met is not None else None if node is None else node.get("metadata", {})
+    record = connection.execute(select(host.c.metadata).where(host.c.id == item.host)).one_or_none()
+    metadata = _metadata(item) if record is None else record.metadata
     judged = judge(configured.configuration if configured is not None else item.hook.configuration, metadata)
     connection.execute(update(hook).where(hook.c.id == item.hook.id).values(configuration=judged.configuration))
-    if met is not None:
+    if record is not None:
         connection.execute(update(host).where(host.c.id == item.host).values(metadata=judged.metadata))
     connection.execute(delete(invocation).where(invocation.c.id == item.id))
     log.write(connection, item, judged)
     return judged
+
+
+def _metadata(item: Queued) -> Metadata | None:
+    """Return a host's metadata when a call was queued, for a host that was forgotten since; None without a host."""
+    node = item.given.get("node")
+    return None if node is None else dict(node.get("metadata", {}))

@@ -4,13 +4,82 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, NotRequired, Self, TypedDict
 
 from sqlalchemy import Row
 
 from statecfg.remote.hooks.on_failure import ABORT
 
 DEADLINE = "PT30S"
+Configuration = dict[str, Any]  # key → JSON value
+
+
+class LogEntry(TypedDict, total=False):
+    """What a hook did, in the format of Razor's log. `msg` and `error` contain what the hook returned.
+
+    `hook`, `where` and `status` exist for HTTP hooks, `resource` for events of resources, and `input` and `output` of
+    the program if the project keeps them.
+    """
+
+    event: str
+    exit_status: int
+    msg: Any
+    error: Any
+    actions: str
+    hook: str
+    where: str
+    status: str
+    resource: str
+    input: str
+    output: str
+
+
+class Count(TypedDict):
+    """The number of a policy's nodes."""
+
+    count: int
+
+
+class Policy(TypedDict):
+    """A playbook as Razor's API shows a policy. `nodes`: the number of hosts to which it is bound."""
+
+    id: str
+    name: str
+    enabled: bool
+    tags: list[str]
+    nodes: Count
+
+
+class NodeState(TypedDict, total=False):
+    """The playbook whose apply finished last on a host, and when (ISO 8601)."""
+
+    installed: str | bool
+    installed_at: str
+
+
+class Node(TypedDict):
+    """A host as Razor's API shows a node. Empty values are left out, except the metadata."""
+
+    id: int
+    name: str
+    hw_info: NotRequired[Mapping[str, str | list[str]]]
+    tags: NotRequired[list[str]]
+    facts: NotRequired[Mapping[str, Any]]
+    state: NotRequired[NodeState]
+    hostname: NotRequired[str]
+    last_checkin: NotRequired[str]
+    metadata: Mapping[str, Any]
+
+
+class Given(TypedDict, total=False):
+    """The input of a hook's program except for its hook; {} for a hook that no program is called for.
+
+    `policy` is None if the event has no playbook. `resource` is missing for events of hosts.
+    """
+
+    node: Node
+    policy: Policy | None
+    resource: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +115,15 @@ class Spec:
 
         :raises TypeError: a key is unknown
         """
-        values: dict[str, Any] = {key: tuple(item) if isinstance(item, list) else item for key, item in stored.items()}
-        return cls(**values)
+        return cls(**{key: _frozen(value) for key, value in stored.items()})
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Mapping[str, Any]:
         """Return the spec as a row contains it."""
         return asdict(self)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +144,7 @@ class HookObject:
     name: str
     type: str
     folder: str
-    configuration: dict[str, Any]
+    configuration: Configuration
     spec: Spec
     access: tuple[str, ...]
     created: float
@@ -92,7 +164,7 @@ class Queued:
     :param hook: the hook to call
     :param event: the event that caused the call
     :param host: number of the event's host; None if the event has no host
-    :param given: the input of the program when the call was queued: "node" and "policy"
+    :param given: the input of the program when the call was queued
     :param playbook: the policy's name
     :param started: how often the call was started without ending, because its worker was killed
     """
@@ -101,7 +173,7 @@ class Queued:
     hook: HookObject
     event: str
     host: int | None
-    given: dict[str, Any]
+    given: Given
     playbook: str | None
     started: int = 0
 
@@ -120,7 +192,7 @@ class Event:
     :param host: name of the host; None if the event has no host or the host was forgotten since
     :param playbook: the policy's name
     :param severity: "info", "warn" or "error"
-    :param entry: in the format of Razor's log
+    :param entry: what the hook did
     :param detail: additional text
     :param invocation: position of the call in the queue; None for a call that was never queued
     """
@@ -131,7 +203,7 @@ class Event:
     host: str | None
     playbook: str | None
     severity: str
-    entry: dict[str, Any]
+    entry: LogEntry
     detail: str
     invocation: int | None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import asdict
 
 from sqlalchemy import Connection, delete, insert, select, update
 
@@ -12,7 +12,7 @@ from statecfg.store.database import Store
 from statecfg.store.service_tables import service, unit, unit_log
 from statecfg.store.units import relations as unit_relations
 from statecfg.store.units import rows as unit_rows
-from statecfg.store.units.records import Json, LogLine, UnitError, UnitRelation
+from statecfg.store.units.records import LogLine, Settings, UnitError, UnitRelation
 from statecfg.store.units.relations import unit_name
 from statecfg.store.units.steps import in_relation
 
@@ -21,7 +21,7 @@ LONGEST = 4096  # maximum characters of a line; longer lines are split
 Entry = tuple[float, str, str, int, str]  # time, unit, hook, level, text
 
 
-def read_in(connection: Connection, unit_id: int, node: Sequence[str], secrets: Json | None = None) -> dict[str, Any]:
+def read_in(connection: Connection, unit_id: int, node: Sequence[str], secrets: Settings | None = None) -> Settings:
     """Return the current settings of a node.
 
     :param node: ["config"], ["leader"], or ["relation", id of the relation, name of a unit]
@@ -40,12 +40,12 @@ def read_in(connection: Connection, unit_id: int, node: Sequence[str], secrets: 
     raise ValueError(f"there is no settings node {list(node)}")
 
 
-def _relation_settings(connection: Connection, unit_id: int, number_of: str, name: str) -> dict[str, Any]:
-    found = in_relation(connection, unit_id, number_of)
-    for each in unit_relations.entered(connection, found.relation):
-        if unit_name(each.service_name, each.number) == name:
-            return dict(each.settings)
-    raise UnitError("NoSuchUnit", f"The relation '{found.name}' has no unit state for '{name}'")
+def _relation_settings(connection: Connection, unit_id: int, number_of: str, name: str) -> Settings:
+    own = in_relation(connection, unit_id, number_of)
+    for row in unit_relations.entered(connection, own.relation):
+        if unit_name(row.service_name, row.number) == name:
+            return dict(row.settings)
+    raise UnitError("NoSuchUnit", f"The relation '{own.name}' has no unit state for '{name}'")
 
 
 def port_in(connection: Connection, unit_id: int, open: bool, text: str) -> None:
@@ -55,7 +55,7 @@ def port_in(connection: Connection, unit_id: int, open: bool, text: str) -> None
     :raises UnitError: the unit does not exist
     """
     row, _ = unit_rows.find(connection, unit_id)
-    ports = [each for each in row.ports if each != text or open]
+    ports = [port for port in row.ports if port != text or open]
     ports += [text] if open and text not in ports else []
     connection.execute(update(unit).where(unit.c.id == row.id).values(ports=ports))
 
@@ -75,22 +75,22 @@ def log(store: Store, project: str, entries: Iterable[Entry]) -> None:
     :param entries: (seconds since 1970, name of the unit, hook, level, text), in order
     :raises UnitError: the service of an entry does not exist; then nothing is written
     """
-    told: dict[str, deque[Json]] = {}
+    newest: dict[str, deque[LogLine]] = {}  # by service
     for at, name, hook, level, text in entries:
-        newest = told.setdefault(name.rpartition("/")[0], deque(maxlen=KEPT))
-        newest.extend({"at": at, "unit": name, "hook": hook, "level": level, "text": line} for line in _lines(text))
+        kept = newest.setdefault(name.rpartition("/")[0], deque(maxlen=KEPT))
+        kept.extend(LogLine(at, name, hook, level, line) for line in _lines(text))
 
     def write(connection: Connection) -> None:
         rows = connection.execute(select(service.c.name, service.c.id).where(service.c.project == project))
         services: dict[str, int] = {row.name: row.id for row in rows}
-        unknown = sorted(told.keys() - services)
+        unknown = sorted(newest.keys() - services)
         if unknown:
             raise UnitError("NoSuchUnit", f"there is no service {unknown[0]!r}")
-        values = [{"service": services[owner], **line} for owner, newest in told.items() for line in newest]
-        values.sort(key=lambda each: float(each["at"]))
-        if values:
-            connection.execute(insert(unit_log), values)
-        for number in {each["service"] for each in values}:
+        pairs = [(services[owner], line) for owner, kept in newest.items() for line in kept]
+        pairs.sort(key=lambda pair: pair[1].at)
+        if pairs:
+            connection.execute(insert(unit_log), [{"service": number, **asdict(line)} for number, line in pairs])
+        for number in {number for number, _ in pairs}:
             mine = select(unit_log.c.id).where(unit_log.c.service == number)
             oldest = mine.order_by(unit_log.c.id.desc()).offset(KEPT).limit(1).scalar_subquery()
             connection.execute(delete(unit_log).where(unit_log.c.service == number, unit_log.c.id <= oldest))
@@ -125,9 +125,9 @@ def lines(
 def in_relations(store: Store, unit_id: int) -> list[UnitRelation]:
     """Return the relations of a unit, with its settings and the other units that it knows in each."""
     with store.reading() as connection:
-        found = []
-        for each in unit_rows.relations_of(connection, unit_id):
-            row = in_relation(connection, unit_id, each.id)
-            wrong = f"{row.failed}: {row.why}" if row.failed else ""
-            found.append(UnitRelation(each.id, tuple(row.members), row.settings, each.dying, wrong))
-        return found
+        relations = []
+        for entered in unit_rows.relations_of(connection, unit_id):
+            row = in_relation(connection, unit_id, entered.id)
+            error = f"{row.failed}: {row.why}" if row.failed else ""
+            relations.append(UnitRelation(entered.id, tuple(row.members), row.settings, entered.dying, error))
+        return relations

@@ -8,7 +8,8 @@ from typing import Any, TypedDict
 
 from statecfg.remote.graph.errors import StatecfgError
 
-Json = Mapping[str, Any]
+Settings = Mapping[str, Any]  # option → value, JSON of the user
+Schema = Mapping[str, Mapping[str, Any]]  # option → {"type", "default", "description"}
 End = tuple[str, str]  # service, its name for the relation
 
 
@@ -24,6 +25,22 @@ class Changes(TypedDict, total=False):
 
     relations: Mapping[str, Change]
     leader: Change
+
+
+class UnitStatus(TypedDict):
+    """The status of a unit, or "joined" for a service."""
+
+    status: str
+
+
+class Goal(TypedDict):
+    """The current and expected units of a service and its related services, in the format of goal-state.
+
+    `units`: name → status. `relations`: name of a relation → service or unit → status.
+    """
+
+    units: Mapping[str, UnitStatus]
+    relations: Mapping[str, Mapping[str, UnitStatus]]
 
 
 class UnitError(StatecfgError):
@@ -56,10 +73,10 @@ class Declared:
     hosts: tuple[str, ...]
     charm: str
     digest: str
-    schema: Json
-    settings: Json
+    schema: Schema
+    settings: Settings
     timeout: float
-    secrets: Json = field(default_factory=dict, repr=False)
+    secrets: Settings = field(default_factory=dict, repr=False)
     endpoints: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
@@ -157,8 +174,7 @@ class Step:
     :param upto: the last event that the hook handles; 0 for none
     :param ports: the unit's open ports, such as "80/tcp", in the order in which it opened them
     :param status: {"status", "message"} as the unit last set them
-    :param goal: the current and expected units:
-        {"units": {name: {"status"}}, "relations": {name of a relation: {service or unit: {"status"}}}}
+    :param goal: the current and expected units
     """
 
     unit: str
@@ -179,7 +195,7 @@ class Step:
     upto: int
     ports: tuple[str, ...]
     status: Mapping[str, str]
-    goal: Mapping[str, Any]
+    goal: Goal
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +271,9 @@ class ServiceRow:
     alive: bool
     charm: str
     digest: str
-    schema: Json
-    settings: Json
-    overrides: Json
+    schema: Schema
+    settings: Settings
+    overrides: Settings
     timeout: float
     hosts: tuple[str, ...]
     without: Mapping[str, Sequence[str]]

@@ -17,7 +17,7 @@ from statecfg.units.rules import scheduler, workflow
 
 ADDRESS = "private-address"
 # The columns of a unit in a relation without a failed or stopped hook.
-ANSWERED: dict[str, Any] = {"failed": "", "remote": "", "upto": 0, "why": "", "tried": "", "unsettled": False}
+ANSWERED: dict[str, object] = {"failed": "", "remote": "", "upto": 0, "why": "", "tried": "", "unsettled": False}
 _ENTERED = (
     relation_unit,
     unit.c.number,
@@ -55,8 +55,8 @@ def begin(connection: Connection, playbook: str, ends: Sequence[End], services: 
     row = connection.execute(select(relation).where(relation.c.id == key[0])).one()
     sides = [side for side in (row.service, row.other) if side is not None]
     started = (unit.c.service.in_(sides), unit.c.state == workflow.STARTED, ~unit.c.dying, ~unit.c.gone)
-    for each in connection.execute(select(unit.c.id).where(*started).order_by(unit.c.id)).all():
-        _enter(connection, row, each.id)
+    for unit_id in connection.execute(select(unit.c.id).where(*started).order_by(unit.c.id)).scalars().all():
+        _enter(connection, row, unit_id)
 
 
 def _next_number(connection: Connection, service_id: int) -> int:
@@ -72,10 +72,10 @@ def enter_all(connection: Connection, unit_id: int) -> set[int]:
     """Let a started unit enter all relations of its service; return the units that have new events."""
     own = select(unit.c.service).where(unit.c.id == unit_id).scalar_subquery()
     open_ones = select(relation).where(or_(relation.c.service == own, relation.c.other == own), ~relation.c.dying)
-    told: set[int] = set()
+    notified: set[int] = set()
     for row in connection.execute(open_ones.order_by(relation.c.id)).all():
-        told |= _enter(connection, row, unit_id)
-    return told
+        notified |= _enter(connection, row, unit_id)
+    return notified
 
 
 def _enter(connection: Connection, row: Row[Any], unit_id: int) -> set[int]:
@@ -140,7 +140,7 @@ def _happened(connection: Connection, number: int, events: Iterable[tuple[int, s
 
     :param events: (unit to notify, remote unit, what happened to the remote unit), in order
     """
-    rows = [{"unit": told, "relation": number, "remote": remote, "op": op} for told, remote, op in events]
+    rows = [{"unit": unit_id, "relation": number, "remote": remote, "op": op} for unit_id, remote, op in events]
     if rows:
         connection.execute(insert(unit_event), rows)
 
@@ -164,13 +164,13 @@ def leave(connection: Connection, unit_id: int) -> set[int]:
     """Let a unit that is gone leave all its relations; return the notified units."""
     there = and_(relation_unit.c.unit == unit_id, ~relation_unit.c.gone)
     numbers = list(connection.execute(select(relation_unit.c.relation).where(there)).scalars())
-    told: set[int] = set()
+    notified: set[int] = set()
     for number in numbers:
-        told |= tell_left(connection, number, unit_id)
+        notified |= tell_left(connection, number, unit_id)
     connection.execute(update(relation_unit).where(there).values(gone=True))
     connection.execute(delete(unit_event).where(unit_event.c.unit == unit_id))
     sweep(connection, numbers)
-    return told
+    return notified
 
 
 def tell_left(connection: Connection, number: int, unit_id: int) -> set[int]:
@@ -180,13 +180,13 @@ def tell_left(connection: Connection, number: int, unit_id: int) -> set[int]:
     whose = select(service.c.name, unit.c.number).join(unit, unit.c.service == service.c.id)
     own = connection.execute(whose.where(unit.c.id == unit_id)).one()
     name = unit_name(own.name, own.number)
-    told = _tell(connection, number, unit_id, scheduler.REMOVED)
+    notified = _tell(connection, number, unit_id, scheduler.REMOVED)
     # If the hook that announces the unit failed on the other side, it need not be repeated.
     for other in opposite(connection, number, unit_id):
         if other.remote == name and name not in other.members:
             this = and_(relation_unit.c.relation == number, relation_unit.c.unit == other.unit)
             connection.execute(update(relation_unit).where(this).values(ANSWERED))
-    return told
+    return notified
 
 
 def sweep(connection: Connection, numbers: Iterable[int]) -> None:

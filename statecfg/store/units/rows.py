@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, or_, select
 
 from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
-from statecfg.store.units.records import Json, UnitError, UnitRow
+from statecfg.store.units.records import Goal, Settings, UnitError, UnitRow, UnitStatus
 from statecfg.store.units.relations import identity, unit_name
 from statecfg.units.rules import workflow
 
@@ -28,7 +28,7 @@ def find(connection: Connection, unit_id: int) -> tuple[Row[Any], Row[Any]]:
     return row, connection.execute(select(service).where(service.c.id == row.service)).one()
 
 
-def effective(row: Row[Any]) -> dict[str, Any]:
+def effective(row: Row[Any]) -> Settings:
     """Return the settings of a service as its units see them, without secrets: option → value, None for no value.
 
     Manual settings override those of the playbook, which override the schema's defaults.
@@ -44,7 +44,7 @@ def config_digest(row: Row[Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def secrets_digest(salt: str, secrets: Json) -> str:
+def secrets_digest(salt: str, secrets: Settings) -> str:
     """Return the slow, salted hash that the store contains instead of secrets, to detect changes; "" for no secrets."""
     if not secrets:
         return ""
@@ -58,8 +58,16 @@ def life(row: Row[Any], owner: Row[Any]) -> workflow.Life:
 
     :param owner: the row of its service
     """
-    told = {"charm": row.charm, "digest": owner.digest, "configured": row.configured, "config": config_digest(owner)}
-    return workflow.Life(row.state, row.error, row.tried, row.dying, **told)
+    return workflow.Life(
+        state=row.state,
+        error=row.error,
+        tried=row.tried,
+        dying=row.dying,
+        charm=row.charm,
+        digest=owner.digest,
+        configured=row.configured,
+        config=config_digest(owner),
+    )
 
 
 def relations_of(connection: Connection, unit_id: int) -> list[workflow.Entered]:
@@ -93,10 +101,10 @@ def others(connection: Connection, owner: Row[Any]) -> dict[int, str]:
     touching = or_(relation.c.service == owner.id, relation.c.other == owner.id)
     ends = select(relation.c.id, relation.c.service, relation.c.other).where(touching)
     rows = connection.execute(ends).all()
-    found = {row.id: row.other if row.other and row.service == owner.id else row.service for row in rows}
-    named = connection.execute(select(service.c.id, service.c.name).where(service.c.id.in_(set(found.values()))))
-    called = {row.id: row.name for row in named}
-    return {number: called[other] for number, other in found.items()}
+    others = {row.id: row.other if row.other and row.service == owner.id else row.service for row in rows}
+    named = connection.execute(select(service.c.id, service.c.name).where(service.c.id.in_(set(others.values()))))
+    names = {row.id: row.name for row in named}
+    return {number: names[other] for number, other in others.items()}
 
 
 def leader_of(connection: Connection, service_id: int) -> int | None:
@@ -105,12 +113,9 @@ def leader_of(connection: Connection, service_id: int) -> int | None:
     return workflow.leader({row.number: row.dying for row in connection.execute(there)})
 
 
-def goal(connection: Connection, owner: Row[Any]) -> dict[str, Any]:
-    """Return the current and expected units of a service and its related services, in the format of goal-state.
-
-    :returns: {"units": {name: {"status"}}, "relations": {name of a relation: {service or unit: {"status"}}}}
-    """
-    related: dict[str, dict[str, Any]] = {}
+def goal(connection: Connection, owner: Row[Any]) -> Goal:
+    """Return the current and expected units of a service and its related services."""
+    related: dict[str, dict[str, UnitStatus]] = {}
     touching = or_(relation.c.service == owner.id, relation.c.other == owner.id)
     for row in connection.execute(select(relation).where(touching, ~relation.c.dying).order_by(relation.c.id)).all():
         name, other = (row.name, row.other) if row.service == owner.id else (row.other_name, row.service)
@@ -122,7 +127,7 @@ def goal(connection: Connection, owner: Row[Any]) -> dict[str, Any]:
     return {"units": _statuses(connection, owner.id, owner.name), "relations": related}
 
 
-def _statuses(connection: Connection, service_id: int, called: str) -> dict[str, dict[str, str]]:
+def _statuses(connection: Connection, service_id: int, called: str) -> dict[str, UnitStatus]:
     there = select(unit.c.number, unit.c.status, unit.c.dying).where(unit.c.service == service_id, ~unit.c.gone)
     return {
         unit_name(called, row.number): {"status": "dying" if row.dying else row.status or "waiting"}
@@ -143,8 +148,8 @@ def units_in(
     asked = asked if host is None else asked.where(unit.c.host == host)
     rows = connection.execute(asked.where(~unit.c.gone).order_by(service.c.name, unit.c.number)).all()
     leaders = {service_id: leader_of(connection, service_id) for service_id in {row.service for row in rows}}
-    wrong = _relation_errors(connection, project)
-    return [_unit(row, leaders[row.service] == row.number, wrong.get(row.id, {})) for row in rows]
+    errors = _relation_errors(connection, project)
+    return [_unit(row, leaders[row.service] == row.number, errors.get(row.id, {})) for row in rows]
 
 
 def unit_in(connection: Connection, unit_id: int) -> UnitRow | None:
@@ -158,7 +163,7 @@ def unit_in(connection: Connection, unit_id: int) -> UnitRow | None:
 
 
 def _relation_errors(connection: Connection, project: str) -> dict[int, dict[str, str]]:
-    found: dict[int, dict[str, str]] = {}
+    errors: dict[int, dict[str, str]] = {}
     failed = (
         select(relation_unit, relation.c.number)
         .join(relation, relation_unit.c.relation == relation.c.id)
@@ -167,11 +172,11 @@ def _relation_errors(connection: Connection, project: str) -> dict[int, dict[str
         .where(service.c.project == project, relation_unit.c.failed != "", ~relation_unit.c.gone)
     )
     for row in connection.execute(failed.order_by(relation_unit.c.relation)):
-        found.setdefault(row.unit, {})[identity(row.name, row.number)] = f"{row.failed}: {row.why}"
-    return found
+        errors.setdefault(row.unit, {})[identity(row.name, row.number)] = f"{row.failed}: {row.why}"
+    return errors
 
 
-def _unit(row: Row[Any], leads: bool, wrong: Mapping[str, str]) -> UnitRow:
+def _unit(row: Row[Any], leads: bool, relation_errors: Mapping[str, str]) -> UnitRow:
     return UnitRow(
         id=row.id,
         name=unit_name(row.service_name, row.number),
@@ -181,7 +186,7 @@ def _unit(row: Row[Any], leads: bool, wrong: Mapping[str, str]) -> UnitRow:
         state=workflow.shown(row.state, row.error),
         dying=row.dying,
         why=row.why,
-        relation_errors=wrong,
+        relation_errors=relation_errors,
         leader=leads,
         addresses=row.addresses,
         ports=tuple(row.ports),

@@ -27,15 +27,15 @@ def next_in(connection: Connection, unit_id: int, run: str | None) -> Step | Non
     :raises UnitError: the unit does not exist
     """
     row, owner = unit_rows.find(connection, unit_id)
-    there = unit_rows.relations_of(connection, unit_id)
-    due = workflow.due(unit_rows.life(row, owner), there, run)
-    return None if due is None else _step(connection, row, owner, there, due)
+    entered = unit_rows.relations_of(connection, unit_id)
+    due = workflow.due(unit_rows.life(row, owner), entered, run)
+    return None if due is None else _step(connection, row, owner, entered, due)
 
 
-def _step(connection: Connection, row: Row[Any], owner: Row[Any], there: Sequence[Entered], due: Due) -> Step:
-    about = next((each for each in there if each.number == due.relation), None)
+def _step(connection: Connection, row: Row[Any], owner: Row[Any], entered: Sequence[Entered], due: Due) -> Step:
+    about = next((item for item in entered if item.number == due.relation), None)
     others = unit_rows.others(connection, owner)
-    seen = {each.number: due.members if each is about else tuple(sorted(each.members)) for each in there}
+    members = {item.number: due.members if item is about else tuple(sorted(item.members)) for item in entered}
     return Step(
         unit=unit_name(owner.name, row.number),
         unit_id=row.id,
@@ -44,8 +44,8 @@ def _step(connection: Connection, row: Row[Any], owner: Row[Any], there: Sequenc
         hook=due.hook,
         hooks=workflow.files(due.hook),
         relation=None if about is None else _relation(about, due),
-        relations={each.id: seen[each.number] for each in there},
-        services={each.id: others[each.number] for each in there},
+        relations={item.id: members[item.number] for item in entered},
+        services={item.id: others[item.number] for item in entered},
         leader=unit_rows.leader_of(connection, owner.id) == row.number,
         timeout=owner.timeout,
         failed_before=bool(row.error if about is None else about.failed),
@@ -89,31 +89,33 @@ def commit_in(connection: Connection, step: Step, run: str, changes: Changes, no
     :raises UnitError: the unit does not exist, or is not in a relation whose settings it changed
     """
     row, owner = unit_rows.find(connection, step.unit_id)
-    told = _write(connection, row, owner, changes)
+    notified = _write(connection, row, owner, changes)
     if step.relation is None:
-        told |= _moved(connection, row, step.hook, step.digest, step.config, now)
+        notified |= _moved(connection, row, step.hook, step.digest, step.config, now)
     else:
-        told |= _answered(connection, row.id, step.relation.key, _kind(step), step.relation.remote, step.upto)
-    return told
+        about = step.relation
+        notified |= _answered(connection, row.id, about.key, _hook_type(step), about.remote, step.upto)
+    return notified
 
 
-def _kind(step: Step) -> str:
+def _hook_type(step: Step) -> str:
+    """Return the last part of the name of a hook about a relation: joined, changed, departed or broken."""
     return step.hook.rpartition("-")[2]
 
 
 def _write(connection: Connection, row: Row[Any], owner: Row[Any], changes: Changes) -> set[int]:
-    told: set[int] = set()
+    notified: set[int] = set()
     for number_of, change in sorted(changes.get("relations", {}).items()):
-        found = in_relation(connection, row.id, number_of)
-        settings = merged(found.settings, change)
-        if settings != found.settings:
-            this = and_(relation_unit.c.relation == found.relation, relation_unit.c.unit == row.id)
+        own = in_relation(connection, row.id, number_of)
+        settings = merged(own.settings, change)
+        if settings != own.settings:
+            this = and_(relation_unit.c.relation == own.relation, relation_unit.c.unit == row.id)
             connection.execute(update(relation_unit).where(this).values(settings=settings))
-            told |= set() if found.dying else unit_relations.tell_changed(connection, found.relation, row.id)
+            notified |= set() if own.dying else unit_relations.tell_changed(connection, own.relation, row.id)
     leader = merged(owner.leader, changes.get("leader", {}))
     if leader != owner.leader:
         connection.execute(update(service).where(service.c.id == owner.id).values(leader=leader))
-    return told
+    return notified
 
 
 def merged(settings: dict[str, str], change: Change) -> dict[str, str]:
@@ -130,22 +132,22 @@ def in_relation(connection: Connection, unit_id: int, number_of: str) -> Row[Any
     """
     name, _, number = number_of.rpartition(":")
     if number.isascii() and number.isdecimal() and len(number) < 10:
-        there = (
+        own = (
             select(relation_unit, relation.c.dying)
             .join(relation, relation_unit.c.relation == relation.c.id)
             .where(relation.c.number == int(number), relation_unit.c.unit == unit_id)
             .where(relation_unit.c.name == name, ~relation_unit.c.gone)
         )
-        found = connection.execute(there).one_or_none()
-        if found is not None:
-            return found
+        row = connection.execute(own).one_or_none()
+        if row is not None:
+            return row
     raise UnitError("UnitRelationStateNotFound", f"The unit is in no relation '{number_of}'")
 
 
 def _moved(connection: Connection, row: Row[Any], hook: str, digest: str, config: str, now: float) -> set[int]:
     """Store that a hook of the unit itself, not about a relation, succeeded; return the units that have new events."""
     state = workflow.reached(row.state, hook)
-    values: dict[str, Any] = {"state": state, "error": "", "failed": "", "why": "", "tried": ""}
+    values: dict[str, object] = {"state": state, "error": "", "failed": "", "why": "", "tried": ""}
     if hook in (workflow.INSTALL, workflow.UPGRADE):
         values["charm"] = digest
     if hook == workflow.CONFIG:
@@ -156,28 +158,29 @@ def _moved(connection: Connection, row: Row[Any], hook: str, digest: str, config
     return unit_relations.enter_all(connection, row.id) if hook == workflow.START and not row.dying else set()
 
 
-def _answered(connection: Connection, unit_id: int, number: int, kind: str, remote: str, upto: int) -> set[int]:
+def _answered(connection: Connection, unit_id: int, number: int, hook_type: str, remote: str, upto: int) -> set[int]:
     """Store that a hook about a relation succeeded. Remove the events that it handled; newer events stay due.
 
+    :param hook_type: as `_hook_type` returns
     :returns: the units that are notified that this one left
     """
     this = and_(relation_unit.c.relation == number, relation_unit.c.unit == unit_id)
-    found = connection.execute(select(relation_unit.c.members).where(this)).one_or_none()
-    if found is None:
+    row = connection.execute(select(relation_unit.c.members).where(this)).one_or_none()
+    if row is None:
         return set()
-    members = set(found.members)
-    _take(connection, unit_id, number, remote, upto, members if kind == workflow.JOINED else None)
-    if kind == workflow.JOINED:
+    members = set(row.members)
+    _take(connection, unit_id, number, remote, upto, members if hook_type == workflow.JOINED else None)
+    if hook_type == workflow.JOINED:
         members.add(remote)
-    elif kind == workflow.DEPARTED:
+    elif hook_type == workflow.DEPARTED:
         members.discard(remote)
-    left = kind == workflow.BROKEN
-    told = unit_relations.tell_left(connection, number, unit_id) if left else set()
+    left = hook_type == workflow.BROKEN
+    notified = unit_relations.tell_left(connection, number, unit_id) if left else set()
     values = {"members": sorted(members), "gone": left, **ANSWERED}
     connection.execute(update(relation_unit).where(this).values(values))
-    if kind in (workflow.DEPARTED, workflow.BROKEN):
+    if hook_type in (workflow.DEPARTED, workflow.BROKEN):
         unit_relations.sweep(connection, [number])
-    return told
+    return notified
 
 
 def _take(connection: Connection, unit_id: int, number: int, remote: str, upto: int, joined: set[str] | None) -> None:
@@ -207,16 +210,15 @@ def fail_in(connection: Connection, step: Step, run: str, error: str, now: float
     """
     row, _ = unit_rows.find(connection, step.unit_id)
     if step.relation is None:
-        told = {workflow.CONFIG: step.config, workflow.INSTALL: step.digest, workflow.UPGRADE: step.digest}
-        failed = told.get(step.hook, "")
+        announced = {workflow.CONFIG: step.config, workflow.INSTALL: step.digest, workflow.UPGRADE: step.digest}
+        failed = announced.get(step.hook, "")
         values = {"error": workflow.ERRORS[step.hook], "failed": failed, "why": error, "tried": run}
         since = now if row.error != values["error"] else row.since
         connection.execute(update(unit).where(unit.c.id == row.id).values(**values, since=since))
         return
     this = and_(relation_unit.c.relation == step.relation.key, relation_unit.c.unit == row.id)
     about = {"failed": step.hook, "remote": step.relation.remote, "upto": step.upto}
-    found = {**about, "why": error, "tried": run}
-    connection.execute(update(relation_unit).where(this).values(found))
+    connection.execute(update(relation_unit).where(this).values(**about, why=error, tried=run))
 
 
 def endless_in(connection: Connection, step: Step) -> None:
@@ -249,10 +251,10 @@ def resolved_in(connection: Connection, unit_id: int, now: float) -> list[str]:
         hook = workflow.failed_hook(row.error)
         _moved(connection, row, hook, row.failed, row.failed, now)
         passed.append(hook)
-    for each in unit_rows.relations_of(connection, unit_id):
-        if each.failed:
-            passed.append(each.failed)
-            _passed(connection, unit_id, each)
+    for entered in unit_rows.relations_of(connection, unit_id):
+        if entered.failed:
+            passed.append(entered.failed)
+            _passed(connection, unit_id, entered)
     return passed
 
 
@@ -274,7 +276,7 @@ def again_in(connection: Connection, unit_id: int) -> list[str]:
     """
     row, _ = unit_rows.find(connection, unit_id)
     failed = [workflow.failed_hook(row.error)] if row.error else []
-    failed += [each.failed for each in unit_rows.relations_of(connection, unit_id) if each.failed]
+    failed += [entered.failed for entered in unit_rows.relations_of(connection, unit_id) if entered.failed]
     connection.execute(update(unit).where(unit.c.id == unit_id).values(tried=""))
     connection.execute(update(relation_unit).where(relation_unit.c.unit == unit_id).values(tried=""))
     return failed

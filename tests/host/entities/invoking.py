@@ -26,7 +26,7 @@ def invocation(execution: Mapping[str, Any], entity: Mapping[str, Any] | None = 
     behavior = Behavior("urn:vcloud:interface:acme:sites:1.0.0", BEHAVIOR, BEHAVIOR, "provide", None, execution)
     given = {
         "id": "6f1d", "task_id": "urn:vcloud:task:77", "parent_task_id": "", "claimed": "urn:vcloud:task:77",
-        "behavior": behavior, "kind": "", "execution": execution, "type_id": TYPE, "entity": dict(entity or {}),
+        "behavior": behavior, "hook": "", "execution": execution, "type_id": TYPE, "entity": dict(entity or {}),
         "entity_id": f"urn:vcloud:entity:acme:site:{UUID}{number}", "entity_name": f"site{number}",
         "arguments": {}, "metadata": {}, "user": Principal("alice", "shop", "author"),
     }  # fmt: skip

@@ -141,7 +141,7 @@ def test_kinds_that_nothing_here_runs_end_in_an_error(site: Site) -> None:
 
 
 def test_a_function_returns_json_and_says_how_far_it_is(site: Site) -> None:
-    asked = invocation(function("create"), {"name": "blog", "size": 21}, arguments={"a": [1]}, kind="PostCreate")
+    asked = invocation(function("create"), {"name": "blog", "size": 21}, arguments={"a": [1]}, hook="PostCreate")
     assert site.run(asked).result == {"twice": 42, "given": {"a": [1]}, "who": "alice", "hook": "PostCreate"}
     assert {"progress": 40, "details": "half way"} in site.news
     assert site.details().splitlines()[0] == "half way"
@@ -166,7 +166,7 @@ def test_secrets_of_a_behavior_are_shown_nowhere(site: Site) -> None:
         ("leave", "it leaves the program (exit status 3)"),
         ("killed", "sites:killed: it was ended by signal 9"),
         ("too_far", "progress is a number from 0 to 100, not 101"),
-        ("creat", "behaviors/sites.py defines no function creat; did you mean `create`?"),
+        ("creat", "behaviors/sites.py does not define a function creat; did you mean `create`?"),
     ],
 )
 def test_a_function_that_fails(site: Site, name: str, said: str) -> None:
@@ -242,7 +242,7 @@ def test_a_file_that_everybody_can_write_is_not_run(site: Site) -> None:
 def test_an_entity_is_provided_changed_and_removed(hosted: Site, light_host: Host) -> None:
     root = light_host.path("/srv/www")
     entity = {"root": "/srv/www", "title": "Blog", "extra": True}
-    found = hosted.run(invocation(PROVIDE, entity, kind="PostCreate", arguments={"note": "n"}))
+    found = hosted.run(invocation(PROVIDE, entity, hook="PostCreate", arguments={"note": "n"}))
     assert found.ok, found
     assert (root / "site1.txt").read_text() == "Blog n" and (root / "site1.extra").exists()
     (run,) = found.result["runs"]
@@ -255,18 +255,18 @@ def test_an_entity_is_provided_changed_and_removed(hosted: Site, light_host: Hos
         assert hosts.every(store)[0].playbooks == [f"shop/playbooks/site.yml#{UUID}1"]
 
     # Another entity beside it, of the same playbook, prunes nothing of the first.
-    assert hosted.run(invocation(PROVIDE, {**entity, "title": "Two", "extra": False}, number=2, kind="PostCreate")).ok
+    assert hosted.run(invocation(PROVIDE, {**entity, "title": "Two", "extra": False}, number=2, hook="PostCreate")).ok
     assert sorted(path.name for path in root.iterdir()) == ["site1.extra", "site1.txt", "site2.txt"]
 
     # A change changes it, and what left the definition goes.
-    assert hosted.run(invocation(PROVIDE, {**entity, "title": "News", "extra": False}, kind="PostUpdate")).ok
+    assert hosted.run(invocation(PROVIDE, {**entity, "title": "News", "extra": False}, hook="PostUpdate")).ok
     assert (root / "site1.txt").read_text() == "News plain" and not (root / "site1.extra").exists()
 
     # Deleting removes what hosts remember, whatever the playbook says by now.
     (hosted.root / "playbooks/site.yml").write_text("hosts: nowhere\nresources: {{ broken\n")
-    assert hosted.run(invocation(PROVIDE, {}, kind="PostDelete")).ok
+    assert hosted.run(invocation(PROVIDE, {}, hook="PostDelete")).ok
     assert [path.name for path in root.iterdir()] == ["site2.txt"]
-    again = hosted.run(invocation(PROVIDE, {}, kind="PreDelete"))
+    again = hosted.run(invocation(PROVIDE, {}, hook="PreDelete"))
     assert again == Outcome(True, {"runs": []})
     assert hosted.log() == hosted.details() == "nothing to do: no host has anything of this entity"
     destroy = {**PROVIDE, "execution_properties": {"destroy": True}}
@@ -276,14 +276,14 @@ def test_an_entity_is_provided_changed_and_removed(hosted: Site, light_host: Hos
 
 def test_a_playbook_that_fails_says_why(hosted: Site, light_host: Host) -> None:
     light_host.path("/srv/taken").write_text("a file\n")
-    found = hosted.run(invocation(PROVIDE, {"root": "/srv/taken", "title": "x", "extra": False}, kind="PostCreate"))
+    found = hosted.run(invocation(PROVIDE, {"root": "/srv/taken", "title": "x", "extra": False}, hook="PostCreate"))
     assert message(found).startswith("light1: failed: directory:/srv/taken: ")
     assert found.result["runs"][0]["hosts"] == {"failed": 1}
     assert found.public is not None and found.public.startswith("The playbook failed: run ")
     for text in (found.public, hosted.details(), str(found.result)):
         assert "light1" not in text and "/srv" not in text and str(hosted.root) not in text
 
-    found = hosted.run(invocation(PROVIDE, {"root": "/srv/other", "extra": False}, kind="PostCreate"))
+    found = hosted.run(invocation(PROVIDE, {"root": "/srv/other", "extra": False}, hook="PostCreate"))
     assert "playbooks/site.yml:7:" in message(found) and "has no key `title`" in message(found)
     assert found.public is not None and "[SC0" in found.public and "site.yml" not in found.public
     assert not light_host.path("/srv/other").exists()
@@ -292,8 +292,8 @@ def test_a_playbook_that_fails_says_why(hosted: Site, light_host: Host) -> None:
 def test_a_limit_may_be_a_template_of_the_entity(hosted: Site) -> None:
     limited = {**PROVIDE, "execution_properties": {"limit": "{{ entity.host }}"}}
     entity = {"root": "/srv/limited", "title": "x", "extra": False}
-    assert hosted.run(invocation(limited, {**entity, "host": "light1"}, kind="PostCreate")).ok
-    assert "`nowhere`" in message(hosted.run(invocation(limited, {**entity, "host": "nowhere"}, kind="PostUpdate")))
+    assert hosted.run(invocation(limited, {**entity, "host": "light1"}, hook="PostCreate")).ok
+    assert "`nowhere`" in message(hosted.run(invocation(limited, {**entity, "host": "nowhere"}, hook="PostUpdate")))
     assert "gives '' for this entity" in message(hosted.run(invocation(limited, {**entity, "host": ""})))
 
 
@@ -302,9 +302,9 @@ def test_a_playbook_reaches_only_the_hosts_its_behavior_declares(hosted: Site, l
     inventory.write_text(inventory.read_text().rstrip() + "\n  secret-db: {address: 192.0.2.1}\n")
     bounded = {**PROVIDE, "execution_properties": {"limit": "{{ entity.host }}", "hosts": "light*"}}
     entity = {"root": "/srv/bounded", "title": "x", "extra": False}
-    assert hosted.run(invocation(bounded, {**entity, "host": "light1"}, kind="PostCreate")).ok
+    assert hosted.run(invocation(bounded, {**entity, "host": "light1"}, hook="PostCreate")).ok
     for limit in ("secret-db", "all"):
-        found = hosted.run(invocation(bounded, {**entity, "host": limit}, kind="PostUpdate", number=3))
+        found = hosted.run(invocation(bounded, {**entity, "host": limit}, hook="PostUpdate", number=3))
         assert "the behavior may reach `light*`, and the playbook selects secret-db" in message(found)
         assert found.public is not None and "secret-db" not in found.public and "host not allowed" in found.public
     assert sorted(path.name for path in light_host.path("/srv/bounded").iterdir()) == ["site1.txt"]
@@ -321,7 +321,7 @@ def test_a_playbook_with_services_is_refused(site: Site) -> None:
     site.write("charms/db/hooks/install", "#!/bin/sh\n")
     (site.root / "charms/db/hooks/install").chmod(0o755)
     site.write("playbooks/site.yml", '- service: db\n  hosts: "@local"\n  charm: ../charms/db\n')
-    assert "playbooks/site.yml declares services" in message(site.run(invocation(PROVIDE, {}, kind="PostCreate")))
+    assert "playbooks/site.yml declares services" in message(site.run(invocation(PROVIDE, {}, hook="PostCreate")))
 
 
 # Definitions

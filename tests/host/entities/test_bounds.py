@@ -27,7 +27,7 @@ DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
 def test_a_long_list_of_objects_is_found_to_be_unique() -> None:
     """Compared each with each other, these would take half an hour, in which nobody could write to the store."""
     begun = time.monotonic()
-    assert schemas.wrong({"uniqueItems": True}, [{"n": number} for number in range(20_000)]) == ""
+    assert schemas.error({"uniqueItems": True}, [{"n": number} for number in range(20_000)]) == ""
     assert time.monotonic() - begun < 20
 
 
@@ -42,7 +42,7 @@ def test_a_long_list_of_objects_is_found_to_be_unique() -> None:
     ],
 )
 def test_what_is_equal_in_json_is_not_unique(items: list[Any], unique: bool) -> None:
-    assert ("non-unique" in schemas.wrong({**DRAFT_7, "uniqueItems": True}, items)) is not unique
+    assert ("non-unique" in schemas.error({**DRAFT_7, "uniqueItems": True}, items)) is not unique
 
 
 @pytest.mark.parametrize("schema", [{"patternProperties": {"(": {}}}, {"pattern": "("}, {"pattern": "a{99999999999}"}])
@@ -62,18 +62,18 @@ PATTERNED = {
 def test_a_pattern_that_would_take_years_is_given_up(slow: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """While Python looks for one, no other thread runs: nobody could even log in."""
     monkeypatch.setattr(patterns, "WORK", 0.1)
-    assert "takes longer than 0.1 s" in schemas.wrong(PATTERNED, slow)
+    assert "takes longer than 0.1 s" in schemas.error(PATTERNED, slow)
     for content, problem in (
         ({"name": "abc", "x-abc": "1"}, ""),
         ({"name": "ABC"}, "name: 'ABC' does not match '^([a-z]+)*$'"),
         ({"x-abc": 1}, "x-abc: 1 is not of type 'string'"),
         ({"y": 1}, "Additional properties are not allowed ('y' was unexpected)"),
     ):
-        assert schemas.wrong(PATTERNED, content) == problem
+        assert schemas.error(PATTERNED, content) == problem
 
 
 def test_a_number_may_be_too_large_for_arithmetic() -> None:
-    assert "too large" in schemas.wrong({"multipleOf": 0.5}, 10**400)
+    assert "too large" in schemas.error({"multipleOf": 0.5}, 10**400)
 
 
 def test_what_a_template_makes_of_itself_is_bounded() -> None:

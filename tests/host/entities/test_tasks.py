@@ -27,7 +27,7 @@ def test_a_task_is_one_workers(scene_on_both: Scene) -> None:
     assert o.claim("two") is None
     assert o.next_due() == scene.now + LEASE
     first = step(o, task.id)
-    assert (first.kind, first.claimed, first.parent_task_id) == ("PreDelete", task.id, task.id)
+    assert (first.hook, first.claimed, first.parent_task_id) == ("PreDelete", task.id, task.id)
     assert {scene.task(id).status for id in (task.id, first.task_id)} == {"running"}
     assert step(o, task.id) == first, "the same step, however often it is asked for"
 
@@ -44,7 +44,7 @@ def test_a_task_is_one_workers(scene_on_both: Scene) -> None:
     assert o.enter_outcome(task.id, first.id, Outcome(True))
     assert not o.enter_outcome(task.id, first.id, Outcome(False, error=FAILED)), "worker one was not dead, but late"
     second = step(o, task.id)
-    assert (second.kind, second.id != first.id) == ("PostDelete", True)
+    assert (second.hook, second.id != first.id) == ("PostDelete", True)
     assert scene.state(entity.id) == "IN_DELETION"
     assert not o.enter_outcome(task.id, "another", Outcome(True))
     assert o.enter_outcome(task.id, second.id, Outcome(True))
@@ -66,7 +66,7 @@ def test_a_deletion_goes_on_where_it_was_after_a_restart(scene: Scene) -> None:
         assert again.claim("two") == task.id
         found = step(again, task.id)
         assert found == begun
-        assert found.kind == "PostDelete"
+        assert found.hook == "PostDelete"
         again.enter_outcome(task.id, found.id, Outcome(True))
     assert (scene.task(task.id).status, scene.state(entity.id)) == ("success", "gone")
 

@@ -66,7 +66,7 @@ def test_a_killed_worker_s_deletion_goes_on_where_it_was(store: Store, url: str,
         assert operations.claim("next") == task.id
         found = operations.advance(task.id)
         assert found is not None
-        assert (said, found.kind) == ((task.id, found.id), ("PreDelete", "PostDelete")[step])
+        assert (said, found.hook) == ((task.id, found.id), ("PreDelete", "PostDelete")[step])
         while found is not None:
             operations.enter_outcome(task.id, found.id, Outcome(True))
             found = operations.advance(task.id)

@@ -122,7 +122,7 @@ def test_our_own_mistake_ends_no_worker(sites: Sites, caplog: pytest.LogCaptureF
         processes.wait_until(lambda: task(sites, right).is_finished, 20, "the task behind it")
     finally:
         worker.stop()
-    assert "a mistake in statecfg" in caplog.text
+    assert "statecfg has a bug" in caplog.text
     assert not task(sites, broken).is_finished
 
 
@@ -135,4 +135,4 @@ def test_our_own_mistake_runs_nothing_again(sites: Sites, caplog: pytest.LogCapt
     ended = Worker(sites.calls, project.find(sites.root)).finish(id, 60, ME)
     assert ended.error is not None
     assert (ended.error["minorErrorCode"], sites.state("x")) == ("INTERNAL_SERVER_ERROR", "RESOLUTION_ERROR")
-    assert "a mistake in statecfg" in caplog.text
+    assert "statecfg has a bug" in caplog.text

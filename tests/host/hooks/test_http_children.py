@@ -108,7 +108,7 @@ def test_a_child_of_others_that_is_new_is_passed_over_as_in_scoby(place: Place) 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda c: c.pop(MOTD), f"SC0609 hook teapot: the child `{MOTD}` is missing from what came back"),
+        (lambda c: c.pop(MOTD), f"SC0609 hook teapot: the child `{MOTD}` is missing in the response"),
         (lambda c: c[MOTD].update(kind="Directory"), f"the child `{MOTD}` was a File, and is a Directory"),
         (lambda c: c[MOTD]["metadata"].update(name="x"), f"`{MOTD}` was called {MOTD}, and is called x"),
         (lambda c: c[MOTD].update(spec=[]), "has a `spec` that is not a map"),
@@ -131,7 +131,7 @@ def test_a_child_of_others_that_is_new_is_passed_over_as_in_scoby(place: Place) 
         (lambda c: c.update(twin=dict(c[MOTD])), "SC0110"),
         (
             lambda c: c.update(a={"apiVersion": "statecfg/v1", "kind": "Fil", "spec": {}}),
-            "the child `a` is a Fil, and no node type is called so (on web1",
+            "the child `a` is a Fil, and there is no node type with this name (on web1",
         ),
     ],
 )

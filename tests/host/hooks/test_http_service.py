@@ -65,7 +65,7 @@ def body(wish: str = "", phase: str = "pre-reconcile", factor: Any = None) -> di
         (b"{", "/v1", 400, "cannot decode request into HookRequest: "),
         (b"[]", "/v1", 400, "cannot decode request into HookRequest: it is not a JSON object\n"),
         (b"[" * 100_000, "/v1", 400, "cannot decode request into HookRequest: it is nested too deeply\n"),
-        ({"object": 1}, "/v1", 400, "cannot decode request into HookRequest: `object` and `children` have"),
+        ({"object": 1}, "/v1", 400, "cannot decode request into HookRequest: `object` and `children` must"),
         (body(), "/v1", 200, "{}\n"),
         (body(), "/v1/?a=1", 200, "{}\n"),
         (body(factor="deployment"), "/v1", 200, "{}\n"),

@@ -161,7 +161,7 @@ def test_deadlocks_and_serialization_failures_are_tried_again(url_of: str) -> No
             never.append(1)
             connection.exec_driver_sql("DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40001'; END $$")
 
-        with pytest.raises(StoreError, match="in each other's way"):
+        with pytest.raises(StoreError, match="conflicted with another writer"):
             store.attempt(always)
         assert len(never) == 5
 
@@ -190,7 +190,7 @@ def test_without_an_attempt_the_unknown_is_said(postgresql: Server, database: st
         url = f"postgresql://ann:{quote(PASSWORD)}@127.0.0.1:{line.port}/{database}"
         with opened(url=url) as store:
             line.cut_at_commit("after")
-            unknown = pytest.raises(StoreError, match="whether the last change was kept is not known")
+            unknown = pytest.raises(StoreError, match="it is unknown whether the last change was stored")
             with unknown, store.transaction() as connection:
                 workers.add_one(connection, "web1")
             # A writer comes after that one, whatever became of it.

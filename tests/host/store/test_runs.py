@@ -27,7 +27,7 @@ def test_a_run_is_kept_as_it_was_reported(store: Store) -> None:
     runs.record(store, given, 10.0, 12.5, "ann@desk")
     (found,) = runs.recent(store)
     assert (found.id, found.started, found.ended, found.mode, found.who) == ("r0001", 10.0, 12.5, "apply", "ann@desk")
-    assert found.hosts == {name: {"status": "ok", "summary": {"changed": 1}} for name in ("db1", "web1")}
+    assert found.hosts == dict.fromkeys(("db1", "web1"), runs.HostResult("ok", {"changed": 1}))
     assert runs.report(store, "r0001") == given
     assert runs.report(store, "r0002") is None
 
@@ -59,10 +59,10 @@ def test_a_run_is_under_way_until_it_is_recorded(store: Store) -> None:
     runs.begin(store, "r0001", 10.0, "apply", "ann@desk", "playbooks/web.yml", ["web1", "db1"])
     (going,) = runs.under_way(store)
     assert (going.id, going.started, going.mode, going.who) == ("r0001", 10.0, "apply", "ann@desk")
-    assert going.hosts == {name: {"status": "", "summary": {}} for name in ("db1", "web1")}
+    assert going.hosts == dict.fromkeys(("db1", "web1"), runs.HostResult("", {}))
     with store.transaction() as connection:
         runs.host_finished(connection, "r0001", "db1", "failed", {"failed": 1})
-    assert runs.under_way(store)[0].hosts["db1"] == {"status": "failed", "summary": {"failed": 1}}
+    assert runs.under_way(store)[0].hosts["db1"] == runs.HostResult("failed", {"failed": 1})
     assert runs.recent(store) == []
     runs.record(store, report(1, "web1", "db1"), 10.0, 12.0, "ann@desk")
     assert runs.under_way(store) == []

@@ -86,7 +86,7 @@ def test_a_damaged_file_is_refused_and_kept(filled: Path, damage: str) -> None:
     ran = statecfg("hosts", "--store", filled, cwd=filled.parent, code=8)
     assert ran.out == ""
     assert str(filled) in ran.err
-    assert "statecfg store backup" in ran.err and "move it away" in " ".join(ran.err.split())
+    assert "statecfg store backup" in ran.err and "move the file away" in " ".join(ran.err.split())
     assert filled.read_bytes() == broken
     assert list(filled.parent.iterdir()) == [filled]
 
@@ -128,7 +128,7 @@ def test_a_row_that_belongs_to_nothing_is_found(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as plain:
         plain.execute("INSERT INTO binding VALUES (7, 'web.yml', 0, '')")
         plain.commit()
-    assert "of binding belongs to nothing" in statecfg("store", "--store", path, "check", code=8).err
+    assert "of binding refers to a row that does not exist" in statecfg("store", "--store", path, "check", code=8).err
 
 
 def test_a_text_that_is_no_json_is_damage(path: Path) -> None:
@@ -155,7 +155,7 @@ def test_the_database_of_another_program_is_left_alone(path: Path) -> None:
         plain.execute("CREATE TABLE host (a)")
         plain.commit()
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="no store of statecfg"):
+    with pytest.raises(StoreError, match="not a store of statecfg"):
         opened(url=str(path))
     assert path.read_bytes() == before
 
@@ -176,7 +176,7 @@ def test_no_directory(tmp_path: Path) -> None:
 
 def test_a_file_that_everybody_may_change(filled: Path) -> None:
     filled.chmod(0o666)
-    with pytest.raises(StoreError, match="everybody may change it"):
+    with pytest.raises(StoreError, match="every user can change it"):
         opened(url=str(filled))
 
 
@@ -202,7 +202,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
 def test_a_place_that_can_not_be_written(read_only: Path) -> None:
     for name in ("store.db", "new.db"):
         ran = statecfg("hosts", "--store", read_only / name, cwd=read_only.parent, code=8)
-        assert "rights" in ran.err
+        assert "permissions" in ran.err
 
 
 def test_a_network_file_system_is_known() -> None:
@@ -234,7 +234,7 @@ def test_a_writer_that_never_ends(filled: Path) -> None:
         before = time.monotonic()
         ran = statecfg("hosts", "--store", filled, "tag", "host1", "late", cwd=filled.parent, code=8)
         assert sqlite.BUSY <= time.monotonic() - before < sqlite.BUSY + 40
-    assert f"{filled}: another program has held it for 10 s" in " ".join(ran.err.split())
+    assert f"{filled}: another program has locked it for 10 s" in " ".join(ran.err.split())
     with opened(url=str(filled)) as store:
         record = hosts.get(store, "host1")
         assert record is not None and record.tags == []
@@ -363,7 +363,7 @@ def test_a_copy_of_a_store_that_is_held_ends(filled: Path, tmp_path: Path, monke
     monkeypatch.setattr(sqlite, "BUSY", 0.3)
     with opened(url=str(filled)) as store, contextlib.closing(sqlite3.connect(filled, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(StoreError, match="has held it"):
+        with pytest.raises(StoreError, match="has locked it"):
             store.backup(tmp_path / "copy.db")
     assert list(tmp_path.iterdir()) == [filled]
 

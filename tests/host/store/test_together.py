@@ -101,7 +101,7 @@ def test_waiting_for_a_turn_ends(store: Store) -> None:
 def test_a_newer_schema_is_refused(url: str) -> None:
     with opened(url=url) as store, store.transaction() as connection:
         connection.exec_driver_sql(f"UPDATE schema_version SET version = {workers.NEXT}")
-    with pytest.raises(StoreError, match=f"has schema {workers.NEXT}; this statecfg knows {migrations.SCHEMA}"):
+    with pytest.raises(StoreError, match=f"has schema {workers.NEXT}; this statecfg supports {migrations.SCHEMA}"):
         opened(url=url)
 
 

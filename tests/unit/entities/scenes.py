@@ -80,8 +80,8 @@ class Scene:
         ran = []
         while (id := self.operations.claim("worker")) is not None:
             while (found := self.operations.advance(id)) is not None:
-                ran.append(found.kind)
-                ok = found.kind not in failing
+                ran.append(found.hook)
+                ok = found.hook not in failing
                 outcome = Outcome(True, {"entityId": found.entity_id}) if ok else Outcome(False, error=FAILED)
                 assert self.operations.enter_outcome(id, found.id, outcome)
         self.ran += ran

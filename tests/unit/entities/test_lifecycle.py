@@ -201,7 +201,7 @@ def test_invocations(scene: Scene) -> None:
     assert o.claim("worker") == task.id
     found = o.advance(task.id)
     assert found is not None
-    assert (found.kind, found.arguments, found.metadata) == ("", {"often": 3}, {"m": 1})
+    assert (found.hook, found.arguments, found.metadata) == ("", {"often": 3}, {"m": 1})
     assert (found.task_id, found.parent_task_id, found.claimed) == (task.id, "", task.id)
     assert (found.entity, found.user, found.behavior.id) == ({"foo": "bar"}, ROOT, blink)
     o.release(task.id, "worker")
@@ -241,7 +241,7 @@ def test_an_override_is_what_runs(scene: Scene) -> None:
     assert claimed is not None
     found = o.advance(claimed)
     assert found is not None
-    assert (found.behavior, found.execution["id"], found.kind) == (own, "own", "PreDelete")
+    assert (found.behavior, found.execution["id"], found.hook) == (own, "own", "PreDelete")
     assert own.id.startswith("urn:vcloud:behavior-type:PreDelete:acme:")
     o.release(claimed, "worker")
     scene.work()

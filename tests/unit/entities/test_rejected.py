@@ -56,6 +56,6 @@ def test_every_entity_can_be_deleted(scene: Scene, kind: EntityType, content: di
     while (step := o.advance(claimed)) is not None:
         assert step.destroys and not step.applies
         assert bool(step.rejected) is (content["foo"] == 1)
-        steps.append(step.kind)
+        steps.append(step.hook)
         assert o.enter_outcome(claimed, step.id, Outcome(True))
     assert steps == ["PreDelete", "PostDelete"] and scene.state(id) == "gone"

@@ -229,7 +229,7 @@ def test_wrong_schemas(scene: Scene, schema: dict[str, Any]) -> None:
         ({"properties": {"a": {"type": "string", "enum": ["x"]}}, "required": ["a"]}, {"a": None}, ""),
         ({"properties": {"a": {"items": {"type": "object"}}}, "required": ["b"]}, {"a": [None]}, "'b' is a required"),
         ({"properties": {"a": {"oneOf": [{"type": "null"}, {"type": "string"}]}}}, {"a": None}, ""),
-        ({"$ref": "#/definitions/none"}, {}, "the type's schema refers to something that it does not have"),
+        ({"$ref": "#/definitions/none"}, {}, "the type's schema refers to something that it does not contain"),
         ({"$ref": "#"}, {}, "the type's schema refers to itself without end"),
         ({"$ref": "#/required", "required": ["foo"]}, {}, "a reference in the schema does not point to a schema"),
         ({"$ref": "#/enum/x", "enum": [1]}, {}, "a reference in the schema does not point to a schema"),
@@ -238,6 +238,6 @@ def test_wrong_schemas(scene: Scene, schema: dict[str, Any]) -> None:
 )
 def test_entities_are_looked_at_by_their_types_schema(schema: dict[str, Any], content: Any, wrong: str) -> None:
     schemas.check_schema(schema)
-    found = schemas.wrong(schema, content, nulls=True)
+    found = schemas.error(schema, content, nulls=True)
     assert found.startswith(wrong)
     assert bool(found) == bool(wrong)
