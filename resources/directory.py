@@ -107,26 +107,12 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     path = paths.followed(world, attrs["path"]) if attrs.get("follow") else attrs["path"]
     if attrs.get("absent"):
         return directories.removal(world, path, bool(attrs.get("recursive")))
-    actions: list[Action] = []
     stat = paths.look(world, path)
-    if stat is None:
-        if not attrs.get("parents"):
-            paths.require_parent(world, path, node, nodes)
-        owner, group = paths.owners(world, node, nodes)
-        mode = paths.mode_bits(attrs.get("mode"))
-        actions.append(directories.mkdir(path, mode, owner, group, bool(attrs.get("parents"))))
-    else:
-        if stat.kind != "directory":
-            help = "follow: true manages what it leads to" if stat.kind == "symlink" else ""
-            paths.refuse(path, stat, "a directory", help)
-        actions.extend(paths.attribute_actions(world, path, stat, paths.mode_bits(attrs.get("mode")), node, nodes))
-    actions.extend(tree.check(world, path, node, nodes))
+    actions = directories.own_actions(world, path, stat, node, nodes) + tree.check(world, path, node, nodes)
     if attrs.get("purge") and stat is not None:
-        actions.extend(tree.unmanaged(world, node, nodes, path))
+        actions += tree.unmanaged(world, node, nodes, path)
     return actions
 
 
 directory.remember(directories.remember)
-
-
 directory.undo(directories.undo)

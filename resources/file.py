@@ -107,8 +107,6 @@ def contradictions(attrs: dict[str, Any]) -> None:
 
 
 file.to_wire(files.to_wire)
-
-
 file.blobs(files.blobs)
 
 
@@ -120,30 +118,22 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     if attrs.get("follow"):
         path = paths.followed(world, path)
     stat = paths.look(world, path, determined=content is not None)
+    files.check_type(path, stat, bool(attrs.get("absent")))
     if attrs.get("absent"):
-        if stat is not None and stat.kind == "directory":
-            paths.refuse(path, stat, "a file", "a directory node with absent: true removes it")
         return [paths.remove(path)] if stat is not None else []
     if stat is None:
         if content is None:
             raise CheckError('%s does not exist and no content is given; content: "" makes an empty file' % path)
         paths.require_parent(world, path, node, nodes)
-    elif stat.kind == "symlink":
-        paths.refuse(path, stat, "a file", "follow: true manages the file that it leads to")
-    elif stat.kind != "file":
-        paths.refuse(path, stat, "a file")
     mode = paths.mode_bits(attrs.get("mode"))
     actions = paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []
     if content is not None:
         content = Blob.of(content)
-        differs = stat is None or stat.size != content.size or world.digest(path) != content.sha256
-        if differs or (actions and stat is not None and paths.changes_hands(stat, attrs.get("owner"))):
+        if paths.needs_write(world, path, stat, content, actions, attrs.get("owner")):
             owner, group = paths.owners(world, node, nodes)
             return [files.write(path, content, mode, owner, group, attrs.get("backup"), attrs.get("validate"))]
     return actions
 
 
 file.remember(files.remember)
-
-
 file.undo(files.undo)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import package_snapshot, package_transaction, package_units
+from statecfg.resources.shared import package_snapshot, package_transaction, package_units, records
 from statecfg.resources.shared.package_manager import manager
 
 
@@ -31,12 +30,12 @@ class Departure:
         self.needs = world.table("dependencies")
         self.asked = package_transaction.asked(world)
         self.gone = {name for name, entry in self.asked.items() if entry.get("gone")}
-        self.memories: dict[str, Mapping[str, Any]] = {
+        self.memories: dict[str, records.PackageMemory] = {
             node.attrs["name"]: package_snapshot.remembered(node)
             for node in leaving.values()
             if package_snapshot.newcomer(node)
         }
-        self.came = {name: package_snapshot.along(world, name, known) for name, known in self.memories.items()}
+        self.came = {name: package_snapshot.along(world, name, memory) for name, memory in self.memories.items()}
         layer = [each for each in world.beside if package_snapshot.newcomer(each)] or leaving.values()
         self.here: set[str] = {each.attrs["name"] for each in layer if each.attrs["name"] in self.memories} - self.gone
         # Packages that stayed at their turn only because packages of this layer need them.
@@ -45,10 +44,10 @@ class Departure:
         self.later = set(self.memories) - self.here - self.gone
         self.kept: dict[str, list[str]] = {}  # a package that must stay → the packages that need it
         self.instead: dict[str, str] = {}
-        taken = self._settle()
+        taken = self._find_removable()
         self.with_them = self._with_them(taken) if self.here else set()
 
-    def _settle(self) -> set[str]:
+    def _find_removable(self) -> set[str]:
         """Find which packages of the layer can be removed without a package that stays.
 
         :returns: the other packages that are removed with them
@@ -70,7 +69,7 @@ class Departure:
             self.here -= set(self.kept)
         return set()
 
-    def _steps(self, names: Iterable[str]) -> Mapping[str, Any]:
+    def _steps(self, names: Iterable[str]) -> records.Steps:
         """Return what the manager does if these packages are removed after all earlier removals."""
         wanted = {**self.asked, **dict.fromkeys(names, self.manager.GONE)}
         try:
@@ -127,10 +126,10 @@ class Departure:
         mine = sorted(each for each in self.with_them if self._last(each, self.came) == name)
         memory = self.memories[name]
         before = package_snapshot.before(memory)
-        items = [
+        items: list[records.RemoveItem] = [
             {"name": each, "purge": before.get(each) != package_snapshot.CONFIGURED, "others": []} for each in mine
         ]
-        item: dict[str, Any] = {"name": name, "purge": memory["entry"] is None, "others": []}
+        item: records.RemoveItem = {"name": name, "purge": memory["entry"] is None, "others": []}
         left = [*self._kept(name), *self._upgraded(name)]
         if self.instead and name == max(self.here):
             item["instead"] = self.instead
@@ -195,7 +194,7 @@ def _needed_by(names: list[str]) -> str:
 
 def undo(
     node: Node,
-    memory: Mapping[str, Any],
+    memory: records.PackageMemory,
     world: World,
     leaving: Mapping[str, Node] | None = None,
     staying: Container[str] = (),

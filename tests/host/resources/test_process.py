@@ -260,7 +260,7 @@ def test_the_record_holds_no_values_of_the_environment(program: Program) -> None
 
     program.apply(colour="very-secret")
     kept = [
-        path for path in Path(processes.place()).glob("*.json") if json.loads(path.read_text())["key"] == program.name
+        path for path in Path(processes.directory()).glob("*.json") if json.loads(path.read_text())["key"] == program.name
     ]
     assert len(kept) == 1
     assert "very-secret" not in kept[0].read_text()
