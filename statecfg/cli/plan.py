@@ -43,7 +43,7 @@ def command(playbook: str, out: str | None, store: str | None, **given: Any) -> 
     chosen: Selection = take(Selection, given)
     how: ConnectionOptions = take(ConnectionOptions, given)
     shown: Output = take(Output, given)
-    from statecfg.cli import lifecycle, prune_hosts, saved_plan, session, show
+    from statecfg.cli import lifecycle, prune_hosts, save_plan, session, show
     from statecfg.problems import inputs
 
     show.check_files(out)
@@ -56,11 +56,11 @@ def command(playbook: str, out: str | None, store: str | None, **given: Any) -> 
         raise click.BadParameter(detail, param_hint="'-o' / '--out'")
     if chosen.prune_hosts:
         work = prune_hosts.planned(work, Path(playbook), store)
-    known = saved_plan.store_of(work, store) if out and work.services else ""
+    known = save_plan.store_of(work, store) if out and work.services else ""
     hooks = lifecycle.preview(Path(playbook), chosen, store, bool(work.services))
     finished = session.converse(work, "plan", how, shown, events=hooks)
     if out:
-        saved_plan.save(Path(out), work, chosen, how, finished.report, read, known)
+        save_plan.save(Path(out), work, chosen, how, finished.report, read, known)
     words = [out, *session.way(how, saved=True)] if out else session.words(playbook, chosen, how)
     code = exit_codes.of_report(finished.report, shown.detailed_exitcode)
     code = finished.stopped if finished.cancelled else code

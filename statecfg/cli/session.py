@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from statecfg.hooks.bus import Bus
     from statecfg.hooks.preview import Preview
     from statecfg.playbook.inventory import Host
+    from statecfg.playbook.project import Settings
     from statecfg.run.deployment import Deployment
     from statecfg.run.prepare import Choice, Work
 
@@ -194,8 +195,9 @@ def converse(
     from statecfg.run import fleet
 
     show.check_files(output.json_into, output.markdown_into)
-    work = replace(work, jobs=[replace(job, host=_as_asked(job.host, how, work.project.settings)) for job in work.jobs])
-    how = how.with_settings(work.project.settings)
+    settings = work.project.settings
+    work = replace(work, jobs=[replace(job, host=_with_options(job.host, how, settings)) for job in work.jobs])
+    how = how.with_settings(settings)
     password = _password(work) if how.ask_become_pass else None
     interrupts = Interrupts()
     talk = _Talk(work, output, interrupts)
@@ -246,16 +248,11 @@ def _settings(how: ConnectionOptions) -> Any:
     return Settings(ssh_config=how.ssh_config, accept_new=bool(how.accept_new_host_keys))
 
 
-def _as_asked(host: Host, how: ConnectionOptions, settings: Any) -> Host:
-    """Return the host with the command line's login and become options, which override the inventory.
-
-    The host keeps its own method of becoming. `become_user` in statecfg.toml applies to hosts that set none.
-    """
-    user = how.become_user or (settings.become_user if host.become_user == "root" else None) or host.become_user
-    asked = how.become if how.become is not None else settings.become
-    return replace(
-        host, user=how.user or host.user, become=host.become or ("sudo" if asked else None), become_user=user
-    )
+def _with_options(host: Host, how: ConnectionOptions, settings: Settings) -> Host:
+    """Return the host with the project's settings, and the login options of the command line, which override both."""
+    login = host.login.with_settings(settings.become if how.become is None else how.become, settings.become_user)
+    login = replace(login.with_become(None, how.become_user), user=how.user or login.user)
+    return replace(host, login=login)
 
 
 def _password(work: Work) -> str | None:
@@ -264,7 +261,7 @@ def _password(work: Work) -> str | None:
     :returns: None if no host needs a password
     :raises click.UsageError: stdin has no password
     """
-    if not any(job.host.become for job in work.jobs):
+    if not any(job.host.login.become for job in work.jobs):
         click.echo("warning: no host is to become another user, so -K has nothing to do (-b lets all do it).", err=True)
         return None
     if sys.stdin.isatty():

@@ -11,6 +11,7 @@ from statecfg.problems import InvalidInput, StalePlan, inputs, problem
 from statecfg.problems.inputs import Inputs
 from statecfg.remote.graph.names import HostStatus
 from statecfg.run.saved import digests
+from statecfg.run.saved.model import DefinitionDigests, InventoryData, SavedPlan
 
 if TYPE_CHECKING:
     from statecfg.playbook.inventory import Inventory
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 AGAIN = "plan again, read the plan, and apply the new one: statecfg plan PLAYBOOK --out FILE"
 MOST = 50  # maximum number of differences to show
 CHANGED = "has changed since the plan was made"
-
-Plan = Mapping[str, Any]
 
 
 def stale(name: str, found: Sequence[str], help: str = AGAIN) -> StalePlan:
@@ -35,7 +34,7 @@ def stale(name: str, found: Sequence[str], help: str = AGAIN) -> StalePlan:
     return StalePlan([problem("SC0432", "\n".join([f"{name} is not a plan of what is here now:", *shown]), help)])
 
 
-def of_project(plan: Plan, project: Project) -> list[str]:
+def of_project(plan: SavedPlan, project: Project) -> list[str]:
     """Return the difference between a plan's project and this one; a list of at most one."""
     here = project.settings.name or project.root.name
     if plan["project"] != here:
@@ -47,7 +46,7 @@ def of_project(plan: Plan, project: Project) -> list[str]:
     return []
 
 
-def of_files(plan: Plan, project: Project, moved: Mapping[str, Path]) -> list[str]:
+def of_files(plan: SavedPlan, project: Project, moved: Mapping[str, Path]) -> list[str]:
     """Return how a plan's input files differ from the current ones, without executing any of them.
 
     :param moved: path in the plan → current path, for files outside the project
@@ -62,7 +61,7 @@ def of_files(plan: Plan, project: Project, moved: Mapping[str, Path]) -> list[st
     return found
 
 
-def of_inputs(plan: Plan, project: Project, read: Inputs, moved: Mapping[str, Path]) -> list[str]:
+def of_inputs(plan: SavedPlan, project: Project, read: Inputs, moved: Mapping[str, Path]) -> list[str]:
     """Return how the files that were read now differ from those that were read for the plan.
 
     :param read: the files that were read now
@@ -84,7 +83,7 @@ def _named(kind: str, path: str) -> str:
     return f"{kind} {path}"
 
 
-def of_inventory(plan: Plan, inventory: Inventory) -> list[str]:
+def of_inventory(plan: SavedPlan, inventory: Inventory) -> list[str]:
     """Return how an inventory differs from the plan's inventory for the plan's hosts."""
     found = []
     for name, host in plan["hosts"].items():
@@ -97,9 +96,10 @@ def of_inventory(plan: Plan, inventory: Inventory) -> list[str]:
     return found
 
 
-def _of_host(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[str]:
-    for key in (key for key in now if key != "vars" and before.get(key) != now[key]):
-        yield f"its {key.replace('_', ' ')} was {_value(before.get(key))} and is {_value(now[key])}"
+def _of_host(before: InventoryData, now: InventoryData) -> Iterable[str]:
+    for key, value in now.items():
+        if key != "vars" and before.get(key) != value:
+            yield f"its {key.replace('_', ' ')} was {_value(before.get(key))} and is {_value(value)}"
     was, is_now = before.get("vars") or {}, now["vars"]
     for name in sorted({*was, *is_now}):
         if was.get(name) != is_now.get(name):
@@ -111,7 +111,7 @@ def _value(value: Any) -> str:
     return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value or "not set")
 
 
-def of_secrets(plan: Plan, secrets: Mapping[str, str]) -> list[str]:
+def of_secrets(plan: SavedPlan, secrets: Mapping[str, str]) -> list[str]:
     """Return which secrets are new, missing, or have a different value than when the plan was made.
 
     :param secrets: name → current value
@@ -126,7 +126,7 @@ def of_secrets(plan: Plan, secrets: Mapping[str, str]) -> list[str]:
     return found
 
 
-def of_executor(plan: Plan, now: str, version: str) -> list[str]:
+def of_executor(plan: SavedPlan, now: str, version: str) -> list[str]:
     """Return the difference between the code for hosts then and now; a list of at most one.
 
     :param now: the current digest of the executor
@@ -140,7 +140,7 @@ def of_executor(plan: Plan, now: str, version: str) -> list[str]:
     ]
 
 
-def of_definitions(plan: Plan, now: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+def of_definitions(plan: SavedPlan, now: Mapping[str, DefinitionDigests]) -> dict[str, list[str]]:
     """Return host → differences for the planned hosts to which the plan can't be applied.
 
     :param now: the current result of `digests.definitions`

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from statecfg.run.host.driver import HOST_KEY
+from statecfg.run.saved.model import Error, Refusal, SavedPlan
 
-STALE = {
+STALE: Error = {
     "summary": "this is not what was planned; nothing was done",
     "detail": "",
     "hint": "Plan again, read the plan, and apply the new one: statecfg plan PLAYBOOK --out FILE",
@@ -66,16 +67,16 @@ def _deed(node: Mapping[str, Any] | None, goes: bool) -> str:
     return f"{ops} ({'it is not there' if absent else ', '.join(fields)})" if fields else ops
 
 
-def expected(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+def expected(plan: SavedPlan) -> dict[str, dict[str, str]]:
     """Return host → node → fingerprint of the node's planned changes."""
     return {name: host["report"].get("fingerprints") or {} for name, host in plan["hosts"].items()}
 
 
-def peers(plan: Mapping[str, Any]) -> dict[str, str]:
+def peers(plan: SavedPlan) -> dict[str, str]:
     """Return host → the host key when the plan was made, "" if unknown."""
     return {name: str(host["report"].get("peer") or "") for name, host in plan["hosts"].items()}
 
 
-def refusal(differs: Sequence[str]) -> dict[str, Any]:
+def refusal(differs: Sequence[str]) -> Refusal:
     """Return the report of a host that statecfg refused without connecting to it."""
-    return {"status": "refused", "layers": [], "summary": {}, "error": dict(STALE), "differs": list(differs)}
+    return {"status": "refused", "layers": [], "summary": {}, "error": STALE.copy(), "differs": list(differs)}
