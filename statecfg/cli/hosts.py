@@ -139,7 +139,7 @@ def _pair(text: str) -> tuple[str, Any]:
 
 @command.command("bind", cls=Command, examples="statecfg hosts bind web1 playbooks/web.yml")
 @click.argument("name", callback=_text, shell_complete=options.offer_hosts)
-@click.argument("playbook", type=options.ExistingFile(), callback=_text)
+@click.argument("playbook", type=options.PlaybookFile(), callback=_text)
 @click.pass_obj
 def bind(place: Place, name: str, playbook: str) -> None:
     """Bind a playbook to a host (event node-bound-to-policy)."""

@@ -23,7 +23,7 @@ statecfg plan playbooks/web.yml --prune              include the removal of what
 
 
 @click.command("plan", cls=Command, examples=EXAMPLES)
-@click.argument("playbook", type=options.ExistingFile())
+@click.argument("playbook", type=options.PlaybookFile())
 @options.selection
 @options.prune_option
 @options.prune_hosts_option

@@ -20,7 +20,7 @@ statecfg validate playbooks/web.yml -e port=81  with this variable
 
 
 @click.command("validate", cls=Command, examples=EXAMPLES)
-@click.argument("playbooks", metavar="PLAYBOOK…", nargs=-1, required=True, type=options.ExistingFile())
+@click.argument("playbooks", metavar="PLAYBOOK…", nargs=-1, required=True, type=options.PlaybookFile())
 @options.selection
 @options.no_color_option
 def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
