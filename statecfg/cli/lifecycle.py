@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from statecfg.hooks.preview import Preview
     from statecfg.run.fleet import Job, Options
     from statecfg.run.prepare import Work
+    from statecfg.run.report_model import LeftHost, Report
     from statecfg.store.database import Store
 
 
@@ -70,9 +71,9 @@ class Later:
         found: dict[str, list[dict[str, str]]] = self._found.failed_events()
         return found
 
-    def left_hosts(self, work: Work) -> list[dict[str, Any]]:
+    def left_hosts(self, work: Work) -> list[LeftHost]:
         """Call `left_hosts` of the bus or preview."""
-        found: list[dict[str, Any]] = self._found.left_hosts(work)
+        found: list[LeftHost] = self._found.left_hosts(work)
         return found
 
     @property
@@ -172,14 +173,15 @@ def _warn(found: Bus | Preview) -> None:
         click.echo(f"warning: {place}{warning.detail}", err=True)
 
 
-def complete(report: Mapping[str, Any], work: Work, events: Bus | Preview | Later | None) -> dict[str, Any]:
+def complete(report: Report, work: Work, events: Bus | Preview | Later | None) -> Report:
     """Add to a report the hooks that were or would be called, and the hosts that the playbook no longer names."""
     from statecfg.run import hook_failure as failure
 
     whole = failure.complete(report, work.failed, events)
     if events is not None and report["mode"] in (Mode.PLAN, Mode.APPLY) and work.playbook is not None:
-        left = [each for each in events.left_hosts(work) if each["host"] not in whole["hosts"]]
-        whole.update({"left_hosts": left} if left else {})
+        left: list[Any] = [each for each in events.left_hosts(work) if each["host"] not in whole["hosts"]]
+        if left:
+            whole["left_hosts"] = left
     return whole
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,7 @@ from statecfg.remote.graph.names import HostStatus
 if TYPE_CHECKING:
     from statecfg.cli.session import Finished
     from statecfg.run.prepare import Work
-
-Json = dict[str, Any]
+    from statecfg.run.report_model import Report
 
 
 def check(chosen: Selection) -> None:
@@ -44,7 +43,7 @@ def planned(work: Work, playbook: Path, store: str | None) -> Work:
     return replace(work, jobs=[*work.jobs, *_jobs(work, playbook, left)])
 
 
-def _jobs(work: Work, playbook: Path, left: Sequence[Json]) -> list[Any]:
+def _jobs(work: Work, playbook: Path, left: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Return jobs with an empty definition for those hosts in `left` that have an address."""
     from statecfg.playbook.compile import Definition
     from statecfg.run.fleet import Job
@@ -86,7 +85,8 @@ def apply(
         )
     hosts = {**report["hosts"], **removed.report["hosts"]}
     left = [each for each in report["left_hosts"] if each["host"] not in removed.report["hosts"]]
-    whole = {key: value for key, value in report.items() if key != "left_hosts"}
-    whole.update({"hosts": hosts, **({"left_hosts": left} if left else {})})
+    whole: Report = {**report, "hosts": hosts, "left_hosts": left}
+    if not left:
+        del whole["left_hosts"]
     seconds = finished.seconds + removed.seconds
     return replace(finished, report=whole, seconds=seconds, cancelled=removed.cancelled), events.problems

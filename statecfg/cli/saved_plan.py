@@ -22,7 +22,8 @@ from statecfg.remote.graph.names import HookStatus, HostStatus
 
 if TYPE_CHECKING:
     from statecfg.playbook.project import Project
-    from statecfg.run.saved.model import Refusal, SavedPlan
+    from statecfg.run.report_model import Host
+    from statecfg.run.saved.model import SavedPlan
 
 STDIN = "-"
 # Field of a selection → its option on the command line.
@@ -294,7 +295,7 @@ def _same_store(here: _Here, store: str | None) -> None:
         raise differences.stale(here.name, [difference], help)
 
 
-def _refusal(differs: Sequence[str], report: Mapping[str, Any], called: Sequence[Mapping[str, Any]]) -> Refusal:
+def _refusal(differs: Sequence[str], report: Host, called: Sequence[Mapping[str, Any]]) -> Host:
     """Return the report of a host that was refused unvisited.
 
     :param differs: the differences from the plan
@@ -315,10 +316,10 @@ def _refusal(differs: Sequence[str], report: Mapping[str, Any], called: Sequence
     return host
 
 
-def _stale(host: Mapping[str, Any], report: Mapping[str, Any]) -> Mapping[str, Any]:
+def _stale(host: Host, report: Host) -> Host:
     """Return a host's report. If the host refused the plan, add the differences from its `report` in the plan."""
     from statecfg.run.saved import hosts
 
     if host["status"] != HostStatus.REFUSED or host.get("refusal"):
         return host
-    return {**host, "error": host.get("error") or dict(hosts.STALE), "differs": hosts.compared(report, host)}
+    return {**host, "error": host.get("error") or hosts.STALE.copy(), "differs": hosts.compared(report, host)}

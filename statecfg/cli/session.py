@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from statecfg.playbook.project import Settings
     from statecfg.run.deployment import Deployment
     from statecfg.run.prepare import Choice, Work
+    from statecfg.run.report_model import Host as HostReport
+    from statecfg.run.report_model import Report
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Finished:
     :param stopped: the exit code if the run was cancelled
     """
 
-    report: Mapping[str, Any]
+    report: Report
     seconds: float
     cancelled: bool = False
     declined: bool = False
@@ -139,7 +141,7 @@ class _Talk:
         color = stream.coloured(sys.stderr, output.no_color)
         self.progress = progress(sys.stderr, len(work.jobs), self.redactor, color, output.verbose)
 
-    def confirm(self, report: Mapping[str, Any]) -> bool:
+    def confirm(self, report: Report) -> bool:
         """Show the plan, ask, and return the answer. Return True without asking if nothing would change."""
         clean = self.redactor.report(
             {**report, "hosts": {name: _so_far(host) for name, host in report["hosts"].items()}}
@@ -158,10 +160,10 @@ class _Talk:
         return agreed
 
 
-def _so_far(host: Mapping[str, Any]) -> dict[str, Any]:
+def _so_far(host: HostReport) -> HostReport:
     """Return a host's report for the question during a run. A host that has planned and waits counts as ok."""
     waits = "fingerprints" in host and not host.get("error")
-    return {**host, "status": HostStatus.OK} if waits else dict(host)
+    return {**host, "status": HostStatus.OK} if waits else host
 
 
 def converse(

@@ -7,26 +7,41 @@ from datetime import datetime
 from typing import Any
 
 from statecfg.remote.graph.names import Mode
+from statecfg.run.report_model import Report
 from statecfg.run.saved.model import Choices, Made, SavedPlan
 from statecfg.views.lines import Line, make
 from statecfg.views.plan import BRIEF, Detail, plan_lines
 from statecfg.views.tally import names, plural
 
 
-def report(plan: SavedPlan) -> dict[str, Any]:
+def report(plan: SavedPlan) -> Report:
     """Return the report in a saved plan, in format 1."""
     hosts = {name: host["report"] for name, host in plan["hosts"].items()}
     return {"format": 1, "run": plan["run"], "mode": Mode.PLAN, "playbook": plan["playbook"], "hosts": hosts}
 
 
-def document(plan: SavedPlan, statecfg: str) -> dict[str, Any]:
+class Document(Report):
+    """A report with the origin of its plan."""
+
+    saved: dict[str, Any]
+
+
+def document(plan: SavedPlan, statecfg: str) -> Document:
     """Return a saved plan for programs: its report, and its origin in `saved`.
 
     :param statecfg: the version of statecfg that made the plan
     """
-    origin = {key: plan[key] for key in ("project", "made", "choices", "inputs", "sha256")}
-    known = {"statecfg": statecfg, **origin, "secrets": sorted(plan["secrets"]), "store": plan["store"] or None}
-    return {**report(plan), "saved": known}
+    origin = {
+        "statecfg": statecfg,
+        "project": plan["project"],
+        "made": plan["made"],
+        "choices": plan["choices"],
+        "inputs": plan["inputs"],
+        "sha256": plan["sha256"],
+        "secrets": sorted(plan["secrets"]),
+        "store": plan["store"] or None,
+    }
+    return {**report(plan), "saved": origin}
 
 
 def lines(plan: SavedPlan, statecfg: str, detail: Detail = BRIEF) -> Iterator[Line]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from statecfg.remote.graph.names import HookStatus
+from statecfg.run.report_model import Host
 from statecfg.views import safe
 from statecfg.views.lines import Line, Style, make
 from statecfg.views.tally import plural, touched
@@ -28,12 +29,12 @@ def due_of(unit: Mapping[str, Any], verbose: bool = False) -> list[Mapping[str, 
     return [hook for hook in unit.get("due") or () if verbose or not hook.get("missing")]
 
 
-def due(host: Mapping[str, Any]) -> int:
+def due(host: Host) -> int:
     """Return the number of due hooks of units in a host's plan."""
     return sum(len(due_of(unit)) for unit in host.get("units") or ())
 
 
-def due_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
+def due_lines(host: Host, verbose: bool) -> Iterator[Line]:
     """Yield the hooks of units that an apply would run, as far as known before units change their settings."""
     for unit in host.get("units") or ():
         due = due_of(unit, verbose)
@@ -43,7 +44,7 @@ def due_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
     yield from _at_rest(host, "due", verbose)
 
 
-def _at_rest(host: Mapping[str, Any], part: str, verbose: bool) -> Iterator[Line]:
+def _at_rest(host: Host, part: str, verbose: bool) -> Iterator[Line]:
     """Yield how many units have no hooks to show in a part of a host's report."""
     if not touched(host):  # the due hooks had no turn
         return
@@ -59,13 +60,13 @@ def _not_there(hook: Mapping[str, Any]) -> bool:
     return bool(hook.get("missing")) or hook.get("status") == "missing"
 
 
-def ran(host: Mapping[str, Any]) -> int:
+def ran(host: Host) -> int:
     """Return how many hooks of units succeeded on a host."""
     hooks = (hook for unit in host.get("units") or () for hook in unit.get("hooks") or ())
     return sum(hook["status"] == HookStatus.OK for hook in hooks)
 
 
-def done_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
+def done_lines(host: Host, verbose: bool) -> Iterator[Line]:
     """Yield the results of a host's units. Successful hooks are counted; `verbose` also lists them."""
     for unit in host.get("units") or ():
         hooks = unit.get("hooks") or ()

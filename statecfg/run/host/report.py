@@ -281,7 +281,9 @@ class HostReport:
 
     def count(self) -> dict[str, int]:
         """Return the number of nodes by outcome."""
-        return summary(list(self.plan.nodes()))
+        nodes: Any = list(self.plan.nodes())
+        counts: dict[str, int] = summary(nodes)
+        return counts
 
 
 def _holder(holder: Json) -> str:

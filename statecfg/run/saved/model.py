@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
+
+from statecfg.run.report_model import Host
 
 
 class Made(TypedDict):
@@ -77,28 +78,7 @@ class PlannedHost(DefinitionDigests):
     """A host in a plan. `report` is its part of the report, in format 1."""
 
     inventory: InventoryData
-    report: Mapping[str, Any]
-
-
-class Error(TypedDict):
-    """Why a host failed or was refused."""
-
-    summary: str
-    detail: str
-    hint: str
-
-
-class Refusal(TypedDict):
-    """The report of a host that statecfg refused without connecting to it.
-
-    :ivar differs: the differences from the plan
-    """
-
-    status: str
-    layers: list[Any]
-    summary: dict[str, int]
-    error: Error
-    differs: list[str]
+    report: Host
 
 
 class SavedPlan(TypedDict):

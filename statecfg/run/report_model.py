@@ -1,0 +1,110 @@
+"""The types of reports, format 1. `docs/report.md` explains every field."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict
+
+
+class Error(TypedDict):
+    """What went wrong with a host as a whole."""
+
+    summary: str
+    detail: str
+    hint: str
+
+
+class Change(TypedDict):
+    """One difference that a node makes. `before` is None for something new, `after` for something removed."""
+
+    object: str
+    field: str
+    before: Any
+    after: Any
+    diff: NotRequired[str]
+
+
+class Action(TypedDict):
+    """An action. `status` is one of `ActionStatus`; `node` is only in the list of shutdown-first actions."""
+
+    op: str
+    args: dict[str, Any]
+    status: str
+    reason: NotRequired[str]
+    log: NotRequired[str]
+    node: NotRequired[str]
+
+
+class Node(TypedDict):
+    """A node. `outcome` is one of `Outcome`."""
+
+    name: str
+    type: str
+    outcome: str
+    changes: list[Change]
+    actions: list[Action]
+    position: NotRequired[str]
+    shutdown_first: NotRequired[Action]
+    known_after: NotRequired[str]
+    reason: NotRequired[str]
+    triggered_by: NotRequired[list[str]]
+    leaves: NotRequired[list[str]]
+    state: NotRequired[str]
+    stays: NotRequired[bool]
+    drift: NotRequired[list[str]]
+
+
+class Host(TypedDict):
+    """A host. `status` is one of `HostStatus`, `summary` counts the nodes by outcome."""
+
+    status: str
+    layers: list[list[Node]]
+    summary: dict[str, int]
+    removals: NotRequired[list[list[Node]]]
+    left: NotRequired[list[list[Node]]]
+    error: NotRequired[Error]
+    refusal: NotRequired[str]
+    hooks: NotRequired[list[dict[str, Any]]]
+    units: NotRequired[list[dict[str, Any]]]
+    host_hooks: NotRequired[list[dict[str, Any]]]
+    fired: NotRequired[list[dict[str, Any]]]
+    ledger: NotRequired[str]
+    history: NotRequired[list[dict[str, Any]]]
+    warnings: NotRequired[list[str]]
+    owed: NotRequired[list[dict[str, Any]]]
+    shutdown: NotRequired[list[Action]]
+    down: NotRequired[list[str]]
+    login: NotRequired[dict[str, Any]]
+    halted: NotRequired[str]
+    declined: NotRequired[bool]
+    differs: NotRequired[list[str]]
+    holder: NotRequired[dict[str, Any]]
+    facts: NotRequired[dict[str, Any]]
+    fingerprints: NotRequired[dict[str, str]]
+    peer: NotRequired[str]
+
+
+class LeftHost(TypedDict):
+    """A host that the playbook was applied to and no longer names.
+
+    :ivar address: whether the inventory has the host
+    :ivar units: the names of its units
+    :ivar resources: the names of its resources
+    :ivar command: removes the playbook from the host; "" if the inventory does not have the host
+    """
+
+    host: str
+    address: bool
+    units: list[str]
+    resources: list[str]
+    command: str
+
+
+class Report(TypedDict):
+    """The report of a run. `mode` is one of `Mode`."""
+
+    format: int
+    run: str
+    mode: str
+    playbook: str
+    hosts: dict[str, Host]
+    left_hosts: NotRequired[list[LeftHost]]
