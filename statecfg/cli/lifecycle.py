@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from statecfg.hooks.preview import Preview
     from statecfg.run.fleet import Job, Options
     from statecfg.run.prepare import Work
-    from statecfg.run.report_model import LeftHost, Report
+    from statecfg.run.report_model import LeftHost, Report, Unit
     from statecfg.store.database import Store
 
 
@@ -61,9 +61,9 @@ class Later:
         """Call `enter` of the bus or preview."""
         self._found.enter(report)
 
-    def due(self, host: str) -> list[dict[str, Any]]:
+    def due(self, host: str) -> list[Unit]:
         """Call `due` of the bus or preview."""
-        found: list[dict[str, Any]] = self._found.due(host)
+        found: list[Unit] = self._found.due(host)
         return found
 
     def failed_events(self) -> dict[str, list[dict[str, str]]]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.run.fleet import Job, Options
     from statecfg.run.prepare import Work
+    from statecfg.run.report_model import Unit
     from statecfg.units.in_run import UnitsInRun
 
 Json = dict[str, Any]
@@ -138,7 +139,7 @@ class Bus:
             found += left_hosts.find(self.store, self.playbook, file, work.everywhere, work.inventory, path)
         return found
 
-    def due(self, host: str) -> list[Json]:
+    def due(self, host: str) -> list[Unit]:
         """Return the hooks of units that are due on a host."""
         return self.units.due(host) if self.units is not None else []
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import Mode
-from statecfg.run.report_model import Report
+from statecfg.run.report_model import Report, Unit
 
 
 class HookFailure(StatecfgError):
@@ -28,7 +28,7 @@ class HookFailure(StatecfgError):
 class Called(Protocol):
     """The interface that knows which hooks were called for a host as a whole."""
 
-    def due(self, host: str) -> list[dict[str, Any]]:
+    def due(self, host: str) -> list[Unit]:
         """Return the hooks of units that are due on a host."""
 
     def at_once(self, host: str) -> tuple[str, list[dict[str, Any]]]:

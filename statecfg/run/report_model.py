@@ -53,6 +53,64 @@ class Node(TypedDict):
     drift: NotRequired[list[str]]
 
 
+class ResourceHook(TypedDict):
+    """A hook around a resource that an apply would call, or called. `name` is the resource, "" for the playbook."""
+
+    hook: str
+    event: str
+    name: str
+    where: NotRequired[str]
+    status: NotRequired[str]
+    error: NotRequired[str]
+    severity: NotRequired[str]
+    entry: NotRequired[Any]
+
+
+class UnitHook(TypedDict):
+    """A hook of a unit that is due or ran.
+
+    :ivar missing: whether the charm does not have a due hook
+    :ivar status: of a hook that ran: "ok", "missing" or "failed"
+    """
+
+    hook: str
+    unit: NotRequired[str]
+    relation: NotRequired[str]
+    remote: NotRequired[str]
+    missing: NotRequired[bool]
+    status: NotRequired[str]
+    seconds: NotRequired[float]
+    error: NotRequired[str]
+
+
+class Unit(TypedDict):
+    """A unit on a host.
+
+    :ivar made_of: in a plan, a digest of its charm and settings
+    :ivar due: in a plan, the hooks that are due
+    :ivar hooks: in an apply, the hooks that ran
+    :ivar settled: False if hooks kept triggering each other without end
+    """
+
+    unit: str
+    service: str
+    made_of: NotRequired[str]
+    due: NotRequired[list[UnitHook]]
+    state: NotRequired[str]
+    hooks: NotRequired[list[UnitHook]]
+    settled: NotRequired[bool]
+    error: NotRequired[str]
+
+
+class Owed(TypedDict):
+    """A trigger that an earlier, interrupted run left."""
+
+    node: str
+    cause: str
+    since: NotRequired[float]
+    run: NotRequired[str]
+
+
 class Host(TypedDict):
     """A host. `status` is one of `HostStatus`, `summary` counts the nodes by outcome."""
 
@@ -63,14 +121,14 @@ class Host(TypedDict):
     left: NotRequired[list[list[Node]]]
     error: NotRequired[Error]
     refusal: NotRequired[str]
-    hooks: NotRequired[list[dict[str, Any]]]
-    units: NotRequired[list[dict[str, Any]]]
+    hooks: NotRequired[list[ResourceHook]]
+    units: NotRequired[list[Unit]]
     host_hooks: NotRequired[list[dict[str, Any]]]
-    fired: NotRequired[list[dict[str, Any]]]
+    fired: NotRequired[list[ResourceHook]]
     ledger: NotRequired[str]
     history: NotRequired[list[dict[str, Any]]]
     warnings: NotRequired[list[str]]
-    owed: NotRequired[list[dict[str, Any]]]
+    owed: NotRequired[list[Owed]]
     shutdown: NotRequired[list[Action]]
     down: NotRequired[list[str]]
     login: NotRequired[dict[str, Any]]

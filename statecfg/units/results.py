@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import threading
 
     from statecfg.run.deployment import Deployment
+    from statecfg.run.report_model import UnitHook
     from statecfg.store.database import Store
     from statecfg.units.hook_log import HookLog
 
@@ -115,7 +116,8 @@ class Results:
         if step is None:
             return
         status = "failed" if not frame.ok else "ok" if frame.ran else "missing"
-        shown = {**ahead.shown(step), "status": status, "seconds": round(frame.seconds, 3)}
+        shown = ahead.shown(step)
+        shown["status"], shown["seconds"] = status, round(frame.seconds, 3)
         if not frame.ok:
             self._failed(unit, frame.error, shown)
             return
@@ -126,7 +128,7 @@ class Results:
         self._ended(unit)
         wake(self.hosts.values(), woken)
 
-    def _failed(self, unit: RunUnit, why: str, shown: Json | None = None) -> None:
+    def _failed(self, unit: RunUnit, why: str, shown: UnitHook | None = None) -> None:
         """Store that a hook failed."""
         step, unit.running = unit.running, None
         if step is None:
