@@ -98,11 +98,11 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a command without a program or with two, a secret in a command line, and invalid effects."""
     if (attrs.get("argv") is None) == (attrs.get("shell") is None):
-        raise ValueError("either argv or shell is needed")
+        raise ValueError("either argv or shell is required")
     for name in ("shell", "unless", "onlyif", "undo"):
         if hasattr(attrs.get(name), "reveal"):
             reason = (
-                'a secret stands in %s, and every user of the host can read that; put it into env, and write "$NAME"'
+                '%s contains a secret, which every user of the host can read; put it into env, and write "$NAME"'
             )
             raise ValueError(reason % name)
     commands.check_effects(attrs.get("effects") or {})

@@ -80,12 +80,12 @@ def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other, and the removal of directories that the system needs."""
     paths.refuse_with_absent(attrs, ("path", "absent", "recursive"))
     if attrs.get("recursive") and not attrs.get("absent"):
-        raise ValueError("recursive goes with absent; parents makes the directories above")
+        raise ValueError("recursive requires absent; parents creates missing parent directories")
     if attrs.get("file_mode") and not attrs.get("source"):
-        raise ValueError("file_mode is for the files of a source, and none is given")
+        raise ValueError("file_mode requires source")
     destructive = attrs.get("purge") or attrs.get("recursive")
     if destructive and attrs["path"].strip("/") in tree.VITAL:
-        raise ValueError("%s holds the system: it is not emptied" % attrs["path"])
+        raise ValueError("%s contains the system: statecfg does not empty it" % attrs["path"])
 
 
 @directory.to_wire

@@ -96,12 +96,12 @@ def contradictions(attrs: dict[str, Any]) -> None:
     paths.refuse_with_absent(attrs, ("path", "absent"))
     given = [name for name in CONTENT if attrs.get(name) is not None]
     if len(given) > 1:
-        raise ValueError("%s: only one of them can give the content" % " and ".join(given))
+        raise ValueError("%s: only one of them is allowed" % " and ".join(given))
     if attrs.get("vars") and attrs.get("template") is None:
-        raise ValueError("vars are for a template, and none is given")
+        raise ValueError("vars requires template")
     for name in ("validate", "backup"):
         if attrs.get(name) and not given:
-            raise ValueError("%s is for new content, and none is given" % name)
+            raise ValueError("%s requires content, source or template" % name)
     if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
         raise ValueError("validate needs {}, which statecfg replaces by the path of the file to check")
 
@@ -123,7 +123,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         return [paths.remove(path)] if stat is not None else []
     if stat is None:
         if content is None:
-            raise CheckError('%s does not exist and no content is given; content: "" makes an empty file' % path)
+            raise CheckError('%s does not exist and the node has no content; content: "" creates an empty file' % path)
         paths.require_parent(world, path, node, nodes)
     mode = paths.mode_bits(attrs.get("mode"))
     actions = paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []

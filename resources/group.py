@@ -67,13 +67,14 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     if attrs.get("absent"):
         users = groups.primary_users(world, entry) if entry is not None else []
         if users:
-            raise CheckError("%s is the first group of %s; give them another" % (name, ", ".join(users)))
+            text = "%s is the primary group of %s; give them another one first"
+            raise CheckError(text % (name, ", ".join(users)))
         return [groups.groupdel(name)] if entry is not None else []
     actions: list[Action] = []
     if gid is not None and (entry is None or gid != entry.get("gid")):
         holder = groups.with_gid(world, gid)
         if holder is not None:
-            raise CheckError("the number %d is taken by group %s" % (gid, holder))
+            raise CheckError("the GID %d is taken by group %s" % (gid, holder))
     if entry is None:
         actions.append(groups.groupadd(name, gid, bool(attrs.get("system"))))
     elif gid is not None and gid != entry.get("gid"):

@@ -90,11 +90,11 @@ def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other or have no effect together."""
     paths.refuse_with_absent(attrs, ("path", "absent", "line", "match", "validate", "backup"))
     if not attrs.get("absent") and attrs.get("line") is None:
-        raise ValueError("a line is needed, unless it is to be absent")
+        raise ValueError("line is required unless absent is true")
     if attrs.get("line") is None and attrs.get("match") is None:
-        raise ValueError("line or match is needed")
+        raise ValueError("line or match is required")
     if attrs.get("after") and attrs.get("before"):
-        raise ValueError("after and before can't go together")
+        raise ValueError("after and before can't be combined")
     if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
         raise ValueError("validate needs {}, which statecfg replaces by the path of the file to check")
 
@@ -112,7 +112,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         return line_edits.removal(world, path, attrs) if stat is not None else []
     if stat is None:
         if not attrs.get("create"):
-            raise CheckError("%s does not exist; create: true makes it" % path)
+            raise CheckError("%s does not exist; create: true creates it" % path)
         paths.require_parent(world, path, node, nodes)
     return line_edits.insertion(world, path, stat, node, nodes)
 

@@ -63,10 +63,10 @@ def package(
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other."""
     if attrs.get("absent") and (attrs.get("version") or attrs.get("update_cache") is not None):
-        raise ValueError("absent can't go together with version or update_cache")
+        raise ValueError("absent can't be combined with version or update_cache")
     for name in ("purge", "dependents"):
         if attrs.get(name) and not attrs.get("absent"):
-            raise ValueError("%s goes with absent" % name)
+            raise ValueError("%s requires absent" % name)
     if (attrs.get("update_cache") or 0) < 0:
         raise ValueError("update_cache is a number of seconds, 0 or more")
 

@@ -64,7 +64,7 @@ def validate(attrs: dict[str, Any]) -> None:
     """Refuse a link without a target, and an absent link with one."""
     paths.refuse_with_absent(attrs, ("path", "absent"))
     if not attrs.get("absent") and not attrs.get("target"):
-        raise ValueError("a link needs a target")
+        raise ValueError("a link requires a target")
 
 
 @symlink.check
@@ -77,7 +77,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         if attrs.get("absent") or stat.kind != "file":
             paths.refuse(path, stat, "a link")
         if not attrs.get("replace"):
-            paths.refuse(path, stat, "a link", "replace: true puts the link in its place")
+            paths.refuse(path, stat, "a link", "replace: true replaces it by the link")
     if attrs.get("absent"):
         return [paths.remove(path)] if stat is not None else []
     if stat is None:

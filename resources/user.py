@@ -80,13 +80,13 @@ def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other or have no effect together."""
     refuse_with_absent(attrs, ("name", "absent", "remove_home"))
     if attrs.get("exact_groups") and attrs.get("groups") is None:
-        raise ValueError("exact_groups needs groups; an empty list for none")
+        raise ValueError("exact_groups requires groups; an empty list means no groups")
     for field in ("password_hash", "comment", "home", "shell"):
         value = attrs.get(field)
         if isinstance(value, str) and users.BREAKING.intersection(value):
             raise ValueError("%s has a colon or line break, which would end the field in the host's files" % field)
     if attrs["name"] == "root" and (attrs.get("absent") or attrs.get("uid")):
-        raise ValueError("root can neither go nor get another number")
+        raise ValueError("root can neither be removed nor get another UID")
 
 
 @user.to_wire

@@ -283,12 +283,12 @@ def unknown_package(world: World, name: str, version: str | None) -> CheckError 
     if any(fnmatch.fnmatchcase(available, version or "*") for available in versions):
         return None
     if versions:
-        return CheckError("apt knows no version %s of %s; it has: %s" % (version, name, ", ".join(versions)))
+        return CheckError("apt does not have version %s of %s; it has: %s" % (version, name, ", ".join(versions)))
     if not fetched(world):
-        return CheckError("apt has no lists of packages yet; update_cache: 86400 fetches them when they are that old")
+        return CheckError("apt has no package lists yet; update_cache: 86400 fetches them")
     names: set[str] = set(world.probe(["apt-cache", "pkgnames", "--", name[:2]], inputs=INPUTS).text.split())
     help = nearest(name, names) or "; update_cache fetches newer lists"
-    return CheckError("apt knows no package %s%s" % (name, help))
+    return CheckError("apt does not know a package %s%s" % (name, help))
 
 
 def candidate(world: World, name: str) -> bool:
@@ -322,7 +322,7 @@ def together(world: World, wanted: records.WantedPackages) -> records.Steps:
     removed = sorted(name for name, version in steps.items() if version is None)
     removed = [name for name in removed if not wanted.get(name, {}).get("gone")]
     if removed:
-        raise CheckError("apt would remove %s for it" % ", ".join(removed))
+        raise CheckError("apt would have to remove %s" % ", ".join(removed))
     return steps
 
 

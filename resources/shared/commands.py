@@ -77,7 +77,7 @@ def require_directory(attrs: records.Attrs, world: World) -> None:
     """
     cwd = attrs.get("cwd")
     if cwd is not None and world.apparent(cwd) is None and world.settled(cwd):
-        raise CheckError("the directory it runs in, cwd %s, does not exist; what makes it? Then require that" % cwd)
+        raise CheckError("the working directory %s does not exist; require the node that creates it" % cwd)
 
 
 def words(command: list[str] | str) -> list[str]:
@@ -114,7 +114,7 @@ def undo(node: Node, memory: records.CommandMemory, world: World) -> ActionSpec:
     if attrs.get("undo") is None:
         return ActionSpec(left=["what the command %s did stays: it has no undo" % name])
     if memory["done"]:
-        return ActionSpec(left=["what the command %s is for was there before it: it stays" % name])
+        return ActionSpec(left=["the result of the command %s existed before it: it stays" % name])
     missing = sorted(key for key, value in (attrs.get("env") or {}).items() if restore.masked(value))
     if restore.masked(attrs["undo"]) or any(names(attrs["undo"], variable) for variable in missing):
         text = "kept: the playbook no longer contains the secret that the undo of the command %s needs; define the "

@@ -36,7 +36,7 @@ def own_actions(world: World, path: str, stat: Stat | None, node: Node, nodes: M
         owner, group = paths.owners(world, node, nodes)
         return [mkdir(path, mode, owner, group, parents)]
     if stat.kind != "directory":
-        help = "follow: true manages what it leads to" if stat.kind == "symlink" else ""
+        help = "follow: true manages the directory that it points to" if stat.kind == "symlink" else ""
         paths.refuse(path, stat, "a directory", help)
     return paths.attribute_actions(world, path, stat, mode, node, nodes)
 
@@ -54,7 +54,7 @@ def removal(world: World, path: str, recursive: bool) -> list[Action]:
     if not recursive and world.listdir(path):
         inside = world.listdir(path)
         shown = ", ".join(inside[:3]) + (" and %d more" % (len(inside) - 3) if len(inside) > 3 else "")
-        raise CheckError("%s is not empty (%s); recursive: true removes it with all that is in it" % (path, shown))
+        raise CheckError("%s is not empty (%s); recursive: true removes it with its content" % (path, shown))
     return [paths.remove(path, recursive)]
 
 

@@ -25,7 +25,7 @@ def write(
     """Write a file with this content. If this run has created a link at the path, fail and keep the link."""
     now = machine.apparent(path)
     if now is not None and now.kind == "symlink":
-        text = "%s is a link to %s, not a file: it was made in this run; follow: true manages the file that it leads to"
+        text = "%s is a link to %s, not a file: this run created it; follow: true manages the file that it points to"
         return error(text % (path, now.target))
     return machine.write(path, content, mode, owner, group, backup, validate)
 
@@ -49,7 +49,7 @@ def check_type(path: str, stat: Stat | None, absent: bool) -> None:
     if absent and stat is not None and stat.kind == "directory":
         paths.refuse(path, stat, "a file", "a directory node with absent: true removes it")
     if not absent and stat is not None and stat.kind != "file":
-        help = "follow: true manages the file that it leads to" if stat.kind == "symlink" else ""
+        help = "follow: true manages the file that it points to" if stat.kind == "symlink" else ""
         paths.refuse(path, stat, "a file", help)
 
 

@@ -73,7 +73,7 @@ def _removed(world: World, name: str, now: records.Fields) -> ActionSpec:
     """Return what removes a new group, unless it is now the primary group of a user."""
     users = primary_users(world, now)
     if users:
-        return ActionSpec(left=["%s stays: it is the first group of %s" % (name, ", ".join(users))])
+        return ActionSpec(left=["%s stays: it is the primary group of %s" % (name, ", ".join(users))])
     return ActionSpec([groupdel(name)])
 
 

@@ -76,7 +76,7 @@ def require_no_owner(path: str, nodes: Mapping[str, Node]) -> None:
     """
     for name, node in nodes.items():
         if node.type == "file" and node.attrs.get("path") == path and node.attrs.get("content") is not None:
-            raise CheckError("%s writes the whole of %s: put the line into its content" % (name, path))
+            raise CheckError("%s manages the whole file %s: put the line into its content" % (name, path))
 
 
 def removal(world: World, path: str, attrs: records.Attrs) -> list[Action]:
@@ -157,7 +157,7 @@ def undo(node: Node, memory: records.LineMemory, world: World) -> ActionSpec:
         made = not memory["exists"] or bool(attrs.get("create") and not memory["empty"])
         masked = line is not None and lines.SECRET.search(line)
         if masked and len(lines.put_in(text, str(line), memory["lines"])) > 1:
-            restoring.left.append("%s: which of its lines held the secret is not known: they stay" % path)
+            restoring.left.append("%s: statecfg does not know which line contained the secret: the lines stay" % path)
         if new != text or (line is not None and not text and not memory["exists"]):
             restoring.actions.append(restore_lines(path, *edit, made=made))
         was = memory.get("was")

@@ -22,7 +22,7 @@ def link(
     now = machine.apparent(path)
     if now is not None and now.kind == "file" and not replace:
         return error(
-            "%s is a file, not a link: it was made in this run; replace: true puts the link in its place" % path
+            "%s is a file, not a link: this run created it; replace: true replaces it by the link" % path
         )
     return machine.symlink(path, target, owner=owner, group=group)
 

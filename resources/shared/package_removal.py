@@ -134,7 +134,7 @@ class Departure:
         if self.instead and name == max(self.here):
             item["instead"] = self.instead
             shown = ", ".join(sorted(self.instead))
-            left.append("%s comes instead: packages that stay need one of its kind" % shown)
+            left.append("%s is installed as a replacement: remaining packages need one" % shown)
         left += package_units.add_units(self.world, [*items, item])
         action = self.manager.remove([*items, item])
         return ActionSpec([*self.manager.first(self.world), action], left=left)
@@ -165,9 +165,9 @@ class Departure:
             needers = sorted(self._needers(each) - going)
             why = _needed_by(needers)
             if "package:" + each in self.staying:
-                why = "another node is about it"
+                why = "another node manages it"
             elif not needers:
-                why = "it is marked as installed by hand"
+                why = "it is marked as manually installed"
                 if self.world.entry("automatic", each):
                     why = "the package manager still counts it as needed"
             yield "%s, which came with %s, stays: %s" % (each, name, why)

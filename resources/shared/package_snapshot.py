@@ -183,11 +183,11 @@ def _item(world: World, name: str, version: str, there: str | None) -> tuple[rec
     except Unknown:
         return {"name": name, "version": version, "others": {}}, ""
     except CheckError as problem:
-        why = "%s was at version %s, which can't be had any more" % (name, version)
+        why = "%s had version %s, which is no longer available" % (name, version)
         if there is not None:
             return None, "%s: it stays at %s" % (why, there)
         try:
-            return _chosen(world, name, None), "%s: it gets the newest" % why
+            return _chosen(world, name, None), "%s: the newest version is installed" % why
         except CheckError:
             return None, "%s: it does not come back: %s" % (why, problem)
 

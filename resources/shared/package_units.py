@@ -27,7 +27,7 @@ def add_units(world: World, items: Iterable[records.RemoveItem]) -> list[str]:
         units, refusing = _up(world, (item["name"], *item["others"]))
         if units:
             item["units"] = units
-        text = "%s stays up unless the scripts of %s stop it: systemd refuses to stop it by hand"
+        text = "%s keeps running unless the scripts of %s stop it: systemd refuses to stop it manually"
         left += [text % (unit, item["name"]) for unit in refusing]
     return left
 

@@ -63,7 +63,7 @@ def account(world: World, table: str, name: str | None, node: Node, nodes: Mappi
     field, node_type = ("uid", "user") if table == "users" else ("gid", "group")
     maker = nodes.get("%s:%s" % (node_type, name))
     if maker is not None and not maker.attrs.get("absent") and maker.provides not in required(node, nodes):
-        raise CheckError("%s makes the %s %s: add it to requires" % (maker.provides, node_type, name))
+        raise CheckError("%s creates the %s %s: add it to requires" % (maker.provides, node_type, name))
     try:
         if name.isdigit():
             return next((key for key, entry in world.table(table).items() if entry.get(field) == int(name)), name)
@@ -134,7 +134,7 @@ def followed(world: World, path: str) -> str:
         if not ours(stat, world.stat(posixpath.dirname(real))):
             raise CheckError("%s is a link that %s controls, and is not followed" % (real, stat.owner))
         real = posixpath.normpath(posixpath.join(posixpath.dirname(real), stat.target))
-    raise CheckError("%s is a link that leads round in circles" % path)
+    raise CheckError("%s is a link in a loop of links" % path)
 
 
 def ours(link: Stat, directory: Stat | None) -> bool:
@@ -170,14 +170,14 @@ def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node
         # If the node that creates it is not required, the layers have the right order only by accident.
         maker = "directory:" + parent
         if stat is not None and stat.identity is None and maker in nodes and maker not in required(node, nodes):
-            raise CheckError("%s makes its directory: add it to requires" % maker)
+            raise CheckError("%s creates its directory: add it to requires" % maker)
         return
     if parents and parent != path:
         require_parent(world, parent, node, nodes, True)
         return
     for name, other in sorted(nodes.items()):
         if other.attrs.get("path") == parent and not other.attrs.get("absent"):
-            raise CheckError("its directory %s is not there yet: add %s to requires" % (parent, name))
+            raise CheckError("its directory %s does not exist yet: add %s to requires" % (parent, name))
     raise CheckError("its directory %s does not exist; declare directory %s and require it" % (parent, parent))
 
 
@@ -200,7 +200,7 @@ def refuse_with_absent(attrs: records.Attrs, allowed: Iterable[str]) -> None:
     if attrs.get("absent"):
         idle = sorted(name for name, value in attrs.items() if name not in allowed and name != "type" and value)
         if idle:
-            raise ValueError("absent can't go together with %s" % ", ".join(idle))
+            raise ValueError("absent can't be combined with %s" % ", ".join(idle))
 
 
 def path_claim(attrs: records.Attrs) -> list[str]:

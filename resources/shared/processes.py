@@ -249,7 +249,7 @@ def words(args: Sequence[Any]) -> list[str]:
     :raises ValueError: if one is a secret, or neither text nor a number
     """
     if any(hasattr(value, "reveal") for value in args):
-        raise ValueError("a secret among the arguments, which every user of a host can read; put it into env")
+        raise ValueError("args contains a secret, which every user of the host can read; put the secret into env")
     return [_text(value) for value in args]
 
 

@@ -55,7 +55,7 @@ class Restore:
         """
         now = self.world.stat(path)
         if now is not None and now.kind not in ours and (was is None or now.kind != was["kind"]):
-            self.left.append("%s is %s by now, which the node did not make: it stays" % (path, paths.KINDS[now.kind]))
+            self.left.append("%s is now %s, which the node did not create: it stays" % (path, paths.KINDS[now.kind]))
         elif was is None:
             if now is not None:
                 self.remove(path, now)
@@ -68,7 +68,7 @@ class Restore:
         if now is None:
             self._restore(path, was, None)
         elif now.kind != was["kind"] or self._differs(path, was, now):
-            self.left.append("%s is there again, as somebody made it: it stays as it is" % path)
+            self.left.append("%s exists again: it stays as it is" % path)
 
     def remove(self, path: str, now: Stat) -> None:
         """Remove what the node created. A directory stays if it contains something that others created."""

@@ -34,7 +34,7 @@ def units(host: World) -> dict[str, records.Fields]:
     :raises CheckError: if the host does not run systemd, or systemd does not answer
     """
     if host.stat(RUNNING) is None:
-        raise CheckError("this host does not run systemd, and services are managed through it")
+        raise CheckError("this host does not run systemd, which the node type service requires")
     loaded: dict[str, records.Fields] = {}
     for line in _ask(host, ["systemctl", "list-unit-files", "--no-legend", "--no-pager", "--plain"]).splitlines():
         name, state = [*line.split(), "", ""][:2]
@@ -236,7 +236,7 @@ def require_file(unit: str, node: Node, nodes: Mapping[str, Node]) -> None:
     for directory in DIRECTORIES:
         name = "file:" + posixpath.join(directory, file_of(unit))
         if name in nodes and not nodes[name].attrs.get("absent") and name not in required(node, nodes):
-            raise CheckError("%s makes the unit %s: add it to requires, or to restart_on" % (name, unit))
+            raise CheckError("%s creates the unit %s: add it to requires, or to restart_on" % (name, unit))
 
 
 def _change(machine: Machine, verb: str, unit: str, **fields: Any) -> Result:

@@ -34,7 +34,7 @@ def check(world: World, name: str, attrs: records.Attrs, reload: bool) -> list[A
     if world.acted and attrs.get("running") is False and state.up:
         sockets = systemd.listening(world, state)
         if sockets:
-            text = "%s started it again: give %s a node with running: false, too"
+            text = "%s started it again: declare %s with running: false, too"
             raise CheckError(text % (sockets[0], sockets[0]))
     state.reload = state.reload or reload
     state.served = systemd.served(world, state)
@@ -74,7 +74,8 @@ def missing(world: World, name: str, attrs: records.Attrs) -> list[Action]:
     if not attrs.get("running") and not attrs.get("enabled"):
         return []
     near = nearest(name, systemd.known_names(world))
-    raise CheckError("there is no unit %s on this host%s; does a package bring it? Then require it" % (name, near))
+    text = "there is no unit %s on this host%s; if a package provides it, require that package"
+    raise CheckError(text % (name, near))
 
 
 def steps(attrs: records.Attrs, state: systemd.UnitState, triggered: bool) -> list[Action]:
@@ -91,7 +92,7 @@ def steps(attrs: records.Attrs, state: systemd.UnitState, triggered: bool) -> li
             actions.append(systemd.unmask(name))
             boot = None
         elif running or enabled:
-            raise CheckError("%s is masked; masked: false lets it be started again" % name)
+            raise CheckError("%s is masked; masked: false unmasks it" % name)
     if enabled is True and boot not in STARTED_ANYWAY:
         actions.append(systemd.enable(name))
     elif enabled is False and boot not in NOT_STARTED:

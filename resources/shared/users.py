@@ -143,7 +143,7 @@ def creation(world: World, attrs: records.Attrs) -> Action:
     if uid is not None:
         taken = [other for other, fields in world.table("users").items() if fields.get("uid") == uid]
         if taken:
-            raise CheckError("the number %d is taken by user %s" % (uid, taken[0]))
+            raise CheckError("the UID %d is taken by user %s" % (uid, taken[0]))
     group = attrs.get("group") or (name if world.entry("groups", name) is not None else None)
     primary = world.entry("groups", group) if group is not None else None
     create_home = attrs.get("create_home")
@@ -191,6 +191,6 @@ def password_actions(world: World, name: str, password_hash: str | None) -> list
     if password_hash is None:
         return []
     if BREAKING.intersection(password_hash):  # a secret can only be checked here, on the host
-        raise CheckError("password_hash has a colon or line break: give the hash alone")
+        raise CheckError("password_hash has a colon or line break: write only the hash")
     present = world.entry("passwords", name) or {}
     return [] if present.get("hash") == fingerprint(password_hash) else [set_password(name, password_hash)]

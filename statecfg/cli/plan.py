@@ -48,7 +48,7 @@ def command(playbook: str, out: str | None, store: str | None, **given: Any) -> 
 
     show.check_files(out)
     if out and chosen.prune_hosts:
-        raise click.UsageError("--prune-hosts can't be saved: an apply of the playbook does it, with --yes.")
+        raise click.UsageError("A saved plan can't contain --prune-hosts. Apply the playbook with --prune-hosts --yes.")
     with inputs.recording() if out else contextlib.nullcontext(inputs.Inputs()) as read:
         work = session.prepare(Path(playbook), chosen, store=store)
     if out and any(os.path.realpath(out) == os.path.realpath(path) for _, path, _ in read):

@@ -68,9 +68,9 @@ def choice(chosen: Selection) -> Choice:
     tags = tuple(tag.strip() for given in chosen.tags for tag in given.split(",") if tag.strip())
     inventory = Path(chosen.inventory) if chosen.inventory else None
     if chosen.prune and tags:
-        raise click.UsageError("--prune needs the whole definition: what -t leaves out has not left it.")
+        raise click.UsageError("--prune requires the whole definition: it can't be combined with -t.")
     if chosen.prune_hosts and (tags or chosen.limit):
-        raise click.UsageError("--prune-hosts is about all hosts of the playbook: leave out -l and -t.")
+        raise click.UsageError("--prune-hosts concerns all hosts of the playbook: it can't be combined with -l or -t.")
     extra = extra_vars(chosen.extra_vars, Path.cwd())
     return Choice(inventory, chosen.limit, tags, extra, chosen.prune, given=frozenset(extra))
 
@@ -264,7 +264,7 @@ def _password(work: Work) -> str | None:
     :raises click.UsageError: stdin has no password
     """
     if not any(job.host.login.become for job in work.jobs):
-        click.echo("warning: no host is to become another user, so -K has nothing to do (-b lets all do it).", err=True)
+        click.echo("warning: -K has no effect: no host becomes another user (-b makes all hosts do it).", err=True)
         return None
     if sys.stdin.isatty():
         from getpass import getpass
@@ -272,7 +272,7 @@ def _password(work: Work) -> str | None:
         return getpass("Password for becoming another user: ")
     text = sys.stdin.readline().rstrip("\r\n")
     if not text:
-        raise click.UsageError("-K takes the password from the first line of stdin here, and there is none.")
+        raise click.UsageError("-K reads the password from the first line of stdin, and stdin is empty.")
     return text
 
 

@@ -34,7 +34,7 @@ def command(plan: str, verbose: int, diff: bool, markdown: bool, as_json: bool, 
     from statecfg.run.saved import plan_file
 
     if as_json and markdown:
-        raise click.UsageError("--json and --markdown are two forms: choose one.")
+        raise click.UsageError("--json and --markdown can't be combined.")
     plan_data = plan_file.parse(saved_plan.content(plan), saved_plan.shown(plan), VERSION)
     output = Output(verbose=verbose, diff=diff, json=as_json, no_color=no_color)
     if markdown:

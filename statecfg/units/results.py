@@ -89,7 +89,7 @@ class Results:
             wake(self.hosts.values())
         if not host.sound:
             for unit in host.units.values():
-                unit.blocked = unit.blocked or "its host is not as it should be: no hook was run"
+                unit.blocked = unit.blocked or "its host failed: no hook was run"
 
     def _during(self, host: RunHost, unit: RunUnit, frame: InHook) -> None:
         """Answer a request of a running hook, or store a change that takes effect immediately."""

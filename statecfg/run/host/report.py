@@ -26,7 +26,7 @@ Json = dict[str, Any]  # of the report, format 1
 Emit = Callable[[str, Json], None]
 
 LOGINS = 20  # maximum number of logins that a host may request in one run
-_HELD = {"summary": "another run holds this host", "hint": "Wait for its end, or let this one: --lock-timeout SECONDS."}
+_HELD = {"summary": "another run holds this host", "hint": "Wait until it ends, or use --lock-timeout SECONDS."}
 _STALE = {"summary": "this is not what was planned; nothing was done", "hint": "Plan again, and apply the new plan."}
 _REFUSED = {"hint": "Nothing was done on this host."}
 _WHY_NOT = {

@@ -31,7 +31,7 @@ def stale(name: str, found: Sequence[str], help: str = AGAIN) -> StalePlan:
     """
     shown = [f"≠ {text}" for text in found[:MOST]]
     shown += [f"… and {len(found) - MOST:,} more"] if len(found) > MOST else []
-    return StalePlan([problem("SC0432", "\n".join([f"{name} is not a plan of what is here now:", *shown]), help)])
+    return StalePlan([problem("SC0432", "\n".join([f"{name} was made from other inputs:", *shown]), help)])
 
 
 def of_project(plan: SavedPlan, project: Project) -> list[str]:

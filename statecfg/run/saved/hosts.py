@@ -24,7 +24,7 @@ def compared(planned: Host, now: Host) -> list[str]:
     before, after = _by_name(planned), _by_name(now)
     went, goes = _going(planned), _going(now)
     return [
-        "units: the hooks that are due are others now, or their charms or settings are"
+        "units: other hooks are due now, or their charms or settings have changed"
         if name == "units"
         else name
         if name.startswith(f"{HOST_KEY}: ")
@@ -46,7 +46,7 @@ def _moved(before: Node | None, after: Node | None, goes: tuple[bool, bool]) -> 
     was, now = _deed(before, goes[0]), _deed(after, goes[1])
     if was != now:
         return f"planned: {was}; now: {now}"
-    return f"planned and now: {was}, but from another state or to another one"
+    return f"planned and now: {was}, but the state before or after it differs"
 
 
 def _deed(node: Node | None, goes: bool) -> str:

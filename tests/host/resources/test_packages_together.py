@@ -158,7 +158,7 @@ def test_what_another_playbook_manages_stays(site: Site) -> None:
     site("apply", one, "--yes")
     site("apply", other, "--yes")
     done = site("destroy", one, "--yes")
-    assert "db-common, which came with db-server, stays: another node is about it" in done.out
+    assert "db-common, which came with db-server, stays: another node manages it" in done.out
     assert site.has("db-server", "db-core", "db-common") == ["db-common"]
     site("destroy", other, "--yes")
     assert site.packages() == before
@@ -269,7 +269,7 @@ def test_a_link_that_a_package_makes_is_not_replaced(site: Site) -> None:
     )
     assert site.report("plan", playbook)["file:/etc/linked.conf"]["outcome"] == "changed"
     done = site.report("apply", playbook, "--yes", code=1)["file:/etc/linked.conf"]
-    assert "/etc/linked.conf is a link to /etc/hosts, not a file: it was made in this run" in done["reason"]
+    assert "/etc/linked.conf is a link to /etc/hosts, not a file: this run created it" in done["reason"]
     assert site.host.run(["readlink", "/etc/linked.conf"]).stdout == "/etc/hosts\n"
     assert (
         "is a link to /etc/hosts, not a file"
