@@ -214,10 +214,11 @@ def removal(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
     own = wanted(nodes)
     for other in others:
         if other in own:
-            raise CheckError("without %s, %s has to go, but %s wants it" % (name, other, own[other]))
+            raise CheckError("the removal of %s would also remove %s, which %s installs" % (name, other, own[other]))
         if "package:" + other in world.claimed:
             playbook, wanting = world.claimed["package:" + other]
-            raise CheckError("without %s, %s has to go, but %s of %s wants it" % (name, other, wanting, playbook))
+            text = "the removal of %s would also remove %s, which %s of %s installs"
+            raise CheckError(text % (name, other, wanting, playbook))
     if others and not node.attrs.get("dependents"):
         shown = ", ".join(others)
         raise CheckError("other packages depend on %s: %s; dependents: true removes them too" % (name, shown))
