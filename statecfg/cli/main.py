@@ -124,7 +124,8 @@ def run(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         code = _quiet_pipe()
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # the reader of stderr may have ended, and the exit status counts
+        sys.stderr.flush()
     # Everything is closed and written. A normal interpreter shutdown would take as long as all the work with a host.
     os._exit(code)
 
