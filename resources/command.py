@@ -90,19 +90,19 @@ def command(
 
 @command.claims
 def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim nothing: in another playbook a command of this name is another one."""
+    """Claim nothing: a command of this name in another playbook is a different command."""
     return []
 
 
 @command.validate
 def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse a command without a program, or with two, and effects that mean nothing."""
+    """Refuse a command without a program or with two, a secret in a command line, and invalid effects."""
     if (attrs.get("argv") is None) == (attrs.get("shell") is None):
-        raise ValueError("either argv or shell is needed")
+        raise ValueError("either argv or shell is required")
     for name in ("shell", "unless", "onlyif", "undo"):
         if hasattr(attrs.get(name), "reveal"):
             reason = (
-                'a secret stands in %s, and every user of the host can read that; put it into env, and write "$NAME"'
+                '%s contains a secret, which every user of the host can read; put it into env, and write "$NAME"'
             )
             raise ValueError(reason % name)
     commands.check_effects(attrs.get("effects") or {})
@@ -112,21 +112,14 @@ def contradictions(attrs: dict[str, Any]) -> None:
 
 @command.check
 def check(node: HostNode, world: World) -> list[Action]:
-    """Ask the guards."""
+    """Run the command if its guards or a trigger say that it is needed."""
     attrs = node.attrs
     if not commands.needed(node, world):
         return []
     commands.require_directory(attrs, world)
-    argv = commands.words(attrs["argv"] if attrs.get("argv") is not None else attrs["shell"])
-    options = {name: attrs.get(name) for name in ("cwd", "user", "env")}
-    return [
-        commands.run(
-            argv, commands.effect(attrs), timeout=attrs.get("timeout") or 600.0, codes=attrs.get("expect"), **options
-        )
-    ]
+    given = attrs["argv"] if attrs.get("argv") is not None else attrs["shell"]
+    return [commands.action(attrs, given, attrs.get("expect"))]
 
 
 command.remember(commands.remember)
-
-
 command.undo(commands.undo)

@@ -80,12 +80,12 @@ def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other, and the removal of directories that the system needs."""
     paths.refuse_with_absent(attrs, ("path", "absent", "recursive"))
     if attrs.get("recursive") and not attrs.get("absent"):
-        raise ValueError("recursive goes with absent; parents makes the directories above")
+        raise ValueError("recursive requires absent; parents creates missing parent directories")
     if attrs.get("file_mode") and not attrs.get("source"):
-        raise ValueError("file_mode is for the files of a source, and none is given")
+        raise ValueError("file_mode requires source")
     destructive = attrs.get("purge") or attrs.get("recursive")
     if destructive and attrs["path"].strip("/") in tree.VITAL:
-        raise ValueError("%s holds the system: it is not emptied" % attrs["path"])
+        raise ValueError("%s contains the system: statecfg does not empty it" % attrs["path"])
 
 
 @directory.to_wire
@@ -107,26 +107,12 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     path = paths.followed(world, attrs["path"]) if attrs.get("follow") else attrs["path"]
     if attrs.get("absent"):
         return directories.removal(world, path, bool(attrs.get("recursive")))
-    actions: list[Action] = []
     stat = paths.look(world, path)
-    if stat is None:
-        if not attrs.get("parents"):
-            paths.require_parent(world, path, node, nodes)
-        owner, group = paths.owners(world, node, nodes)
-        mode = paths.mode_bits(attrs.get("mode"))
-        actions.append(directories.mkdir(path, mode, owner, group, bool(attrs.get("parents"))))
-    else:
-        if stat.kind != "directory":
-            help = "follow: true manages what it leads to" if stat.kind == "symlink" else ""
-            paths.refuse(path, stat, "a directory", help)
-        actions.extend(paths.attribute_actions(world, path, stat, paths.mode_bits(attrs.get("mode")), node, nodes))
-    actions.extend(tree.check(world, path, node, nodes))
+    actions = directories.own_actions(world, path, stat, node, nodes) + tree.check(world, path, node, nodes)
     if attrs.get("purge") and stat is not None:
-        actions.extend(tree.unmanaged(world, node, nodes, path))
+        actions += tree.unmanaged(world, node, nodes, path)
     return actions
 
 
 directory.remember(directories.remember)
-
-
 directory.undo(directories.undo)

@@ -96,19 +96,17 @@ def contradictions(attrs: dict[str, Any]) -> None:
     paths.refuse_with_absent(attrs, ("path", "absent"))
     given = [name for name in CONTENT if attrs.get(name) is not None]
     if len(given) > 1:
-        raise ValueError("%s: only one of them can give the content" % " and ".join(given))
+        raise ValueError("%s: only one of them is allowed" % " and ".join(given))
     if attrs.get("vars") and attrs.get("template") is None:
-        raise ValueError("vars are for a template, and none is given")
+        raise ValueError("vars requires template")
     for name in ("validate", "backup"):
         if attrs.get(name) and not given:
-            raise ValueError("%s is for new content, and none is given" % name)
+            raise ValueError("%s requires content, source or template" % name)
     if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
         raise ValueError("validate needs {}, which statecfg replaces by the path of the file to check")
 
 
 file.to_wire(files.to_wire)
-
-
 file.blobs(files.blobs)
 
 
@@ -120,30 +118,22 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     if attrs.get("follow"):
         path = paths.followed(world, path)
     stat = paths.look(world, path, determined=content is not None)
+    files.check_type(path, stat, bool(attrs.get("absent")))
     if attrs.get("absent"):
-        if stat is not None and stat.kind == "directory":
-            paths.refuse(path, stat, "a file", "a directory node with absent: true removes it")
         return [paths.remove(path)] if stat is not None else []
     if stat is None:
         if content is None:
-            raise CheckError('%s does not exist and no content is given; content: "" makes an empty file' % path)
+            raise CheckError('%s does not exist and the node has no content; content: "" creates an empty file' % path)
         paths.require_parent(world, path, node, nodes)
-    elif stat.kind == "symlink":
-        paths.refuse(path, stat, "a file", "follow: true manages the file that it leads to")
-    elif stat.kind != "file":
-        paths.refuse(path, stat, "a file")
     mode = paths.mode_bits(attrs.get("mode"))
     actions = paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []
     if content is not None:
         content = Blob.of(content)
-        differs = stat is None or stat.size != content.size or world.digest(path) != content.sha256
-        if differs or (actions and stat is not None and paths.changes_hands(stat, attrs.get("owner"))):
+        if paths.needs_write(world, path, stat, content, actions, attrs.get("owner")):
             owner, group = paths.owners(world, node, nodes)
             return [files.write(path, content, mode, owner, group, attrs.get("backup"), attrs.get("validate"))]
     return actions
 
 
 file.remember(files.remember)
-
-
 file.undo(files.undo)

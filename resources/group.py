@@ -7,7 +7,6 @@ from typing import Any, Unpack
 
 from statecfg import (
     Action,
-    ActionSpec,
     CheckError,
     GroupName,
     HostNode,
@@ -17,7 +16,7 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import accounts
+from statecfg.resources.shared import groups
 from statecfg.resources.shared.paths import account, refuse_with_absent
 
 
@@ -55,74 +54,37 @@ def group(
 
 @group.validate
 def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse what only a group that is there can have."""
+    """Refuse attributes that a group with `absent` can't have."""
     refuse_with_absent(attrs, ("name", "absent"))
 
 
 @group.check
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the group's number and members with what is wanted."""
+    """Compare the GID and the members of the host's group with the wanted ones."""
     attrs = node.attrs
     name, gid, members = attrs["name"], attrs.get("gid"), attrs.get("members")
     entry = world.entry("groups", name)
     if attrs.get("absent"):
-        if entry is None:
-            return []
-        inside = accounts.first_of(world, entry)
-        if inside:
-            raise CheckError("%s is the first group of %s; give them another" % (name, ", ".join(inside)))
-        return [accounts.groupdel(name)]
+        users = groups.primary_users(world, entry) if entry is not None else []
+        if users:
+            text = "%s is the primary group of %s; give them another one first"
+            raise CheckError(text % (name, ", ".join(users)))
+        return [groups.groupdel(name)] if entry is not None else []
     actions: list[Action] = []
     if gid is not None and (entry is None or gid != entry.get("gid")):
-        taken = [other for other, fields in world.table("groups").items() if fields.get("gid") == gid]
-        if taken:
-            raise CheckError("the number %d is taken by group %s" % (gid, taken[0]))
+        holder = groups.with_gid(world, gid)
+        if holder is not None:
+            raise CheckError("the GID %d is taken by group %s" % (gid, holder))
     if entry is None:
-        actions.append(accounts.groupadd(name, gid, bool(attrs.get("system"))))
+        actions.append(groups.groupadd(name, gid, bool(attrs.get("system"))))
     elif gid is not None and gid != entry.get("gid"):
-        actions.append(accounts.groupmod(name, gid))
+        actions.append(groups.groupmod(name, gid))
     if members is not None and sorted(members) != sorted((entry or {}).get("members") or ()):
         for member in members:
             account(world, "users", member, node, nodes)
-        actions.append(accounts.set_members(name, sorted(members)))
+        actions.append(groups.set_members(name, sorted(members)))
     return actions
 
 
-@group.remember
-def remember(node: HostNode, world: World) -> dict[str, Any]:
-    """Take down the group."""
-    return {"entry": world.entry("groups", node.attrs["name"])}
-
-
-@group.undo
-def undo(node: HostNode, memory: Mapping[str, Any], world: World) -> ActionSpec:
-    """Take a new group away; bring back an old one, or what was changed of it."""
-    attrs, was = node.attrs, memory["entry"]
-    name, now = attrs["name"], world.entry("groups", attrs["name"])
-    if was is None:
-        if now is None or attrs.get("absent"):
-            return ActionSpec()
-        inside = accounts.first_of(world, now)
-        if inside:
-            return ActionSpec(left=["%s stays: it is the first group of %s" % (name, ", ".join(inside))])
-        return ActionSpec([accounts.groupdel(name)])
-    actions: list[Action] = []
-    left: list[str] = []
-    number = was["gid"] if now is None or attrs.get("gid") is not None else now["gid"]
-    if now is None and not attrs.get("absent"):
-        return ActionSpec(left=["there is no group %s any more" % name])
-    if now is None or number != now["gid"]:
-        taken = [other for other, fields in world.table("groups").items() if fields.get("gid") == number]
-        if taken:
-            left.append("%s does not get its number %d back: %s has it" % (name, number, taken[0]))
-        elif now is not None:
-            actions.append(accounts.groupmod(name, number))
-        if now is None:
-            actions.append(accounts.groupadd(name, number if not taken else None))
-    if attrs.get("members") is not None or now is None:
-        has = set((now or {}).get("members") or ())
-        known = {each for each in was["members"] if world.entry("users", each) is not None}
-        wanted = (has - set(attrs.get("members") or ())) | known
-        if wanted != has:
-            actions.append(accounts.set_members(name, sorted(wanted)))
-    return ActionSpec(actions, left=left)
+group.remember(groups.remember)
+group.undo(groups.undo)

@@ -21,7 +21,7 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import line_edits, lines, paths
+from statecfg.resources.shared import line_edits, paths
 
 
 @node_type
@@ -90,11 +90,11 @@ def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other or have no effect together."""
     paths.refuse_with_absent(attrs, ("path", "absent", "line", "match", "validate", "backup"))
     if not attrs.get("absent") and attrs.get("line") is None:
-        raise ValueError("a line is needed, unless it is to be absent")
+        raise ValueError("line is required unless absent is true")
     if attrs.get("line") is None and attrs.get("match") is None:
-        raise ValueError("line or match is needed")
+        raise ValueError("line or match is required")
     if attrs.get("after") and attrs.get("before"):
-        raise ValueError("after and before can't go together")
+        raise ValueError("after and before can't be combined")
     if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
         raise ValueError("validate needs {}, which statecfg replaces by the path of the file to check")
 
@@ -104,46 +104,18 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     """Edit the present content, and compare the result with it."""
     attrs = node.attrs
     path = paths.followed(world, attrs["path"])
-    line, match = attrs.get("line"), attrs.get("match")
-    refuse_whole(path, nodes)
+    line_edits.require_no_owner(path, nodes)
     stat = world.stat(path)
     if stat is not None and stat.kind != "file":
         paths.refuse(path, stat, "a file")
-    checks = {"backup": attrs.get("backup"), "validate": attrs.get("validate")}
-    if attrs.get("absent") or line is None:
-        if stat is None:
-            return []
-        text = line_edits.content(world, path)
-        if lines.without_line(text, line, match) == text:
-            return []
-        return [line_edits.remove_line(path, line, match, **checks)]
-    where = {"match": match, "after": attrs.get("after"), "before": attrs.get("before")}
-    mode, text = paths.mode_bits(attrs.get("mode")), ""
-    if stat is not None:
-        text = line_edits.content(world, path)
-    elif not attrs.get("create"):
-        raise CheckError("%s does not exist; create: true makes it" % path)
-    else:
+    if attrs.get("absent") or attrs.get("line") is None:
+        return line_edits.removal(world, path, attrs) if stat is not None else []
+    if stat is None:
+        if not attrs.get("create"):
+            raise CheckError("%s does not exist; create: true creates it" % path)
         paths.require_parent(world, path, node, nodes)
-    if stat is not None and lines.with_line(text, line, **where) == text:
-        actions = paths.attribute_actions(world, path, stat, mode, node, nodes)
-        if not actions or not paths.changes_hands(stat, attrs.get("owner")):
-            return actions
-    owner, group = paths.owners(world, node, nodes)
-    return [line_edits.set_line(path, line, made=stat is None, mode=mode, owner=owner, group=group, **where, **checks)]
-
-
-def refuse_whole(path: str, nodes: Mapping[str, HostNode]) -> None:
-    """Check that no other node writes the whole file. Otherwise each would undo the other's change.
-
-    :raises CheckError: if one does
-    """
-    for name, node in nodes.items():
-        if node.type == "file" and node.attrs.get("path") == path and node.attrs.get("content") is not None:
-            raise CheckError("%s writes the whole of %s: put the line into its content" % (name, path))
+    return line_edits.insertion(world, path, stat, node, nodes)
 
 
 line_in_file.remember(line_edits.remember)
-
-
 line_in_file.undo(line_edits.undo)

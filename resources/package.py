@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import ActionSpec, HostNode, NodeOptions, PackageName, Text, Unknown, World, node_type
+from statecfg import ActionSpec, HostNode, NodeOptions, PackageName, Text, World, node_type
 from statecfg.resources.shared import package_removal, package_snapshot, package_transaction
-from statecfg.resources.shared.package_manager import manager
 
 
 @node_type
@@ -65,10 +63,10 @@ def package(
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other."""
     if attrs.get("absent") and (attrs.get("version") or attrs.get("update_cache") is not None):
-        raise ValueError("absent can't go together with version or update_cache")
+        raise ValueError("absent can't be combined with version or update_cache")
     for name in ("purge", "dependents"):
         if attrs.get(name) and not attrs.get("absent"):
-            raise ValueError("%s goes with absent" % name)
+            raise ValueError("%s requires absent" % name)
     if (attrs.get("update_cache") or 0) < 0:
         raise ValueError("update_cache is a number of seconds, 0 or more")
 
@@ -76,40 +74,13 @@ def contradictions(attrs: dict[str, Any]) -> None:
 @package.check
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
     """Compare the installed package with the wanted one, and ask the package manager what it would do."""
-    attrs = node.attrs
-    apt = manager(world)
-    entry = world.entry("packages", attrs["name"])
-    if attrs.get("absent"):
-        return package_transaction.removal(node, nodes, world, entry)
-    if satisfied(world, node):
+    if node.attrs.get("absent"):
+        return package_transaction.removal(node, nodes, world)
+    if package_transaction.satisfied(world, node):
         return ActionSpec()
-    actions = apt.first(world)
-    stale = apt.stale(world, attrs.get("update_cache"))
-    item = {"name": attrs["name"], "version": attrs.get("version"), "others": {}}
-    known_after = None
-    try:
-        if stale is False:
-            item = package_transaction.coming(world, node, nodes, (entry or {}).get("version"), satisfied)
-        else:  # newer lists may have newer versions
-            package_transaction.refuse_excluded(world, node, nodes, satisfied)
-    except Unknown as unknown:  # the installation is certain; only the packages that come with it are unknown
-        known_after = unknown.cause
-    if stale:
-        item["update"] = attrs["update_cache"]
-    return ActionSpec([*actions, apt.install([item])], known_after=known_after)
-
-
-def satisfied(world: World, node: HostNode) -> bool:
-    """Tell whether the wanted package is installed, in a wanted version."""
-    entry, version = world.entry("packages", node.attrs["name"]), node.attrs.get("version")
-    found = entry["version"] if entry is not None and not entry.get("state") else None
-    return found is not None and (version is None or fnmatch.fnmatchcase(found, version))
+    return package_transaction.installation(node, nodes, world)
 
 
 package.remember(package_snapshot.remember)
-
-
 package.learn(package_snapshot.learn)
-
-
 package.undo(package_removal.undo)

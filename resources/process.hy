@@ -4,7 +4,7 @@
 (import statecfg.dialects.hy [map? seq? some-fn true? false? nil? string? keyword? name])
 (import json sys)
 (import statecfg.resources.shared [processes restore])
-(import statecfg.remote.graph.model [ActionSpec CheckError])
+(import statecfg.remote.graph.model [ActionSpec])
 
 
 (node-type process
@@ -46,7 +46,7 @@
   "Stop a process: TERM, then KILL after ten seconds."
   [process pid]
   (.run machine processes.LAUNCHER
-        :input (.encode (json.dumps {"do" "stop" "key" process "pid" pid "place" (processes.place)}))
+        :input (.encode (json.dumps {"do" "stop" "key" process "pid" pid "place" (processes.directory)}))
         :effect {"processes" {process None}}))
 
 
@@ -55,35 +55,40 @@
   [process pathname args env user group block? secret]
   (setv fields (processes.fields pathname args env user group block? secret))
   (.run machine processes.LAUNCHER
-        :input (.encode (json.dumps {"do" (if block? "once" "start") "key" process "place" (processes.place)
+        :input (.encode (json.dumps {"do" (if block? "once" "start") "key" process "place" (processes.directory)
                                      "env" env "fields" fields}))
         :effect {"processes" {process fields}}))
 
 
 (defn wanted [node]
-  "Return what is known of a process that is as its node says."
+  "Return the fields of the process that the node asks for."
   (setv attrs (:attrs node))
   (processes.fields (:pathname attrs) (:args attrs) (:env attrs) (:user attrs) (:group attrs) (:block? attrs)
                      (in "env" node.hides)))
 
 
+(defn start-action [node block?]
+  "Return the action that starts the node's process."
+  (setv attrs (:attrs node))
+  (ensure-running (:provides node) (:pathname attrs) (list (:args attrs)) (dict (:env attrs)) (:user attrs)
+                  (:group attrs) block? (or (in "env" node.hides) None)))
+
+
 (defmethod claims process [attrs name]
-  "Claim what runs, and the record of it, which goes by the node's name whatever it is given."
+  "Claim the program with its arguments and user, and the record of the process, which has the node's name."
   [(.join " " ["process:" (:user attrs) (:pathname attrs) #* (:args attrs)]) (+ "process record:" name)])
 
 
 (defmethod check-node process [node world]
+  "Compare the node's process with the wanted one."
   (setv attrs (:attrs node)
-        path (:pathname attrs)
         key (:provides node)
         should (wanted node)
         now (processes.find (.table world "processes") key should))
   (when (:absent attrs)
     (return (if now [(service-down key (:pid now))] [])))
-  (when (and (.settled world path) (is (.stat world path) None))
-    (raise (CheckError f"there is no program {path} on this host")))
-  (setv start (ensure-running key path (list (:args attrs)) (dict (:env attrs)) (:user attrs) (:group attrs)
-                              (bool (:block? attrs)) (or (in "env" node.hides) None)))
+  (processes.require-program world (:pathname attrs))
+  (setv start (start-action node (bool (:block? attrs))))
   (cond
     (is now None) [start]
     (and (processes.same now should) (not world.triggered-by)) []
@@ -92,19 +97,20 @@
 
 
 (defmethod remember process [node world]
+  "Record whether the process runs."
   (setv key (:provides node))
   {"key" key
    "running" (is-not (processes.find (.table world "processes") key (wanted node)) None)})
 
 
 (defmethod undo process [node memory world]
+  "Stop a process that did not run before, or start one that the node stopped."
   (setv attrs (:attrs node)
         key (get memory "key")
         running (get memory "running")
-        known (.table world "processes"))
+        now (.table world "processes"))
   (cond
-    (not (:absent attrs)) (if (and (not running) (in key known)) [(service-down key (.get (get known key) "pid"))] [])
-    (or (not running) (:block? attrs) (is-not (processes.find known key (wanted node)) None)) []
+    (not (:absent attrs)) (if (and (not running) (in key now)) [(service-down key (.get (get now key) "pid"))] [])
+    (or (not running) (:block? attrs) (is-not (processes.find now key (wanted node)) None)) []
     (restore.masked attrs) (ActionSpec :left [f"{key} is not started again: that takes a secret, and none is kept"])
-    True [(ensure-running key (:pathname attrs) (list (:args attrs)) (dict (:env attrs)) (:user attrs) (:group attrs)
-                          False (or (in "env" node.hides) None))]))
+    True [(start-action node False)]))

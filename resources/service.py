@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack
 
-from statecfg import Action, CheckError, HostNode, Name, NodeOptions, Pause, Unknown, World, node_type
+from statecfg import Action, HostNode, Name, NodeOptions, Pause, World, node_type
 from statecfg.resources.shared import systemd, unit_health, unit_steps
 
 
@@ -75,71 +75,25 @@ def check(
     """Compare the state of the unit with the wanted one."""
     name = systemd.unit_name(node.attrs["name"])
     systemd.require_file(name, node, nodes)
-    reload = not world.acted and _file_changes(name, node, nodes, actions, world)
-    try:
-        state = systemd.find(world, name)
-    except Unknown:
-        if node.attrs.get("masked") is False or (node.attrs.get("running") is None and world.triggered_by):
-            raise
-        # A required package brings the unit and may start it with a configuration that is outdated by then. Each step
-        # achieves its result from any state of the unit.
-        return unit_steps.steps(node.attrs, {"name": name, "reload": reload}, bool(world.triggered_by))
-    if state is None:
-        return unit_steps.missing(node, world, name)
-    if world.acted and node.attrs.get("running") is False and state["active"] in systemd.UP:
-        sockets = systemd.listening(world, state)
-        if sockets:
-            text = "%s started it again: give %s a node with running: false, too"
-            raise CheckError(text % (sockets[0], sockets[0]))
-    state = dict(state, reload=reload or state.get("reload"), served=systemd.served(world, state))
-    return unit_steps.steps(node.attrs, state, bool(world.triggered_by))
-
-
-def _file_changes(
-    name: str, node: HostNode, nodes: Mapping[str, HostNode], actions: list[Mapping[str, Any]], world: World
-) -> bool:
-    """Return whether this run changes the unit's own files, by a required node or by a removed one."""
-    if systemd.file_changes(name, node, nodes, actions):
-        return True
-    try:
-        gone = set(world.triggered_by).difference(node.triggers)
-    except Unknown:
-        return False
-    return systemd.file_goes(name, (nodes[cause] for cause in gone if cause in nodes))
+    reload = not world.acted and systemd.file_changes(world, name, node, nodes, actions)
+    return unit_steps.check(world, name, node.attrs, reload)
 
 
 @service.on_removal
 def on_removal(node: HostNode, near: Mapping[str, HostNode], world: World) -> list[Action]:
     """Restart or reload a unit that stays when a node in its `restart_on` is removed."""
-    name = systemd.unit_name(node.attrs["name"])
-    if systemd.goes(world, name):
-        return []
-    state = systemd.find(world, name)
-    if state is None:
-        return []
-    if world.acted:
-        if state["active"] == "failed":
-            raise CheckError("%s is %s" % (name, state["active"]))
-        return []
-    reload = state.get("reload") or systemd.file_goes(name, near.values())
-    actions: list[Action] = [systemd.daemon_reload(state["name"])] if reload else []
-    if state["active"] in unit_steps.UP and world.triggered_by:
-        actions += unit_steps.again(state["name"], node.attrs, dict(state, served=systemd.served(world, state)))
-    return actions
+    return unit_steps.after_removal(world, systemd.unit_name(node.attrs["name"]), node.attrs, near.values())
 
 
 @service.lasting
 def lasting(node: HostNode, ops: Sequence[str]) -> Any:
     """Check a started unit again later, because some end after a second."""
-    seconds = node.attrs.get("stable_for")
-    seconds = 3.0 if seconds is None else seconds
     if not {"start", "restart", "reload"}.intersection(ops):
         return None
+    seconds = node.attrs.get("stable_for")
     name, wanted = systemd.unit_name(node.attrs["name"]), bool(node.attrs.get("running"))
-    return seconds, lambda world, since: unit_health.died(world, name, since, wanted)
+    return 3.0 if seconds is None else seconds, lambda world, since: unit_health.died(world, name, since, wanted)
 
 
 service.remember(unit_steps.remember)
-
-
 service.undo(unit_steps.undo)

@@ -8,20 +8,15 @@ from typing import Any, Unpack
 from statecfg import (
     AbsolutePath,
     Action,
-    ActionSpec,
     HostNode,
-    Machine,
     NodeOptions,
     NoNul,
     Owner,
     OwnerGroup,
-    Result,
     World,
-    error,
     node_type,
-    op,
 )
-from statecfg.resources.shared import paths, restore, snapshot
+from statecfg.resources.shared import links, paths
 
 
 @node_type
@@ -61,24 +56,6 @@ def symlink(
     """
 
 
-@op
-def link(
-    machine: Machine,
-    path: str,
-    target: str,
-    owner: str | None,
-    group: str | None,
-    replace: bool | None = None,
-) -> Result:
-    """Create the link. Replace a link with another target, and with `replace` also a file."""
-    found = machine.apparent(path)
-    if found is not None and found.kind == "file" and not replace:
-        return error(
-            "%s is a file, not a link: it was made in this run; replace: true puts the link in its place" % path
-        )
-    return machine.symlink(path, target, owner=owner, group=group)
-
-
 symlink.claims(paths.path_claim)
 
 
@@ -87,7 +64,7 @@ def validate(attrs: dict[str, Any]) -> None:
     """Refuse a link without a target, and an absent link with one."""
     paths.refuse_with_absent(attrs, ("path", "absent"))
     if not attrs.get("absent") and not attrs.get("target"):
-        raise ValueError("a link needs a target")
+        raise ValueError("a link requires a target")
 
 
 @symlink.check
@@ -100,30 +77,16 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         if attrs.get("absent") or stat.kind != "file":
             paths.refuse(path, stat, "a link")
         if not attrs.get("replace"):
-            paths.refuse(path, stat, "a link", "replace: true puts the link in its place")
+            paths.refuse(path, stat, "a link", "replace: true replaces it by the link")
     if attrs.get("absent"):
         return [paths.remove(path)] if stat is not None else []
     if stat is None:
         paths.require_parent(world, path, node, nodes)
     if stat is None or stat.kind != "symlink" or stat.target != target:
         owner, group = paths.owners(world, node, nodes)
-        return [link(path, target, owner, group, attrs.get("replace") or None)]
+        return [links.link(path, target, owner, group, attrs.get("replace") or None)]
     return paths.attribute_actions(world, path, stat, None, node, nodes)
 
 
-@symlink.remember
-def remember(node: HostNode, world: World) -> dict[str, Any]:
-    """Record the link, or the file in its place."""
-    snap = snapshot.Snapshot(world)
-    return snap.memory(path=node.attrs["path"], was=snap.entry(node.attrs["path"]))
-
-
-@symlink.undo
-def undo(node: HostNode, memory: Mapping[str, Any], world: World) -> ActionSpec:
-    """Restore what was there before, or remove the link."""
-    restoring = restore.Restore(world, memory)
-    if not node.attrs.get("absent"):
-        restoring.back(memory["path"], memory["was"], ("symlink",))
-    elif memory["was"] is not None:
-        restoring.back_if_missing(memory["path"], memory["was"])
-    return restoring.spec()
+symlink.remember(links.remember)
+symlink.undo(links.undo)

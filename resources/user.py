@@ -8,8 +8,6 @@ from typing import Any, Unpack
 from statecfg import (
     AbsolutePath,
     Action,
-    ActionSpec,
-    CheckError,
     GroupName,
     HostNode,
     Id,
@@ -19,10 +17,9 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import accounts
+from statecfg.resources.shared import user_undo, users
 from statecfg.resources.shared.paths import account, refuse_with_absent
 
-BREAKING = frozenset(":\r\n")  # these end a field or an entry of passwd(5) and shadow(5)
 SHORTEST = 4  # characters of a hash; a shorter one ("!", "*") means no password and is not secret
 
 
@@ -83,13 +80,13 @@ def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other or have no effect together."""
     refuse_with_absent(attrs, ("name", "absent", "remove_home"))
     if attrs.get("exact_groups") and attrs.get("groups") is None:
-        raise ValueError("exact_groups needs groups; an empty list for none")
+        raise ValueError("exact_groups requires groups; an empty list means no groups")
     for field in ("password_hash", "comment", "home", "shell"):
         value = attrs.get(field)
-        if isinstance(value, str) and set(value) & BREAKING:
+        if isinstance(value, str) and users.BREAKING.intersection(value):
             raise ValueError("%s has a colon or line break, which would end the field in the host's files" % field)
     if attrs["name"] == "root" and (attrs.get("absent") or attrs.get("uid")):
-        raise ValueError("root can neither go nor get another number")
+        raise ValueError("root can neither be removed nor get another UID")
 
 
 @user.to_wire
@@ -108,29 +105,12 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     name = attrs["name"]
     entry = world.entry("users", name)
     if attrs.get("absent"):
-        return accounts.removal(world, name, entry, bool(attrs.get("remove_home")))
-    for each in [attrs.get("group"), *(attrs.get("groups") or ())]:
-        account(world, "groups", each, node, nodes)
-    actions = [accounts.creation(world, attrs)] if entry is None else accounts.changes(world, attrs, entry)
-    wanted = attrs.get("password_hash")
-    if wanted is not None and set(wanted) & BREAKING:  # a secret can only be checked here, on the host
-        raise CheckError("password_hash has a colon or line break: give the hash alone")
-    if wanted is not None and (world.entry("passwords", name) or {}).get("hash") != accounts.fingerprint(wanted):
-        actions.append(accounts.set_password(name, wanted))
-    return actions
+        return users.removal(world, name, entry, bool(attrs.get("remove_home")))
+    for group in [attrs.get("group"), *(attrs.get("groups") or ())]:
+        account(world, "groups", group, node, nodes)
+    actions = [users.creation(world, attrs)] if entry is None else users.changes(world, attrs, entry)
+    return actions + users.password_actions(world, name, attrs.get("password_hash"))
 
 
-user.remember(accounts.remember)
-
-
-@user.undo
-def undo(node: HostNode, memory: Mapping[str, Any], world: World) -> ActionSpec:
-    """Remove a new user, or restore a former user or its former fields."""
-    attrs = node.attrs
-    if memory["entry"] is None:
-        if attrs.get("absent"):
-            return ActionSpec()
-        return accounts.newcomer_undone(world, attrs["name"], memory, bool(attrs.get("remove_home"))).spec()
-    if attrs.get("absent"):
-        return accounts.brought_back(world, attrs["name"], memory).spec()
-    return accounts.changes_undone(world, attrs, memory).spec()
+user.remember(user_undo.remember)
+user.undo(user_undo.undo)

@@ -6,7 +6,7 @@ import fnmatch
 import functools
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from statecfg.remote.graph.model import Action, CheckError, Unknown, error, ok
@@ -14,10 +14,8 @@ from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import package_units
+from statecfg.resources.shared import package_units, records
 from statecfg.resources.shared.paths import nearest
-
-Entry = dict[str, Any]
 
 STATUS = "/var/lib/dpkg/status"
 LISTS = "/var/lib/apt/lists"
@@ -28,7 +26,7 @@ LOCK = ("-o", "DPkg::Lock::Timeout=300")  # seconds to wait until another apt en
 QUIET = {"DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none", "NEEDRESTART_MODE": "l"}
 # Keep configuration files that were changed on the host. Nobody could answer a question about them.
 KEEP = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold", "-o", "Dpkg::Use-Pty=0")
-GONE = {"gone": True}  # an entry of the facet `asked`: this run removes the package
+GONE: records.WantedPackage = {"gone": True}  # an entry of the facet `asked`: this run removes the package
 # apt's answers depend on these: the installed packages, its configuration and its lists.
 INPUTS = ("packages", ("/etc/apt", "/var/lib/apt", "/var/lib/dpkg", "/etc/dpkg"))
 # Only after the scripts of a package have run is it known what else the package created.
@@ -44,7 +42,7 @@ _STEP = re.compile(r"^(Inst|Remv|Purg) (\S+)(?: \[[^\]]*\])?(?: \((\S+))?", re.M
 
 
 @table("packages")
-def packages(host: Any) -> dict[str, Entry]:
+def packages(host: Any) -> dict[str, records.Fields]:
     """Load dpkg's packages: name → `version`, and `state` unless the package is installed and configured.
 
     :raises CheckError: if the host has no dpkg
@@ -53,7 +51,7 @@ def packages(host: Any) -> dict[str, Entry]:
         text = host.read(STATUS).decode("utf-8", "replace")
     except OSError:
         raise CheckError("this host has no dpkg: only Debian and what derives from it is supported") from None
-    found: dict[str, Entry] = {}
+    loaded: dict[str, records.Fields] = {}
     native = ""
     for paragraph in text.split("\n\n"):
         fields = dict(_FIELD.findall(paragraph))
@@ -64,37 +62,37 @@ def packages(host: Any) -> dict[str, Entry]:
         if name == "dpkg":
             native = architecture
         entry = {"version": fields.get("Version", "")} if state != "config-files" else {}
-        found["%s:%s" % (name, architecture)] = dict(entry, **({} if state == "installed" else {"state": state}))
+        loaded["%s:%s" % (name, architecture)] = dict(entry, **({} if state == "installed" else {"state": state}))
     suffixes = (":all", ":" + native)
-    return {key.rpartition(":")[0] if key.endswith(suffixes) else key: entry for key, entry in found.items()}
+    return {key.rpartition(":")[0] if key.endswith(suffixes) else key: entry for key, entry in loaded.items()}
 
 
 @table("automatic")
-def automatic(host: Any) -> dict[str, Entry]:
+def automatic(host: Any) -> dict[str, records.Fields]:
     """Load the packages that apt installed only because other packages need them: name → `auto`."""
     try:
         text = host.read(MARKS).decode("utf-8", "replace")
     except OSError:
         return {}
-    found = {}
+    marked = {}
     for paragraph in text.split("\n\n"):
         fields = dict(_MARK.findall(paragraph))
         if fields.get("Auto-Installed") == "1":
-            found[fields.get("Package", "")] = {"auto": True}
-    return found
+            marked[fields.get("Package", "")] = {"auto": True}
+    return marked
 
 
 @table("asked")
-def asked(host: Any) -> dict[str, Entry]:
+def asked(host: Any) -> dict[str, records.Fields]:
     """Return an empty facet. Plans enter the installs and removals of this run here."""
     return {}
 
 
 @table("dependencies")
-def dependencies(host: Any) -> dict[str, Entry]:
+def dependencies(host: Any) -> dict[str, records.Fields]:
     """Load which packages the installed packages need: name → `hard` and `soft`, lists of installed packages."""
-    said = host.probe(["dpkg-query", "--show", "--showformat=" + _NEEDS]).text
-    rows = [line.split("\t") for line in said.splitlines() if line.count("\t") == 4]
+    text = host.probe(["dpkg-query", "--show", "--showformat=" + _NEEDS]).text
+    rows = [line.split("\t") for line in text.splitlines() if line.count("\t") == 4]
     rows = [row for row in rows if row[0] not in ("not-installed", "config-files")]
     by_name: dict[str, set[str]] = {}
     for _, name, _, _, provides in rows:
@@ -112,7 +110,7 @@ def dependencies(host: Any) -> dict[str, Entry]:
 
 
 @table("apt")
-def apt(host: Any) -> dict[str, Entry]:
+def apt(host: Any) -> dict[str, records.Fields]:
     """Load when apt's lists were last fetched: `lists` → `updated`, in seconds since 1970 (0: never)."""
     moments = [0.0]
     for path in (LISTS, "/var/lib/apt/periodic/update-success-stamp"):
@@ -136,24 +134,20 @@ def update_lists(machine: Machine, older_than: float) -> Result:
     return machine.run(argv, {"apt": {"lists": {"updated": UPDATED}}}, env=QUIET, timeout=TIMEOUT)
 
 
-def installed(version: str | None) -> Entry | None:
+def installed(version: str | None) -> records.Fields | None:
     """Return the fields of a package that is installed in this version; None if it is removed."""
     return {"version": version, "state": None} if version is not None else None
 
 
 @op(turn="apt", batch="packages")
-def install(machine: Machine, packages: list[Entry]) -> Result:
-    """Install packages in one transaction, or change them to the given versions.
-
-    :param packages: each with `name`, `version` (None: apt's choice), `others` (the packages that apt installs with it:
-        name → version) and optionally `update` (the maximum age of apt's lists in seconds; without it, any age is fine)
-    """
-    ages = [package["update"] for package in packages if package.get("update") is not None]
+def install(machine: Machine, packages: list[records.InstallItem]) -> Result:
+    """Install packages in one transaction, or change them to the given versions."""
+    ages = [age for age in (package.get("update") for package in packages) if age is not None]
     if ages:
         updated = update_lists(machine, min(ages))
         if updated["status"] != "ok":
             return updated
-    effect: Entry = {"packages": {}, "automatic": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
+    effect: records.Effect = {"packages": {}, "automatic": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
     for package in packages:
         effect["asked"][package["name"]] = {"version": package["version"], "gone": False}
         effect["automatic"][package["name"]] = None
@@ -166,22 +160,18 @@ def install(machine: Machine, packages: list[Entry]) -> Result:
 
 
 @op(turn="apt", batch="packages")
-def remove(machine: Machine, packages: list[Entry]) -> Result:
+def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
     """Remove packages, and the packages that depend on them, in one transaction.
 
     If apt would now change a package that the plan does not name, fail and remove nothing. If apt fails, start the
     stopped units again.
-
-    :param packages: each with `name`, `purge`, `others` (the packages that are removed with it) and optionally
-        `instead` (packages that apt installs as a replacement because remaining packages need one: name → version) and
-        `units` (running units to stop first)
     """
-    effect: Entry = {"packages": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
+    effect: records.Effect = {"packages": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
     for package in packages:
         gone = (package["name"], *package["others"])
         effect["packages"].update(dict.fromkeys(gone))
         effect["asked"].update(dict.fromkeys(gone, GONE))
-        effect["packages"].update({name: installed(each) for name, each in package.get("instead", {}).items()})
+        effect["packages"].update({name: installed(version) for name, version in package.get("instead", {}).items()})
     foreseen = set(effect["packages"])
     effect["units"] = package_units.effect(packages)
     result = ok()
@@ -256,7 +246,7 @@ def first(world: World) -> list[Action]:
     return [configure()] if interrupted(world) else []
 
 
-def simulate(world: World, argv: Sequence[str]) -> dict[str, str | None]:
+def simulate(world: World, argv: Sequence[str]) -> records.Steps:
     """Return what apt would do: name → installed version, None if it removes the package.
 
     :param argv: the arguments of apt-get
@@ -266,9 +256,9 @@ def simulate(world: World, argv: Sequence[str]) -> dict[str, str | None]:
     probe = world.probe(command, inputs=INPUTS)
     if probe.status != 0:
         lines = (probe.text + probe.errors.decode("utf-8", "replace")).splitlines()
-        said = [line.strip() for line in lines if line.strip() and not line.endswith("...")]
-        said.sort(key=lambda line: not line.startswith("E:"))  # errors first, then the lines that explain them
-        raise CheckError("apt can't do this: %s" % " ".join(said[:12]))
+        errors = [line.strip() for line in lines if line.strip() and not line.endswith("...")]
+        errors.sort(key=lambda line: not line.startswith("E:"))  # errors first, then the lines that explain them
+        raise CheckError("apt can't do this: %s" % " ".join(errors[:12]))
     return {name: version or None for verb, name, version in _STEP.findall(probe.text)}
 
 
@@ -279,8 +269,8 @@ def installed_now(world: World) -> set[str]:
 
 def conffiles(world: World, name: str) -> list[str]:
     """Return the paths of a package's configuration files."""
-    said = world.probe(["dpkg-query", "--show", "--showformat=${Conffiles}\\n", name], inputs=INPUTS).text
-    return [line.split()[0] for line in said.splitlines() if line.strip()]
+    text = world.probe(["dpkg-query", "--show", "--showformat=${Conffiles}\\n", name], inputs=INPUTS).text
+    return [line.split()[0] for line in text.splitlines() if line.strip()]
 
 
 def unknown_package(world: World, name: str, version: str | None) -> CheckError | None:
@@ -290,16 +280,15 @@ def unknown_package(world: World, name: str, version: str | None) -> CheckError 
     """
     madison = world.probe(["apt-cache", "madison", "--", name], inputs=INPUTS).text
     versions = [line.split("|")[1].strip() for line in madison.splitlines() if line.count("|") >= 2]
-    if any(fnmatch.fnmatchcase(known, version or "*") for known in versions):
+    if any(fnmatch.fnmatchcase(available, version or "*") for available in versions):
         return None
     if versions:
-        return CheckError("apt knows no version %s of %s; it has: %s" % (version, name, ", ".join(versions)))
+        return CheckError("apt does not have version %s of %s; it has: %s" % (version, name, ", ".join(versions)))
     if not fetched(world):
-        return CheckError("apt has no lists of packages yet; update_cache: 86400 fetches them when they are that old")
-    known: set[str] = set(world.probe(["apt-cache", "pkgnames", "--", name[:2]], inputs=INPUTS).text.split())
-    near = nearest(name, known)
-    help = near or "; update_cache fetches newer lists"
-    return CheckError("apt knows no package %s%s" % (name, help))
+        return CheckError("apt has no package lists yet; update_cache: 86400 fetches them")
+    names: set[str] = set(world.probe(["apt-cache", "pkgnames", "--", name[:2]], inputs=INPUTS).text.split())
+    help = nearest(name, names) or "; update_cache fetches newer lists"
+    return CheckError("apt does not know a package %s%s" % (name, help))
 
 
 def candidate(world: World, name: str) -> bool:
@@ -308,18 +297,15 @@ def candidate(world: World, name: str) -> bool:
     return "Candidate: " in text and "Candidate: (none)" not in text
 
 
-def transaction(world: World, wanted: Mapping[str, Entry], purge: bool = False) -> dict[str, str | None]:
+def transaction(world: World, wanted: records.WantedPackages, purge: bool = False) -> records.Steps:
     """Return what apt would do in one transaction, including the removals that follow from it (see `simulate`).
 
     :param wanted: name → its `version` (None: apt's choice) or `gone`
     :raises CheckError: if apt refuses
     """
     gone = sorted(name for name, entry in wanted.items() if entry.get("gone"))
-    named = [
-        name + ("=" + entry["version"] if entry.get("version") else "")
-        for name, entry in sorted(wanted.items())
-        if not entry.get("gone")
-    ]
+    present = [(name, entry.get("version")) for name, entry in sorted(wanted.items()) if not entry.get("gone")]
+    named = [name + ("=" + version if version else "") for name, version in present]
     if not named:
         return simulate(world, ["purge" if purge else "remove", "--", *gone]) if gone else {}
     if not gone:
@@ -327,7 +313,7 @@ def transaction(world: World, wanted: Mapping[str, Entry], purge: bool = False) 
     return simulate(world, ["--allow-downgrades", "install", "--", *named, *(name + "-" for name in gone)])
 
 
-def together(world: World, wanted: Mapping[str, Entry]) -> dict[str, str | None]:
+def together(world: World, wanted: records.WantedPackages) -> records.Steps:
     """Return what apt would do in one transaction that removes only packages marked as `gone`.
 
     :raises CheckError: if apt refuses, or would remove another package
@@ -336,7 +322,7 @@ def together(world: World, wanted: Mapping[str, Entry]) -> dict[str, str | None]
     removed = sorted(name for name, version in steps.items() if version is None)
     removed = [name for name in removed if not wanted.get(name, {}).get("gone")]
     if removed:
-        raise CheckError("apt would remove %s for it" % ", ".join(removed))
+        raise CheckError("apt would have to remove %s" % ", ".join(removed))
     return steps
 
 
@@ -361,15 +347,15 @@ def excluded(problem: CheckError) -> bool:
 
 
 def choice(
-    world: World, name: str, version: str | None, unpacked: str | None, before: Mapping[str, Entry]
-) -> dict[str, str | None]:
+    world: World, name: str, version: str | None, unpacked: str | None, before: records.WantedPackages
+) -> records.Steps:
     """Return what apt would do to install a package.
 
     :param unpacked: the version of the package if it is already unpacked
     :param before: what apt has done before in this run, see `transaction`
     :raises CheckError: if apt refuses, or would remove another package
     """
-    wanted = {"version": version}
+    wanted: records.WantedPackage = {"version": version}
     try:
         steps = together(world, {**before, name: wanted})
     except CheckError as problem:

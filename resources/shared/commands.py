@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
-from statecfg.remote.graph.model import ActionSpec, CheckError, Node, Stays
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, Stays
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import ANYTHING, Machine, World
-from statecfg.resources.shared import restore
+from statecfg.resources.shared import records, restore
 
 FACETS = ("packages", "units", "users", "groups")
-
-
 SHELL = "/bin/sh"
 
 
@@ -22,7 +18,7 @@ SHELL = "/bin/sh"
 def run(
     machine: Machine,
     argv: list[str],
-    effect: dict[str, Any],
+    effect: records.Effect,
     cwd: str | None = None,
     user: str | None = None,
     env: dict[str, str] | None = None,
@@ -31,6 +27,15 @@ def run(
 ) -> Result:
     """Run a program to its end."""
     return machine.run(argv, effect, cwd, env, user, timeout=timeout, codes=tuple(codes or (0,)))
+
+
+def action(attrs: records.Attrs, command: list[str] | str, codes: list[int] | None = None) -> Action:
+    """Return the action that runs a command in the directory, as the user and with the timeout of a node.
+
+    :param codes: exit statuses that mean success; None: 0
+    """
+    options = {option: attrs.get(option) for option in ("cwd", "user", "env")}
+    return run(words(command), effect(attrs), timeout=attrs.get("timeout") or 600.0, codes=codes, **options)
 
 
 def needed(node: Node, world: World) -> bool:
@@ -46,7 +51,7 @@ def needed(node: Node, world: World) -> bool:
     return all(guards) if guards else not node.triggers
 
 
-def lacking(attrs: dict[str, Any], world: World) -> list[bool]:
+def lacking(attrs: records.Attrs, world: World) -> list[bool]:
     """Return one value per guard among `creates`, `removes` and `unless`: True if it says that the work is not done."""
     guards = []
     if attrs.get("creates") is not None:
@@ -58,21 +63,21 @@ def lacking(attrs: dict[str, Any], world: World) -> list[bool]:
     return guards
 
 
-def succeeds(guard: list[str] | str, attrs: dict[str, Any], world: World) -> bool:
+def succeeds(guard: list[str] | str, attrs: records.Attrs, world: World) -> bool:
     """Return whether a guard's command ends with exit status 0."""
     require_directory(attrs, world)
     given = {name: attrs[name] for name in ("cwd", "user", "env") if attrs.get(name) is not None}
     return world.probe(words(guard), **given).status == 0
 
 
-def require_directory(attrs: dict[str, Any], world: World) -> None:
+def require_directory(attrs: records.Attrs, world: World) -> None:
     """Check that the working directory exists, or may still be created by a required node.
 
     :raises CheckError: if it does not exist
     """
     cwd = attrs.get("cwd")
     if cwd is not None and world.apparent(cwd) is None and world.settled(cwd):
-        raise CheckError("the directory it runs in, cwd %s, does not exist; what makes it? Then require that" % cwd)
+        raise CheckError("the working directory %s does not exist; require the node that creates it" % cwd)
 
 
 def words(command: list[str] | str) -> list[str]:
@@ -85,7 +90,7 @@ def names(command: list[str] | str, variable: str) -> bool:
     return any(re.search(r"\b%s\b" % re.escape(variable), word) for word in words(command))
 
 
-def effect(attrs: dict[str, Any]) -> dict[str, Any]:
+def effect(attrs: records.Attrs) -> records.Effect:
     """Return the declared effects in the machine's form; without a declaration, the command may change anything."""
     declared = attrs.get("effects")
     if declared is None:
@@ -94,12 +99,12 @@ def effect(attrs: dict[str, Any]) -> dict[str, Any]:
     return {"files": paths, "unknown": [facet for facet in FACETS if declared.get(facet)]}
 
 
-def remember(node: Node, world: World) -> dict[str, Any]:
+def remember(node: Node, world: World) -> records.CommandMemory:
     """Record whether the result of the command existed before."""
     return {"done": not all(lacking(node.attrs, world)) if node.attrs.get("undo") is not None else None}
 
 
-def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+def undo(node: Node, memory: records.CommandMemory, world: World) -> ActionSpec:
     """Run the `undo` of a command if its guards say that its result exists.
 
     :raises Stays: if the undo needs a secret that the playbook no longer contains
@@ -109,7 +114,7 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
     if attrs.get("undo") is None:
         return ActionSpec(left=["what the command %s did stays: it has no undo" % name])
     if memory["done"]:
-        return ActionSpec(left=["what the command %s is for was there before it: it stays" % name])
+        return ActionSpec(left=["the result of the command %s existed before it: it stays" % name])
     missing = sorted(key for key, value in (attrs.get("env") or {}).items() if restore.masked(value))
     if restore.masked(attrs["undo"]) or any(names(attrs["undo"], variable) for variable in missing):
         text = "kept: the playbook no longer contains the secret that the undo of the command %s needs; define the "
@@ -124,12 +129,10 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
     if world.acted if not guards else all(guards):
         return ActionSpec()
     require_directory(attrs, world)
-    given = {option: attrs.get(option) for option in ("cwd", "user", "env")}
-    action = run(words(attrs["undo"]), effect(attrs), timeout=attrs.get("timeout") or 600.0, **given)
-    return ActionSpec([action], left=left)
+    return ActionSpec([action(attrs, attrs["undo"])], left=left)
 
 
-def check_effects(effects: Mapping[str, Any]) -> None:
+def check_effects(effects: records.Attrs) -> None:
     """Check the form of declared effects.
 
     :raises ValueError: if a key or value is invalid

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
-from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, restore, snapshot
+from statecfg.remote.machine.world import Machine, Stat, World
+from statecfg.resources.shared import paths, records, restore, snapshot
 
 
 @op
@@ -25,6 +24,23 @@ def mkdir(
     return machine.mkdir(path, mode, owner, group, parents)
 
 
+def own_actions(world: World, path: str, stat: Stat | None, node: Node, nodes: Mapping[str, Node]) -> list[Action]:
+    """Return what creates the directory, or sets its mode and owner.
+
+    :raises CheckError: if the path is not a directory, or its parent directory is missing
+    """
+    mode, parents = paths.mode_bits(node.attrs.get("mode")), bool(node.attrs.get("parents"))
+    if stat is None:
+        if not parents:
+            paths.require_parent(world, path, node, nodes)
+        owner, group = paths.owners(world, node, nodes)
+        return [mkdir(path, mode, owner, group, parents)]
+    if stat.kind != "directory":
+        help = "follow: true manages the directory that it points to" if stat.kind == "symlink" else ""
+        paths.refuse(path, stat, "a directory", help)
+    return paths.attribute_actions(world, path, stat, mode, node, nodes)
+
+
 def removal(world: World, path: str, recursive: bool) -> list[Action]:
     """Return what removes the directory.
 
@@ -38,7 +54,7 @@ def removal(world: World, path: str, recursive: bool) -> list[Action]:
     if not recursive and world.listdir(path):
         inside = world.listdir(path)
         shown = ", ".join(inside[:3]) + (" and %d more" % (len(inside) - 3) if len(inside) > 3 else "")
-        raise CheckError("%s is not empty (%s); recursive: true removes it with all that is in it" % (path, shown))
+        raise CheckError("%s is not empty (%s); recursive: true removes it with its content" % (path, shown))
     return [paths.remove(path, recursive)]
 
 
@@ -56,13 +72,13 @@ def blobs(node: Node, world: World) -> list[Blob]:
     return lacking
 
 
-def remember(node: Node, world: World) -> dict[str, Any]:
+def remember(node: Node, world: World) -> records.DirectoryMemory:
     """Record the directory and everything in it that the node may replace or remove."""
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], bool(attrs.get("follow")))
     snap = snapshot.Snapshot(world)
     was, tree = snap.entry(path), attrs.get("tree") or {}
-    inside: dict[str, Any] = {}
+    inside: dict[str, records.PathRecord] = {}
     complete = was is None
     if was is not None and was["kind"] == "directory":
         try:
@@ -73,11 +89,20 @@ def remember(node: Node, world: World) -> dict[str, Any]:
             complete = bool(tree or attrs.get("purge") or attrs.get("recursive"))
         except LookupError as problem:
             snap.lost.append("%s: what was in it is not remembered" % problem)
-    above = snapshot.missing_above(world, path)
-    return snap.memory(path=path, was=was, above=above, inside=inside, complete=complete, source=sorted(tree))
+    memory: records.DirectoryMemory = {
+        "path": path,
+        "was": was,
+        "above": snapshot.missing_above(world, path),
+        "inside": inside,
+        "complete": complete,
+        "source": sorted(tree),
+    }
+    return snap.with_lost(memory)
 
 
-def undo(node: Node, memory: Mapping[str, Any], world: World, leaving: Mapping[str, Node] | None = None) -> ActionSpec:
+def undo(
+    node: Node, memory: records.DirectoryMemory, world: World, leaving: Mapping[str, Node] | None = None
+) -> ActionSpec:
     """Restore what was there before, directories first. Then remove what the node created, directories last."""
     restoring = restore.Restore(world, memory, leaving)
     attrs, path, was = node.attrs, memory["path"], memory["was"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown, error
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
-from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import restore, snapshot
+from statecfg.remote.machine.world import Machine, Stat, World
+from statecfg.resources.shared import paths, records, restore, snapshot
 
 
 @op
@@ -24,10 +23,10 @@ def write(
     validate: list[str] | None = None,
 ) -> Result:
     """Write a file with this content. If this run has created a link at the path, fail and keep the link."""
-    found = machine.apparent(path)
-    if found is not None and found.kind == "symlink":
-        text = "%s is a link to %s, not a file: it was made in this run; follow: true manages the file that it leads to"
-        return error(text % (path, found.target))
+    now = machine.apparent(path)
+    if now is not None and now.kind == "symlink":
+        text = "%s is a link to %s, not a file: this run created it; follow: true manages the file that it points to"
+        return error(text % (path, now.target))
     return machine.write(path, content, mode, owner, group, backup, validate)
 
 
@@ -42,19 +41,31 @@ def blobs(node: Node, world: World) -> list[Blob]:
         return [content]
 
 
-def remember(node: Node, world: World) -> dict[str, Any]:
+def check_type(path: str, stat: Stat | None, absent: bool) -> None:
+    """Check that the path is a file, or nothing.
+
+    :raises CheckError: if it is something else
+    """
+    if absent and stat is not None and stat.kind == "directory":
+        paths.refuse(path, stat, "a file", "a directory node with absent: true removes it")
+    if not absent and stat is not None and stat.kind != "file":
+        help = "follow: true manages the file that it points to" if stat.kind == "symlink" else ""
+        paths.refuse(path, stat, "a file", help)
+
+
+def remember(node: Node, world: World) -> records.FileMemory:
     """Record the file. If the node does not set its content, record the content only of a small file."""
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], bool(attrs.get("follow")))
     written = attrs.get("content") is not None
     snap = snapshot.Snapshot(world, snapshot.REMEMBERED if written or attrs.get("absent") else snapshot.SMALL)
-    known: dict[str, Any] = {"path": path, "was": snap.entry(path), "written": written}
+    memory: records.FileMemory = {"path": path, "was": snap.entry(path), "written": written}
     if attrs.get("backup"):
-        known["backup"] = snap.kept(path, attrs["backup"])
-    return snap.memory(**known) if written or attrs.get("absent") else known
+        memory["backup"] = snap.kept(path, attrs["backup"])
+    return snap.with_lost(memory) if written or attrs.get("absent") else memory
 
 
-def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+def undo(node: Node, memory: records.FileMemory, world: World) -> ActionSpec:
     """Restore the former file, or remove the node's file."""
     attrs = node.attrs
     path, was = memory["path"], memory["was"]

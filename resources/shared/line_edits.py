@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from statecfg.remote.graph.model import ActionSpec, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
-from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import lines, restore, snapshot
+from statecfg.remote.machine.world import Machine, Stat, World
+from statecfg.resources.shared import lines, paths, records, restore, snapshot
 
 
 @op(turn="lines")
@@ -55,19 +54,56 @@ def restore_lines(
     machine: Machine,
     path: str,
     line: str | None,
-    was: list[Mapping[str, Any]],
+    was: list[records.RemovedLine],
     last: str | None = None,
     made: bool = False,
 ) -> Result:
     """Undo an edit of lines.
 
     :param line: the line that was inserted; None: lines were removed
-    :param was: the former lines, see `lines.taken_down`
+    :param was: the former lines, see `lines.removed_lines`
     :param last: the former last line, if it had no line end
     :param made: whether to remove the file if it is empty then
     """
     new = restored(content(machine, path), line, was, last)
     return machine.write(path, encoded(new)) if new or not made else machine.remove(path)
+
+
+def require_no_owner(path: str, nodes: Mapping[str, Node]) -> None:
+    """Check that no other node writes the whole file. Otherwise each would undo the other's change.
+
+    :raises CheckError: if one does
+    """
+    for name, node in nodes.items():
+        if node.type == "file" and node.attrs.get("path") == path and node.attrs.get("content") is not None:
+            raise CheckError("%s manages the whole file %s: put the line into its content" % (name, path))
+
+
+def removal(world: World, path: str, attrs: records.Attrs) -> list[Action]:
+    """Return what removes the lines from an existing file."""
+    text, line, match = content(world, path), attrs.get("line"), attrs.get("match")
+    if lines.without_line(text, line, match) == text:
+        return []
+    return [remove_line(path, line, match, backup=attrs.get("backup"), validate=attrs.get("validate"))]
+
+
+def insertion(world: World, path: str, stat: Stat | None, node: Node, nodes: Mapping[str, Node]) -> list[Action]:
+    """Return what inserts the node's line, and sets mode and owner of the file.
+
+    :param stat: the file; None if it does not exist
+    """
+    attrs = node.attrs
+    options = {option: attrs.get(option) for option in ("match", "after", "before")}
+    mode = paths.mode_bits(attrs.get("mode"))
+    if stat is not None:
+        text = content(world, path)
+        if lines.with_line(text, attrs["line"], **options) == text:
+            actions = paths.attribute_actions(world, path, stat, mode, node, nodes)
+            if not actions or not paths.changes_hands(stat, attrs.get("owner")):
+                return actions
+    owner, group = paths.owners(world, node, nodes)
+    options.update(backup=attrs.get("backup"), validate=attrs.get("validate"))
+    return [set_line(path, attrs["line"], made=stat is None, mode=mode, owner=owner, group=group, **options)]
 
 
 def content(world: World, path: str) -> str:
@@ -80,30 +116,35 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def restored(text: str, line: str | None, was: list[Mapping[str, Any]], last: str | None) -> str:
+def restored(text: str, line: str | None, was: list[records.RemovedLine], last: str | None) -> str:
     """Return a text with an edit of lines undone (see `restore_lines`)."""
     if line is None:
         return lines.lines_undone(text, was, last)
     return lines.line_undone(text, line, was, last)
 
 
-def remember(node: Node, world: World) -> dict[str, Any]:
+def remember(node: Node, world: World) -> records.LineMemory:
     """Record the lines that the node may change, with their positions."""
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], True)
     stat = world.stat(path)
     text = content(world, path) if stat is not None and stat.kind == "file" else ""
     snap = snapshot.Snapshot(world)
-    known: dict[str, Any] = {"path": path, "exists": stat is not None, "empty": not text, "last": lines.open_end(text)}
-    known["lines"] = lines.taken_down(text, attrs.get("line"), attrs.get("match"))
+    memory: records.LineMemory = {
+        "path": path,
+        "exists": stat is not None,
+        "empty": not text,
+        "last": lines.open_end(text),
+        "lines": lines.removed_lines(text, attrs.get("line"), attrs.get("match")),
+    }
     if stat is not None and stat.kind == "file" and restore.given(attrs):
-        known["was"] = {"kind": "file", "mode": stat.mode, "owner": stat.owner, "group": stat.group}
+        memory["was"] = {"kind": "file", "mode": stat.mode, "owner": stat.owner, "group": stat.group}
     if attrs.get("backup"):
-        known["backup"] = snap.kept(path, attrs["backup"])
-    return snap.memory(**known)
+        memory["backup"] = snap.kept(path, attrs["backup"])
+    return snap.with_lost(memory)
 
 
-def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
+def undo(node: Node, memory: records.LineMemory, world: World) -> ActionSpec:
     """Undo the node's own edit and keep all later changes of the file."""
     attrs, path = node.attrs, memory["path"]
     restoring = restore.Restore(world, memory)
@@ -116,10 +157,11 @@ def undo(node: Node, memory: Mapping[str, Any], world: World) -> ActionSpec:
         made = not memory["exists"] or bool(attrs.get("create") and not memory["empty"])
         masked = line is not None and lines.SECRET.search(line)
         if masked and len(lines.put_in(text, str(line), memory["lines"])) > 1:
-            restoring.left.append("%s: which of its lines held the secret is not known: they stay" % path)
+            restoring.left.append("%s: statecfg does not know which line contained the secret: the lines stay" % path)
         if new != text or (line is not None and not text and not memory["exists"]):
             restoring.actions.append(restore_lines(path, *edit, made=made))
-        if memory.get("was") is not None and (new or not made):
-            restoring.attributes(path, stat, memory["was"], restore.given(attrs))
+        was = memory.get("was")
+        if was is not None and (new or not made):
+            restoring.attributes(path, stat, was, restore.given(attrs))
     restore.back_up(restoring, memory, attrs.get("backup"))
     return restoring.spec()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from statecfg.resources.shared import records
 
 SECRET = re.compile(r"<secret [^<>]*>")  # the ledger stores this in place of a secret
 
@@ -22,15 +24,15 @@ def with_line(
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     if any(_bare(each) == line for each in lines):
         return text
-    found = _found(lines, match)
-    if found:
-        at = found[-1]
+    matching = _matching(lines, match)
+    if matching:
+        at = matching[-1]
         lines[at] = line + (_end(lines[at]) or end)
         return "".join(lines)
     at = len(lines)
-    for found in (_found(lines, after)[-1:], _found(lines, before)[:1]):
-        if found:
-            at = found[0] + (1 if after is not None else 0)
+    for anchor in (_matching(lines, after)[-1:], _matching(lines, before)[:1]):
+        if anchor:
+            at = anchor[0] + (1 if after is not None else 0)
     if at == len(lines) and lines and not _end(lines[-1]):
         lines[-1] += end
     lines.insert(at, line + end)
@@ -40,32 +42,32 @@ def with_line(
 def without_line(text: str, line: str | None = None, match: str | None = None) -> str:
     """Return the text without the lines that equal `line` and those in which `match` is found."""
     lines = _split(text)
-    gone = set(_found(lines, match))
+    gone = set(_matching(lines, match))
     return "".join(each for at, each in enumerate(lines) if at not in gone and _bare(each) != line)
 
 
-def taken_down(text: str, line: str | None = None, match: str | None = None) -> list[dict[str, Any]]:
-    """Return the lines that equal `line` or in which `match` is found, each with its position among the other lines.
-
-    :returns: for each line: `text`; `end`, its line end; `above`, the nearest other line before it as [text, number],
-        where number counts the lines with this text so far; `below`, the next other line in the same form; and `at`,
-        the number of other lines before it
-    """
+def removed_lines(text: str, line: str | None = None, match: str | None = None) -> list[records.RemovedLine]:
+    """Return the lines that equal `line` or in which `match` is found, each with its position among the other lines."""
     lines = _split(text)
-    found = {at for at, each in enumerate(lines) if _bare(each) == line}.union(_found(lines, match))
-    others = [at for at in range(len(lines)) if at not in found]
+    removed = {at for at, text in enumerate(lines) if _bare(text) == line}.union(_matching(lines, match))
+    others = [at for at in range(len(lines)) if at not in removed]
     counted: dict[str, int] = {}
     marks = {}
     for at in others:
         bare = _bare(lines[at])
         counted[bare] = counted.get(bare, 0) + 1
         marks[at] = [bare, counted[bare]]
-    taken = []
-    for at in sorted(found):
+    taken: list[records.RemovedLine] = []
+    for at in sorted(removed):
         before = [other for other in others if other < at]
         after = others[len(before) : len(before) + 1]
-        entry: dict[str, Any] = {"text": _bare(lines[at]), "end": _end(lines[at]), "at": len(before)}
-        entry.update(above=marks[before[-1]] if before else None, below=marks[after[0]] if after else None)
+        entry: records.RemovedLine = {
+            "text": _bare(lines[at]),
+            "end": _end(lines[at]),
+            "at": len(before),
+            "above": marks[before[-1]] if before else None,
+            "below": marks[after[0]] if after else None,
+        }
         taken.append(entry)
     return taken
 
@@ -76,39 +78,39 @@ def open_end(text: str) -> str | None:
     return lines[-1] if lines and not _end(lines[-1]) else None
 
 
-def line_undone(text: str, line: str, was: Sequence[Mapping[str, Any]], last: str | None) -> str:
+def line_undone(text: str, line: str, was: Sequence[records.RemovedLine], last: str | None) -> str:
     """Return the text with the effect of `with_line` undone. Other lines stay as they are.
 
-    :param was: the lines that `line` replaced (see `taken_down`)
+    :param was: the lines that `line` replaced (see `removed_lines`)
     :param last: the last line of the former text, if it had no line end
     """
     if any(entry["text"] == line for entry in was):
         return text
-    lines, found = _split(text), put_in(text, line, was)
-    if not found or (len(found) > 1 and SECRET.search(line)):
+    lines, inserted = _split(text), put_in(text, line, was)
+    if not inserted or (len(inserted) > 1 and SECRET.search(line)):
         return text
     missing = _missing(lines, was)
     if missing:
-        at = found.pop()
+        at = inserted.pop()
         lines[at] = missing[-1]["text"] + (missing[-1]["end"] or _end(lines[at]))
-    lines = [each for at, each in enumerate(lines) if at not in found]
+    lines = [text for at, text in enumerate(lines) if at not in inserted]
     return _closed(lines, text, last)
 
 
-def put_in(text: str, line: str, was: Sequence[Mapping[str, Any]]) -> list[int]:
+def put_in(text: str, line: str, was: Sequence[records.RemovedLine]) -> list[int]:
     """Return the positions of the inserted line. If a secret in it is masked, return all lines that match the rest."""
     lines = _split(text)
     if not SECRET.search(line):
         return [at for at, each in enumerate(lines) if _bare(each) == line]
     former = {entry["text"] for entry in was}
-    known = re.compile(".*".join(map(re.escape, SECRET.split(line))))
-    return [at for at, each in enumerate(lines) if known.fullmatch(_bare(each)) and _bare(each) not in former]
+    unmasked = re.compile(".*".join(map(re.escape, SECRET.split(line))))
+    return [at for at, each in enumerate(lines) if unmasked.fullmatch(_bare(each)) and _bare(each) not in former]
 
 
-def lines_undone(text: str, was: Sequence[Mapping[str, Any]], last: str | None) -> str:
+def lines_undone(text: str, was: Sequence[records.RemovedLine], last: str | None) -> str:
     """Return the text with the effect of `without_line` undone: the missing lines of `was` are back in their places.
 
-    :param was: the removed lines (see `taken_down`)
+    :param was: the removed lines (see `removed_lines`)
     :param last: the last line of the former text, if it had no line end
     """
     lines = _split(text)
@@ -117,14 +119,14 @@ def lines_undone(text: str, was: Sequence[Mapping[str, Any]], last: str | None) 
         return text
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     for entry in missing:
-        at = _place(lines, entry, was)
+        at = _position(lines, entry, was)
         if at == len(lines) and lines and not _end(lines[-1]):
             lines[-1] += end
         lines.insert(at, entry["text"] + (entry["end"] or end))
     return _closed(lines, "".join(lines), last)
 
 
-def _missing(lines: Sequence[str], was: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _missing(lines: Sequence[str], was: Sequence[records.RemovedLine]) -> list[records.RemovedLine]:
     """Return the former lines that are missing, each as often as it is missing."""
     there = [_bare(each) for each in lines]
     missing = []
@@ -136,15 +138,15 @@ def _missing(lines: Sequence[str], was: Sequence[Mapping[str, Any]]) -> list[Map
     return missing
 
 
-def _place(lines: Sequence[str], entry: Mapping[str, Any], was: Sequence[Mapping[str, Any]]) -> int:
+def _position(lines: Sequence[str], entry: records.RemovedLine, was: Sequence[records.RemovedLine]) -> int:
     """Return where to insert a former line: after the line that was above it, else before the one that was below it."""
     former = {each["text"] for each in was}
 
-    def position(mark: Sequence[Any] | None) -> int | None:
-        found = [at for at, each in enumerate(lines) if mark is not None and _bare(each) == mark[0]]
-        return found[min(mark[1], len(found)) - 1] if mark is not None and found else None
+    def marked(mark: Sequence[Any] | None) -> int | None:
+        same = [at for at, each in enumerate(lines) if mark is not None and _bare(each) == mark[0]]
+        return same[min(mark[1], len(same)) - 1] if mark is not None and same else None
 
-    above, below = position(entry["above"]), position(entry["below"])
+    above, below = marked(entry["above"]), marked(entry["below"])
     if entry["above"] is None or above is not None:
         at = 0 if above is None else above + 1
         # Insert it after the former lines that are already back, so that they keep their order.
@@ -153,7 +155,7 @@ def _place(lines: Sequence[str], entry: Mapping[str, Any], was: Sequence[Mapping
         return at
     if below is not None:
         return below
-    return min(int(entry["at"]), len(lines))
+    return min(entry["at"], len(lines))
 
 
 def _closed(lines: list[str], before: str, last: str | None) -> str:
@@ -172,7 +174,7 @@ def _split(text: str) -> list[str]:
     return [*lines, parts[-1]] if parts[-1] else lines
 
 
-def _found(lines: list[str], pattern: str | None) -> list[int]:
+def _matching(lines: list[str], pattern: str | None) -> list[int]:
     if pattern is None:
         return []
     search = re.compile(pattern).search

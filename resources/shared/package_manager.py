@@ -7,22 +7,20 @@ requests).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
 
 from statecfg.remote.graph.model import Action, CheckError
 from statecfg.remote.graph.ops import Op
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import apt
+from statecfg.resources.shared import apt, records
 
 if TYPE_CHECKING:  # hosts don't need the protocol
-    Entry = dict[str, Any]
-    Steps = dict[str, str | None]  # name → the version installed, None for removed
 
     class Manager(Protocol):
         """The functions of a package manager."""
 
-        GONE: Entry
+        GONE: records.WantedPackage
         """An entry of the facet `asked`: the package is to be removed."""
         install: Op
         """Installs, in one transaction; an action of it takes a list of items."""
@@ -37,21 +35,21 @@ if TYPE_CHECKING:  # hosts don't need the protocol
         def stale(self, world: World, age: int | None) -> bool | None:
             """Tell whether the package lists are older than `age` seconds; None if this run fetches them before."""
 
-        def together(self, world: World, wanted: Mapping[str, Entry]) -> Steps:
+        def together(self, world: World, wanted: records.WantedPackages) -> records.Steps:
             """Return what one transaction would do.
 
             :raises CheckError: if the manager refuses, or would remove another package
             """
 
-        def transaction(self, world: World, wanted: Mapping[str, Entry], purge: bool = False) -> Steps:
+        def transaction(self, world: World, wanted: records.WantedPackages, purge: bool = False) -> records.Steps:
             """Return what one transaction would do, including the removals that follow from it.
 
             :raises CheckError: if the manager refuses
             """
 
         def choice(
-            self, world: World, name: str, version: str | None, unpacked: str | None, before: Mapping[str, Entry]
-        ) -> Steps:
+            self, world: World, name: str, version: str | None, unpacked: str | None, before: records.WantedPackages
+        ) -> records.Steps:
             """Return what the installation of one package would do after `before`.
 
             :raises CheckError: if it is not possible; an unknown name comes with a suggestion

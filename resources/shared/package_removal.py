@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import package_snapshot, package_transaction, package_units
+from statecfg.resources.shared import package_snapshot, package_transaction, package_units, records
 from statecfg.resources.shared.package_manager import manager
 
 
@@ -24,6 +23,14 @@ class Departure:
 
     :param leaving: all nodes that this run removes, by name, with their records in the ledger
     :param staying: the claims of all nodes that stay managed
+    :ivar memories: package → the memory of its node, for the packages that this run removes
+    :ivar came_with: package → the packages that came with it
+    :ivar removed: the packages that this layer removes
+    :ivar gone: the packages that earlier layers remove
+    :ivar later: the packages that later layers remove
+    :ivar kept: package of this layer that must stay → the packages that need it
+    :ivar instead: packages that are installed as a replacement: name → version
+    :ivar with_them: packages that are removed with those of this layer
     """
 
     def __init__(self, world: World, leaving: Mapping[str, Node], staying: Container[str]) -> None:
@@ -31,46 +38,45 @@ class Departure:
         self.needs = world.table("dependencies")
         self.asked = package_transaction.asked(world)
         self.gone = {name for name, entry in self.asked.items() if entry.get("gone")}
-        self.memories: dict[str, Mapping[str, Any]] = {
+        self.memories: dict[str, records.PackageMemory] = {
             node.attrs["name"]: package_snapshot.remembered(node)
             for node in leaving.values()
             if package_snapshot.newcomer(node)
         }
-        self.came = {name: package_snapshot.along(world, name, known) for name, known in self.memories.items()}
-        layer = [each for each in world.beside if package_snapshot.newcomer(each)] or leaving.values()
-        self.here: set[str] = {each.attrs["name"] for each in layer if each.attrs["name"] in self.memories} - self.gone
+        self.came_with = {name: package_snapshot.along(world, name, memory) for name, memory in self.memories.items()}
+        layer = [node for node in world.beside if package_snapshot.newcomer(node)] or leaving.values()
+        names: set[str] = {node.attrs["name"] for node in layer}
+        self.removed = (names & set(self.memories)) - self.gone
         # Packages that stayed at their turn only because packages of this layer need them.
-        needed = {each for name in self.here for each in package_snapshot.needed(self.needs, name)}
-        self.here |= {name for name in needed & set(self.memories) - self.gone if world.entry("automatic", name)}
-        self.later = set(self.memories) - self.here - self.gone
-        self.kept: dict[str, list[str]] = {}  # a package that must stay → the packages that need it
+        needed = {other for name in self.removed for other in package_snapshot.needed(self.needs, name)}
+        self.removed |= {name for name in needed & set(self.memories) - self.gone if world.entry("automatic", name)}
+        self.later = set(self.memories) - self.removed - self.gone
+        self.kept: dict[str, list[str]] = {}
         self.instead: dict[str, str] = {}
-        taken = self._settle()
-        self.with_them = self._with_them(taken) if self.here else set()
+        taken = self._find_removable()
+        self.with_them = self._with_them(taken) if self.removed else set()
 
-    def _settle(self) -> set[str]:
+    def _find_removable(self) -> set[str]:
         """Find which packages of the layer can be removed without a package that stays.
 
         :returns: the other packages that are removed with them
         """
-        while self.here:
-            steps = self._steps(self.here)
-            removed = {name for name, version in steps.items() if version is None} - self.here - self.gone
-            stay = {name for name in removed if not self._ours(name)}
+        while self.removed:
+            steps = self._steps(self.removed)
+            others = {name for name, version in steps.items() if version is None} - self.removed - self.gone
+            stay = {name for name in others if not self._ours(name)}
             if not stay:
                 new = {name: version for name, version in steps.items() if version is not None}
                 self.instead = {name: version for name, version in new.items() if name not in self.asked}
-                return removed
-            needers = {
-                name: [each for each in sorted(stay) if name in package_snapshot.needed(self.needs, each, soft=False)]
-                for name in sorted(self.here)
-            }
-            blocked = {name: found for name, found in needers.items() if found}
-            self.kept.update(blocked or dict.fromkeys(self.here, sorted(stay)))
-            self.here -= set(self.kept)
+                return others
+            needs = {other: package_snapshot.needed(self.needs, other, soft=False) for other in sorted(stay)}
+            needers = {name: [other for other in needs if name in needs[other]] for name in sorted(self.removed)}
+            blocked = {name: needing for name, needing in needers.items() if needing}
+            self.kept.update(blocked or dict.fromkeys(self.removed, sorted(stay)))
+            self.removed -= set(self.kept)
         return set()
 
-    def _steps(self, names: Iterable[str]) -> Mapping[str, Any]:
+    def _steps(self, names: Iterable[str]) -> records.Steps:
         """Return what the manager does if these packages are removed after all earlier removals."""
         wanted = {**self.asked, **dict.fromkeys(names, self.manager.GONE)}
         try:
@@ -83,104 +89,104 @@ class Departure:
         """Tell whether a package came with packages that are now removed, and no node manages it."""
         if "package:" + name in self.staying or name in self.later or not self.world.entry("automatic", name):
             return False
-        return any(name in self.came[each] for each in (self.here | self.gone) & set(self.came))
+        return any(name in self.came_with[other] for other in (self.removed | self.gone) & set(self.came_with))
 
     def _with_them(self, taken: set[str]) -> set[str]:
         """Return what is removed with the layer's packages: what came with them and is no longer needed."""
-        going = self.here | self.gone
+        going = self.removed | self.gone
         unneeded = self.manager.unneeded(self.world, going) - going
         found = taken | {name for name in unneeded if self._ours(name)}
-        came = {name for each in going & set(self.came) for name in self.came[each]}
+        came = {name for other in going & set(self.came_with) for name in self.came_with[other]}
         more = {name for name in came - found - going if self._ours(name)}
         while more:
-            going = self.here | self.gone | found | more
+            going = self.removed | self.gone | found | more
             later = {name for name in more if not self._needers(name).difference(going) <= self._before(name)}
             if not later:
-                steps = self._steps(self.here | found | more)
+                steps = self._steps(self.removed | found | more)
                 if set(steps) <= going | set(self.asked) | set(self.instead):
                     return found | more
                 stay = set(steps) - going
                 later = {
                     name
                     for name in more
-                    for each in stay
-                    if name in package_snapshot.needed(self.needs, each, soft=False)
+                    for other in stay
+                    if name in package_snapshot.needed(self.needs, other, soft=False)
                 }
             more -= later or more
         return found
 
     def _needers(self, name: str) -> set[str]:
-        return {each for each, found in self.needs.items() if name in found["hard"] or name in found["soft"]}
+        return {other for other, entry in self.needs.items() if name in entry["hard"] or name in entry["soft"]}
 
     def _before(self, name: str) -> set[str]:
         """Return the packages that were installed before those that brought this one."""
-        lists = [package_snapshot.before(self.memories[each]) for each, came in self.came.items() if name in came]
-        return set().union(*(found for found in lists))
+        bringers = [other for other, came in self.came_with.items() if name in came]
+        return set().union(*(package_snapshot.before(self.memories[other]) for other in bringers))
 
     def of(self, node: Node) -> ActionSpec:
         """Return the actions and messages for one of the layer's packages and for what came with it."""
         name = node.attrs["name"]
         if name in self.gone:
             return ActionSpec()
-        if name not in self.here:
+        if name not in self.removed:
             return self._stays(name)
-        mine = sorted(each for each in self.with_them if self._last(each, self.came) == name)
+        mine = sorted(other for other in self.with_them if self._last(other, self.came_with) == name)
         memory = self.memories[name]
         before = package_snapshot.before(memory)
-        items = [
-            {"name": each, "purge": before.get(each) != package_snapshot.CONFIGURED, "others": []} for each in mine
+        items: list[records.RemoveItem] = [
+            {"name": other, "purge": before.get(other) != package_snapshot.CONFIGURED, "others": []} for other in mine
         ]
-        item: dict[str, Any] = {"name": name, "purge": memory["entry"] is None, "others": []}
+        item: records.RemoveItem = {"name": name, "purge": memory["entry"] is None, "others": []}
         left = [*self._kept(name), *self._upgraded(name)]
-        if self.instead and name == max(self.here):
+        if self.instead and name == max(self.removed):
             item["instead"] = self.instead
             shown = ", ".join(sorted(self.instead))
-            left.append("%s comes instead: packages that stay need one of its kind" % shown)
+            left.append("%s is installed as a replacement: remaining packages need one" % shown)
         left += package_units.add_units(self.world, [*items, item])
         action = self.manager.remove([*items, item])
         return ActionSpec([*self.manager.first(self.world), action], left=left)
 
     def _last(self, name: str, lists: Mapping[str, Container[str]]) -> str:
         """Return the package of the layer that takes another package along: the last one that brought it."""
-        tellers = sorted(each for each in self.here if name in lists.get(each, ()))
-        return (tellers or sorted(self.here))[-1]
+        bringers = sorted(other for other in self.removed if name in lists.get(other, ()))
+        return (bringers or sorted(self.removed))[-1]
 
     def _stays(self, name: str) -> ActionSpec:
         needers = self.kept.get(name, [])
         actions: list[Action] = []
         if not self.world.entry("automatic", name):
             actions.append(self.manager.mark_automatic(name))  # then it is removed with the last package that needs it
-        if needers and all(each in self.later for each in needers):
+        if needers and all(other in self.later for other in needers):
             return ActionSpec(actions, left=["%s goes with %s, which needs it" % (name, _all(needers))])
         return ActionSpec(actions, left=["%s stays: %s" % (name, _needed_by(needers))])
 
     def _kept(self, name: str) -> Iterable[str]:
         """Yield a message for each package that came with this one and stays, with the reason."""
-        going = self.here | self.gone | self.with_them
-        later = {each for one in self.later for each in (one, *package_snapshot.needed(self.needs, one))}
+        going = self.removed | self.gone | self.with_them
+        later = {other for one in self.later for other in (one, *package_snapshot.needed(self.needs, one))}
         recorded = self.memories[name].get("brought") or ()
-        for each in sorted(self.came[name].union(recorded) - going - later - set(self.memories)):
-            entry = self.world.entry("packages", each)
-            if entry is None or "version" not in entry or self._last(each, self.came) != name:
+        for other in sorted(self.came_with[name].union(recorded) - going - later - set(self.memories)):
+            entry = self.world.entry("packages", other)
+            if entry is None or "version" not in entry or self._last(other, self.came_with) != name:
                 continue
-            needers = sorted(self._needers(each) - going)
+            needers = sorted(self._needers(other) - going)
             why = _needed_by(needers)
-            if "package:" + each in self.staying:
-                why = "another node is about it"
+            if "package:" + other in self.staying:
+                why = "another node manages it"
             elif not needers:
-                why = "it is marked as installed by hand"
-                if self.world.entry("automatic", each):
+                why = "it is marked as manually installed"
+                if self.world.entry("automatic", other):
                     why = "the package manager still counts it as needed"
-            yield "%s, which came with %s, stays: %s" % (each, name, why)
+            yield "%s, which came with %s, stays: %s" % (other, name, why)
 
     def _upgraded(self, name: str) -> Iterable[str]:
         """Yield a message for each package that was upgraded for this one and keeps its new version."""
-        lists = {each: self.memories[each].get("upgraded") or {} for each in self.here if each in self.memories}
-        for each, (was, _) in sorted(lists.get(name, {}).items()):
-            now = (self.world.entry("packages", each) or {}).get("version")
-            told = self._last(each, lists) == name and "package:" + each not in self.staying
-            if told and now not in (None, was) and each not in self.memories:
-                yield "%s, which was upgraded for %s, stays at %s (it was %s)" % (each, name, now, was)
+        lists = {other: self.memories[other].get("upgraded") or {} for other in self.removed if other in self.memories}
+        for other, (was, _) in sorted(lists.get(name, {}).items()):
+            now = (self.world.entry("packages", other) or {}).get("version")
+            reported = self._last(other, lists) == name and "package:" + other not in self.staying
+            if reported and now not in (None, was) and other not in self.memories:
+                yield "%s, which was upgraded for %s, stays at %s (it was %s)" % (other, name, now, was)
 
 
 def _all(names: list[str]) -> str:
@@ -195,7 +201,7 @@ def _needed_by(names: list[str]) -> str:
 
 def undo(
     node: Node,
-    memory: Mapping[str, Any],
+    memory: records.PackageMemory,
     world: World,
     leaving: Mapping[str, Node] | None = None,
     staying: Container[str] = (),

@@ -11,10 +11,8 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import package_transaction, paths, restore, snapshot
+from statecfg.resources.shared import package_transaction, paths, records, restore, snapshot
 from statecfg.resources.shared.package_manager import manager
-
-Known = tuple[Mapping[str, Any], Mapping[str, Any]]  # the attributes of a node, and its memory
 
 SHIPPED = ".dpkg-dist"
 CONFIGURED = "-"  # instead of a version: only the package's configuration files exist
@@ -43,7 +41,7 @@ def context(world: World, brought: Container[str]) -> str:
     return "\n".join(lines)
 
 
-def before(memory: Mapping[str, Any]) -> dict[str, str]:
+def before(memory: records.PackageMemory) -> dict[str, str]:
     """Return what was installed before a package: name → version, "" if a ledger of 0.3.0 has only the name."""
     lines = memory["context"].read().decode().split("\n")
     return {name: version for name, _, version in (line.partition(" ") for line in lines)}
@@ -57,10 +55,11 @@ def newcomer(node: Node) -> bool:
     return entry is None or "version" not in entry
 
 
-def remembered(node: Node) -> Mapping[str, Any]:
+def remembered(node: Node) -> records.PackageMemory:
     """Return what the ledger remembers of a node that this run removes."""
-    found: Mapping[str, Any] = node.snapshot if isinstance(node, Orphan) else {}
-    return found
+    memory: Any = node.snapshot if isinstance(node, Orphan) else {}
+    remembered: records.PackageMemory = memory
+    return remembered
 
 
 def needed(needs: Mapping[str, Mapping[str, list[str]]], name: str, soft: bool = True) -> set[str]:
@@ -78,7 +77,7 @@ def needed(needs: Mapping[str, Mapping[str, list[str]]], name: str, soft: bool =
     return found - {name}
 
 
-def along(world: World, name: str, memory: Mapping[str, Any]) -> set[str]:
+def along(world: World, name: str, memory: records.PackageMemory) -> set[str]:
     """Return the packages that came with this one and are installed only because others need them."""
     there = before(memory)
     close = {each for each in needed(world.table("dependencies"), name) if there.get(each, CONFIGURED) == CONFIGURED}
@@ -86,7 +85,7 @@ def along(world: World, name: str, memory: Mapping[str, Any]) -> set[str]:
     return {each for each in found if world.entry("automatic", each) and world.entry("packages", each)}
 
 
-def brought_by(world: World, others: Iterable[Known]) -> set[str]:
+def brought_by(world: World, others: Iterable[records.ManagedPackage]) -> set[str]:
     """Return all packages that managed nodes brought, with those that came with them."""
     found: set[str] = set()
     needs = world.table("dependencies")
@@ -98,7 +97,7 @@ def brought_by(world: World, others: Iterable[Known]) -> set[str]:
     return found
 
 
-def learned(world: World, name: str, memory: Mapping[str, Any]) -> dict[str, Any]:
+def learned(world: World, name: str, memory: records.PackageMemory) -> records.LearnedPackages:
     """Return which packages came with an installed package, and which were upgraded for it."""
     brought = along(world, name, memory)
     if "upgraded" in memory:  # a version that changed after its first run has another reason
@@ -116,13 +115,13 @@ def learned(world: World, name: str, memory: Mapping[str, Any]) -> dict[str, Any
     return {"brought": sorted(brought), "upgraded": upgraded}
 
 
-def brought_back(world: World, name: str, memory: Mapping[str, Any]) -> ActionSpec:
+def brought_back(world: World, name: str, memory: records.PackageMemory) -> ActionSpec:
     """Return what installs again the packages that a node removed, with the configuration that it purged.
 
     Configuration files are restored before their package is installed, so that its service starts with them.
     """
     was = memory["entry"] or {}
-    gone = memory.get("gone") or ([(name, was["version"])] if "version" in was else [])
+    gone = memory.get("gone") or ([[name, was["version"]]] if "version" in was else [])
     automatic = memory.get("automatic") or ([name] if memory["auto"] else [])
     spec = installed_again(world, gone, automatic)
     first: list[Action] = []
@@ -156,7 +155,7 @@ def installed_again(world: World, wanted: Sequence[Sequence[str]], automatic: Se
     :param wanted: pairs of name and version
     :param automatic: the packages that were installed only because others need them
     """
-    items: list[dict[str, Any]] = []
+    items: list[records.InstallItem] = []
     left: list[str] = []
     for name, version in wanted:
         now = world.entry("packages", name) or {}
@@ -177,30 +176,32 @@ def installed_again(world: World, wanted: Sequence[Sequence[str]], automatic: Se
     return ActionSpec(actions, left=left)
 
 
-def _item(world: World, name: str, version: str, there: str | None) -> tuple[dict[str, Any] | None, str]:
+def _item(world: World, name: str, version: str, there: str | None) -> tuple[records.InstallItem | None, str]:
     """Return the item to install (None: nothing), and a message if that is not the former version."""
     try:
         return _chosen(world, name, version), ""
     except Unknown:
         return {"name": name, "version": version, "others": {}}, ""
     except CheckError as problem:
-        why = "%s was at version %s, which can't be had any more" % (name, version)
+        why = "%s had version %s, which is no longer available" % (name, version)
         if there is not None:
             return None, "%s: it stays at %s" % (why, there)
         try:
-            return _chosen(world, name, None), "%s: it gets the newest" % why
+            return _chosen(world, name, None), "%s: the newest version is installed" % why
         except CheckError:
             return None, "%s: it does not come back: %s" % (why, problem)
 
 
-def _chosen(world: World, name: str, version: str | None) -> dict[str, Any]:
+def _chosen(world: World, name: str, version: str | None) -> records.InstallItem:
     asked = {each: entry for each, entry in package_transaction.asked(world).items() if each != name}
     steps = manager(world).choice(world, name, version, None, asked)
-    others = {each: found for each, found in steps.items() if found is not None and each != name and each not in asked}
+    others: records.Steps = {
+        each: new for each, new in steps.items() if new is not None and each != name and each not in asked
+    }
     return {"name": name, "version": steps.get(name), "others": others}
 
 
-def remember(node: Node, world: World, others: Sequence[Known] = ()) -> dict[str, Any]:
+def remember(node: Node, world: World, others: Sequence[records.ManagedPackage] = ()) -> records.PackageMemory:
     """Record the package, the other installed packages and, for `absent`, everything that is removed with it."""
     attrs = node.attrs
     name = attrs["name"]
@@ -208,23 +209,25 @@ def remember(node: Node, world: World, others: Sequence[Known] = ()) -> dict[str
     snap = snapshot.Snapshot(world)
     entry = world.entry("packages", name)
     brought = brought_by(world, others)
-    known: dict[str, Any] = {"entry": entry, "auto": world.entry("automatic", name) is not None}
-    if name in brought:  # it came with another node's package: remove it once nothing needs it
-        known["entry"] = None
-    # The context lists the other packages, not the package itself.
-    known["context"] = Blob.of(context(world, brought))
+    memory: records.PackageMemory = {
+        # A package that came with another node's package counts as new: remove it once nothing needs it.
+        "entry": None if name in brought else entry,
+        "auto": world.entry("automatic", name) is not None,
+        # The context lists the other packages, not the package itself.
+        "context": Blob.of(context(world, brought)),
+    }
     if attrs.get("absent") and entry is not None:
         gone = [name]
         if attrs.get("dependents"):
             gone += [each for each in sorted(apt.transaction(world, {name: apt.GONE})) if each != name]
         table = world.table("packages")
-        known["gone"] = [[each, table[each]["version"]] for each in gone if "version" in table.get(each, {})]
-        known["automatic"] = [each for each in gone if world.entry("automatic", each) is not None]
+        memory["gone"] = [[each, table[each]["version"]] for each in gone if "version" in table.get(each, {})]
+        memory["automatic"] = [each for each in gone if world.entry("automatic", each) is not None]
         if attrs.get("purge"):
-            known["files"] = {path: snap.entry(path) for each in gone for path in apt.conffiles(world, each)}
-    return snap.memory(**known)
+            memory["files"] = {path: snap.entry(path) for each in gone for path in apt.conffiles(world, each)}
+    return snap.with_lost(memory)
 
 
-def learn(node: Node, memory: Mapping[str, Any], world: World) -> dict[str, Any]:
+def learn(node: Node, memory: records.PackageMemory, world: World) -> records.LearnedPackages:
     """Record which packages came with this one, and which were upgraded for it."""
     return {} if node.attrs.get("absent") else learned(world, node.attrs["name"], memory)

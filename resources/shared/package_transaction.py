@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import ActionSpec, CheckError, Conflict, Node, Unknown
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import package_units
+from statecfg.resources.shared import package_units, records
 from statecfg.resources.shared.package_manager import manager
 
-Entry = dict[str, Any]
-Steps = dict[str, str | None]
-
 SHOWN = 8  # packages that a message names
+
+
+def satisfied(world: World, node: Node) -> bool:
+    """Return whether the node's package is installed, in a wanted version."""
+    entry, version = world.entry("packages", node.attrs["name"]), node.attrs.get("version")
+    present = entry["version"] if entry is not None and not entry.get("state") else None
+    return present is not None and (version is None or fnmatch.fnmatchcase(present, version))
+
+
+def installation(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
+    """Return what installs the node's package.
+
+    :raises CheckError: if it cannot be installed together with the other packages of this run
+    """
+    name, age, apt = node.attrs["name"], node.attrs.get("update_cache"), manager(world)
+    entry = world.entry("packages", name) or {}
+    first, stale = apt.first(world), apt.stale(world, age)
+    item: records.InstallItem = {"name": name, "version": node.attrs.get("version"), "others": {}}
+    known_after = None
+    try:
+        if stale is False:
+            item = coming(world, node, nodes, entry.get("version"))
+        else:  # newer lists may have newer versions
+            refuse_excluded(world, node, nodes)
+    except Unknown as unknown:  # the installation is certain; only the packages that come with it are unknown
+        known_after = unknown.cause
+    if stale:
+        item["update"] = node.attrs["update_cache"]
+    return ActionSpec([*first, apt.install([item])], known_after=known_after)
 
 
 def wanted(nodes: Mapping[str, Node]) -> dict[str, str]:
@@ -22,10 +49,11 @@ def wanted(nodes: Mapping[str, Node]) -> dict[str, str]:
     return {node.attrs["name"]: node.provides for node in kept}
 
 
-def asked(world: World) -> dict[str, Entry]:
+def asked(world: World) -> dict[str, records.WantedPackage]:
     """Return the packages that earlier layers install and remove: name → entry."""
     try:
-        return dict(world.table("asked"))
+        entries: Any = world.table("asked")
+        return dict(entries)
     except Unknown:  # a required command may change anything: decide after it has run
         return {}
 
@@ -33,21 +61,20 @@ def asked(world: World) -> dict[str, Entry]:
 def beside(world: World, node: Node, absent: bool) -> list[Node]:
     """Return the layer's package nodes, including this one, that have this value of `absent`."""
     others = [each for each in world.beside if each.type == "package" and each.provides != node.provides]
-    found = [each for each in (node, *others) if bool(each.attrs.get("absent")) is absent]
-    return sorted(found, key=lambda each: str(each.attrs["name"]))
+    same = [each for each in (node, *others) if bool(each.attrs.get("absent")) is absent]
+    return sorted(same, key=lambda each: str(each.attrs["name"]))
 
 
-def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: str | None, satisfied: Any) -> Entry:
+def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: str | None) -> records.InstallItem:
     """Return the item that installs a node's package, with the packages that come with it.
 
     :param unpacked: the version of the package if it is already unpacked
-    :param satisfied: a function that tells whether a package node has nothing to do
     :raises CheckError: if the package cannot be installed together with the others of this run
     """
     apt = manager(world)
     name, before = node.attrs["name"], asked(world)
     before.pop(name, None)
-    asks = _asks(world, node, satisfied)
+    asks = _asks(world, node)
     alone = _alone(world, name, asks[name], unpacked, before)
     steps = alone if len(asks) == 1 else _joint(world, asks, before, name)
     base = apt.transaction(world, before) if before else {}
@@ -64,33 +91,35 @@ def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: str | 
     return {"name": name, "version": steps.get(name, unpacked), "others": others}
 
 
-def _asks(world: World, node: Node, satisfied: Any) -> dict[str, Entry]:
+def _asks(world: World, node: Node) -> dict[str, records.WantedPackage]:
     """Return the packages that the layer installs: name → wanted version."""
     peers = [each for each in beside(world, node, absent=False) if each is node or not satisfied(world, each)]
     return {each.attrs["name"]: {"version": each.attrs.get("version")} for each in peers}
 
 
-def refuse_excluded(world: World, node: Node, nodes: Mapping[str, Node], satisfied: Any) -> None:
+def refuse_excluded(world: World, node: Node, nodes: Mapping[str, Node]) -> None:
     """Check that the package and others of this run do not exclude each other, according to the present lists.
 
     :raises CheckError: if they do
     """
     apt = manager(world)
     try:
-        apt.together(world, {**asked(world), **_asks(world, node, satisfied)})
+        apt.together(world, {**asked(world), **_asks(world, node)})
     except CheckError as problem:
         if not apt.excluded(problem):
             return
     else:
         return
     try:
-        coming(world, node, nodes, None, satisfied)
+        coming(world, node, nodes, None)
     except CheckError as problem:
         if apt.excluded(problem):
             raise
 
 
-def _alone(world: World, name: str, entry: Entry, unpacked: str | None, before: Mapping[str, Entry]) -> Steps:
+def _alone(
+    world: World, name: str, entry: records.WantedPackage, unpacked: str | None, before: records.WantedPackages
+) -> records.Steps:
     """Return what the installation of one package does after the earlier layers.
 
     :raises CheckError: if it is not possible; if an earlier package prevents it, the error names that package
@@ -104,7 +133,7 @@ def _alone(world: World, name: str, entry: Entry, unpacked: str | None, before: 
         raise _in_the_way(name, before, problem) from None
 
 
-def _joint(world: World, asks: Mapping[str, Entry], before: Mapping[str, Entry], name: str) -> Steps:
+def _joint(world: World, asks: records.WantedPackages, before: records.WantedPackages, name: str) -> records.Steps:
     """Return what the installation of a layer's packages does. Leave out packages that conflict with those before them.
 
     :param name: the package of the node being checked
@@ -125,7 +154,7 @@ def _joint(world: World, asks: Mapping[str, Entry], before: Mapping[str, Entry],
     return apt.together(world, accepted)
 
 
-def _in_the_way(name: str, accepted: Mapping[str, Entry], problem: CheckError) -> CheckError:
+def _in_the_way(name: str, accepted: records.WantedPackages, problem: CheckError) -> CheckError:
     others = [each for each, entry in accepted.items() if not entry.get("gone")]
     more = ", …" if len(others) > SHOWN else ""
     text = "%s can't be installed together with %s, which this run installs, too: %s"
@@ -134,7 +163,7 @@ def _in_the_way(name: str, accepted: Mapping[str, Entry], problem: CheckError) -
     return Conflict(text % (name, ", ".join(others[:SHOWN]) + more, problem))
 
 
-def _works(world: World, asks: Mapping[str, Entry]) -> bool:
+def _works(world: World, asks: records.WantedPackages) -> bool:
     try:
         manager(world).together(world, asks)
     except CheckError:
@@ -142,7 +171,7 @@ def _works(world: World, asks: Mapping[str, Entry]) -> bool:
     return True
 
 
-def _quietly(world: World, name: str, entry: Entry, before: Mapping[str, Entry]) -> Steps:
+def _quietly(world: World, name: str, entry: records.WantedPackage, before: records.WantedPackages) -> records.Steps:
     try:
         return manager(world).together(world, {**before, name: entry})
     except CheckError:
@@ -157,21 +186,22 @@ def taken(world: World, node: Node, purge: bool) -> set[str]:
     apt = manager(world)
     before = asked(world)
     gone = {each.attrs["name"]: apt.GONE for each in beside(world, node, absent=True)}
-    known = {*gone, *(each for each, entry in before.items() if entry.get("gone"))}
+    planned = {*gone, *(each for each, entry in before.items() if entry.get("gone"))}
     steps = apt.transaction(world, {**before, **gone}, purge)
-    others = {each for each, version in steps.items() if version is None} - known
+    others = {each for each, version in steps.items() if version is None} - planned
     if others and len(gone) > 1:
         alone = apt.transaction(world, {**before, node.attrs["name"]: apt.GONE}, purge)
         others = {each for each in others if each in alone and alone[each] is None}
     return others
 
 
-def removal(node: Node, nodes: Mapping[str, Node], world: World, entry: dict[str, Any] | None) -> ActionSpec:
+def removal(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
     """Return what removes the package.
 
     :raises CheckError: if this would also remove a package that must stay
     """
     name, purge = node.attrs["name"], bool(node.attrs.get("purge"))
+    entry = world.entry("packages", name)
     if entry is None or (entry.get("state") == "config-files" and not purge):
         return ActionSpec()
     apt = manager(world)
@@ -184,14 +214,15 @@ def removal(node: Node, nodes: Mapping[str, Node], world: World, entry: dict[str
     own = wanted(nodes)
     for other in others:
         if other in own:
-            raise CheckError("without %s, %s has to go, but %s wants it" % (name, other, own[other]))
+            raise CheckError("the removal of %s would also remove %s, which %s installs" % (name, other, own[other]))
         if "package:" + other in world.claimed:
             playbook, wanting = world.claimed["package:" + other]
-            raise CheckError("without %s, %s has to go, but %s of %s wants it" % (name, other, wanting, playbook))
+            text = "the removal of %s would also remove %s, which %s of %s installs"
+            raise CheckError(text % (name, other, wanting, playbook))
     if others and not node.attrs.get("dependents"):
         shown = ", ".join(others)
         raise CheckError("other packages depend on %s: %s; dependents: true removes them too" % (name, shown))
-    item = {"name": name, "purge": purge, "others": others}
+    item: records.RemoveItem = {"name": name, "purge": purge, "others": others}
     try:
         left = package_units.add_units(world, [item])
     except Unknown as unknown:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from statecfg.remote.graph.model import Unknown
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import systemd
+from statecfg.resources.shared import records, systemd
 
 NOT_LOADED = 5  # exit status of systemctl: a unit no longer exists
 
 
-def add_units(world: World, items: Iterable[dict[str, Any]]) -> list[str]:
+def add_units(world: World, items: Iterable[records.RemoveItem]) -> list[str]:
     """Add the running units of the packages to items that remove packages.
 
     On a host without systemd, add nothing.
@@ -28,24 +27,24 @@ def add_units(world: World, items: Iterable[dict[str, Any]]) -> list[str]:
         units, refusing = _up(world, (item["name"], *item["others"]))
         if units:
             item["units"] = units
-        text = "%s stays up unless the scripts of %s stop it: systemd refuses to stop it by hand"
+        text = "%s keeps running unless the scripts of %s stop it: systemd refuses to stop it manually"
         left += [text % (unit, item["name"]) for unit in refusing]
     return left
 
 
 def _up(world: World, packages: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the running units of packages: those that can be stopped, and those that systemd refuses to stop."""
-    brought = world.table("unit_packages")
-    mine = {file for file, entry in brought.items() if set(entry["packages"]).issubset(packages)}
+    owners = world.table("unit_packages")
+    mine = {file for file, entry in owners.items() if set(entry["packages"]).issubset(packages)}
     names = {file for file in mine if "@." not in file}
     if len(names) < len(mine):
-        names.update(name for name in _known(world) if systemd.file_of(name) in mine)
-    found = {name: world.entry("units", name) or {} for name in sorted(names)}
-    up = [name for name, entry in found.items() if entry.get("active") in systemd.UP]
-    return [name for name in up if not found[name].get("refuses")], [name for name in up if found[name].get("refuses")]
+        names.update(name for name in _all_units(world) if systemd.file_of(name) in mine)
+    units = {name: world.entry("units", name) or {} for name in sorted(names)}
+    up = [name for name, entry in units.items() if entry.get("active") in systemd.UP]
+    return [name for name in up if not units[name].get("refuses")], [name for name in up if units[name].get("refuses")]
 
 
-def _known(world: World) -> Iterable[str]:
+def _all_units(world: World) -> Iterable[str]:
     """Return the names of all units; none if they are unknown because an earlier removal may have ended instances."""
     try:
         return world.table("units")
@@ -53,9 +52,9 @@ def _known(world: World) -> Iterable[str]:
         return ()
 
 
-def effect(packages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def effect(packages: Iterable[records.RemoveItem]) -> records.Effect:
     """Return the effect on the units of these items once the packages are removed."""
-    after: dict[str, Any] = {}
+    after: records.Effect = {}
     for package in packages:
         after.update(dict.fromkeys(package.get("units", ()), None if package["purge"] else {"active": "inactive"}))
     return after

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
-from statecfg.remote.graph.model import Action, CheckError, Node, Unknown, required
+from statecfg.remote.graph.model import Action, Blob, CheckError, Node, Unknown, required
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine import access
 from statecfg.remote.machine.accounts import user_name
 from statecfg.remote.machine.world import Machine, Stat, World
+from statecfg.resources.shared import records
 
 KINDS = {"file": "a file", "directory": "a directory", "symlink": "a link", "other": "neither file nor directory"}
 LINKS = 40  # the limit of Linux, which then fails with ELOOP
@@ -60,16 +60,16 @@ def account(world: World, table: str, name: str | None, node: Node, nodes: Mappi
     """
     if name is None:
         return None
-    field, kind = ("uid", "user") if table == "users" else ("gid", "group")
-    maker = nodes.get("%s:%s" % (kind, name))
+    field, node_type = ("uid", "user") if table == "users" else ("gid", "group")
+    maker = nodes.get("%s:%s" % (node_type, name))
     if maker is not None and not maker.attrs.get("absent") and maker.provides not in required(node, nodes):
-        raise CheckError("%s makes the %s %s: add it to requires" % (maker.provides, kind, name))
+        raise CheckError("%s creates the %s %s: add it to requires" % (maker.provides, node_type, name))
     try:
         if name.isdigit():
             return next((key for key, entry in world.table(table).items() if entry.get(field) == int(name)), name)
         if world.entry(table, name) is None:
             near = nearest(name, world.table(table))
-            raise CheckError("there is no %s %s on this host%s; declare it and require it" % (kind, name, near))
+            raise CheckError("there is no %s %s on this host%s; declare it and require it" % (node_type, name, near))
     except Unknown:
         return name
     return name
@@ -109,20 +109,32 @@ def changes_hands(stat: Stat, owner: str | None) -> bool:
     return stat.owner not in ("root", user_name(os.geteuid())) or (owner or stat.owner) != stat.owner
 
 
+def needs_write(
+    world: World, path: str, stat: Stat | None, content: Blob, attributes: Sequence[Action], owner: str | None
+) -> bool:
+    """Return whether a file must be written because its content differs, or because it changes hands.
+
+    :param attributes: the actions that would set its mode and owner
+    """
+    if stat is None or stat.size != content.size or world.digest(path) != content.sha256:
+        return True
+    return bool(attributes) and changes_hands(stat, owner)
+
+
 def followed(world: World, path: str) -> str:
     """Return the path that remains after following the links at `path`.
 
     :raises CheckError: if the links form a loop, or if another user controls one of them
     """
-    seen = path
+    real = path
     for _ in range(LINKS):
-        stat = world.stat(seen)
+        stat = world.stat(real)
         if stat is None or stat.kind != "symlink":
-            return seen
-        if not ours(stat, world.stat(posixpath.dirname(seen))):
-            raise CheckError("%s is a link that %s controls, and is not followed" % (seen, stat.owner))
-        seen = posixpath.normpath(posixpath.join(posixpath.dirname(seen), stat.target))
-    raise CheckError("%s is a link that leads round in circles" % path)
+            return real
+        if not ours(stat, world.stat(posixpath.dirname(real))):
+            raise CheckError("%s is a link that %s controls, and is not followed" % (real, stat.owner))
+        real = posixpath.normpath(posixpath.join(posixpath.dirname(real), stat.target))
+    raise CheckError("%s is a link in a loop of links" % path)
 
 
 def ours(link: Stat, directory: Stat | None) -> bool:
@@ -137,13 +149,13 @@ def ours(link: Stat, directory: Stat | None) -> bool:
 
 
 def refuse(path: str, stat: Stat, wanted: str, help: str = "") -> None:
-    """Raise CheckError because `path` is not of the wanted kind, and statecfg must not replace it.
+    """Raise CheckError because `path` has another file type, and statecfg must not replace it.
 
-    :param wanted: the wanted kind, such as "a directory"
+    :param wanted: the wanted file type, such as "a directory"
     :param help: what the user can do, "" for no help
     """
-    found = KINDS[stat.kind] + (" to %s" % stat.target if stat.kind == "symlink" else "")
-    raise CheckError("%s is %s, not %s%s" % (path, found, wanted, "; " + help if help else ""))
+    present = KINDS[stat.kind] + (" to %s" % stat.target if stat.kind == "symlink" else "")
+    raise CheckError("%s is %s, not %s%s" % (path, present, wanted, "; " + help if help else ""))
 
 
 def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node], parents: bool = False) -> None:
@@ -158,14 +170,14 @@ def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node
         # If the node that creates it is not required, the layers have the right order only by accident.
         maker = "directory:" + parent
         if stat is not None and stat.identity is None and maker in nodes and maker not in required(node, nodes):
-            raise CheckError("%s makes its directory: add it to requires" % maker)
+            raise CheckError("%s creates its directory: add it to requires" % maker)
         return
     if parents and parent != path:
         require_parent(world, parent, node, nodes, True)
         return
     for name, other in sorted(nodes.items()):
         if other.attrs.get("path") == parent and not other.attrs.get("absent"):
-            raise CheckError("its directory %s is not there yet: add %s to requires" % (parent, name))
+            raise CheckError("its directory %s does not exist yet: add %s to requires" % (parent, name))
     raise CheckError("its directory %s does not exist; declare directory %s and require it" % (parent, parent))
 
 
@@ -179,7 +191,7 @@ def look(world: World, path: str, determined: bool = True) -> Stat | None:
         raise
 
 
-def refuse_with_absent(attrs: Mapping[str, Any], allowed: Iterable[str]) -> None:
+def refuse_with_absent(attrs: records.Attrs, allowed: Iterable[str]) -> None:
     """Check that a node with `absent` has no attributes that only an existing object can have.
 
     :param allowed: the attributes that go together with `absent`
@@ -188,9 +200,9 @@ def refuse_with_absent(attrs: Mapping[str, Any], allowed: Iterable[str]) -> None
     if attrs.get("absent"):
         idle = sorted(name for name, value in attrs.items() if name not in allowed and name != "type" and value)
         if idle:
-            raise ValueError("absent can't go together with %s" % ", ".join(idle))
+            raise ValueError("absent can't be combined with %s" % ", ".join(idle))
 
 
-def path_claim(attrs: dict[str, Any]) -> list[str]:
+def path_claim(attrs: records.Attrs) -> list[str]:
     """Return the claim of a node that manages its path."""
     return ["path:" + posixpath.normpath(attrs["path"])]

@@ -9,7 +9,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.nodetype import table
+from statecfg.remote.machine.world import World
+from statecfg.resources.shared import records
 
 # The host's Python runs this in a separate process, because the executor has threads and must not fork. It detaches the
 # program and reports a failed start: a failed exec writes to a pipe that a successful exec closes. It keeps a record of
@@ -110,11 +113,11 @@ ROUNDS = 200_000  # of PBKDF2 for the digest of an environment with a secret: ab
 LAUNCHER = [sys.executable, "-I", "-S", "-c", PROGRAM]
 
 
-def place() -> str:
+def directory() -> str:
     """Return the directory with the records of processes."""
-    from statecfg.remote.ledger.state import directory
+    from statecfg.remote.ledger import state
 
-    return os.path.join(directory(), "processes")
+    return os.path.join(state.directory(), "processes")
 
 
 def fields(
@@ -125,15 +128,15 @@ def fields(
     group: str,
     once: bool | None,
     secret: bool | None = None,
-) -> dict[str, Any]:
-    """Return the fields of a process in its wanted state. Of its environment, they have the names and a digest.
+) -> records.ProcessFields:
+    """Return the fields of a process in its wanted state.
 
     :param once: whether the program runs once to its end, instead of in the background
-    :param secret: whether its environment holds a secret. Plans show the digest, so it is made slow to guess from
+    :param secret: whether its environment contains a secret. Plans show the digest, so guessing from it must be slow
     """
     text = json.dumps([pathname, list(args), dict(env), user, group, bool(once)], sort_keys=True)
     if secret:
-        text = hashlib.pbkdf2_hmac("sha256", text.encode(), place().encode() + pathname.encode(), ROUNDS).hex()
+        text = hashlib.pbkdf2_hmac("sha256", text.encode(), directory().encode() + pathname.encode(), ROUNDS).hex()
     return {
         "pathname": pathname,
         "args": list(args),
@@ -146,22 +149,22 @@ def fields(
 
 
 @table("processes")
-def processes(host: Any) -> dict[str, dict[str, Any]]:
+def processes(host: Any) -> dict[str, records.Fields]:
     """Load the recorded processes by the names of their nodes, and all running ones as `pid 123`."""
-    found: dict[str, dict[str, Any]] = {}
-    folder = place()
+    loaded: dict[str, records.Fields] = {}
+    folder = directory()
     if host.stat(folder) is not None:
-        for entry in host.listdir(folder):
-            if entry.endswith(".json"):
-                known = json.loads(host.read(os.path.join(folder, entry)).decode())
-                if not known["running"] or _started(known["pid"]) == known["started"]:
-                    found[known.pop("key")] = known
+        for file in host.listdir(folder):
+            if file.endswith(".json"):
+                record = json.loads(host.read(os.path.join(folder, file)).decode())
+                if not record["running"] or _started(record["pid"]) == record["started"]:
+                    loaded[record.pop("key")] = record
     for name in os.listdir("/proc"):
         if name.isdigit():
             running = _running(int(name))
             if running is not None:
-                found["pid " + name] = running
-    return found
+                loaded["pid " + name] = running
+    return loaded
 
 
 def _started(pid: int) -> str | None:
@@ -173,7 +176,7 @@ def _started(pid: int) -> str | None:
     return None if values[0] in "ZX" else values[19]
 
 
-def _running(pid: int) -> dict[str, Any] | None:
+def _running(pid: int) -> records.Fields | None:
     from statecfg.remote.machine.accounts import user_name
 
     try:
@@ -190,21 +193,35 @@ def _running(pid: int) -> dict[str, Any] | None:
     return {"pathname": words[0], "args": words[1:], "user": user_name(owner), "running": True, "pid": pid}
 
 
-def find(known: Mapping[str, Mapping[str, Any]], key: str, wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return a node's process: the recorded one, else an equal running one, else None."""
-    if key in known:
-        return known[key]
+def find(
+    loaded: Mapping[str, records.ProcessFields], key: str, wanted: records.ProcessFields
+) -> records.ProcessFields | None:
+    """Return a node's process: the recorded one, else an equal running one, else None.
+
+    :param loaded: the facet `processes`
+    """
+    if key in loaded:
+        return loaded[key]
     if not wanted["running"]:
         return None
-    for entry in known.values():
-        if all(entry.get(name) == wanted[name] for name in ("pathname", "args", "user", "running")):
+    for entry in loaded.values():
+        if all(entry.get(field) == wanted.get(field) for field in ("pathname", "args", "user", "running")):
             return entry
     return None
 
 
-def same(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def same(now: records.ProcessFields, wanted: records.ProcessFields) -> bool:
     """Tell whether a process is as wanted. If statecfg did not start it, its group and environment are unknown."""
-    return "definition" not in now or now["definition"] == wanted["definition"]
+    return "definition" not in now or now["definition"] == wanted.get("definition")
+
+
+def require_program(world: World, path: str) -> None:
+    """Check that the program exists, or may still be installed by a required node.
+
+    :raises CheckError: if it does not exist
+    """
+    if world.settled(path) and world.stat(path) is None:
+        raise CheckError("there is no program %s on this host" % path)
 
 
 def absolute(path: str) -> str:
@@ -232,7 +249,7 @@ def words(args: Sequence[Any]) -> list[str]:
     :raises ValueError: if one is a secret, or neither text nor a number
     """
     if any(hasattr(value, "reveal") for value in args):
-        raise ValueError("a secret among the arguments, which every user of a host can read; put it into env")
+        raise ValueError("args contains a secret, which every user of the host can read; put the secret into env")
     return [_text(value) for value in args]
 
 

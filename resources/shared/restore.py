@@ -10,7 +10,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, Node, Unknown, ok
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import lines, paths, tree
+from statecfg.resources.shared import lines, paths, records, tree
 
 
 @op
@@ -32,7 +32,7 @@ class Restore:
     def __init__(
         self,
         world: World,
-        memory: Mapping[str, Any],
+        memory: records.Memory,
         leaving: Mapping[str, Node] | None = None,
         users: Iterable[str] = (),
     ) -> None:
@@ -48,33 +48,33 @@ class Restore:
         """Return the actions and messages about what stays."""
         return ActionSpec(self.actions, left=[*self.left, *self.lost])
 
-    def back(self, path: str, was: Mapping[str, Any] | None, ours: tuple[str, ...]) -> None:
+    def back(self, path: str, was: records.PathRecord | None, ours: tuple[str, ...]) -> None:
         """Restore a path, or remove it if it did not exist.
 
         :param ours: file types that the node may have created there; a path of another type stays
         """
         now = self.world.stat(path)
         if now is not None and now.kind not in ours and (was is None or now.kind != was["kind"]):
-            self.left.append("%s is %s by now, which the node did not make: it stays" % (path, paths.KINDS[now.kind]))
+            self.left.append("%s is now %s, which the node did not create: it stays" % (path, paths.KINDS[now.kind]))
         elif was is None:
             if now is not None:
                 self.remove(path, now)
         else:
             self._restore(path, was, now)
 
-    def back_if_missing(self, path: str, was: Mapping[str, Any]) -> None:
+    def back_if_missing(self, path: str, was: records.PathRecord) -> None:
         """Restore a path that the node removed. If something is there again, it stays."""
         now = self.world.stat(path)
         if now is None:
             self._restore(path, was, None)
         elif now.kind != was["kind"] or self._differs(path, was, now):
-            self.left.append("%s is there again, as somebody made it: it stays as it is" % path)
+            self.left.append("%s exists again: it stays as it is" % path)
 
     def remove(self, path: str, now: Stat) -> None:
         """Remove what the node created. A directory stays if it contains something that others created."""
         if now.kind == "directory":
             inside = {posixpath.join(path, name): name for name in self.world.listdir(path)}
-            others = [name for place, name in inside.items() if place not in self.gone]
+            others = [name for entry, name in inside.items() if entry not in self.gone]
             if others and not self.world.acted and self.leaving.issuperset(set(inside) - self.gone):
                 # This run removes these as well, perhaps concurrently. The last removal also removes the directory.
                 self.emptied.add(path)
@@ -89,16 +89,16 @@ class Restore:
 
     def remove_above(self, path: str, above: Iterable[str]) -> None:
         """Remove the directories that were created for `path`, the nearest first, up to one that is in use."""
-        for place in above:
-            now = self.world.stat(place)
+        for parent in above:
+            now = self.world.stat(parent)
             if now is not None and now.kind == "directory" and self._goes(path):
-                self.remove(place, now)
-            path = place
+                self.remove(parent, now)
+            path = parent
 
     def _goes(self, path: str) -> bool:
         return self.world.stat(path) is None or path in self.gone or path in self.emptied
 
-    def attributes(self, path: str, now: Stat, was: Mapping[str, Any], fields: Container[str]) -> None:
+    def attributes(self, path: str, now: Stat, was: records.PathRecord, fields: Container[str]) -> None:
         """Restore mode, owner and group, as far as they are in `fields`."""
         owner, group = self._owners(path, was)
         owner = owner if "owner" in fields and owner != now.owner else None
@@ -111,13 +111,13 @@ class Restore:
         if was["mode"] != now.mode or ((owner or group) and was["mode"] & 0o6000):
             self.actions.append(paths.chmod(path, was["mode"]))
 
-    def restore_attributes(self, path: str, was: Mapping[str, Any], fields: Container[str]) -> None:
+    def restore_attributes(self, path: str, was: records.PathRecord, fields: Container[str]) -> None:
         """Restore mode, owner and group, as far as they are in `fields`, if the path still has the same file type."""
         now = self.world.stat(path)
         if now is not None and now.kind == was["kind"]:
             self.attributes(path, now, was, fields)
 
-    def _restore(self, path: str, was: Mapping[str, Any], now: Stat | None) -> None:
+    def _restore(self, path: str, was: records.PathRecord, now: Stat | None) -> None:
         kind = was["kind"]
         if now is None and not self._has_parent(path):
             self.left.append("%s does not come back: its directory is gone" % path)
@@ -140,7 +140,7 @@ class Restore:
         else:
             self.attributes(path, now, was, ("mode", "owner", "group"))
 
-    def _differs(self, path: str, was: Mapping[str, Any], now: Stat) -> bool:
+    def _differs(self, path: str, was: records.PathRecord, now: Stat) -> bool:
         """Tell whether a path of the same file type has another target or other content."""
         if now.kind == "symlink":
             return bool(now.target != was["target"])
@@ -156,30 +156,29 @@ class Restore:
         stat = self.world.apparent(paths.followed(self.world, parent))
         return stat is not None and stat.kind == "directory" and parent not in self.gone
 
-    def _owners(self, path: str, was: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    def _owners(self, path: str, was: records.PathRecord) -> tuple[str | None, str | None]:
         """Return the former owner and group. For one that the host no longer has, return None and add a message."""
-        found: list[str | None] = []
-        for table, field in (("users", "owner"), ("groups", "group")):
-            name = was[field]
-            if not name.isdigit() and name not in self.users and not self._known(table, name):
-                self.left.append("%s does not get its %s %s back: there is none" % (path, field, name))
-                name = None
-            found.append(name)
-        return found[0], found[1]
+        owner, group = was["owner"], was["group"]
+        has_owner = self._exists(path, "users", "owner", owner)
+        has_group = self._exists(path, "groups", "group", group)
+        return owner if has_owner else None, group if has_group else None
 
-    def _known(self, table: str, name: str) -> bool:
+    def _exists(self, path: str, table: str, field: str, name: str) -> bool:
+        """Return whether an account exists. If not, add a message."""
+        if name.isdigit() or name in self.users or self._on_host(table, name):
+            return True
+        self.left.append("%s does not get its %s %s back: there is none" % (path, field, name))
+        return False
+
+    def _on_host(self, table: str, name: str) -> bool:
         try:
             return self.world.entry(table, name) is not None
         except Unknown:
             return True
 
 
-def bring_back(restoring: Restore, memory: Mapping[str, Any], attrs: Mapping[str, Any]) -> None:
-    """Restore the content of a directory.
-
-    :param memory: with `path`; `inside`, the former entries by relative path; `complete`, whether these are all; and
-        `source`, the entries of the node's source at the first apply
-    """
+def bring_back(restoring: Restore, memory: records.TreeMemory, attrs: records.Attrs) -> None:
+    """Restore the content of a directory."""
     root, inside = memory["path"], memory["inside"]
     ours = set() if attrs.get("absent") else {*(attrs.get("tree") or ()), *memory["source"]}
     for name in sorted({*ours, *inside}):
@@ -207,7 +206,7 @@ def bring_back(restoring: Restore, memory: Mapping[str, Any], attrs: Mapping[str
             restoring.left.append("%s stays: it is not known what was there before" % path)
 
 
-def back_up(restoring: Restore, memory: Mapping[str, Any], suffix: str | None) -> None:
+def back_up(restoring: Restore, memory: records.BackedUp, suffix: str | None) -> None:
     """Restore what was at the path of the node's backup."""
     kept = memory.get("backup")
     if suffix and kept is not None and kept["suffix"] == suffix:
@@ -234,6 +233,6 @@ def _with_parents(node: Node) -> set[str]:
     return found
 
 
-def given(attrs: Mapping[str, Any]) -> list[str]:
+def given(attrs: records.Attrs) -> list[str]:
     """Return which of mode, owner and group the node sets."""
     return [field for field in ("mode", "owner", "group") if attrs.get(field) is not None]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Container
-from typing import Any
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Blob, CheckError
 from statecfg.remote.machine.changes import DIFFED
 from statecfg.remote.machine.world import Stat, World
-from statecfg.resources.shared import paths
+from statecfg.resources.shared import paths, records
 
-Entry = dict[str, Any]
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    M = TypeVar("M", bound=records.Memory)
 
 REMEMBERED = 64 << 20  # bytes of content that are kept for one node
 SMALL = 1 << 20  # bytes of content that are kept of a file whose content the node does not set
@@ -26,22 +29,22 @@ class Snapshot:
         self.world, self.room, self.entries = world, room, 0
         self.lost: list[str] = []
 
-    def entry(self, path: str) -> Entry | None:
+    def entry(self, path: str) -> records.PathRecord | None:
         """Return what is at a path, with its content, or None."""
         stat = self.world.stat(path)
         return None if stat is None else self._full(path, stat)
 
-    def _full(self, path: str, stat: Stat) -> Entry:
-        found: Entry = {"kind": stat.kind, "mode": stat.mode, "owner": stat.owner, "group": stat.group}
+    def _full(self, path: str, stat: Stat) -> records.PathRecord:
+        record: records.PathRecord = {"kind": stat.kind, "mode": stat.mode, "owner": stat.owner, "group": stat.group}
         if stat.kind == "symlink":
-            found["target"] = stat.target
+            record["target"] = stat.target
         elif stat.kind == "file":
             content = self._content(path, stat.size)
             if content is not None:
-                found["content"] = content
+                record["content"] = content
         elif stat.kind == "other":
             self.lost.append("%s, %s, is not remembered" % (path, paths.KINDS["other"]))
-        return found
+        return record
 
     def _content(self, path: str, size: int) -> Blob | None:
         if size > self.room:
@@ -57,13 +60,13 @@ class Snapshot:
         self.room -= content.size
         return content
 
-    def inside(self, root: str, wanted: Container[str] | None = None) -> dict[str, Entry]:
-        """Return everything below a directory: relative path → entry.
+    def inside(self, root: str, wanted: Container[str] | None = None) -> dict[str, records.PathRecord]:
+        """Return everything below a directory: relative path → record.
 
         :param wanted: paths to record in full; of the others, only the file type is recorded (None: all in full)
         :raises LookupError: if there are too many entries or levels
         """
-        found: dict[str, Entry] = {}
+        inside: dict[str, records.PathRecord] = {}
         waiting = [""]
         while waiting:
             above = waiting.pop()
@@ -78,10 +81,10 @@ class Snapshot:
                 if self.entries > ENTRIES:
                     raise LookupError("%s holds more than %d files" % (root, ENTRIES))
                 whole = wanted is None or path in wanted
-                found[path] = self._full(posixpath.join(root, path), stat) if whole else {"kind": stat.kind}
+                inside[path] = self._full(posixpath.join(root, path), stat) if whole else {"kind": stat.kind}
                 if stat.kind == "directory":
                     waiting.append(path)
-        return found
+        return inside
 
     def _names(self, path: str) -> list[str]:
         try:
@@ -90,13 +93,15 @@ class Snapshot:
             self.lost.append("what is in %s is not remembered: it may not be read" % path)
             return []
 
-    def kept(self, path: str, suffix: str) -> Entry:
+    def kept(self, path: str, suffix: str) -> records.Backup:
         """Return what is at the path of the node's backup."""
         return {"suffix": suffix, "was": self.entry(path + suffix)}
 
-    def memory(self, **known: Any) -> dict[str, Any]:
-        """Return what a node type remembers, with messages about what it does not."""
-        return dict(known, lost=self.lost) if self.lost else known
+    def with_lost(self, memory: M) -> M:
+        """Add the messages about what could not be recorded to a memory, and return it."""
+        if self.lost:
+            memory["lost"] = self.lost
+        return memory
 
 
 def missing_above(world: World, path: str) -> list[str]:

@@ -11,23 +11,21 @@ from statecfg.remote.graph.nodetype import TABLES, table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import unit_health
-
-Entry = dict[str, Any]
+from statecfg.resources.shared import records, unit_health
 
 TIMEOUT = 300.0
 UP = unit_health.UP
 RUNNING = "/run/systemd/system"  # exists if and only if systemd is process 1: sd_booted(3)
-PLACES = tuple(place + "/systemd/system" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
-KINDS = ("service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice", "scope", "device")
-_ASKED = (
+DIRECTORIES = tuple(root + "/systemd/system" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
+SUFFIXES = ("service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice", "scope", "device")
+_PROPERTIES = (
     "--property=Id,Names,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,RefuseManualStop,Triggers,"
     "TriggeredBy"
 )
 
 
 @table("units")
-def units(host: World) -> dict[str, Entry]:
+def units(host: World) -> dict[str, records.Fields]:
     """Load the units: name → `active`, `enabled`, or only `alias`.
 
     Some units also have `reload` (systemd has not read its changed file), `refuses` (systemd refuses to stop it by
@@ -36,50 +34,50 @@ def units(host: World) -> dict[str, Entry]:
     :raises CheckError: if the host does not run systemd, or systemd does not answer
     """
     if host.stat(RUNNING) is None:
-        raise CheckError("this host does not run systemd, and services are managed through it")
-    found: dict[str, Entry] = {}
+        raise CheckError("this host does not run systemd, which the node type service requires")
+    loaded: dict[str, records.Fields] = {}
     for line in _ask(host, ["systemctl", "list-unit-files", "--no-legend", "--no-pager", "--plain"]).splitlines():
         name, state = [*line.split(), "", ""][:2]
-        found[name] = {"active": "inactive", "enabled": state}
-    for block in _ask(host, ["systemctl", "show", "--no-pager", _ASKED, "*"]).split("\n\n"):
+        loaded[name] = {"active": "inactive", "enabled": state}
+    for block in _ask(host, ["systemctl", "show", "--no-pager", _PROPERTIES, "*"]).split("\n\n"):
         shown = dict(line.partition("=")[::2] for line in block.splitlines())
         if shown.get("LoadState", "not-found") == "not-found" or shown["Id"].endswith((".device", ".scope")):
             continue
         # A service that ends and is restarted again and again is not running.
         active = "failed" if shown["SubState"] == "auto-restart" else shown["ActiveState"]
-        entry: Entry = {"active": active, "enabled": shown.get("UnitFileState", "")}
+        entry: records.Fields = {"active": active, "enabled": shown.get("UnitFileState", "")}
         if shown.get("NeedDaemonReload") == "yes":
             entry["reload"] = True
         if shown.get("RefuseManualStop") == "yes":
             entry["refuses"] = True
-        for field, kind, others in (("starts", ".socket", "Triggers"), ("sockets", ".service", "TriggeredBy")):
-            named = [name for name in shown.get(others, "").split() if kind == ".socket" or name.endswith(".socket")]
-            if named and shown["Id"].endswith(kind):
+        for field, suffix, others in (("starts", ".socket", "Triggers"), ("sockets", ".service", "TriggeredBy")):
+            named = [name for name in shown.get(others, "").split() if suffix == ".socket" or name.endswith(".socket")]
+            if named and shown["Id"].endswith(suffix):
                 entry[field] = named
-        found[shown["Id"]] = entry
+        loaded[shown["Id"]] = entry
         for alias in shown.get("Names", "").split():
             if alias != shown["Id"]:
-                found[alias] = {"alias": shown["Id"]}
-    for name in [name for name, entry in found.items() if entry.get("enabled") == "alias"]:
+                loaded[alias] = {"alias": shown["Id"]}
+    for name in [name for name, entry in loaded.items() if entry.get("enabled") == "alias"]:
         target = _target(host, name)
         if target:
-            found[name] = {"alias": target}
+            loaded[name] = {"alias": target}
     for name in _instances(host):
-        found.setdefault(name, {"active": "inactive", "enabled": "enabled"})
-    return found
+        loaded.setdefault(name, {"active": "inactive", "enabled": "enabled"})
+    return loaded
 
 
 def _ask(host: World, argv: Sequence[str]) -> str:
     probe = host.probe(argv)
     if probe.status != 0:
-        said = probe.errors.decode("utf-8", "replace").strip()
-        raise CheckError("systemd does not answer: %s: %s" % (" ".join(argv[:2]), said))
+        errors = probe.errors.decode("utf-8", "replace").strip()
+        raise CheckError("systemd does not answer: %s: %s" % (" ".join(argv[:2]), errors))
     return probe.text
 
 
 def _target(host: World, name: str) -> str:
-    for place in PLACES:
-        stat = host.stat(posixpath.join(place, name))
+    for directory in DIRECTORIES:
+        stat = host.stat(posixpath.join(directory, name))
         if stat is not None:
             return posixpath.basename(stat.target)
     return ""
@@ -87,41 +85,78 @@ def _target(host: World, name: str) -> str:
 
 def _instances(host: World) -> list[str]:
     """Return the enabled instances of templates. systemd lists only those that it has loaded."""
-    found: list[str] = []
-    for directory in host.listdir(PLACES[0]) if host.stat(PLACES[0]) is not None else ():
+    names: list[str] = []
+    for directory in host.listdir(DIRECTORIES[0]) if host.stat(DIRECTORIES[0]) is not None else ():
         if directory.endswith((".wants", ".requires")):
-            found.extend(name for name in host.listdir(posixpath.join(PLACES[0], directory)) if "@" in name)
-    return [name for name in found if not name.startswith("@") and "@." not in name]
+            names.extend(name for name in host.listdir(posixpath.join(DIRECTORIES[0], directory)) if "@" in name)
+    return [name for name in names if not name.startswith("@") and "@." not in name]
 
 
 def unit_name(name: str) -> str:
     """Return the full name of a unit. Without a suffix, it is a service."""
-    return name if name.rpartition(".")[2] in KINDS else name + ".service"
+    return name if name.rpartition(".")[2] in SUFFIXES else name + ".service"
 
 
-def find(world: World, name: str) -> Entry | None:
-    """Return the state of a unit with its own `name` (`name` may be an alias), or None if it does not exist.
+class UnitState:
+    """The state of a unit.
 
-    The state has `alias` if `name` is an alias that can be masked alone. An alias in /etc cannot, because the mask
-    would have the same path: the administrator or `enable` made it.
+    :param name: its own name, never an alias
+    :param active: its state: "active", "inactive", "failed" …; None if a required node may still change it
+    :param enabled: its unit file state: "enabled", "disabled", "masked" …; None if a required node may still change it
+    :param alias: the alias by which a node names it, if it can be masked alone. An alias in /etc cannot, because the
+        mask would have the same path: the administrator or `enable` made it
+    :param reload: whether systemd has not read its changed file
+    :param starts: for a socket: its services
+    :param sockets: for a service: its sockets
+    :ivar served: for a socket: those of its services that run
+    """
+
+    __slots__ = ("active", "alias", "enabled", "name", "reload", "served", "sockets", "starts")
+
+    def __init__(
+        self,
+        name: str,
+        active: str | None = None,
+        enabled: str | None = None,
+        alias: str | None = None,
+        reload: bool = False,
+        starts: Sequence[str] = (),
+        sockets: Sequence[str] = (),
+    ) -> None:
+        self.name, self.active, self.enabled, self.alias = name, active, enabled, alias
+        self.reload, self.starts, self.sockets = reload, starts, sockets
+        self.served: Sequence[str] = ()
+
+    @property
+    def up(self) -> bool:
+        """Whether the unit runs."""
+        return self.active in UP
+
+
+def find(world: World, name: str) -> UnitState | None:
+    """Return the state of a unit, or None if it does not exist.
+
+    :param name: its name or an alias
 
     :raises Unknown: if a required node may still create the unit
     """
-    asked, entry = name, world.entry("units", name)
+    given, entry = name, world.entry("units", name)
     for _ in range(8):
         if entry is None or "alias" not in entry:
             break
         name = entry["alias"]
         entry = world.entry("units", name)
     if entry is not None:
-        alone = name != asked and world.apparent(posixpath.join(PLACES[0], asked)) is None
-        return dict(entry, name=name, **({"alias": asked} if alone else {}))
+        alone = name != given and world.apparent(posixpath.join(DIRECTORIES[0], given)) is None
+        lists = {field: entry.get(field) or () for field in ("starts", "sockets")}
+        alias = given if alone else entry.get("alias")
+        return UnitState(name, entry.get("active"), entry.get("enabled"), alias, bool(entry.get("reload")), **lists)
     if "@" in name:
         template = world.entry("units", name.partition("@")[0] + "@." + name.rpartition(".")[2])
         if template is not None:
-            return {"active": "inactive", "enabled": "disabled", "name": name}
-    if any(world.apparent(posixpath.join(place, file_of(name))) is not None for place in PLACES):
-        return {"active": "inactive", "enabled": "disabled", "name": name, "reload": True}
+            return UnitState(name, "inactive", "disabled")
+    if any(world.apparent(posixpath.join(directory, file_of(name))) is not None for directory in DIRECTORIES):
+        return UnitState(name, "inactive", "disabled", reload=True)
     return None
 
 
@@ -131,18 +166,18 @@ def file_of(name: str) -> str:
 
 
 @table("unit_packages")
-def unit_packages(host: World) -> dict[str, Entry]:
+def unit_packages(host: World) -> dict[str, records.Fields]:
     """Load which packages own the files of units: name of a unit's file → `packages`. Without dpkg, it is empty."""
-    patterns = [posixpath.join(place, "*") for place in PLACES if place.startswith(("/usr/lib", "/lib"))]
-    found: dict[str, Entry] = {}
+    patterns = [posixpath.join(folder, "*") for folder in DIRECTORIES if folder.startswith(("/usr/lib", "/lib"))]
+    packages: dict[str, records.Fields] = {}
     for line in host.probe(["dpkg-query", "--search", "--", *patterns]).text.splitlines():
         owners, _, path = line.partition(": ")
-        if posixpath.dirname(path) in PLACES:
-            found[posixpath.basename(path)] = {"packages": [name.partition(":")[0] for name in owners.split(", ")]}
-    return found
+        if posixpath.dirname(path) in DIRECTORIES:
+            packages[posixpath.basename(path)] = {"packages": [name.partition(":")[0] for name in owners.split(", ")]}
+    return packages
 
 
-def goes(world: World, unit: str) -> bool:
+def is_removed(world: World, unit: str) -> bool:
     """Return whether the plan removes the package that owns a unit's file."""
     if "packages" not in TABLES:  # no node of this run manages packages
         return False
@@ -150,34 +185,47 @@ def goes(world: World, unit: str) -> bool:
     return any((world.entry("asked", name) or {}).get("gone") for name in owners)
 
 
-def listening(world: World, state: Entry) -> list[str]:
+def listening(world: World, state: UnitState) -> list[str]:
     """Return the running sockets that start a service when a client connects."""
-    return [name for name in state.get("sockets", ()) if (find(world, name) or {}).get("active") in UP]
+    return [name for name in state.sockets if _up(world, name)]
 
 
-def served(world: World, state: Entry) -> list[str]:
+def served(world: World, state: UnitState) -> list[str]:
     """Return the running services of a socket. systemd starts the socket only after they are stopped."""
-    if not state["name"].endswith(".socket"):
+    if not state.name.endswith(".socket"):
         return []
     # Of a stopped socket, systemd reports only the name.
-    services = state.get("starts") or [state["name"][: -len("socket")] + "service"]
-    return [name for name in services if (find(world, name) or {}).get("active") in UP]
+    services = state.starts or [state.name[: -len("socket")] + "service"]
+    return [name for name in services if _up(world, name)]
 
 
-def file_goes(unit: str, going: Iterable[Node]) -> bool:
+def _up(world: World, name: str) -> bool:
+    state = find(world, name)
+    return state is not None and state.up
+
+
+def file_is_removed(unit: str, removed: Iterable[Node]) -> bool:
     """Return whether one of these removed nodes managed the unit's file or one of its drop-ins."""
-    return any(_of_unit(unit, node.attrs.get("path")) for node in going)
+    return any(_of_unit(unit, node.attrs.get("path")) for node in removed)
 
 
 def _of_unit(unit: str, path: Any) -> bool:
-    files = {posixpath.join(place, file_of(unit)) for place in PLACES}
+    files = {posixpath.join(directory, file_of(unit)) for directory in DIRECTORIES}
     return isinstance(path, str) and (path in files or path.startswith(tuple(one + ".d/" for one in files)))
 
 
-def file_changes(unit: str, node: Node, nodes: Mapping[str, Node], actions: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a required node changes the unit's file or one of its drop-ins."""
-    changing = (name for name in required(node, nodes) if _of_unit(unit, nodes[name].attrs.get("path")))
-    return any(layer.get(name) for name in changing for layer in actions)
+def file_changes(
+    world: World, unit: str, node: Node, nodes: Mapping[str, Node], actions: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Return whether a required or removed node changes the unit's file or one of its drop-ins in this run."""
+    own = (name for name in required(node, nodes) if _of_unit(unit, nodes[name].attrs.get("path")))
+    if any(layer.get(name) for name in own for layer in actions):
+        return True
+    try:
+        removed = set(world.triggered_by).difference(node.triggers)
+    except Unknown:
+        return False
+    return file_is_removed(unit, (nodes[name] for name in removed if name in nodes))
 
 
 def require_file(unit: str, node: Node, nodes: Mapping[str, Node]) -> None:
@@ -185,17 +233,17 @@ def require_file(unit: str, node: Node, nodes: Mapping[str, Node]) -> None:
 
     :raises CheckError: if it does not
     """
-    for place in PLACES:
-        name = "file:" + posixpath.join(place, file_of(unit))
+    for directory in DIRECTORIES:
+        name = "file:" + posixpath.join(directory, file_of(unit))
         if name in nodes and not nodes[name].attrs.get("absent") and name not in required(node, nodes):
-            raise CheckError("%s makes the unit %s: add it to requires, or to restart_on" % (name, unit))
+            raise CheckError("%s creates the unit %s: add it to requires, or to restart_on" % (name, unit))
 
 
 def _change(machine: Machine, verb: str, unit: str, **fields: Any) -> Result:
     return machine.run(["systemctl", verb, "--", unit], {"units": {unit: fields}}, timeout=TIMEOUT)
 
 
-def _up(machine: Machine, verb: str, unit: str) -> Result:
+def _start(machine: Machine, verb: str, unit: str) -> Result:
     """Start a unit; if that fails, add what systemd knows about it to the error."""
     result = _change(machine, verb, unit, active="active")
     if result["status"] == "error":
@@ -252,7 +300,7 @@ def unmask_nothing(machine: Machine, unit: str) -> Result:
 @op
 def start(machine: Machine, unit: str) -> Result:
     """Start the unit."""
-    return _up(machine, "start", unit)
+    return _start(machine, "start", unit)
 
 
 @op
@@ -264,13 +312,13 @@ def stop(machine: Machine, unit: str) -> Result:
 @op
 def restart(machine: Machine, unit: str) -> Result:
     """Restart the unit; start it if it is stopped."""
-    return _up(machine, "restart", unit)
+    return _start(machine, "restart", unit)
 
 
 @op
 def reload(machine: Machine, unit: str) -> Result:
     """Reload the configuration of the unit; restart a unit that cannot reload."""
-    return _up(machine, "reload-or-restart", unit)
+    return _start(machine, "reload-or-restart", unit)
 
 
 def known_names(world: World) -> list[str]:

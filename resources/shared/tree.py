@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from typing import Any
 
 from statecfg.remote.graph.model import Action, Blob, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths
+from statecfg.resources.shared import paths, records
 
 # A host does not survive if one of these is emptied. To do it anyway, name the entries inside.
 VITAL = frozenset(
@@ -48,7 +47,7 @@ def check(world: World, root: str, node: Node, nodes: Mapping[str, Node]) -> lis
     return actions
 
 
-def _entry(world: World, path: str, entry: Mapping[str, Any], node: Node, nodes: Mapping[str, Node]) -> list[Action]:
+def _entry(world: World, path: str, entry: records.SourceEntry, node: Node, nodes: Mapping[str, Node]) -> list[Action]:
     kind = entry["kind"]
     stat = paths.look(world, path)
     if stat is not None and stat.kind != kind and not (kind == "symlink" and stat.kind == "file"):
@@ -64,13 +63,12 @@ def _entry(world: World, path: str, entry: Mapping[str, Any], node: Node, nodes:
     actions = paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []
     if kind == "file":
         content = entry["content"]
-        differs = stat is None or stat.size != content.size or world.digest(path) != content.sha256
-        if differs or (actions and stat is not None and paths.changes_hands(stat, owner)):
+        if paths.needs_write(world, path, stat, content, actions, owner):
             return [put(path, content, mode, owner, group)]
     return actions
 
 
-def _mode(entry: Mapping[str, Any], attrs: Mapping[str, Any]) -> int | None:
+def _mode(entry: records.SourceEntry, attrs: records.Attrs) -> int | None:
     if entry["kind"] == "directory":
         return paths.mode_bits(attrs.get("mode"))
     if entry["kind"] == "file":

@@ -45,5 +45,5 @@ def died(world: World, unit: str, since: float, wanted: bool) -> str:
     on_demand = any(name.endswith(".socket") for name in found.get("TriggeredBy", "").split())
     if (up and not again) or (not up and found.get("Result") == "success" and (on_demand or not wanted)):
         return ""
-    how = "it came up, ended, and was started again by systemd" if up else "it came up and didn't stay up"
+    how = "it started and ended, and systemd started it again" if up else "it started and then ended"
     return "%s: %s" % (how, account(world, unit))

@@ -21,7 +21,7 @@ statecfg apply playbooks/web.yml -l web1 -b -K  one host, with sudo; ask for the
 
 
 @click.command("apply", cls=Command, examples=EXAMPLES)
-@click.argument("source", metavar="PLAYBOOK|PLAN", type=options.ExistingFile(allow_dash=True))
+@click.argument("source", metavar="PLAYBOOK|PLAN", type=options.PlaybookFile("playbook or plan", allow_dash=True))
 @options.project_option
 @options.selection
 @options.prune_option

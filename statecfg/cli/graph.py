@@ -21,7 +21,7 @@ FORMATS = ("text", "dot", "mermaid", "svg", "png")
 
 
 @click.command("graph", cls=Command, examples=EXAMPLES)
-@click.argument("playbook", type=options.ExistingFile())
+@click.argument("playbook", type=options.PlaybookFile())
 @options.selection
 @click.option(
     "--format",

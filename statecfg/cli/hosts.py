@@ -59,9 +59,9 @@ def command(context: click.Context, inventory: str | None, store: str | None, as
     from statecfg.store import hosts
     from statecfg.views import host_records
 
-    with HostStore(context.obj) as known:
-        records = hosts.every(known.store)
-        groups = {record.name: known.groups(record.name) for record in records}
+    with HostStore(context.obj) as opened:
+        records = hosts.every(opened.store)
+        groups = {record.name: opened.groups(record.name) for record in records}
         _write(host_records.table(records, groups), host_records.data(records, groups), as_json, no_color)
 
 
@@ -74,8 +74,8 @@ def show(place: Place, name: str, as_json: bool, no_color: bool) -> None:
     """Show everything that the store knows about a host."""
     from statecfg.views import host_records
 
-    with HostStore(place) as known:
-        record, groups = known.stored(name), known.groups(name)
+    with HostStore(place) as opened:
+        record, groups = opened.stored(name), opened.groups(name)
         _write(host_records.one(record, groups), host_records.data([record], {name: groups}), as_json, no_color)
 
 
@@ -96,8 +96,8 @@ def tag(place: Place, name: str, tags: Sequence[str], remove: bool) -> None:
             raise click.BadParameter(f"{text!r} is not a valid tag. Use letters, digits and _ . : -")
     from statecfg.store import hosts
 
-    with HostStore(place) as known:
-        record = (hosts.untag if remove else hosts.tag)(known.store, known.name(name), tags)
+    with HostStore(place) as opened:
+        record = (hosts.untag if remove else hosts.tag)(opened.store, opened.name(name), tags)
     _say(f"{name}: {', '.join(record.tags) or 'no tags'}")
 
 
@@ -121,8 +121,8 @@ def set_values(place: Place, name: str, values: Sequence[str], remove: Sequence[
         raise click.UsageError("--clear removes all keys: set values afterwards.")
     from statecfg.store import hosts
 
-    with HostStore(place) as known:
-        record = hosts.set_metadata(known.store, known.name(name), given, remove, clear)
+    with HostStore(place) as opened:
+        record = hosts.set_metadata(opened.store, opened.name(name), given, remove, clear)
     _say(f"{name}: {json.dumps(record.metadata)}")
 
 
@@ -139,7 +139,7 @@ def _pair(text: str) -> tuple[str, Any]:
 
 @command.command("bind", cls=Command, examples="statecfg hosts bind web1 playbooks/web.yml")
 @click.argument("name", callback=_text, shell_complete=options.offer_hosts)
-@click.argument("playbook", type=options.ExistingFile(), callback=_text)
+@click.argument("playbook", type=options.PlaybookFile(), callback=_text)
 @click.pass_obj
 def bind(place: Place, name: str, playbook: str) -> None:
     """Bind a playbook to a host (event node-bound-to-policy)."""
@@ -151,10 +151,10 @@ def bind(place: Place, name: str, playbook: str) -> None:
     belongs = project.find(Path(playbook))
     bound = prepare.owner(belongs, Path(playbook))
     failed: Sequence[Mapping[str, Any]] = ()
-    with HostStore(place) as known:
-        new = hosts.bind(known.store, known.name(name), bound)
+    with HostStore(place) as opened:
+        new = hosts.bind(opened.store, opened.name(name), bound)
         if new:
-            failed = host_events.fire(known.store, NodeEvent.BOUND, known.stored(name), bound, belongs)
+            failed = host_events.fire(opened.store, NodeEvent.BOUND, opened.stored(name), bound, belongs)
     _warn(failed)
     _say(f"{name}: bound to {bound}" if new else f"{name}: it was bound to {bound} before")
 
@@ -173,15 +173,15 @@ def unbind(place: Place, name: str, playbook: str) -> None:
     belongs = projects.find(Path(playbook))
     bound = prepare.owner(belongs, Path(playbook))
     failed: Sequence[Mapping[str, Any]] = ()
-    with HostStore(place) as known:
-        record = known.stored(name)
+    with HostStore(place) as opened:
+        record = opened.stored(name)
         if playbook in record.playbooks:  # the name as it is shown, also that of another project
             bound = playbook
         there = bound in record.playbooks
         if there:
-            project = known.store.project
+            project = opened.store.project
             change = functools.partial(hosts.unbind_in, project=project, name=name, playbook=bound)
-            failed = host_events.fire(known.store, NodeEvent.UNBOUND, record, bound, belongs, change)
+            failed = host_events.fire(opened.store, NodeEvent.UNBOUND, record, bound, belongs, change)
     _warn(failed)
     others = f"; bound are: {', '.join(record.playbooks)}" if record.playbooks else ""
     _say(f"{name}: no longer bound to {bound}" if there else f"{name}: it is not bound to {bound}{others}")
@@ -201,17 +201,17 @@ def forget(place: Place, name: str, yes: bool) -> int:
     from statecfg.store import hosts, services
 
     failed: Sequence[Mapping[str, Any]] = ()
-    with HostStore(place) as known:
-        known.stored(name)
+    with HostStore(place) as opened:
+        opened.stored(name)
         if not yes and not interactive():
             raise click.UsageError("Cannot ask for confirmation: stdin is not a terminal. Pass --yes.")
         if not yes and not click.confirm(f"Forget {name}, its tags, metadata, bindings and units?", err=True):
             click.echo("Nothing was changed.", err=True)
             return exit_codes.INTERRUPTED
-        services.forget_units(known.store, known.store.project, name)
-        record = hosts.forget(known.store, name)
+        services.forget_units(opened.store, opened.store.project, name)
+        record = hosts.forget(opened.store, name)
         if record is not None:
-            failed = host_events.fire(known.store, NodeEvent.DELETED, record, None, known.project)
+            failed = host_events.fire(opened.store, NodeEvent.DELETED, record, None, opened.project)
     _warn(failed)
     _say(f"{name}: forgotten")
     return exit_codes.DONE

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from statecfg.hooks.preview import Preview
     from statecfg.run.fleet import Job, Options
     from statecfg.run.prepare import Work
+    from statecfg.run.report_model import Report, Unit
     from statecfg.store.database import Store
     from statecfg.store.left_hosts import LeftHost
 
@@ -61,9 +62,9 @@ class Later:
         """Call `enter` of the bus or preview."""
         self._found.enter(report)
 
-    def due(self, host: str) -> list[dict[str, Any]]:
+    def due(self, host: str) -> list[Unit]:
         """Call `due` of the bus or preview."""
-        found: list[dict[str, Any]] = self._found.due(host)
+        found: list[Unit] = self._found.due(host)
         return found
 
     def failed_events(self) -> dict[str, list[dict[str, str]]]:
@@ -173,14 +174,15 @@ def _warn(found: Bus | Preview) -> None:
         click.echo(f"warning: {place}{warning.detail}", err=True)
 
 
-def complete(report: Mapping[str, Any], work: Work, events: Bus | Preview | Later | None) -> dict[str, Any]:
+def complete(report: Report, work: Work, events: Bus | Preview | Later | None) -> Report:
     """Add to a report the hooks that were or would be called, and the hosts that the playbook no longer names."""
     from statecfg.run import hook_failure as failure
 
     whole = failure.complete(report, work.failed, events)
     if events is not None and report["mode"] in (Mode.PLAN, Mode.APPLY) and work.playbook is not None:
-        left = [each for each in events.left_hosts(work) if each["host"] not in whole["hosts"]]
-        whole.update({"left_hosts": left} if left else {})
+        left: list[Any] = [each for each in events.left_hosts(work) if each["host"] not in whole["hosts"]]
+        if left:
+            whole["left_hosts"] = left
     return whole
 
 

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +17,7 @@ from statecfg.cli import exit_codes
 
 if TYPE_CHECKING:
     from statecfg.store import StoreError
+    from statecfg.views.problems import ProblemData
 
 COMPLETION = "_STATECFG_COMPLETE"
 VERSION = "0.4.0"
@@ -123,7 +124,8 @@ def run(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         code = _quiet_pipe()
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # the reader of stderr may have ended, and the exit status counts
+        sys.stderr.flush()
     # Everything is closed and written. A normal interpreter shutdown would take as long as all the work with a host.
     os._exit(code)
 
@@ -218,8 +220,8 @@ def _store_failed(problem: StoreError, given: Sequence[str]) -> int:
     from statecfg.views.problems import failure_lines
 
     if _wants_json(given):
-        data = {"code": "store", "summary": "store failed", "detail": problem.detail, "help": problem.help}
-        _as_json([{**data, "places": []}], "store")
+        detail, help = problem.detail, problem.help
+        _as_json([{"code": "store", "summary": "store failed", "detail": detail, "help": help, "places": []}], "store")
     shown = failure_lines("store failed", problem.detail, problem.help)
     stream.write(shown, sys.stderr, stream.coloured(sys.stderr, "--no-color" in given))
     return exit_codes.STORE
@@ -232,7 +234,7 @@ def _wants_json(given: Sequence[str]) -> bool:
     return "--json" in given or os.environ.get("STATECFG_JSON", "").lower() in ("1", "true", "yes", "on")
 
 
-def _as_json(problems: list[dict[str, Any]], error: str = "bad-input") -> None:
+def _as_json(problems: list[ProblemData], error: str = "bad-input") -> None:
     """Write to stdout, for programs, the problems that people read on stderr."""
     from statecfg.views import as_json
 

@@ -32,6 +32,29 @@ class ExistingFile(click.Path):
             self.fail(f"{wrong.message}{f' {hint.capitalize()}' if hint else ''}", param, ctx)
 
 
+class PlaybookFile(ExistingFile):
+    """The path of a playbook. A missing file is the same error (SC0118) as in a playbook.
+
+    :param what: what the path may name, for the error
+    """
+
+    def __init__(self, what: str = "playbook", allow_dash: bool = False) -> None:
+        super().__init__(allow_dash)
+        self.what = what
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path.
+
+        :raises InvalidInput: the file does not exist
+        :raises click.BadParameter: the path is a directory
+        """
+        if not os.path.exists(value) and not (self.allow_dash and value == "-"):
+            from statecfg import dialects
+
+            raise dialects.missing_playbook(value, self.what)
+        return super().convert(value, param, ctx)
+
+
 @dataclass(frozen=True)
 class Selection:
     """The options that decide what is compiled: hosts, resources and variables.

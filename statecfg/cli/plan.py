@@ -23,7 +23,7 @@ statecfg plan playbooks/web.yml --prune              include the removal of what
 
 
 @click.command("plan", cls=Command, examples=EXAMPLES)
-@click.argument("playbook", type=options.ExistingFile())
+@click.argument("playbook", type=options.PlaybookFile())
 @options.selection
 @options.prune_option
 @options.prune_hosts_option
@@ -43,12 +43,12 @@ def command(playbook: str, out: str | None, store: str | None, **given: Any) -> 
     chosen: Selection = take(Selection, given)
     how: ConnectionOptions = take(ConnectionOptions, given)
     shown: Output = take(Output, given)
-    from statecfg.cli import lifecycle, prune_hosts, saved_plan, session, show
+    from statecfg.cli import lifecycle, prune_hosts, save_plan, session, show
     from statecfg.problems import inputs
 
     show.check_files(out)
     if out and chosen.prune_hosts:
-        raise click.UsageError("--prune-hosts can't be saved: an apply of the playbook does it, with --yes.")
+        raise click.UsageError("A saved plan can't contain --prune-hosts. Apply the playbook with --prune-hosts --yes.")
     with inputs.recording() if out else contextlib.nullcontext(inputs.Inputs()) as read:
         work = session.prepare(Path(playbook), chosen, store=store)
     if out and any(os.path.realpath(out) == os.path.realpath(path) for _, path, _ in read):
@@ -56,11 +56,11 @@ def command(playbook: str, out: str | None, store: str | None, **given: Any) -> 
         raise click.BadParameter(detail, param_hint="'-o' / '--out'")
     if chosen.prune_hosts:
         work = prune_hosts.planned(work, Path(playbook), store)
-    known = saved_plan.store_of(work, store) if out and work.services else ""
+    known = save_plan.store_of(work, store) if out and work.services else ""
     hooks = lifecycle.preview(Path(playbook), chosen, store, bool(work.services))
     finished = session.converse(work, "plan", how, shown, events=hooks)
     if out:
-        saved_plan.save(Path(out), work, chosen, how, finished.report, read, known)
+        save_plan.save(Path(out), work, chosen, how, finished.report, read, known)
     words = [out, *session.way(how, saved=True)] if out else session.words(playbook, chosen, how)
     code = exit_codes.of_report(finished.report, shown.detailed_exitcode)
     code = finished.stopped if finished.cancelled else code

@@ -18,7 +18,7 @@ statecfg prune playbooks/web.yml --yes    without asking, even if it is more tha
 
 
 @click.command("prune", cls=Command, examples=EXAMPLES)
-@click.argument("playbook", type=options.ExistingFile())
+@click.argument("playbook", type=options.PlaybookFile())
 @options.selection_of_all
 @options.conversation
 @options.yes_option

@@ -16,6 +16,7 @@ from statecfg.remote.graph.names import HostStatus
 if TYPE_CHECKING:
     from statecfg.cli.session import Finished
     from statecfg.run.prepare import Work
+    from statecfg.run.report_model import Report
     from statecfg.store.left_hosts import LeftHost
 
 
@@ -85,7 +86,8 @@ def apply(
         )
     hosts = {**report["hosts"], **removed.report["hosts"]}
     left = [each for each in report["left_hosts"] if each["host"] not in removed.report["hosts"]]
-    whole = {key: value for key, value in report.items() if key != "left_hosts"}
-    whole.update({"hosts": hosts, **({"left_hosts": left} if left else {})})
+    whole: Report = {**report, "hosts": hosts, "left_hosts": left}
+    if not left:
+        del whole["left_hosts"]
     seconds = finished.seconds + removed.seconds
     return replace(finished, report=whole, seconds=seconds, cancelled=removed.cancelled), events.problems

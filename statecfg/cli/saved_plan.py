@@ -1,4 +1,4 @@
-"""Save plans, and apply them in a copy of their project, in any directory and on any machine."""
+"""Read saved plans, and apply them in a copy of their project, in any directory and on any machine."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from statecfg import dialects
-from statecfg.cli import session
+from statecfg.cli import save_plan, session
 from statecfg.cli.main import VERSION
 from statecfg.cli.options import ConnectionOptions, Output, Selection
 from statecfg.cli.session import Finished
@@ -22,111 +22,12 @@ from statecfg.remote.graph.names import HookStatus, HostStatus
 
 if TYPE_CHECKING:
     from statecfg.playbook.project import Project
-    from statecfg.problems.inputs import Inputs
-    from statecfg.run.prepare import Work
+    from statecfg.run.report_model import Host
+    from statecfg.run.saved.model import SavedPlan
 
 STDIN = "-"
-_REMEMBERED = ("become", "become_user", "user")
 # Field of a selection → its option on the command line.
 _FLAGS = {"limit": "--limit", "tags": "--tags", "extra_vars": "--extra-vars", "prune": "--prune"}
-
-Json = dict[str, Any]
-
-
-# Saving
-
-
-def save(
-    path: Path,
-    work: Work,
-    chosen: Selection,
-    how: ConnectionOptions,
-    report: Mapping[str, Any],
-    read: Inputs,
-    store: str,
-) -> None:
-    """Save a plan with everything needed to check later, on any machine, whether it is still valid.
-
-    :param report: the report of the plan, redacted
-    :param read: the input files of the compiled playbook
-    :param store: the identity of the store; "" for a playbook that needs none
-    :raises InvalidInput: the file can't be written, or a variable on the command line contains a secret
-    """
-    from statecfg.run.saved import digests, origin, plan_file
-
-    project, secrets = work.project, work.secrets
-    _refuse_secrets(chosen, secrets)
-    salt = os.urandom(16).hex()
-    defined = digests.definitions(work.jobs, secrets)
-    hosts = {job.host.name: job.host for job in work.jobs}
-    plan = {
-        "run": report.get("run", ""),
-        "made": origin.origin(project.root, [file for _, file, _ in read]),
-        "project": project.settings.name or project.root.name,
-        "playbook": project.relative(work.playbook or Path()),
-        "directory": _inside(Path.cwd(), project),
-        "store": store,
-        "salt": salt,
-        "executor": digests.executor(work.jobs),
-        "choices": _choices(chosen, how, project),
-        "inputs": [{"kind": kind, "path": project.relative(Path(file)), "sha256": sha} for kind, file, sha in read],
-        "secrets": digests.of_secrets(secrets),
-        "hosts": {
-            name: {**defined[name], "inventory": digests.of_host(hosts[name], salt), "report": host}
-            for name, host in report["hosts"].items()
-            if name in defined
-        },
-    }
-    plan_file.write(path, plan_file.text(plan, VERSION))
-
-
-def store_of(work: Work, store: str | None) -> str:
-    """Return the identity of the store with the units of a playbook's services.
-
-    :param store: the address of the store; None for the default
-    :raises StoreError: the store can't be used
-    """
-    from statecfg.store import identity
-
-    return identity.of(work.project, store)
-
-
-def _refuse_secrets(chosen: Selection, secrets: Mapping[str, str]) -> None:
-    from statecfg.problems import InvalidInput, problem
-    from statecfg.remote.machine.redact import Redactor
-
-    redactor = Redactor(secrets)
-    for text in chosen.extra_vars:
-        if redactor.text(text) != text:
-            detail = f"-e {redactor.text(text)}: a plan file keeps this text, and it may hold no secret"
-            raise InvalidInput([problem("SC0430", detail, "declare it as a secret: `!secret {env: NAME}`")])
-
-
-def _choices(chosen: Selection, how: ConnectionOptions, project: Project) -> Json:
-    variables = ["@" + _portable(text[1:], project) if text.startswith("@") else text for text in chosen.extra_vars]
-    complete = how.with_settings(project.settings)
-    config = how.ssh_config
-    return {
-        **asdict(chosen),
-        "tags": list(chosen.tags),
-        "extra_vars": variables,
-        "inventory": _portable(chosen.inventory, project) if chosen.inventory else None,
-        **{key: getattr(complete, key) for key in _REMEMBERED},
-        "ssh_config": _portable(config, project) if config and config != "none" else config,
-    }
-
-
-def _portable(text: str, project: Project) -> str:
-    """Return a path that is valid in any checkout: relative to the project, unless `text` is absolute and outside."""
-    path = Path(os.path.abspath(text))
-    if path.is_relative_to(project.root) or not os.path.isabs(text):
-        return os.path.relpath(path, project.root)
-    return str(path)
-
-
-def _inside(path: Path, project: Project) -> str:
-    return str(path.relative_to(project.root)) if path.is_relative_to(project.root) else "."
-
 
 # Reading
 
@@ -188,7 +89,7 @@ class _Here:
     """
 
     name: str
-    plan: Json
+    plan: SavedPlan
     project: Project
     playbook: Path
     selection: Selection
@@ -285,7 +186,7 @@ def _opened(source: str, data: bytes, given: Selection, how: ConnectionOptions, 
     return _Here(name, plan, project, project.root / plan["playbook"], selection, _way(plan, project, given=how), moved)
 
 
-def _selection(plan: Json, project: Project, given: Selection, moved: dict[str, Path]) -> Selection:
+def _selection(plan: SavedPlan, project: Project, given: Selection, moved: dict[str, Path]) -> Selection:
     """Return the plan's selection, with paths in this project.
 
     The command line may name an inventory or a file of variables again. Its content must be the same.
@@ -308,9 +209,9 @@ def _selection(plan: Json, project: Project, given: Selection, moved: dict[str, 
         in_words = [text for text in given.extra_vars if not text.startswith("@")]
         if len(again) != len(files) or in_words != [text for text in choices["extra_vars"] if text[:1] != "@"]:
             raise _contradiction("--extra-vars", choices["extra_vars"])
-        place = dict(zip(files, again, strict=True))
-        moved.update((text[1:], Path(path)) for text, path in place.items())
-        variables = [f"@{place[text]}" if text in place else text for text in choices["extra_vars"]]
+        paths = dict(zip(files, again, strict=True))
+        moved.update((text[1:], Path(path)) for text, path in paths.items())
+        variables = [f"@{paths[text]}" if text in paths else text for text in choices["extra_vars"]]
     for field in ("limit", "tags", "prune"):
         value, planned = getattr(given, field), choices.get(field)
         if value and value != (tuple(planned) if isinstance(planned, list) else planned):
@@ -328,25 +229,26 @@ def _contradiction(flag: str, planned: Any) -> click.UsageError:
     )
 
 
-def _way(plan: Json, project: Project, given: ConnectionOptions) -> ConnectionOptions:
+def _way(plan: SavedPlan, project: Project, given: ConnectionOptions) -> ConnectionOptions:
     """Return the connection options with those that the plan contains.
 
     :raises click.UsageError: an option contradicts the plan
     """
     choices = plan["choices"]
-    values: Json = {}
-    for key in _REMEMBERED:
-        said = getattr(given, key)
-        if said is not None and said != choices.get(key):
+    for key in save_plan.REMEMBERED:
+        value = getattr(given, key)
+        if value is not None and value != choices.get(key):
             raise _contradiction("--" + key.replace("_", "-"), choices.get(key))
-        values[key] = choices.get(key)
     config = choices.get("ssh_config")
-    if given.ssh_config is None and config:
-        values["ssh_config"] = config if config == "none" else str(project.root / config)
-    return replace(given, **values)
+    if given.ssh_config is not None or not config:
+        config = given.ssh_config
+    elif config != "none":
+        config = str(project.root / config)
+    become, become_user = choices.get("become"), choices.get("become_user")
+    return replace(given, become=become, become_user=become_user, user=choices.get("user"), ssh_config=config)
 
 
-def _in_inventory(plan: Json, project: Project, selection: Selection) -> list[str]:
+def _in_inventory(plan: SavedPlan, project: Project, selection: Selection) -> list[str]:
     """Return the differences in a changed inventory; an empty list if the inventory is invalid."""
     from statecfg.playbook import secrets
     from statecfg.problems import InvalidInput
@@ -361,7 +263,7 @@ def _in_inventory(plan: Json, project: Project, selection: Selection) -> list[st
 
 
 @contextlib.contextmanager
-def _directory(project: Project, plan: Json) -> Iterator[None]:
+def _directory(project: Project, plan: SavedPlan) -> Iterator[None]:
     """Change to the directory of the project where the plan was made: a playbook may open files by relative paths."""
     path = project.root / plan["directory"]
     with contextlib.chdir(path if path.is_dir() else project.root):
@@ -379,10 +281,12 @@ def _same_store(here: _Here, store: str | None) -> None:
     wanted = here.plan["store"]
     if not wanted:
         return
-    place = address.chosen(here.project, store)
-    found = identity.of(here.project, store) if place.there() else ""
-    if found != wanted:
-        what = f"{place.shown} is another one ({found[:8]})" if found else f"there is no store at {place.shown}"
+    location = address.chosen(here.project, store)
+    present = identity.of(here.project, store) if location.there() else ""
+    if present != wanted:
+        what = (
+            f"{location.shown} is another one ({present[:8]})" if present else f"there is no store at {location.shown}"
+        )
         difference = f"store: the plan was made with the store {wanted[:8]}, and {what}"
         help = (
             "a playbook with services is planned and applied with one store, which knows its units: let both machines "
@@ -391,7 +295,7 @@ def _same_store(here: _Here, store: str | None) -> None:
         raise differences.stale(here.name, [difference], help)
 
 
-def _refusal(differs: Sequence[str], report: Mapping[str, Any], called: Sequence[Mapping[str, Any]]) -> Json:
+def _refusal(differs: Sequence[str], report: Host, called: Sequence[Mapping[str, Any]]) -> Host:
     """Return the report of a host that was refused unvisited.
 
     :param differs: the differences from the plan
@@ -403,17 +307,19 @@ def _refusal(differs: Sequence[str], report: Mapping[str, Any], called: Sequence
     host = hosts.refusal(differs)
     asked = sorted({each["hook"] for each in called if each["status"] == HookStatus.OK})
     if asked:
-        told = f"Plans ask no hook over HTTP; what came back from these may differ from the plan: {', '.join(asked)}."
-        host["error"]["detail"] = told
+        names = ", ".join(asked)
+        host["error"]["detail"] = (
+            f"Plans call no hook over HTTP. The answers of these may differ from the plan: {names}."
+        )
     elif report["status"] == HostStatus.OK:
         host["error"]["detail"] = differences.BY_ITSELF
     return host
 
 
-def _stale(host: Mapping[str, Any], report: Mapping[str, Any]) -> Mapping[str, Any]:
+def _stale(host: Host, report: Host) -> Host:
     """Return a host's report. If the host refused the plan, add the differences from its `report` in the plan."""
     from statecfg.run.saved import hosts
 
     if host["status"] != HostStatus.REFUSED or host.get("refusal"):
         return host
-    return {**host, "error": host.get("error") or dict(hosts.STALE), "differs": hosts.compared(report, host)}
+    return {**host, "error": host.get("error") or hosts.STALE.copy(), "differs": hosts.compared(report, host)}

@@ -126,7 +126,7 @@ def _problems(how: Serving) -> tuple[list[Problem], ssl.SSLContext | None]:
             return [problem("SC0450", f"{key} can be read or changed by every user.", f"chmod o= {key}")], None
         return [], running.context(certificate, key)
     except OSError as failed:
-        detail = f"TLS can't be spoken with {certificate} and {key}: {failed.strerror or failed}"
+        detail = f"TLS can't use {certificate} and {key}: {failed.strerror or failed}"
         return [problem("SC0450", detail, "Both are PEM files, and the key is that of the certificate.")], None
 
 
@@ -138,6 +138,6 @@ def _listener(how: Serving) -> socket.socket:
         return running.listen(how.bind, how.port)
     except OSError as failed:
         why = (failed.strerror or str(failed)).partition(" (while attempting")[0]  # the message has the address
-        detail = f"{how.bind} port {how.port} can't be listened on: {why}"
+        detail = f"can't listen on {how.bind} port {how.port}: {why}"
         report(problem("SC0450", detail, "Choose another --port, or 0 for any; --bind is an address of this machine."))
         raise

@@ -48,8 +48,8 @@ def listed(store: str | None, as_json: bool, no_color: bool) -> None:
     """List services, units and relations. The leader of a service has a `*`."""
     from statecfg.views import services as view
 
-    with ServiceStore(store) as known:
-        _write(view.table(known.shown), view.data(known.shown), as_json, no_color)
+    with ServiceStore(store) as opened:
+        _write(view.table(opened.shown), view.data(opened.shown), as_json, no_color)
 
 
 @command.command("show", cls=Command, examples="statecfg service show db\nstatecfg service show db/0 --settings --json")
@@ -68,17 +68,17 @@ def show(store: str | None, name: str, settings: bool, reveal: bool, as_json: bo
     from statecfg.store import services
     from statecfg.views import services as view
 
-    with ServiceStore(store) as known:
+    with ServiceStore(store) as opened:
         if "/" in name:
-            unit = known.unit(name)
-            relations = services.in_relations(known.store, unit.id)
+            unit = opened.unit(name)
+            relations = services.in_relations(opened.store, unit.id)
             data = view.unit_with_relations(unit, relations, settings, reveal)
             _write(view.one_unit(unit, relations, settings, reveal), data, as_json, no_color)
             return
-        service = known.service(name)
-        found = services.get_settings(known.store, known.name, name) if service.alive else {}
-        data = {"format": 1, **view.service_data(service, known.shown), "settings": view.config(service, found)}
-        _write(view.one_service(service, known.shown, found), data, as_json, no_color)
+        service = opened.service(name)
+        values = services.get_settings(opened.store, opened.name, name) if service.alive else {}
+        data = {"format": 1, **view.service_data(service, opened.shown), "settings": view.config(service, values)}
+        _write(view.one_service(service, opened.shown, values), data, as_json, no_color)
 
 
 @command.command(
@@ -98,15 +98,15 @@ def add_unit(store: str | None, service: str, host: str | None) -> None:
     from statecfg.problems import InvalidInput, problem, suggest
     from statecfg.store import services
 
-    with ServiceStore(store) as known:
-        row = known.service(service)
-        hosts = dialects.inventory(known.project).hosts
+    with ServiceStore(store) as opened:
+        row = opened.service(service)
+        hosts = dialects.inventory(opened.project).hosts
         if host is not None and host != LOCAL and host not in hosts:
             raise InvalidInput(
                 [problem("SC0404", f"the inventory has no host `{host}`", suggest(host, hosts, "it has"))]
             )
-        made = services.add_unit(known.store, known.name, service, host)
-        _say(f"{made.name}: a new unit on {made.host}. {_LATER.format(known.file(row))}")
+        made = services.add_unit(opened.store, opened.name, service, host)
+        _say(f"{made.name}: a new unit on {made.host}. {_LATER.format(opened.file(row))}")
 
 
 @command.command("remove-unit", cls=Command, examples="statecfg service remove-unit web/2")
@@ -116,13 +116,13 @@ def remove_unit(store: str | None, unit: str) -> None:
     """Stop and remove a unit. Its number is never reused, and its host does not get a new unit automatically."""
     from statecfg.store import services
 
-    with ServiceStore(store) as known:
-        before = known.unit(unit)
-        row = known.service(before.service)
-        services.remove_unit(known.store, known.name, unit)
-        ends = f"{before.host} left the playbook: `statecfg destroy --hosts {before.host} {known.file(row)}` does it."
-        later = _LATER.format(known.file(row)) if before.added or before.host in row.hosts else ends
-        _say(f"{unit}: to be stopped and removed. {later}")
+    with ServiceStore(store) as opened:
+        before = opened.unit(unit)
+        row = opened.service(before.service)
+        services.remove_unit(opened.store, opened.name, unit)
+        ends = f"{before.host} left the playbook: `statecfg destroy --hosts {before.host} {opened.file(row)}` does it."
+        later = _LATER.format(opened.file(row)) if before.added or before.host in row.hosts else ends
+        _say(f"{unit}: will be stopped and removed. {later}")
 
 
 @command.command(
@@ -135,13 +135,13 @@ def relate(store: str | None, one: str, other: str | None) -> None:
     """Relate two services. With one argument, the units of a service become peers."""
     from statecfg.store import services
 
-    with ServiceStore(store) as known:
-        ends = known.ends([one, *([other] if other is not None else [])])
-        known.fit(ends)
-        new = services.relate(known.store, known.name, ends)
-        playbooks = sorted({known.file(known.service(name)) for name, _ in ends})
-    said = f"{' '.join(filter(None, (one, other)))}: "
-    _say(said + (f"related. {_LATER.format(' and '.join(playbooks))}" if new else "related before"))
+    with ServiceStore(store) as opened:
+        ends = opened.ends([one, *([other] if other is not None else [])])
+        opened.fit(ends)
+        new = services.relate(opened.store, opened.name, ends)
+        playbooks = sorted({opened.file(opened.service(name)) for name, _ in ends})
+    relation = f"{' '.join(filter(None, (one, other)))}: "
+    _say(relation + (f"related. {_LATER.format(' and '.join(playbooks))}" if new else "related before"))
 
 
 @command.command("unrelate", cls=Command, examples="statecfg service unrelate web:db db:db")
@@ -152,12 +152,12 @@ def unrelate(store: str | None, one: str, other: str | None) -> None:
     """End a relation. If a playbook declares it, only `service relate` creates it again."""
     from statecfg.store import services
 
-    with ServiceStore(store) as known:
-        ends = known.ends([one, *([other] if other is not None else [])])
-        if not services.unrelate(known.store, known.name, ends):
-            raise known.no_relation(ends)
-        playbooks = sorted({known.file(known.service(name)) for name, _ in ends})
-    _say(f"{' '.join(filter(None, (one, other)))}: to be ended. {_LATER.format(' and '.join(playbooks))}")
+    with ServiceStore(store) as opened:
+        ends = opened.ends([one, *([other] if other is not None else [])])
+        if not services.unrelate(opened.store, opened.name, ends):
+            raise opened.no_relation(ends)
+        playbooks = sorted({opened.file(opened.service(name)) for name, _ in ends})
+    _say(f"{' '.join(filter(None, (one, other)))}: will be ended. {_LATER.format(' and '.join(playbooks))}")
 
 
 @command.command(
@@ -171,11 +171,11 @@ def set_values(store: str | None, service: str, values: Sequence[str]) -> None:
     from statecfg.cli import service_store
     from statecfg.store import services
 
-    with ServiceStore(store) as known:
-        row = known.service(service)
+    with ServiceStore(store) as opened:
+        row = opened.service(service)
         given, reset = service_store.settings(row, values)
-        services.set_settings(known.store, known.name, service, given, reset)
-        _say(f"{service}: {', '.join([*given, *reset])} set. {_LATER.format(known.file(row))}")
+        services.set_settings(opened.store, opened.name, service, given, reset)
+        _say(f"{service}: {', '.join([*given, *reset])} set. {_LATER.format(opened.file(row))}")
 
 
 @command.command("get", cls=Command, examples="statecfg service get db\nstatecfg service get db title --json")
@@ -191,16 +191,16 @@ def get(store: str | None, service: str, key: str | None, as_json: bool, no_colo
     from statecfg.views import services as view
     from statecfg.views.changes import value_text
 
-    with ServiceStore(store) as known:
-        row = known.service(service)
-        found = view.config(row, services.get_settings(known.store, known.name, service))
+    with ServiceStore(store) as opened:
+        row = opened.service(service)
+        values = view.config(row, services.get_settings(opened.store, opened.name, service))
     if key is None:
-        _write(view.settings_lines(found), {"format": 1, "settings": found}, as_json, no_color)
+        _write(view.settings_lines(values), {"format": 1, "settings": values}, as_json, no_color)
         return
-    if key not in found:
-        help = suggest(key, found, "it has") or "it has no options"
+    if key not in values:
+        help = suggest(key, values, "it has") or "it has no options"
         raise InvalidInput([problem("SC0708", f"the service `{service}` has no option `{key}`", help)])
-    value = found[key]
+    value = values[key]
     text = value if isinstance(value, str) else "" if value is None else value_text(value)
     _write([_line(part) for part in text.split("\n")], {"format": 1, "settings": {key: value}}, as_json, no_color)
 
@@ -223,18 +223,18 @@ def resolved(store: str | None, /, unit: str, retry: bool, **given: Any) -> int:
     shown: Output = take(Output, given)
     from statecfg.store import services
 
-    with ServiceStore(store) as known:
-        row = known.service(known.unit(unit).service)
-        hooks = services.resolve(known.store, known.name, unit, retry)
-        playbook = known.playbook(row)
+    with ServiceStore(store) as opened:
+        row = opened.service(opened.unit(unit).service)
+        hooks = services.resolve(opened.store, opened.name, unit, retry)
+        playbook = opened.playbook(row)
     if hooks and retry:
         from statecfg.cli import service_runs
 
         return service_runs.retry(playbook, how, shown, store)
     count = "counts" if len(hooks) == 1 else "count"
-    later = _LATER.format(known.file(row))
-    said = f"{', '.join(hooks)} {count} as done. {later}" if hooks else "no hook of it has failed"
-    _write([_line(f"{unit}: {said}")], {"format": 1, "unit": unit, "hooks": hooks}, shown.json, shown.no_color)
+    later = _LATER.format(opened.file(row))
+    text = f"{', '.join(hooks)} {count} as done. {later}" if hooks else "none of its hooks has failed"
+    _write([_line(f"{unit}: {text}")], {"format": 1, "unit": unit, "hooks": hooks}, shown.json, shown.no_color)
     return exit_codes.DONE
 
 
@@ -255,15 +255,15 @@ def log(store: str | None, name: str | None, limit: int, as_json: bool, no_color
     from statecfg.store import services
     from statecfg.views import services as view
 
-    with ServiceStore(store) as known:
+    with ServiceStore(store) as opened:
         about = {} if name is None else {"of_unit" if "/" in name else "of_service": name}
-        entries = services.lines(known.store, known.name, limit=limit, **about)
+        entries = services.lines(opened.store, opened.name, limit=limit, **about)
         if name is not None and not entries:
-            # Refuse unknown names. Removed services and units are known, even if they have no lines.
+            # Refuse unknown names. Removed services and units are opened, even if they have no lines.
             service, slash, number = name.partition("/")
-            there = known.service(service)
+            there = opened.service(service)
             if slash and not (number.isdecimal() and int(number) < there.next):
-                known.unit(name)
+                opened.unit(name)
     _write(view.log_lines(entries), view.log_data(entries), as_json, no_color)
 
 

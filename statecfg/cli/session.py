@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from statecfg.hooks.bus import Bus
     from statecfg.hooks.preview import Preview
     from statecfg.playbook.inventory import Host
+    from statecfg.playbook.project import Settings
     from statecfg.run.deployment import Deployment
     from statecfg.run.prepare import Choice, Work
+    from statecfg.run.report_model import Host as HostReport
+    from statecfg.run.report_model import Report
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Finished:
     :param stopped: the exit code if the run was cancelled
     """
 
-    report: Mapping[str, Any]
+    report: Report
     seconds: float
     cancelled: bool = False
     declined: bool = False
@@ -65,9 +68,9 @@ def choice(chosen: Selection) -> Choice:
     tags = tuple(tag.strip() for given in chosen.tags for tag in given.split(",") if tag.strip())
     inventory = Path(chosen.inventory) if chosen.inventory else None
     if chosen.prune and tags:
-        raise click.UsageError("--prune needs the whole definition: what -t leaves out has not left it.")
+        raise click.UsageError("--prune requires the whole definition: it can't be combined with -t.")
     if chosen.prune_hosts and (tags or chosen.limit):
-        raise click.UsageError("--prune-hosts is about all hosts of the playbook: leave out -l and -t.")
+        raise click.UsageError("--prune-hosts concerns all hosts of the playbook: it can't be combined with -l or -t.")
     extra = extra_vars(chosen.extra_vars, Path.cwd())
     return Choice(inventory, chosen.limit, tags, extra, chosen.prune, given=frozenset(extra))
 
@@ -138,7 +141,7 @@ class _Talk:
         color = stream.coloured(sys.stderr, output.no_color)
         self.progress = progress(sys.stderr, len(work.jobs), self.redactor, color, output.verbose)
 
-    def confirm(self, report: Mapping[str, Any]) -> bool:
+    def confirm(self, report: Report) -> bool:
         """Show the plan, ask, and return the answer. Return True without asking if nothing would change."""
         clean = self.redactor.report(
             {**report, "hosts": {name: _so_far(host) for name, host in report["hosts"].items()}}
@@ -157,10 +160,10 @@ class _Talk:
         return agreed
 
 
-def _so_far(host: Mapping[str, Any]) -> dict[str, Any]:
+def _so_far(host: HostReport) -> HostReport:
     """Return a host's report for the question during a run. A host that has planned and waits counts as ok."""
     waits = "fingerprints" in host and not host.get("error")
-    return {**host, "status": HostStatus.OK} if waits else dict(host)
+    return {**host, "status": HostStatus.OK} if waits else host
 
 
 def converse(
@@ -194,8 +197,9 @@ def converse(
     from statecfg.run import fleet
 
     show.check_files(output.json_into, output.markdown_into)
-    work = replace(work, jobs=[replace(job, host=_as_asked(job.host, how, work.project.settings)) for job in work.jobs])
-    how = how.with_settings(work.project.settings)
+    settings = work.project.settings
+    work = replace(work, jobs=[replace(job, host=_with_options(job.host, how, settings)) for job in work.jobs])
+    how = how.with_settings(settings)
     password = _password(work) if how.ask_become_pass else None
     interrupts = Interrupts()
     talk = _Talk(work, output, interrupts)
@@ -246,16 +250,11 @@ def _settings(how: ConnectionOptions) -> Any:
     return Settings(ssh_config=how.ssh_config, accept_new=bool(how.accept_new_host_keys))
 
 
-def _as_asked(host: Host, how: ConnectionOptions, settings: Any) -> Host:
-    """Return the host with the command line's login and become options, which override the inventory.
-
-    The host keeps its own method of becoming. `become_user` in statecfg.toml applies to hosts that set none.
-    """
-    user = how.become_user or (settings.become_user if host.become_user == "root" else None) or host.become_user
-    asked = how.become if how.become is not None else settings.become
-    return replace(
-        host, user=how.user or host.user, become=host.become or ("sudo" if asked else None), become_user=user
-    )
+def _with_options(host: Host, how: ConnectionOptions, settings: Settings) -> Host:
+    """Return the host with the project's settings, and the login options of the command line, which override both."""
+    login = host.login.with_settings(settings.become if how.become is None else how.become, settings.become_user)
+    login = replace(login.with_become(None, how.become_user), user=how.user or login.user)
+    return replace(host, login=login)
 
 
 def _password(work: Work) -> str | None:
@@ -264,8 +263,8 @@ def _password(work: Work) -> str | None:
     :returns: None if no host needs a password
     :raises click.UsageError: stdin has no password
     """
-    if not any(job.host.become for job in work.jobs):
-        click.echo("warning: no host is to become another user, so -K has nothing to do (-b lets all do it).", err=True)
+    if not any(job.host.login.become for job in work.jobs):
+        click.echo("warning: -K has no effect: no host becomes another user (-b makes all hosts do it).", err=True)
         return None
     if sys.stdin.isatty():
         from getpass import getpass
@@ -273,7 +272,7 @@ def _password(work: Work) -> str | None:
         return getpass("Password for becoming another user: ")
     text = sys.stdin.readline().rstrip("\r\n")
     if not text:
-        raise click.UsageError("-K takes the password from the first line of stdin here, and there is none.")
+        raise click.UsageError("-K reads the password from the first line of stdin, and stdin is empty.")
     return text
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -17,6 +17,9 @@ from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.machine import durable
 from statecfg.views import stream
 from statecfg.views.lines import Line
+
+if TYPE_CHECKING:
+    from statecfg.run.report_model import Report
 
 
 def lines(shown: Iterable[Line], output: Output, target: TextIO | None = None) -> None:
@@ -41,7 +44,7 @@ def telling(code: int) -> Iterator[None]:
         raise
 
 
-def report(document: Mapping[str, Any], shown: Iterable[Line], output: Output) -> None:
+def report(document: Report, shown: Iterable[Line], output: Output) -> None:
     """Write a report to the requested files, then as JSON or lines to stdout.
 
     :param document: the report, redacted
@@ -70,7 +73,7 @@ def report(document: Mapping[str, Any], shown: Iterable[Line], output: Output) -
         raise failed[0]
 
 
-def _files(document: Mapping[str, Any], output: Output) -> Iterator[tuple[str, str]]:
+def _files(document: Report, output: Output) -> Iterator[tuple[str, str]]:
     if output.json_into:
         from statecfg.views import as_json
 

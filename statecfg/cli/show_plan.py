@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from statecfg.cli import exit_codes, options
@@ -36,17 +34,17 @@ def command(plan: str, verbose: int, diff: bool, markdown: bool, as_json: bool, 
     from statecfg.run.saved import plan_file
 
     if as_json and markdown:
-        raise click.UsageError("--json and --markdown are two forms: choose one.")
-    found: dict[str, Any] = plan_file.parse(saved_plan.content(plan), saved_plan.shown(plan), VERSION)
+        raise click.UsageError("--json and --markdown can't be combined.")
+    plan_data = plan_file.parse(saved_plan.content(plan), saved_plan.shown(plan), VERSION)
     output = Output(verbose=verbose, diff=diff, json=as_json, no_color=no_color)
     if markdown:
         from statecfg.views import saved_markdown
 
-        click.echo(saved_markdown.text(found, VERSION), nl=False)
+        click.echo(saved_markdown.text(plan_data, VERSION), nl=False)
         return exit_codes.DONE
     from statecfg.cli import session
     from statecfg.views import saved
 
-    document = saved.document(found, VERSION)
-    show.report(document, saved.lines(found, VERSION, session.detail(output)), output)
+    document = saved.document(plan_data, VERSION)
+    show.report(document, saved.lines(plan_data, VERSION, session.detail(output)), output)
     return exit_codes.DONE

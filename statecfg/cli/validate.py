@@ -20,7 +20,7 @@ statecfg validate playbooks/web.yml -e port=81  with this variable
 
 
 @click.command("validate", cls=Command, examples=EXAMPLES)
-@click.argument("playbooks", metavar="PLAYBOOK…", nargs=-1, required=True, type=options.ExistingFile())
+@click.argument("playbooks", metavar="PLAYBOOK…", nargs=-1, required=True, type=options.PlaybookFile())
 @options.selection
 @options.no_color_option
 def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
@@ -55,7 +55,7 @@ def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
         text += f", {plural(len(work.services), 'service')}" if work.services else ""
         text += f", {plural(len(work.relations), 'relation')}" if work.relations else ""
         text += ", nothing wrong"
-        text += f"; not here, and needed to plan: {', '.join(work.missing)}" if work.missing else ""
+        text += f"; missing on this machine and required to plan: {', '.join(work.missing)}" if work.missing else ""
         stream.write([make(("✓ ", "add"), text)], sys.stdout, stream.coloured(sys.stdout, no_color))
     if found:
         distinct = list(dict.fromkeys(found))

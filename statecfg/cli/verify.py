@@ -18,7 +18,7 @@ statecfg verify playbooks/web.yml --json  for a monitoring system
 
 
 @click.command("verify", cls=Command, examples=EXAMPLES)
-@click.argument("playbook", type=options.ExistingFile())
+@click.argument("playbook", type=options.PlaybookFile())
 @options.selection
 @options.conversation
 @options.store_option

@@ -51,14 +51,21 @@ def _read(path: str | Path, project: Any) -> Playbook:
         hint = f"use a file that ends in {', '.join(LOADERS)}"
         raise InvalidInput([problem("SC0515", f"{path} does not have the suffix of a playbook", hint)])
     if not os.path.isfile(file):
-        raise InvalidInput(
-            [problem("SC0118", f"there is no playbook {path}", suggest_file(file), SourceLocation(str(path), 0))]
-        )
+        raise missing_playbook(path)
     inputs.note("playbook", file)
     root = _root(file, project)
     import_module("statecfg.dialects.modules").enter(root)
     playbook: Playbook = import_module(f"statecfg.dialects.{LOADERS[suffix]}").load(file, root)
     return playbook
+
+
+def missing_playbook(path: str | Path, what: str = "playbook") -> InvalidInput:
+    """Return the error for a playbook that does not exist. It suggests a similar name.
+
+    :param what: what the path may name
+    """
+    help_text = suggest_file(path) or f"searched for {os.path.abspath(path)}"
+    return InvalidInput([problem("SC0118", f"there is no {what} {path}", help_text, SourceLocation(str(path), 0))])
 
 
 def _with_others(play: Play, project: Any, file: str) -> Play:

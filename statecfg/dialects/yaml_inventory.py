@@ -10,7 +10,7 @@ from typing import Any
 from statecfg.dialects import yaml_text, yaml_tree
 from statecfg.dialects.yaml_tree import Node, Scalar, Sequence, describe
 from statecfg.playbook import secrets
-from statecfg.playbook.inventory import ALL, LOCAL, TRANSPORTS, Group, Host, Inventory, Vars, wrong_name
+from statecfg.playbook.inventory import ALL, LOCAL, TRANSPORTS, Group, Host, Inventory, Login, Vars, wrong_name
 from statecfg.problems import InvalidInput, collecting, problem, report
 from statecfg.problems.positions import SourceLocation
 
@@ -111,11 +111,13 @@ def _host(name: str, location: SourceLocation, node: Node | None) -> tuple[Host,
         name,
         address=_address(values["address"]),
         port=_port(values["port"]),
-        user=_text(values["user"], "user", _USER),
-        identity_files=_keys(values["key"]),
+        login=Login(
+            user=_text(values["user"], "user", _USER),
+            identity_files=_keys(values["key"]),
+            become=_become(values["become"]),
+            become_user=_text(values["become_user"], "become_user", _USER) or "root",
+        ),
         proxy_jump=_text(values["jump"], "jump", _JUMP),
-        become=_become(values["become"]),
-        become_user=_text(values["become_user"], "become_user", _USER) or "root",
         python=_text(values["python"], "python", re.compile(r"/[^\s\0]*\Z"), "the absolute path of a Python"),
         transport=_choice(values["transport"], "transport", tuple(TRANSPORTS)) or ("local" if local else "ssh"),
         position=location,

@@ -290,8 +290,7 @@ def _done(order: _Order, work: Work, mode: str, bus: Bus) -> RunReport:
 def _become(host: Host, project: Project) -> Host:
     """Return a host with the project's `become` settings as defaults."""
     settings = project.settings
-    user = (settings.become_user if host.become_user == "root" else None) or host.become_user
-    return replace(host, become=host.become or ("sudo" if settings.become else None), become_user=user)
+    return replace(host, login=host.login.with_settings(settings.become, settings.become_user))
 
 
 class _Progress:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.run.fleet import Job, Options
     from statecfg.run.prepare import Work
+    from statecfg.run.report_model import Unit
     from statecfg.store.hooks.records import Policy
     from statecfg.store.left_hosts import LeftHost
     from statecfg.units.in_run import UnitsInRun
@@ -142,7 +143,7 @@ class Bus:
             left += left_hosts.find(self.store, self.playbook, file, work.everywhere, work.inventory, path)
         return left
 
-    def due(self, host: str) -> list[Json]:
+    def due(self, host: str) -> list[Unit]:
         """Return the hooks of units that are due on a host."""
         return self.units.due(host) if self.units is not None else []
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from statecfg.run.deployment import Deployment
     from statecfg.run.fleet import Job, Options
     from statecfg.run.prepare import Work
+    from statecfg.run.report_model import Unit
     from statecfg.store.left_hosts import LeftHost
 
 
@@ -46,7 +47,7 @@ class Preview:
         self.selects = exec_hooks.selecting(inventory)
         self.there = address.chosen(project, url).there()
         self._opened, self.playbook = partial(opened, project, url), playbook
-        self.units: dict[str, Sequence[Mapping[str, Any]]] = {}  # host → the hooks of its units that are due
+        self.units: dict[str, list[Unit]] = {}  # host → the hooks of its units that are due
         stored: list[Registration] = []
         self.ledgers: dict[str, str] = {}  # lineage of each host's ledger, as the store knows it
         if self.there:
@@ -103,7 +104,7 @@ class Preview:
         with self._opened() as store:
             return left_hosts.find(store, self.playbook, file, work.everywhere, work.inventory, path)
 
-    def due(self, host: str) -> Sequence[Mapping[str, Any]]:
+    def due(self, host: str) -> list[Unit]:
         """Return the hooks of units that are due on a host."""
         return self.units.get(host, [])
 

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
@@ -31,10 +31,22 @@ from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.graph.wrong_values import kind_of, show
 from statecfg.remote.wire.frames import INLINE, encode_value
 
-__all__ = ["Definition", "WireContext", "compile_graph"]
+__all__ = ["Definition", "WireContext", "WireNode", "compile_graph"]
 
 PLAIN = frozenset((str, int, bool, float, type(None)))
-Json = dict[str, Any]
+
+class WireNode(TypedDict):
+    """A node as it is sent to hosts. `hides` names the attributes that contain secrets."""
+
+    provides: str
+    type: str
+    requires: NotRequired[list[str]]
+    triggers: NotRequired[list[str]]
+    produces_ops: NotRequired[list[str]]
+    attrs: NotRequired[dict[str, Any]]
+    options: NotRequired[dict[str, Any]]
+    hides: NotRequired[list[str]]
+    position: NotRequired[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +60,7 @@ class Definition:
     :param digest: SHA-256 of the layers' canonical JSON, without positions
     """
 
-    layers: list[list[Json]]
+    layers: list[list[WireNode]]
     blobs: dict[str, Blob] = field(default_factory=dict)
     types: list[str] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
@@ -119,7 +131,7 @@ def _compiled(nodes: list[Node], context: WireContext) -> Definition:
     return Definition(wire, packer.blobs, sorted(packer.methods), secrets, digest(wire))
 
 
-def digest(layers: list[list[Json]]) -> str:
+def digest(layers: list[list[WireNode]]) -> str:
     """Return the SHA-256 of the layers' canonical JSON: keys sorted, no spaces, one layer per line.
 
     Source positions are excluded, so moving lines in a playbook does not change the digest.
@@ -142,10 +154,10 @@ class _Packer:
         self.methods: dict[str, Callable[[Node], Any] | None] = {}
         self.locations: dict[SourceLocation, str] = {}
 
-    def pack(self, node: Node) -> Json:
+    def pack(self, node: Node) -> WireNode:
         """Return a node in wire format; only part of it if it is broken or can't be prepared."""
         name = node.type
-        wire: Json = {"provides": node.provides, "type": name}
+        wire: WireNode = {"provides": node.provides, "type": name}
         if node.broken:
             return wire
         if name not in self.methods:
@@ -157,10 +169,12 @@ class _Packer:
                 sent = self._prepared(node, prepare)
                 if sent is None:
                     return wire
-        for key in ("requires", "triggers", "produces_ops"):
-            names = getattr(node, key)
-            if names:
-                wire[key] = list(names)
+        if node.requires:
+            wire["requires"] = list(node.requires)
+        if node.triggers:
+            wire["triggers"] = list(node.triggers)
+        if node.produces_ops:
+            wire["produces_ops"] = list(node.produces_ops)
         try:
             # Sorted, because the order of a pmap differs in each process.
             resolved = opaque.resolve_tokens(sent["attrs"])
@@ -243,7 +257,7 @@ class _Packer:
             "use text, numbers, lists or maps, or convert the value in the node type's to_wire",
         )
 
-    def _map(self, mapping: Mapping[str, Any], depth: int = 0) -> Json:
+    def _map(self, mapping: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
         pairs = mapping.iteritems() if isinstance(mapping, PMap) else mapping.items()
         return {_key(key): value if type(value) in PLAIN else self._plain(value, depth) for key, value in pairs}
 

@@ -17,6 +17,7 @@ from statecfg.remote.graph.model import Blob
 
 if TYPE_CHECKING:
     from statecfg.graph.nodes import Node
+    from statecfg.resources.shared import records
 
 HELD = 1 << 16  # bytes; of a larger file, only the path and digest are kept in memory
 
@@ -112,16 +113,15 @@ class WireContext:
         inputs.note("file", file, sha256=total.hexdigest())
         return Blob(total.hexdigest(), size, None, str(file))
 
-    def tree(self, node: Node, relative_path: str) -> dict[str, dict[str, Any]]:
+    def tree(self, node: Node, relative_path: str) -> dict[str, records.SourceEntry]:
         """Return the content of a directory of the project.
 
         :param relative_path: the directory; see `find`
-        :returns: path below the directory → entry, sorted. Each entry has a `kind`: "directory"; "file", with `content`
-            and, if true, `executable`; or "symlink", with `target`
+        :returns: path below the directory → entry, sorted
         :raises InvalidInput: something can't be read, or is neither a file, a directory nor a symbolic link
         """
         root = self.find(node, relative_path, directory=True)
-        entries: dict[str, dict[str, Any]] = {}
+        entries: dict[str, records.SourceEntry] = {}
         for folder, directories, files in os.walk(root, onerror=self._failed(node, relative_path)):
             directories.sort()
             for name in (*directories, *files):
@@ -135,7 +135,7 @@ class WireContext:
 
         return fail
 
-    def _entry(self, node: Node, shown: str, path: Path) -> dict[str, Any]:
+    def _entry(self, node: Node, shown: str, path: Path) -> records.SourceEntry:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
             return {"kind": "symlink", "target": os.readlink(path)}
@@ -144,8 +144,10 @@ class WireContext:
         if not stat.S_ISREG(mode):
             detail = f"{shown} is neither a file, a directory nor a symbolic link"
             raise self._unreadable(node, detail, "remove it from the directory")
-        entry = {"kind": "file", "content": self._blob(node, shown, path)}
-        return {**entry, "executable": True} if mode & 0o100 else entry
+        entry: records.SourceEntry = {"kind": "file", "content": self._blob(node, shown, path)}
+        if mode & 0o100:
+            entry["executable"] = True
+        return entry
 
     def render(self, node: Node, template: str, variables: Mapping[str, Any] | None = None) -> str:
         """Return a rendered Jinja2 template with its secrets revealed.

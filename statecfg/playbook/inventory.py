@@ -13,7 +13,7 @@ from statecfg.playbook.host_patterns import ALL, LOCAL
 from statecfg.problems import InvalidInput, Problem, problem, suggest
 from statecfg.problems.positions import NOWHERE, SourceLocation
 
-__all__ = ["ALL", "LOCAL", "Group", "Host", "Inventory", "wrong_name"]
+__all__ = ["ALL", "LOCAL", "Group", "Host", "Inventory", "Login", "wrong_name"]
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
@@ -24,16 +24,41 @@ TRANSPORTS = {"ssh": "ssh_connection", "local": "local"}
 
 
 @dataclass(frozen=True, slots=True)
+class Login:
+    """The user that statecfg logs in as, and the user that it acts as.
+
+    :param user: the user to log in as; None for the user in ssh_config, or the current user
+    :param identity_files: private keys to try, as paths on the controller
+    :param become: "sudo", "doas" or "su" to act as `become_user`; None to act as the user who logged in
+    """
+
+    user: str | None = None
+    identity_files: tuple[str, ...] = ()
+    become: str | None = None
+    become_user: str = "root"
+
+    def with_become(self, wanted: bool | None, user: str | None) -> Login:
+        """Return the login with `become` and `become_user` from elsewhere. It keeps its own method of becoming.
+
+        :param wanted: whether to become another user, with sudo if the login has no method
+        """
+        become = self.become or ("sudo" if wanted else None)
+        return replace(self, become=become, become_user=user or self.become_user)
+
+    def with_settings(self, wanted: bool | None, user: str | None) -> Login:
+        """Return the login with the project's settings, which apply only if the inventory sets no other user."""
+        return self.with_become(wanted, user if self.become_user == "root" else None)
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
     """A managed machine.
 
     :param name: its name in reports, patterns and `--limit`
     :param address: the address to connect to; default: the name
     :param port: 1 to 65535; None for the port in ssh_config, or 22
-    :param user: the user to log in as; None for the user in ssh_config, or the current user
-    :param identity_files: private keys to try, as paths on the controller
     :param proxy_jump: jump hosts, in the format of ssh's `-J`
-    :param become: "sudo", "doas" or "su" to act as `become_user`; None to act as the user who logged in
+    :param login: the user to log in as, and the user to act as
     :param python: path of the Python on the host; None to search for one
     :param vars: the merged variables of its groups and its own
     :param groups: the groups that contain it, directly or indirectly, sorted
@@ -44,11 +69,8 @@ class Host:
     name: str
     address: str = ""
     port: int | None = None
-    user: str | None = None
-    identity_files: tuple[str, ...] = ()
     proxy_jump: str | None = None
-    become: str | None = None
-    become_user: str = "root"
+    login: Login = Login()
     python: str | None = None
     vars: Mapping[str, Any] = field(default_factory=dict)
     groups: tuple[str, ...] = ()

@@ -6,15 +6,12 @@ import os
 import re
 import stat
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statecfg.problems import InvalidInput, Problem, inputs, problem, suggest
 from statecfg.problems.positions import SourceLocation
-
-if TYPE_CHECKING:
-    pass
 
 SETTINGS_FILE = "statecfg.toml"
 INVENTORY_FILE = "inventory.yml"
@@ -40,6 +37,22 @@ _SETTINGS: dict[str, tuple[type, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class HookSettings:
+    """The settings for hooks in `statecfg.toml`; None for a missing one.
+
+    :param hook_path: directories of hook types, joined by colons, relative to the project
+    :param hook_execution_path: directories before the default PATH of hooks' programs, joined by colons
+    :param store_hook_input: whether the log of hooks contains the input of their programs
+    :param store_hook_output: whether the log of hooks contains the output of their programs
+    """
+
+    hook_path: str | None = None
+    hook_execution_path: str | None = None
+    store_hook_input: bool | None = None
+    store_hook_output: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The settings in `statecfg.toml`; None for a missing one. Options of the command line override them.
 
@@ -53,10 +66,7 @@ class Settings:
     :param keep_going: whether to continue with resources that don't depend on a failed resource
     :param lock_timeout: seconds to wait for another run to end
     :param store: the store: a path relative to the project, or a URL
-    :param hook_path: directories of hook types, joined by colons, relative to the project
-    :param hook_execution_path: directories before the default PATH of hooks' programs, joined by colons
-    :param store_hook_input: whether the log of hooks contains the input of their programs
-    :param store_hook_output: whether the log of hooks contains the output of their programs
+    :param hooks: the settings for hooks
     """
 
     name: str | None = None
@@ -69,10 +79,7 @@ class Settings:
     keep_going: bool | None = None
     lock_timeout: float | None = None
     store: str | None = field(default=None, repr=False)
-    hook_path: str | None = None
-    hook_execution_path: str | None = None
-    store_hook_input: bool | None = None
-    store_hook_output: bool | None = None
+    hooks: HookSettings = HookSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +156,14 @@ def read_settings(path: Path) -> Settings:
         raise InvalidInput(
             [problem("SC0410", detail, 'write name = value, and quote text: name = "text"', location)]
         ) from None
-    problems = [wrong for key, value in values.items() if (wrong := _wrong(key, value, path, text)) is not None]
+    checked = [_check(key, value, path, text) for key, value in values.items()]
+    problems = [found for found in checked if found is not None]
     if problems:
         raise InvalidInput(problems)
-    checked: dict[str, Any] = {k: float(v) if _SETTINGS[k][0] is float else v for k, v in values.items()}
-    return Settings(**checked)
+    if "lock_timeout" in values:
+        values["lock_timeout"] = float(values["lock_timeout"])
+    hooks = {item.name: values.pop(item.name) for item in fields(HookSettings) if item.name in values}
+    return Settings(**values, hooks=HookSettings(**hooks))
 
 
 def _text(path: Path) -> str:
@@ -181,7 +191,8 @@ def _text(path: Path) -> str:
         raise InvalidInput([problem("SC0313", detail, "save the file as UTF-8", location)]) from None
 
 
-def _wrong(key: str, value: Any, path: Path, text: str) -> Problem | None:
+def _check(key: str, value: Any, path: Path, text: str) -> Problem | None:
+    """Return the problem with a setting, None if it is valid."""
     match = re.search(rf"(?m)^[ \t]*[\"'\[]?{re.escape(key)}\b", text)
     location = SourceLocation(str(path), text.count("\n", 0, match.start()) + 1 if match else 1, 1)
     if key not in _SETTINGS:

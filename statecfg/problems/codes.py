@@ -24,15 +24,20 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0116": ("node can't be prepared", "Something that a node needs on the controller is missing or invalid."),
     "SC0117": ("value can't be sent", "An attribute of a node is not made of text, numbers, lists, maps or content."),
     "SC0118": (
-        "file can't be read",
-        "A playbook, or a file that a node names, is missing, unreadable, outside the project or of the wrong type.",
+        "playbook or file of a node can't be used",
+        "A playbook does not exist, or a file that a node names is missing, unreadable, outside the project or of the "
+        "wrong type.",
     ),
     "SC0119": ("wrong node type", "The definition of a node type contains an error."),
     "SC0120": ("node type defined twice", "The project's resources/ contains a node type whose name is already taken."),
     "SC0121": ("nodes contradict each other", "Two nodes describe states of the host that can't both be true."),
     "SC0201": ("wrong type of value", "The value of an attribute does not have the type that the node type expects."),
     "SC0202": ("wrong value", "The value of an attribute has the right type, but the node type does not allow it."),
-    "SC0301": ("file can't be read", "A playbook, inventory or template is missing, unreadable or not a regular file."),
+    "SC0301": (
+        "input file can't be read",
+        "An inventory, an included file, a template or a settings file is missing, or one of these or a playbook is "
+        "unreadable or not a regular file.",
+    ),
     "SC0302": ("file too large", "A YAML file is larger than 16 MB."),
     "SC0303": ("empty file", "A YAML file contains only white space and comments."),
     "SC0304": ("several documents", "A YAML file contains more than one document."),

@@ -26,7 +26,7 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_FILES = 10_000
 MAX_PATH = 1024  # bytes
 METADATA, CONFIG = "metadata.yaml", "config.yaml"
-KINDS = ("provides", "requires", "peers")
+ROLES = ("provides", "requires", "peers")
 # The relations that every unit offers without declaring them, as in juju.
 IMPLICIT = {"juju-info": ("provides", "juju-info")}
 LIFECYCLE = ("install", "config-changed", "start", "stop", "upgrade-charm", "upgrade")
@@ -285,23 +285,23 @@ def _map(path: Path) -> dict[str, Any] | None:
 
 
 def _endpoints(metadata: Mapping[str, Any] | None, path: Path) -> dict[str, tuple[str, str]]:
-    found: dict[str, tuple[str, str]] = {}
-    for kind in KINDS:
-        given = (metadata or {}).get(kind) or {}
+    endpoints: dict[str, tuple[str, str]] = {}
+    for role in ROLES:
+        given = (metadata or {}).get(role) or {}
         if not isinstance(given, dict):
-            report(problem("SC0703", f"`{kind}:` is {kind_of(given)}", "it must be a map", _line(path, kind)))
+            report(problem("SC0703", f"`{role}:` is {kind_of(given)}", "it must be a map", _line(path, role)))
             continue
         for name, parts in given.items():
             interface = parts.get("interface") if isinstance(parts, dict) else parts
             if not isinstance(name, str) or not RELATION.match(name) or not isinstance(interface, str):
-                example = f"write {kind}: {{db: {{interface: mysql}}}}"
-                report(problem("SC0703", f"`{name}` of `{kind}:` is not a relation", example, _line(path, str(name))))
-            elif name in found:
-                detail = f"`{name}` stands in `{found[name][0]}:` and in `{kind}:`"
+                example = f"write {role}: {{db: {{interface: mysql}}}}"
+                report(problem("SC0703", f"`{name}` of `{role}:` is not a relation", example, _line(path, str(name))))
+            elif name in endpoints:
+                detail = f"`{name}` is in `{endpoints[name][0]}:` and in `{role}:`"
                 report(problem("SC0703", detail, "rename one", _line(path, name)))
             else:
-                found[name] = (kind, interface)
-    return found
+                endpoints[name] = (role, interface)
+    return endpoints
 
 
 def _options(path: Path) -> dict[str, Option]:

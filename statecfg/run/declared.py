@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.service_options import Option
 
 Ends = Mapping[str, Sequence[str]]  # relation → (provides, requires or peers; interface)
-_LEFT = object()  # replaces a value that could not be evaluated; the error was reported
+_FAILED = object()  # replaces a value that could not be evaluated; the error was reported
 LARGEST = 65_000  # bytes of all settings as JSON: a hook reads them in one value of AMP, which holds 65,535
 
 
@@ -72,7 +72,7 @@ def services(plays: Iterable[Play], inventory: Inventory, extra: Mapping[str, An
 
     :param extra: variables that override those of the plays in the templates of settings
     """
-    found = []
+    works = []
     for play in plays:
         if play.service is None:
             continue
@@ -80,11 +80,11 @@ def services(plays: Iterable[Play], inventory: Inventory, extra: Mapping[str, An
         with reporting():
             hosts = tuple(host.name for host in inventory.select(play.hosts, None, play.position))
         with reporting():
-            found.append(_settled(play, play.service, hosts, extra))
-    return found
+            works.append(_work(play, play.service, hosts, extra))
+    return works
 
 
-def _settled(play: Play, service: Service, hosts: tuple[str, ...], extra: Mapping[str, Any]) -> ServiceWork:
+def _work(play: Play, service: Service, hosts: tuple[str, ...], extra: Mapping[str, Any]) -> ServiceWork:
     charm = charms.read(service.charm, service.location_of("charm")) if service.charm is not None else None
     schema = {**(charm.options if charm is not None else {}), **service.schema}
     if charm is None and service.charm is not None:
@@ -104,43 +104,43 @@ def _settings(
     """Yield each setting with its value; report settings that are unknown or of the wrong type."""
     variables = _variables({**play.vars, **extra})
     for name, written in service.settings.items():
-        place = service.location_of(f"settings.{name}")
+        location = service.location_of(f"settings.{name}")
         option = schema.get(name)
         if option is None:
             detail = f"{service.name} has no option `{name}`"
             hint = suggest(name, schema, "it has") or "it has none: describe it under `schema:`"
-            report(problem("SC0708", detail, hint, place))
+            report(problem("SC0708", detail, hint, location))
             continue
-        value: Any = _LEFT
+        value: Any = _FAILED
         with reporting():
             try:
                 value = _with_secrets(_resolved(written, variables), option)
             except tokens.SecretError as error:
-                report(problem("SC0423", f"`{name}` of {service.name}: {error}", error.help, place))
-        if value is _LEFT:
+                report(problem("SC0423", f"`{name}` of {service.name}: {error}", error.help, location))
+        if value is _FAILED:
             continue
         if isinstance(value, Secret) != (option.type == "secret"):
-            report(_misplaced(option, value, place))
+            report(_misplaced(option, value, location))
             continue
         if isinstance(value, Secret):
             value.reveal()  # records that the run uses this secret
         try:
             checked = option.check(value)
         except ValueError as error:
-            report(problem("SC0709", f"`{name}` of {service.name} is {show(value)}", str(error), place))
+            report(problem("SC0709", f"`{name}` of {service.name} is {show(value)}", str(error), location))
             continue
         yield name, checked
 
 
 def _variables(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the variables that don't depend on a host. Settings can use only these: a setting is for all units."""
-    found: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
     for name, value in given.items():
-        with collecting() as wrong, reporting():
-            made = _resolved(value, found)
-        if not wrong:
-            found[name] = made
-    return found
+        with collecting() as problems, reporting():
+            resolved = _resolved(value, variables)
+        if not problems:
+            variables[name] = resolved
+    return variables
 
 
 def _resolved(value: Any, variables: Mapping[str, Any]) -> Any:
@@ -157,12 +157,12 @@ def _with_secrets(value: Any, option: Option) -> Any:
     return Secret(option.name, value.reveal(), value.available) if isinstance(value, opaque.Composed) else value
 
 
-def _misplaced(option: Option, value: Any, place: SourceLocation) -> Problem:
+def _misplaced(option: Option, value: Any, location: SourceLocation) -> Problem:
     if isinstance(value, Secret):
-        detail = f"option `{option.name}` is of type {option.type}, and its value is, or holds, a secret"
-        return problem("SC0710", detail, "say so in the schema: type: secret", place)
-    detail = f"option `{option.name}` is a secret, and its value stands in the playbook"
-    return problem("SC0710", detail, "take it from the environment or a file: !secret {env: NAME}", place)
+        detail = f"option `{option.name}` is of type {option.type}, and its value is or contains a secret"
+        return problem("SC0710", detail, "declare it in the schema: type: secret", location)
+    detail = f"option `{option.name}` is a secret, and the playbook contains its value"
+    return problem("SC0710", detail, "take it from the environment or a file: !secret {env: NAME}", location)
 
 
 def relations(works: Sequence[ServiceWork], given: Sequence[Relation]) -> list[Relation]:
@@ -171,60 +171,60 @@ def relations(works: Sequence[ServiceWork], given: Sequence[Relation]) -> list[R
     :param works: the playbook's services; invalid ones may be missing
     :param given: the declared relations
     """
-    known = {work.service.name: work.charm.related if work.charm is not None else {} for work in reversed(works)}
+    offered = {work.service.name: work.charm.related if work.charm is not None else {} for work in reversed(works)}
     first: dict[tuple[Endpoint, ...], Relation] = {}
-    for each in given:
+    for relation in given:
         with reporting():
-            check(each, known)
-            key = tuple(sorted(each.ends))
-            before = first.setdefault(key, each)
-            if before is not each:
-                report(problem("SC0715", str(each), "keep one of them", each.position, before.position))
+            check(relation, offered)
+            key = tuple(sorted(relation.ends))
+            before = first.setdefault(key, relation)
+            if before is not relation:
+                report(problem("SC0715", str(relation), "keep one of them", relation.position, before.position))
     for work in works:
         # As in juju, a peer relation needs no declaration in the playbook.
-        for name, (kind, _) in (work.charm.endpoints if work.charm is not None else {}).items():
+        for name, (role, _) in (work.charm.endpoints if work.charm is not None else {}).items():
             end = Endpoint(work.service.name, name)
-            if kind == "peers":
+            if role == "peers":
                 first.setdefault((end,), Relation((end,), work.service.position))
     return list(first.values())
 
 
-def check(each: Relation, known: Mapping[str, Ends]) -> None:
+def check(relation: Relation, offered: Mapping[str, Ends]) -> None:
     """Report a relation between services if it is invalid.
 
-    :param each: the relation
-    :param known: service → the relations that its charm offers (see `Charm.related`)
+    :param offered: service → the relations that its charm offers (see `Charm.related`)
     """
-    parts = [_part(end, each, known) for end in each.ends]
-    if len({end.service for end in each.ends}) < len(each.ends):
-        hint = "peers are written with one end"
-        report(problem("SC0711", f"both ends of {each} are the same service's", hint, each.position))
+    parts = [_part(end, relation, offered) for end in relation.ends]
+    if len({end.service for end in relation.ends}) < len(relation.ends):
+        hint = "write a peer relation with one end"
+        report(problem("SC0711", f"both ends of {relation} are of the same service", hint, relation.position))
         return
-    wanted = ("peers",) if len(each.ends) == 1 else ("provides", "requires")
-    for end, part in zip(each.ends, parts, strict=True):
+    wanted = ("peers",) if len(relation.ends) == 1 else ("provides", "requires")
+    for end, part in zip(relation.ends, parts, strict=True):
         if part is not None and part[0] not in wanted:
             hint = f"write [{end}] alone" if part[0] == "peers" else "write two ends: one provides, the other requires"
-            report(problem("SC0714", f"{end} stands in `{part[0]}:` of its metadata.yaml", hint, each.position))
+            report(problem("SC0714", f"{end} is in `{part[0]}:` of its metadata.yaml", hint, relation.position))
             return
     if len(parts) == 2 and parts[0] is not None and parts[1] is not None:
         (one, that), (other, there) = parts[0], parts[1]
         if that != there:
-            detail = f"{each.ends[0]} has the interface {that}, {each.ends[1]} has {there}"
-            report(problem("SC0714", detail, "relate ends of one interface", each.position))
+            detail = f"{relation.ends[0]} has the interface {that}, {relation.ends[1]} has {there}"
+            report(problem("SC0714", detail, "relate ends of one interface", relation.position))
         elif one == other:
             hint = "one of them must provide what the other requires"
-            report(problem("SC0714", f"{each.ends[0]} and {each.ends[1]} both stand in `{one}:`", hint, each.position))
+            detail = f"{relation.ends[0]} and {relation.ends[1]} are both in `{one}:`"
+            report(problem("SC0714", detail, hint, relation.position))
 
 
-def _part(end: Endpoint, each: Relation, known: Mapping[str, Ends]) -> Sequence[str] | None:
+def _part(end: Endpoint, relation: Relation, offered: Mapping[str, Ends]) -> Sequence[str] | None:
     """Return the role of an end in its charm, and its interface; None if unknown or if a problem was reported."""
-    there = known.get(end.service)
-    if there is None:
-        hint = suggest(end.service, known, "there are")
-        report(problem("SC0712", f"there is no service {end.service} for {end}", hint, each.position))
+    ends = offered.get(end.service)
+    if ends is None:
+        hint = suggest(end.service, offered, "there are")
+        report(problem("SC0712", f"there is no service {end.service} for {end}", hint, relation.position))
         return None
-    found = there.get(end.relation)
-    if found is None and there:
-        hint = suggest(end.relation, [name for name in there if name not in charms.IMPLICIT], "it has")
-        report(problem("SC0713", f"the charm of {end.service} has no relation {end.relation}", hint, each.position))
-    return found
+    role = ends.get(end.relation)
+    if role is None and ends:
+        hint = suggest(end.relation, [name for name in ends if name not in charms.IMPLICIT], "it has")
+        report(problem("SC0713", f"the charm of {end.service} has no relation {end.relation}", hint, relation.position))
+    return role

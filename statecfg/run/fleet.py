@@ -19,6 +19,8 @@ from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.events import Events, Late, Unjoined
 from statecfg.run.host.gate import Gate
 from statecfg.run.host.request import PATIENCE, Order, Request
+from statecfg.run.report_model import Host as HostReport
+from statecfg.run.report_model import Report
 from statecfg.transport import Settings
 from statecfg.transport.become import Become
 
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Become", "Event", "Job", "Options", "Report", "run"]
 
 FORMAT = 1
-Report = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Job:
@@ -189,7 +189,7 @@ def _with_shared_ledgers(report: Report) -> Report:
     return report
 
 
-def _holders(report: Report, host: Mapping[str, Any]) -> list[str]:
+def _holders(report: Report, host: HostReport) -> list[str]:
     """Return the other names under which this run holds a locked host, none if another run holds it."""
     if host["status"] != HostStatus.LOCKED or (host.get("holder") or {}).get("run") != report["run"]:
         return []
@@ -281,10 +281,11 @@ def _drive(driver: HostDriver, slots: threading.Semaphore) -> None:
 
 def _report(order: Order, playbook: str, drivers: Sequence[HostDriver]) -> Report:
     """Return the report of the run so far."""
+    hosts: Any = {driver.host: driver.report for driver in drivers}
     return {
         "format": FORMAT,
         "run": order.run,
         "mode": order.mode,
         "playbook": playbook,
-        "hosts": {driver.host: driver.report for driver in drivers},
+        "hosts": hosts,
     }

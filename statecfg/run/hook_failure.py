@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import Mode
+from statecfg.run.report_model import Report, Unit
 
 
 class HookFailure(StatecfgError):
@@ -27,7 +28,7 @@ class HookFailure(StatecfgError):
 class Called(Protocol):
     """The interface that knows which hooks were called for a host as a whole."""
 
-    def due(self, host: str) -> Sequence[Mapping[str, Any]]:
+    def due(self, host: str) -> list[Unit]:
         """Return the hooks of units that are due on a host."""
 
     def at_once(self, host: str) -> tuple[str, Sequence[Mapping[str, Any]]]:
@@ -37,21 +38,21 @@ class Called(Protocol):
         """Return host → the failed hooks of the host's own events."""
 
 
-def complete(report: Mapping[str, Any], failed: Iterable[HookFailure], events: Called | None) -> dict[str, Any]:
+def complete(report: Report, failed: Iterable[HookFailure], events: Called | None) -> Report:
     """Return a report with the hooks that were or would be called outside of host sessions.
 
     :param failed: the hooks that ended a host's run before it began
     :param events: knows which other hooks were called; None if there were none
     """
-    hosts = {name: dict(host) for name, host in report["hosts"].items()}
+    hosts: dict[str, Any] = {name: dict(host) for name, host in report["hosts"].items()}
     for failure in failed:
         again = "" if failure.again is None else "The next apply asks it again."
         error = {"summary": str(failure), "detail": "Nothing was changed.", "hint": again}
         hosts[failure.host] = {"status": "failed", "layers": [], "summary": {}, "error": error}
     if events is not None:
-        for name, wrong in events.failed_events().items():
+        for name, hooks in events.failed_events().items():
             if name in hosts:
-                hosts[name]["host_hooks"] = wrong
+                hosts[name]["host_hooks"] = hooks
         for name, host in hosts.items():
             key, called = events.at_once(name)
             if called:

@@ -110,32 +110,33 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
     from statecfg.run import bundle, project_inputs
 
     failed: list[HookFailure] = []
-    found: tuple[Sequence[ServiceWork], Sequence[Relation]] = (), ()
+    services: Sequence[ServiceWork] = ()
+    relations: Sequence[Relation] = ()
     with opaque.recording() as used:
-        with collecting() as wrong, reporting():
+        with collecting() as problems, reporting():
             chosen = _chosen(path, choice)
             project, jobs = chosen.project, _jobs(path, choice, chosen)
-            found = chosen.services(choice)
-            if reshape is not None and not wrong:
+            services, relations = chosen.services(choice)
+            if reshape is not None and not problems:
                 jobs, failed = _reshaped(path, choice, chosen, jobs, reshape)
             # Check the code for hosts, too. The run reuses the bundles that are built here.
             bundle.check()
             for job in jobs:
                 bundle.build(job.definition.types)
-            project_inputs.note(project, found[0])
-        if wrong:
-            raise InvalidInput(sorted(wrong, key=_order))
-    jobs = [_hiding(job, found[0], chosen.added) for job in jobs]
+            project_inputs.note(project, services)
+        if problems:
+            raise InvalidInput(sorted(problems, key=_order))
+    jobs = [_hiding(job, services, chosen.added) for job in jobs]
     revealed = [(name, value.reveal()) for name, value in used.items()]
-    known = opaque.by_name([*revealed, *(each for job in jobs for each in job.definition.secrets.items())])
+    secrets = opaque.by_name([*revealed, *(secret for job in jobs for secret in job.definition.secrets.items())])
     work = Work(
         project,
         jobs,
         path,
-        known,
+        secrets,
         failed=failed,
-        services=found[0],
-        relations=found[1],
+        services=services,
+        relations=relations,
         warnings=chosen.warnings,
     )
     return replace(work, everywhere=chosen.everywhere, inventory=chosen.inventory)
@@ -143,8 +144,8 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
 
 def _hiding(job: Job, services: Sequence[ServiceWork], added: Mapping[str, Sequence[str]]) -> Job:
     """Return a job with the secrets of the host's units, so that the host masks them."""
-    mine = [each for each in services if job.host.name in (*each.hosts, *added.get(each.service.name, ()))]
-    hidden = {name: text for each in mine for name, text in each.hidden.items()}
+    on_host = [work for work in services if job.host.name in (*work.hosts, *added.get(work.service.name, ()))]
+    hidden = {name: text for work in on_host for name, text in work.hidden.items()}
     definition = replace(job.definition, secrets={**job.definition.secrets, **hidden})
     return replace(job, definition=definition) if hidden else job
 
@@ -160,20 +161,20 @@ def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
     project = chosen.project
     name, whose = project.relative(path), owner(project, path, choice.instance)
     jobs: list[Job] = []
-    wrong = _Shared()
+    shared = _SharedProblems()
     for host, plays in chosen.hosts:
         definition = None
-        with collecting() as found, reporting():
+        with collecting() as problems, reporting():
             definition = _definition(host, plays, project, choice)
-        wrong.add(host.name, found)
-        if any(item.code in SLOW for item in found):
+        shared.add(host.name, problems)
+        if any(item.code in SLOW for item in problems):
             break  # every other host would take as long
         # With tags, skip hosts without tagged resources.
         if definition is not None and (definition.layers or not choice.tags):
-            prune = choice.prune or any(each.prune for play in plays for each in (play, *play.others))
+            prune = choice.prune or any(one.prune for play in plays for one in (play, *play.others))
             jobs.append(Job(host, definition, name, prune and not choice.tags, bool(choice.tags), owner=whose))
-    report(*wrong.problems())
-    if chosen.hosts and not jobs and not wrong.problems():
+    report(*shared.problems())
+    if chosen.hosts and not jobs and not shared.problems():
         report(problem("SC0431", f"tags: {', '.join(choice.tags)}", "see the tags in the playbook"))
     return jobs
 
@@ -213,30 +214,30 @@ class _Chosen:
             return (), ()
         from statecfg.run import declared
 
-        found = declared.services(self.plays, self.inventory, choice.extra)
-        return found, declared.relations(found, self.relations)
+        services = declared.services(self.plays, self.inventory, choice.extra)
+        return services, declared.relations(services, self.relations)
 
 
 def _chosen(path: Path, choice: Choice) -> _Chosen:
     from statecfg.playbook import project as projects
 
     project = projects.find(path)
-    inventory, found = None, None
+    inventory, definitions = None, None
     with reporting():
         inventory = dialects.inventory(project, choice.inventory, secrets=True)
     with reporting():
-        found = dialects.read(path, project)
-    if found is None or inventory is None:
+        definitions = dialects.read(path, project)
+    if definitions is None or inventory is None:
         return _Chosen(project)
-    services = choice.added is not None and any(play.service is not None for play in found.plays)
+    services = choice.added is not None and any(play.service is not None for play in definitions.plays)
     added = choice.added() if services and choice.added is not None else {}
-    hosts = _hosts(found.plays, inventory, choice.limit, added)
+    hosts = _hosts(definitions.plays, inventory, choice.limit, added)
     everywhere = frozenset(host.name for host, _ in hosts)
     if choice.limit is not None:
         with collecting(), reporting():  # the call above reported all problems
-            everywhere = frozenset(host.name for host, _ in _hosts(found.plays, inventory, None, added))
+            everywhere = frozenset(host.name for host, _ in _hosts(definitions.plays, inventory, None, added))
     warnings = _unread(path, choice, project, inventory)
-    return _Chosen(project, inventory, found.plays, found.relations, hosts, warnings, added, everywhere)
+    return _Chosen(project, inventory, definitions.plays, definitions.relations, hosts, warnings, added, everywhere)
 
 
 def _unread(path: Path, choice: Choice, project: Project, inventory: Inventory) -> tuple[str, ...]:
@@ -245,11 +246,11 @@ def _unread(path: Path, choice: Choice, project: Project, inventory: Inventory) 
 
     if not choice.given:
         return ()
-    known = Names(str(project.root))
-    known.add(os.path.abspath(path))
-    declared = {name for host in inventory.hosts.values() for name in host.vars} | known.names
-    unread = sorted(choice.given - declared - known.maybe)
-    if not known.complete:
+    names = Names(str(project.root))
+    names.add(os.path.abspath(path))
+    declared = {name for host in inventory.hosts.values() for name in host.vars} | names.names
+    unread = sorted(choice.given - declared - names.maybe)
+    if not names.complete:
         return tuple(f"the playbook does not seem to read `{name}`, which -e sets" for name in unread)
     for name in unread:
         detail = f"-e sets `{name}`, and neither the playbook nor the inventory declares or reads it"
@@ -269,50 +270,50 @@ def _reshaped(
     if not any(reshape.concerns(name) for name in kept):
         return list(kept.values()), failed
     project = chosen.project
-    mine = [(host, plays) for host, plays in chosen.hosts if host.name in kept and reshape.concerns(host.name)]
+    hooked = [(host, plays) for host, plays in chosen.hosts if host.name in kept and reshape.concerns(host.name)]
     called = [
         HookedHost(
             host, evaluation.evaluate(host, plays, choice.extra, choice.tags), owner(project, path, choice.instance)
         )
-        for host, plays in mine
+        for host, plays in hooked
     ]
     call_hooks(called, reshape)
-    for each in called:
-        name = each.host.name
-        if each.failure is not None:
+    for host in called:
+        name = host.host.name
+        if host.failure is not None:
             del kept[name]
-            failed.append(each.failure)
+            failed.append(host.failure)
             continue
-        with collecting() as found, reporting():
-            report(*each.problems)
-            if each.graph is not None:
-                definition = evaluation.definition(each.host, each.graph, each.evaluated, project)
+        with collecting() as problems, reporting():
+            report(*host.problems)
+            if host.graph is not None:
+                definition = evaluation.definition(host.host, host.graph, host.evaluated, project)
                 kept[name] = replace(kept[name], definition=definition)
         # The graph was valid before the hooks changed it.
-        told = f" (on {name}, as the hooks left it: {', '.join(reshape.concerns(name))})"
-        report(*(replace(item, detail=item.detail + told) for item in found))
+        context = f" (on {name}, as the hooks left it: {', '.join(reshape.concerns(name))})"
+        report(*(replace(item, detail=item.detail + context) for item in problems))
     return list(kept.values()), failed
 
 
-class _Shared:
+class _SharedProblems:
     """The problems of many hosts, each only once. A problem that not all hosts share names its hosts."""
 
     def __init__(self) -> None:
         self.hosts = 0
-        self.found: dict[tuple[Any, ...], tuple[Problem, list[str]]] = {}
+        self.hosts_of: dict[tuple[Any, ...], tuple[Problem, list[str]]] = {}
 
     def add(self, host: str, problems: Iterable[Problem]) -> None:
         """Add the problems of one host."""
         self.hosts += 1
         for item in problems:
             key = (item.code, item.places, item.detail.replace(host, "\0"))
-            self.found.setdefault(key, (item, []))[1].append(host)
+            self.hosts_of.setdefault(key, (item, []))[1].append(host)
 
     def problems(self) -> list[Problem]:
         """Return the problems in the order in which they were found."""
-        return [self._told(item, names) for item, names in self.found.values()]
+        return [self._with_hosts(item, names) for item, names in self.hosts_of.values()]
 
-    def _told(self, item: Problem, names: list[str]) -> Problem:
+    def _with_hosts(self, item: Problem, names: list[str]) -> Problem:
         # Problems with secrets never belong to a host: the controller looks each secret up once.
         shared = len(names) == self.hosts or item.code.startswith("SC042")
         if shared or (len(names) == 1 and names[0] in item.detail):
@@ -345,7 +346,7 @@ def _hosts(
 
     :param added: service → hosts in addition to its pattern; hosts that are not in the inventory are ignored
     """
-    found: dict[str, tuple[Host, list[Play]]] = {}
+    chosen: dict[str, tuple[Host, list[Play]]] = {}
     all_plays = list(plays)
     several = len(all_plays) > 1
     left = not all_plays
@@ -357,16 +358,16 @@ def _hosts(
             hosts = [*hosts, *(host for host in more if host not in hosts)]
         left = left or hosts is None
         for host in hosts or ():
-            found.setdefault(host.name, (host, []))[1].append(play)
-    if not found and not left:
+            chosen.setdefault(host.name, (host, []))[1].append(play)
+    if not chosen and not left:
         report(problem("SC0406", f"--limit `{limit}` leaves no host of any play", "", all_plays[0].position))
-    return list(found.values())
+    return list(chosen.values())
 
 
 def _more(names: Sequence[str], inventory: Inventory, limit: str | None) -> list[Host]:
     """Return the hosts with these names that are in the inventory and within the limit."""
-    there = [name for name in sorted({*names}) if name == LOCAL or name in inventory.hosts]
-    return [host for name in there for host in inventory.select(name, limit, empty_ok=True)]
+    present = [name for name in sorted({*names}) if name == LOCAL or name in inventory.hosts]
+    return [host for name in present for host in inventory.select(name, limit, empty_ok=True)]
 
 
 def _definition(host: Host, plays: Sequence[Play], project: Project, choice: Choice) -> Definition:

@@ -122,8 +122,9 @@ class Target:
     @classmethod
     def of(cls, host: Host) -> Target:
         """Return the target for a host of the inventory."""
-        keys = tuple(host.identity_files)
-        return cls(host.name, host.address or None, host.port, host.user, keys, host.proxy_jump, host.transport)
+        login = host.login
+        address, keys = host.address or None, tuple(login.identity_files)
+        return cls(host.name, address, host.port, login.user, keys, host.proxy_jump, host.transport)
 
 
 @dataclass(frozen=True)

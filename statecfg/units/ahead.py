@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from statecfg.run.deployment import Deployment
+    from statecfg.run.report_model import UnitHook
     from statecfg.store.database import Store
     from statecfg.store.units.records import Step
-
-Json = dict[str, Any]
 
 
 class _TakeBack(StatecfgError):
@@ -35,7 +34,7 @@ class Ahead:
     :param early: names of the units that version 0.3.0 created
     """
 
-    due: dict[str, list[Json]]
+    due: dict[str, list[UnitHook]]
     names: dict[str, list[tuple[str, str]]]
     early: set[str] = field(default_factory=set)
 
@@ -58,7 +57,10 @@ def look(store: Store, deployment: Deployment, mode: str, run: str, hosts: Seque
                 found.names[unit.host].append((unit.name, unit.service))
                 found.early.update([unit.name] if unit.early else ())
             for unit, step in _through(connection, units, run):
-                found.due[unit.host].append({**shown(step), **_missing(step, deployment)})
+                hook = shown(step)
+                if _is_missing(step, deployment):
+                    hook["missing"] = True
+                found.due[unit.host].append(hook)
             raise _TakeBack
     except _TakeBack:
         return found
@@ -96,18 +98,18 @@ def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator
             moved = True  # a unit that had nothing to do may have new events
 
 
-def _missing(step: Step, deployment: Deployment) -> Json:
-    """Return {"missing": True} if the charm does not contain a hook; {} if it does, or if another charm will run."""
+def _is_missing(step: Step, deployment: Deployment) -> bool:
+    """Return whether the charm does not contain a hook. If another charm will run it, this is unknown: return False."""
     charm = deployment.charms.get(step.service)
     if step.service not in deployment.charms or step.digest != (charm.digest if charm is not None else ""):
-        return {}
+        return False
     paths = {DISPATCH, *(f"hooks/{name}" for name in step.hooks)}
-    return {} if charm is not None and paths & set(charm.files) else {"missing": True}
+    return charm is None or not paths & set(charm.files)
 
 
-def shown(step: Step) -> Json:
+def shown(step: Step) -> UnitHook:
     """Return a hook in the format of reports."""
-    found: Json = {"unit": step.unit, "hook": step.hook}
+    hook: UnitHook = {"unit": step.unit, "hook": step.hook}
     if step.relation is not None:
-        found.update(relation=step.relation.id, remote=step.relation.remote)
-    return found
+        hook["relation"], hook["remote"] = step.relation.id, step.relation.remote
+    return hook

@@ -22,6 +22,7 @@ from statecfg.units.state import RunHost, RunUnit, Tell
 
 if TYPE_CHECKING:
     from statecfg.run.deployment import Deployment
+    from statecfg.run.report_model import Unit
     from statecfg.store.database import Store
 
 Json = dict[str, Any]
@@ -98,7 +99,7 @@ class Coordinator:
         while self._thread.is_alive() and not self.hosts[host].left.wait(0.5):
             pass
 
-    def report(self, host: str) -> list[Json]:
+    def report(self, host: str) -> list[Unit]:
         """Return the units of a host in the format of reports. Call `gone` first."""
         return [unit.report() for unit in self.hosts[host].units.values()] if host in self.hosts else []
 

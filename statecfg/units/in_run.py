@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import Blob
     from statecfg.run.deployment import Deployment
     from statecfg.run.fleet import Job
+    from statecfg.run.report_model import Unit
     from statecfg.store.database import Store
 
 Json = dict[str, Any]
@@ -87,10 +88,10 @@ def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: S
                 used.close()
 
 
-def _hint(failed: Sequence[Json]) -> str:
+def _hint(failed: Sequence[Unit]) -> str:
     """Return a hint about failed units.
 
-    :param failed: the units in the format of reports
+    :param failed: their reports
     """
     if all(unit.get("settled") is False for unit in failed):
         return "The hooks of these units answer each change with a change. Let them set only what differs."
@@ -116,7 +117,7 @@ class UnitsInRun:
         another = planned is not None and self.due(job.host.name) != list(planned.get(job.host.name, ()))
         return replace(job, definition=definition, units=units, differs=("units",) if another else ())
 
-    def due(self, host: str) -> list[Json]:
+    def due(self, host: str) -> list[Unit]:
         """Return the hooks that are due on a host, for the report of its plan."""
         return self.coordinator.orders.due(host)
 

@@ -10,7 +10,8 @@ from typing import Any
 from statecfg.run.strict import weigh
 
 Json = dict[str, Any]
-Said = tuple[str, Json, Callable[[Json], None] | None, str]  # host, frame, function that sends to the host, its address
+# host, frame, function that sends to the host, its address
+Message = tuple[str, Json, Callable[[Json], None] | None, str]
 
 FRAMES = 64  # maximum number of queued frames of one host
 MEMORY = 8 << 20  # maximum bytes of memory of one host's queued frames; a single frame may be larger
@@ -21,44 +22,44 @@ class Inbox:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._waiting: deque[tuple[Said, int]] = deque()
+        self._waiting: deque[tuple[Message, int]] = deque()
         self._frames: Counter[str] = Counter()
         self._memory: Counter[str] = Counter()
         self._closed = False
 
-    def put(self, said: Said) -> None:
+    def put(self, message: Message) -> None:
         """Queue a frame of a host. Wait while the host has too many in the queue. After `close`, drop the frame."""
-        size = weigh(said[1])
+        size = weigh(message[1])
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._fits(said[0], size))
-            self._add(said, size)
+            self._changed.wait_for(lambda: self._closed or self._fits(message[0], size))
+            self._add(message, size)
 
-    def put_at_once(self, said: Said) -> None:
+    def put_at_once(self, message: Message) -> None:
         """Queue a frame of the controller, without a limit."""
         with self._changed:
-            self._add(said, 0)
+            self._add(message, 0)
 
     def _fits(self, host: str, size: int) -> bool:
         frames = self._frames[host]
         return not frames or (frames < FRAMES and self._memory[host] + size <= MEMORY)
 
-    def _add(self, said: Said, size: int) -> None:
+    def _add(self, message: Message, size: int) -> None:
         if not self._closed:
-            self._frames[said[0]] += 1
-            self._memory[said[0]] += size
-            self._waiting.append((said, size))
+            self._frames[message[0]] += 1
+            self._memory[message[0]] += size
+            self._waiting.append((message, size))
             self._changed.notify_all()
 
-    def get(self, timeout: float) -> Said | None:
+    def get(self, timeout: float) -> Message | None:
         """Return the next frame; None if no frame comes within `timeout` seconds."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._waiting, timeout):
                 return None
-            said, size = self._waiting.popleft()
-            self._frames[said[0]] -= 1
-            self._memory[said[0]] -= size
+            message, size = self._waiting.popleft()
+            self._frames[message[0]] -= 1
+            self._memory[message[0]] -= size
             self._changed.notify_all()
-            return said
+            return message
 
     def close(self) -> None:
         """Drop further frames, and let waiting threads continue."""

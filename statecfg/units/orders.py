@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from statecfg.remote.graph.model import Blob
     from statecfg.run.deployment import Deployment
+    from statecfg.run.report_model import Unit
     from statecfg.store.database import Store
     from statecfg.units.ahead import Ahead
 
@@ -51,15 +52,15 @@ class HostOrders:
             return {}
         return {"project": self.deployment.project, "mark": self.mark, "store": self.store.place}
 
-    def due(self, host: str) -> list[Json]:
+    def due(self, host: str) -> list[Unit]:
         """Return the units of a host with their due hooks, in the format of reports.
 
         `made_of` is the digest of charm and settings: a saved plan is valid only for these.
         """
-        found = []
+        units: list[Unit] = []
         for unit, service in self.ahead.names.get(host, ()):
-            hooks = [hook for hook in self.ahead.due[host] if hook["unit"] == unit]
-            mine = [{key: value for key, value in hook.items() if key != "unit"} for hook in hooks]
-            digest = self.deployment.digest(service)
-            found.append({"unit": unit, "service": service, "made_of": digest, "due": mine})
-        return found
+            hooks = [hook.copy() for hook in self.ahead.due[host] if hook["unit"] == unit]
+            for hook in hooks:
+                del hook["unit"]
+            units.append({"unit": unit, "service": service, "made_of": self.deployment.digest(service), "due": hooks})
+        return units

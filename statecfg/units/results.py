@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import threading
 
     from statecfg.run.deployment import Deployment
+    from statecfg.run.report_model import UnitHook
     from statecfg.store.database import Store
     from statecfg.units.hook_log import HookLog
 
@@ -88,7 +89,7 @@ class Results:
             wake(self.hosts.values())
         if not host.sound:
             for unit in host.units.values():
-                unit.blocked = unit.blocked or "its host is not as it should be: no hook was run"
+                unit.blocked = unit.blocked or "its host failed: no hook was run"
 
     def _during(self, host: RunHost, unit: RunUnit, frame: InHook) -> None:
         """Answer a request of a running hook, or store a change that takes effect immediately."""
@@ -115,7 +116,8 @@ class Results:
         if step is None:
             return
         status = "failed" if not frame.ok else "ok" if frame.ran else "missing"
-        shown = {**ahead.shown(step), "status": status, "seconds": round(frame.seconds, 3)}
+        shown = ahead.shown(step)
+        shown["status"], shown["seconds"] = status, round(frame.seconds, 3)
         if not frame.ok:
             self._failed(unit, frame.error, shown)
             return
@@ -126,7 +128,7 @@ class Results:
         self._ended(unit)
         wake(self.hosts.values(), woken)
 
-    def _failed(self, unit: RunUnit, why: str, shown: Json | None = None) -> None:
+    def _failed(self, unit: RunUnit, why: str, shown: UnitHook | None = None) -> None:
         """Store that a hook failed."""
         step, unit.running = unit.running, None
         if step is None:

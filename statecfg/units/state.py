@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from statecfg.remote.graph.names import HookStatus
+from statecfg.run.report_model import Unit, UnitHook
 from statecfg.store.units.records import Step
 
-Json = dict[str, Any]
+Json = dict[str, Any]  # of frames
 Tell = Callable[[Json], None]
 
 
@@ -40,16 +41,18 @@ class RunUnit:
     blocked: str = ""
     settled: bool = True
     state: str = ""
-    hooks: list[Json] = field(default_factory=list)
+    hooks: list[UnitHook] = field(default_factory=list)
     counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
 
-    def report(self) -> Json:
+    def report(self) -> Unit:
         """Return the unit in the format of reports."""
         error = self.blocked or next((hook["error"] for hook in self.hooks if hook["status"] == HookStatus.FAILED), "")
-        about: Json = {"unit": self.name, "service": self.service, "state": self.state, "hooks": self.hooks}
+        unit: Unit = {"unit": self.name, "service": self.service, "state": self.state, "hooks": self.hooks}
         if not self.settled:
-            about["settled"] = False
-        return {**about, "error": error} if error else about
+            unit["settled"] = False
+        if error:
+            unit["error"] = error
+        return unit
 
 
 @dataclass

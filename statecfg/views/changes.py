@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from statecfg.run.report_model import Change, Node
 from statecfg.views import safe
 from statecfg.views.as_json import plain
 from statecfg.views.lines import Line, Span, Style, make
-from statecfg.views.tally import Node, of_changes, plural
+from statecfg.views.tally import of_changes, plural
 
 DIFF_LINES = 40
 OBJECTS = 12
@@ -38,12 +39,12 @@ def change_lines(node: Node, full: bool) -> Iterator[Line]:
             yield from _object(name, changes, full)
 
 
-def _object(name: str, changes: Sequence[Mapping[str, Any]], full: bool) -> Iterator[Line]:
+def _object(name: str, changes: Sequence[Change], full: bool) -> Iterator[Line]:
     sign, style = _OBJECT_SIGN.get(of_changes(changes), ("~ ", "change"))
-    told = [change for change in changes if not says_nothing(change)]
-    if len(told) == 1 and diff_of(told[0]) is None:
+    shown = [change for change in changes if not says_nothing(change)]
+    if len(shown) == 1 and diff_of(shown[0]) is None:
         # A single field fits on the line of its object, so that a tree of files takes one line per file.
-        field = field_line(told[0], 2, len(str(told[0].get("field") or "")))
+        field = field_line(shown[0], 2, len(str(shown[0].get("field") or "")))
         head = make("      ", (sign, style), name, hang=10)
         yield head._replace(spans=(*head.spans, *field.spans))
         return
@@ -51,9 +52,9 @@ def _object(name: str, changes: Sequence[Mapping[str, Any]], full: bool) -> Iter
     yield from _fields(changes, 10, full)
 
 
-def by_object(changes: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+def by_object(changes: Sequence[Change]) -> dict[str, list[Change]]:
     """Return object → its changes, in order."""
-    objects: dict[str, list[Mapping[str, Any]]] = {}
+    objects: dict[str, list[Change]] = {}
     for change in changes:
         objects.setdefault(str(change.get("object") or ""), []).append(change)
     return objects
@@ -65,7 +66,7 @@ def names_itself(node: Node, name: str) -> bool:
     return name.rsplit(" ", 1)[-1] in ("", argument, f"{argument}.service")
 
 
-def _fields(changes: Sequence[Mapping[str, Any]], indent: int, full: bool) -> Iterator[Line]:
+def _fields(changes: Sequence[Change], indent: int, full: bool) -> Iterator[Line]:
     short = [
         change for change in changes if diff_of(change) is None and not (len(changes) > 1 and says_nothing(change))
     ]
@@ -79,7 +80,7 @@ def _fields(changes: Sequence[Mapping[str, Any]], indent: int, full: bool) -> It
             yield from diff_lines(diff, indent + 2, full)
 
 
-def says_nothing(change: Mapping[str, Any]) -> bool:
+def says_nothing(change: Change) -> bool:
     """Return whether a field only repeats that an object is added or removed, such as `kind: file` of a new file."""
     before, after = change.get("before"), change.get("after")
     if before is not None and after is not None:
@@ -87,7 +88,7 @@ def says_nothing(change: Mapping[str, Any]) -> bool:
     return change.get("field") in ("kind", "present") or (before if after is None else after) in ("", [], {})
 
 
-def diff_of(change: Mapping[str, Any]) -> list[str] | None:
+def diff_of(change: Change) -> list[str] | None:
     """Return a change as lines of a unified diff, or None if it is better shown as before → after."""
     if change.get("diff"):
         return _body(str(change["diff"]))
@@ -125,7 +126,7 @@ def diff_lines(diff: Sequence[str], indent: int, full: bool) -> Iterator[Line]:
         yield make((f"{' ' * indent}… {plural(left, 'more line')} (--diff shows all)", "dim"), hang=indent + 2)
 
 
-def field_line(change: Mapping[str, Any], indent: int, width: int) -> Line:
+def field_line(change: Change, indent: int, width: int) -> Line:
     """Return the line for one field: its value if added or removed, otherwise before → after.
 
     :param indent: number of columns before the field

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from statecfg.run.report_model import Report
 from statecfg.views import hosts as host_lines
 from statecfg.views.changes import value_text
 from statecfg.views.lines import BLANK, Line, make
-from statecfg.views.tally import Group, Report
+from statecfg.views.tally import Group
 
 
 def facts_lines(report: Report) -> Iterator[Line]:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from statecfg.remote.graph.names import ActionStatus, HostStatus, Outcome, RunStatus
+from statecfg.run.report_model import Report
 from statecfg.views import hosts as host_lines
 from statecfg.views import safe
 from statecfg.views.lines import BLANK, Line, Style, make
 from statecfg.views.outcome import duration
-from statecfg.views.tally import Group, Report
+from statecfg.views.tally import Group
 
 _STYLES: dict[str, Style] = {
     HostStatus.OK: "add",

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from statecfg.remote.graph.names import HostStatus, Outcome
+from statecfg.run.report_model import Host
 from statecfg.views import safe
 from statecfg.views.lines import Line, make
 from statecfg.views.tally import Group, fates, names, plural
@@ -32,7 +33,7 @@ def heading(group: Group) -> Line:
     return make(*spans, right=shared, rule=True, hang=3)
 
 
-def or_nothing(host: Mapping[str, Any], lines: Iterable[Line], lead: str = "Nothing to do") -> Iterator[Line]:
+def or_nothing(host: Host, lines: Iterable[Line], lead: str = "Nothing to do") -> Iterator[Line]:
     """Yield the lines below a host's heading. If there are none and the host is ok, yield a line that says so.
 
     :param lead: the first words of that line
@@ -43,14 +44,14 @@ def or_nothing(host: Mapping[str, Any], lines: Iterable[Line], lead: str = "Noth
     yield from found
 
 
-def status_text(host: Mapping[str, Any]) -> str:
+def status_text(host: Host) -> str:
     """Return the status of a host in a few words, "" if it is ok."""
     if host.get("refusal"):
         return "refused"
     return "stopped before its end" if stopped(host) else MEANING.get(host["status"], host["status"])
 
 
-def stopped(host: Mapping[str, Any]) -> bool:
+def stopped(host: Host) -> bool:
     """Return whether the user stopped the run before this host had finished, and nothing failed on it."""
     if host["status"] != HostStatus.FAILED or host.get("error") or host.get("halted"):
         return False
@@ -58,18 +59,18 @@ def stopped(host: Mapping[str, Any]) -> bool:
     return Outcome.SKIPPED in outcomes and Outcome.FAILED not in outcomes
 
 
-def trouble(host: Mapping[str, Any]) -> Iterator[Line]:
+def trouble(host: Host) -> Iterator[Line]:
     """Yield the host's error with its fix, the holder of its lock, differences from a saved plan, and warnings."""
     error = host.get("error")
     if error:
-        yield make(("  ✗ ", "remove"), (str(error.get("summary", "")), "remove"), hang=4)
+        yield make(("  ✗ ", "remove"), (str(error["summary"]), "remove"), hang=4)
         for text in safe.block(str(error["detail"])) if error.get("detail") else ():
             yield make("    ", text, hang=4)
         for number, text in enumerate(safe.block(str(error["hint"])) if error.get("hint") else ()):
             yield make(("    help: " if number == 0 else "          ", "skip"), text, hang=10)
     elif host.get("halted") and not any(fate.node["outcome"] == Outcome.FAILED for fate in fates(host)):
         yield make(("  ✗ ", "remove"), (f"stopped: {host['halted']}", "remove"), hang=4)
-    if host.get("holder") and str(host["holder"].get("who")) not in str((error or {}).get("detail") or ""):
+    if host.get("holder") and str(host["holder"].get("who")) not in (str(error.get("detail") or "") if error else ""):
         yield make("    held by ", _holder(host["holder"]), hang=12)
         yield make(("    help: ", "skip"), "Wait for it to end: --lock-timeout SECONDS does.", hang=10)
     for text in host.get("differs") or []:
@@ -78,7 +79,7 @@ def trouble(host: Mapping[str, Any]) -> Iterator[Line]:
         yield make(("  warning: ", "change"), str(text), hang=11)
 
 
-def login(host: Mapping[str, Any]) -> str:
+def login(host: Host) -> str:
     """Return the result of the last new login after a restart of sshd, "" if there was none."""
     if "login" not in host:
         return ""
@@ -98,7 +99,7 @@ def _holder(holder: Mapping[str, Any]) -> str:
     return " ".join(parts)
 
 
-def owed(host: Mapping[str, Any], done: Container[str] = ()) -> Iterator[Line]:
+def owed(host: Host, done: Container[str] = ()) -> Iterator[Line]:
     """Yield the owed triggers of an earlier run, except those of nodes that are `done` now."""
     listed = [debt for debt in host.get("owed") or [] if debt["node"] not in done]
     if listed:

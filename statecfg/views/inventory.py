@@ -30,9 +30,9 @@ def _host(host: Host, won: Mapping[str, tuple[Any, SourceLocation]]) -> dict[str
     return {
         "address": host.address,
         "port": host.port,
-        "user": host.user,
+        "user": host.login.user,
         "transport": host.transport,
-        "become": host.become,
+        "become": host.login.become,
         "groups": list(host.groups),
         "vars": {
             name: {"value": value, "from": str(nearer(place, Path.cwd()))}
@@ -58,7 +58,7 @@ def host_lines(hosts: Sequence[Host]) -> Iterator[Line]:
 def _where(host: Host) -> str:
     if host.transport == "local":
         return "this machine"
-    address = f"{host.user}@{host.address}" if host.user else host.address
+    address = f"{host.login.user}@{host.address}" if host.login.user else host.address
     return f"{address}:{host.port}" if host.port else address
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.views.lines import BLANK, Line, make
 from statecfg.views.tally import names, plural
+
+if TYPE_CHECKING:
+    from statecfg.store.left_hosts import LeftHost
 
 
 def lines(report: Mapping[str, Any]) -> Iterator[Line]:
@@ -25,7 +28,7 @@ def lines(report: Mapping[str, Any]) -> Iterator[Line]:
             yield make("    ", (text, "dim"), hang=4)
 
 
-def what(host: Mapping[str, Any]) -> str:
+def what(host: LeftHost) -> str:
     """Return the units and resources of a host that left the playbook, in words."""
     units, resources = host["units"], host["resources"]
     parts = [f"{plural(len(units), 'unit')}: {names(units)}"] if units else []

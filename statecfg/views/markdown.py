@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode, Outcome
+from statecfg.run.report_model import Error, Node, Report
 from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import by_object, diff_of, names_itself, says_nothing, value_text
 from statecfg.views.hosts import login, status_text
@@ -17,8 +18,6 @@ from statecfg.views.tally import (
     SYMBOLS,
     Fate,
     Group,
-    Node,
-    Report,
     count,
     fates,
     fold,
@@ -128,7 +127,7 @@ def _opening(group: Group) -> str:
     lines.extend(f"> warning: {code(str(text))}\n" for text in host.get("warnings") or [])
     for node, action, how in shutdown.done(host):
         whose = f"{code(node)} " if node else ""
-        lines.append(f"- stopped first: {whose}{code(action_text(dict(action)))}{f' — {how}' if how else ''}\n")
+        lines.append(f"- stopped first: {whose}{code(action_text(action))}{f' — {how}' if how else ''}\n")
     lines.extend(f"- **down**: {code(name)}: it was stopped first, and {why}\n" for name, why in shutdown.down(host))
     lines += [f"- {code(login(host))}\n"] if login(host) else []
     for debt in host.get("owed") or []:
@@ -156,7 +155,7 @@ def _opening(group: Group) -> str:
     return "".join(lines)
 
 
-def _error(error: dict[str, Any]) -> str:
+def _error(error: Error) -> str:
     return "\n".join(str(error[key]) for key in ("summary", "detail", "hint") if error.get(key))
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from statecfg.remote.graph.names import ActionStatus, HookStatus, HostStatus, Mode, Outcome
+from statecfg.run.report_model import Action, Host, Report
 from statecfg.views import hosts as host_lines
 from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Span, Style, make
 from statecfg.views.plan import BRIEF, Detail, action_text, goes_as, left_lines, reasons, stays, where
-from statecfg.views.tally import Fate, Kind, Report, count, fates, fold, names, nodes, plural, touched, unresolved
+from statecfg.views.tally import Fate, Kind, count, fates, fold, names, nodes, plural, touched, unresolved
 
 LOG_LINES = 12
 _SIGNS: dict[str, tuple[str, Style]] = {
@@ -110,7 +110,7 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
+def _host(host: Host, detail: Detail) -> Iterator[Line]:
     """Yield the outcome of a host, below its heading."""
     yield from host_lines.trouble(host)
     if host.get("refusal"):
@@ -144,7 +144,7 @@ def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
         yield make((f"    {unchanged:,} unchanged", "dim"))
 
 
-def _progress(host: Mapping[str, Any]) -> Line:
+def _progress(host: Host) -> Line:
     done = 0
     for layer in host["layers"]:
         if any(node["outcome"] not in Outcome.SOUND for node in layer):
@@ -153,13 +153,13 @@ def _progress(host: Mapping[str, Any]) -> Line:
     return make((f"    layers done: {done} of {len(host['layers'])}", "dim"))
 
 
-def _refused(host: Mapping[str, Any]) -> Iterator[Line]:
+def _refused(host: Host) -> Iterator[Line]:
     """Yield the removals that a host refused."""
     going = [str(node["name"]) for node in nodes(host, "removals")]
     yield make(("  · would be removed: ", "skip"), names(going, 20), hang=4)
 
 
-def _fired(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
+def _fired(host: Host, detail: Detail) -> Iterator[Line]:
     """Yield the hooks that failed, and what that means; with `detail.verbose`, also the other hooks."""
     for fired in host.get("fired") or []:
         sign, style, meaning = HOOK_ENDS.get(str(fired["status"]), ("?", "unknown", str(fired["status"])))
@@ -193,7 +193,7 @@ def _node(fate: Fate, detail: Detail) -> Iterator[Line]:
         yield from change_lines(node, detail.full)
 
 
-def _action(action: dict[str, Any]) -> Iterator[Line]:
+def _action(action: Action) -> Iterator[Line]:
     status = action["status"]
     if status == ActionStatus.NOT_ATTEMPTED:
         yield make(("      · not attempted: ", "skip"), action_text(action), hang=8)
@@ -206,7 +206,7 @@ def _action(action: dict[str, Any]) -> Iterator[Line]:
     yield from _log(action)
 
 
-def _log(action: dict[str, Any]) -> Iterator[Line]:
+def _log(action: Action) -> Iterator[Line]:
     lines = safe.block(str(action["log"])) if action.get("log") else []
     if len(lines) > LOG_LINES:
         yield make((f"        │ … {plural(len(lines) - LOG_LINES, 'earlier line')}", "dim"), hang=10)

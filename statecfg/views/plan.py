@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from statecfg.remote.graph.names import HostStatus, Outcome
+from statecfg.run.report_model import Action, Host, Node, Report
 from statecfg.views import hosts as host_lines
 from statecfg.views import left_hosts, units
 from statecfg.views.changes import change_lines
@@ -17,8 +18,6 @@ from statecfg.views.tally import (
     Fate,
     Group,
     Kind,
-    Node,
-    Report,
     count,
     fates,
     fold,
@@ -116,7 +115,7 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
     yield from host_lines.or_nothing(group.host, _host(group.host, detail))
 
 
-def _host(host: Mapping[str, Any], detail: Detail) -> Iterator[Line]:
+def _host(host: Host, detail: Detail) -> Iterator[Line]:
     """Yield a host's plan, below its heading."""
     yield from host_lines.trouble(host)
     stopped = host.get("shutdown") or []
@@ -175,7 +174,7 @@ def stays(node: Node) -> Iterator[Line]:
         yield make(("      ↳ ", "dim"), text, hang=8)
 
 
-def hook_lines(host: Mapping[str, Any]) -> Iterator[Line]:
+def hook_lines(host: Host) -> Iterator[Line]:
     """Yield the hooks that an apply would call: each event of each hook, and its resources."""
     found = hooks_by_event(host)
     if found:
@@ -185,7 +184,7 @@ def hook_lines(host: Mapping[str, Any]) -> Iterator[Line]:
         yield make(("    ⚑ ", "dim"), (hook, "bold"), f"  {event}  {many}", (f"  {place}", "dim"), hang=6)
 
 
-def hooks_by_event(host: Mapping[str, Any]) -> dict[tuple[str, str, str], list[str]]:
+def hooks_by_event(host: Host) -> dict[tuple[str, str, str], list[str]]:
     """Return (hook, event, where it runs) → the names of the resources for which it would be called."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for each in host.get("hooks") or []:
@@ -220,7 +219,7 @@ def reasons(node: Node, said: Sequence[str] = ()) -> Iterator[Line]:
             yield make(("      ↳ " if number == 0 else "        ", "dim"), (text, style), hang=8)
 
 
-def action_text(action: dict[str, Any]) -> str:
+def action_text(action: Action) -> str:
     """Return an action as `op(key: value, …)`, with long values cut."""
     from statecfg.views.changes import value_text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from statecfg.views import safe
 from statecfg.views.lines import BLANK, Line, make
@@ -32,7 +32,25 @@ def problem_lines(problems: Sequence[Problem], base: Path) -> Iterator[Line]:
     yield make((f"{plural(len(problems), 'problem')} found; nothing was touched.", "bold"))
 
 
-def problem_data(problems: Sequence[Problem]) -> list[dict[str, Any]]:
+class LocationData(TypedDict):
+    """A source location, for programs."""
+
+    file: str
+    line: int
+    column: int | None
+
+
+class ProblemData(TypedDict):
+    """A problem, for programs."""
+
+    code: str
+    summary: str
+    detail: str
+    help: str
+    places: list[LocationData]
+
+
+def problem_data(problems: Sequence[Problem]) -> list[ProblemData]:
     """Return the problems as JSON data, for programs."""
     return [
         {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TextIO
 
 from statecfg.hooks import waited
@@ -15,7 +15,16 @@ from statecfg.views import safe
 from statecfg.views.outcome import HOOK_ENDS, duration
 from statecfg.views.tally import plural
 
-HEARTBEAT = 30.0
+HEARTBEAT = 30.0  # seconds
+# After these events, a host does something new.
+_BEGINNINGS = (
+    HostEvent.CONNECTING,
+    HostEvent.UPLOADING,
+    HostEvent.PLANNED,
+    HostEvent.NODE_STARTED,
+    HostEvent.HOOK_STARTED,
+    HostEvent.UNIT_HOOK,
+)
 
 
 class Event(Protocol):
@@ -64,6 +73,58 @@ def masked(event: Event, redactor: Redactor) -> Event:
     return _Masked(event.host, event.kind, redactor.report(event.data))
 
 
+class _Waits:
+    """Reports after a moment that a host still waits for a hook.
+
+    :param moment: seconds that a hook may take before a line reports it
+    """
+
+    def __init__(self, moment: float, say: Callable[[str], None]) -> None:
+        self._moment, self._say = moment, say
+        self._timers: dict[str, threading.Timer] = {}
+
+    def begin(self, host: str, text: str) -> None:
+        """Write the text after a moment, unless the wait ends before."""
+        timer = self._timers[host] = threading.Timer(self._moment, self._say, [text])
+        timer.daemon = True
+        timer.start()
+
+    def end(self, host: str) -> None:
+        """End the wait of a host, if it waits."""
+        timer = self._timers.pop(host, None)
+        if timer is not None:
+            timer.cancel()
+
+    def close(self) -> None:
+        """End the waits of all hosts."""
+        for host in list(self._timers):
+            self.end(host)
+
+
+class _Hosts:
+    """What the hosts of a run do now, and how many are done.
+
+    :param total: number of hosts in the run
+    """
+
+    def __init__(self, total: int) -> None:
+        self._total, self._finished = total, 0
+        self._current: dict[str, str] = {}
+
+    def note(self, event: Event) -> None:
+        """Process one event."""
+        if event.kind == HostEvent.FINISHED:
+            self._finished += 1
+            self._current.pop(event.host, None)
+        elif event.kind in _BEGINNINGS:
+            self._current[event.host] = doing(event)
+
+    def text(self) -> str:
+        """Return the state of the run in a few words."""
+        busy = ", ".join(f"{host}: {what}" for host, what in list(self._current.items())[:3]) or "working"
+        return f"{self._finished} of {plural(self._total, 'host')} done; {busy}"
+
+
 class PlainProgress:
     """Writes a line for each important event, and a sign of life after 30 s without output.
 
@@ -84,21 +145,12 @@ class PlainProgress:
         heartbeat: float = HEARTBEAT,
         moment: float = waited.MOMENT,
     ) -> None:
-        self._stream, self._total, self._redactor, self._verbose, self._heartbeat = (
-            stream,
-            total,
-            redactor,
-            verbose,
-            heartbeat,
-        )
+        self._stream, self._redactor, self._verbose, self._heartbeat = stream, redactor, verbose, heartbeat
         self._write_lock = threading.Lock()
         self._ended = threading.Event()
-        self._started = self._said = time.monotonic()
-        self._current: dict[str, str] = {}
-        self._moment = moment
-        self._waits: dict[str, threading.Timer] = {}  # host → the timer that will report the hook it waits for
-        self._failed: set[tuple[str, str]] = set()
-        self._finished = 0
+        self._started = self._last = time.monotonic()  # when the run started, and when the last line was written
+        self._hosts, self._waits = _Hosts(total), _Waits(moment, self._say)
+        self._failed: set[tuple[str, str]] = set()  # host and node of each failed action
         self._thread = threading.Thread(target=self._beat, name="statecfg-heartbeat", daemon=True)
 
     def __enter__(self) -> PlainProgress:
@@ -106,8 +158,7 @@ class PlainProgress:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        for host in list(self._waits):
-            self._waits_no_longer(host)
+        self._waits.close()
         self._ended.set()
         self._thread.join()
 
@@ -119,24 +170,11 @@ class PlainProgress:
 
     def __call__(self, event: Event) -> None:
         event = masked(event, self._redactor)
-        if event.kind == HostEvent.FINISHED:
-            self._finished += 1
-            self._current.pop(event.host, None)
-        elif event.kind in (
-            HostEvent.CONNECTING,
-            HostEvent.UPLOADING,
-            HostEvent.PLANNED,
-            HostEvent.NODE_STARTED,
-            HostEvent.HOOK_STARTED,
-            HostEvent.UNIT_HOOK,
-        ):
-            self._current[event.host] = doing(event)
+        self._hosts.note(event)
         if event.kind in (HostEvent.HOOK_STARTED, HostEvent.FIRED, HostEvent.FINISHED):
-            self._waits_no_longer(event.host)
+            self._waits.end(event.host)
         if event.kind == HostEvent.HOOK_STARTED:
-            self._waits[event.host] = threading.Timer(self._moment, self._say, [f"{event.host}: {doing(event)}"])
-            self._waits[event.host].daemon = True
-            self._waits[event.host].start()
+            self._waits.begin(event.host, f"{event.host}: {doing(event)}")
         if event.kind == HostEvent.ACTION_FINISHED and event.data.get("status") == ActionStatus.ERROR:
             self._failed.add((event.host, str(event.data.get("node"))))
         elif event.kind == HostEvent.NODE_FINISHED and (event.host, str(event.data.get("name"))) in self._failed:
@@ -144,23 +182,16 @@ class PlainProgress:
         for text in event_text(event, self._verbose):
             self._say(f"{event.host}: {text}")
 
-    def _waits_no_longer(self, host: str) -> None:
-        timer = self._waits.pop(host, None)
-        if timer is not None:
-            timer.cancel()
-
     def _say(self, text: str) -> None:
         with self._write_lock:
             self._stream.write(safe.line(text) + "\n")
             self._stream.flush()
-            self._said = time.monotonic()
+            self._last = time.monotonic()
 
     def _beat(self) -> None:
-        while not self._ended.wait(max(0.01, self._said + self._heartbeat - time.monotonic())):
-            if time.monotonic() - self._said >= self._heartbeat:
-                busy = ", ".join(f"{host}: {what}" for host, what in list(self._current.items())[:3]) or "working"
-                spent = duration(time.monotonic() - self._started)
-                self._say(f"… {spent}, {self._finished} of {plural(self._total, 'host')} done; {busy}")
+        while not self._ended.wait(max(0.01, self._last + self._heartbeat - time.monotonic())):
+            if time.monotonic() - self._last >= self._heartbeat:
+                self._say(f"… {duration(time.monotonic() - self._started)}, {self._hosts.text()}")
 
 
 def doing(event: Event) -> str:

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from statecfg.remote.graph.names import Mode
+from statecfg.run.report_model import Report
+from statecfg.run.saved.model import Choices, Made, SavedPlan
 from statecfg.views.lines import Line, make
 from statecfg.views.plan import BRIEF, Detail, plan_lines
 from statecfg.views.tally import names, plural
 
-Plan = Mapping[str, Any]
 
-
-def report(plan: Plan) -> dict[str, Any]:
+def report(plan: SavedPlan) -> Report:
     """Return the report in a saved plan, in format 1."""
     hosts = {name: host["report"] for name, host in plan["hosts"].items()}
     return {"format": 1, "run": plan["run"], "mode": Mode.PLAN, "playbook": plan["playbook"], "hosts": hosts}
 
 
-def document(plan: Plan, statecfg: str) -> dict[str, Any]:
+class Document(Report):
+    """A report with the origin of its plan."""
+
+    saved: dict[str, Any]
+
+
+def document(plan: SavedPlan, statecfg: str) -> Document:
     """Return a saved plan for programs: its report, and its origin in `saved`.
 
     :param statecfg: the version of statecfg that made the plan
     """
-    origin = {key: plan[key] for key in ("project", "made", "choices", "inputs", "sha256")}
-    known = {"statecfg": statecfg, **origin, "secrets": sorted(plan["secrets"]), "store": plan["store"] or None}
-    return {**report(plan), "saved": known}
+    origin = {
+        "statecfg": statecfg,
+        "project": plan["project"],
+        "made": plan["made"],
+        "choices": plan["choices"],
+        "inputs": plan["inputs"],
+        "sha256": plan["sha256"],
+        "secrets": sorted(plan["secrets"]),
+        "store": plan["store"] or None,
+    }
+    return {**report(plan), "saved": origin}
 
 
-def lines(plan: Plan, statecfg: str, detail: Detail = BRIEF) -> Iterator[Line]:
+def lines(plan: SavedPlan, statecfg: str, detail: Detail = BRIEF) -> Iterator[Line]:
     """Yield the lines that show a saved plan; with `detail.verbose`, also every input."""
     for label, text in origin(plan, statecfg):
         yield make((f"{label}:", "dim"), f"{'':{max(1, 11 - len(label))}}{text}", hang=12)
@@ -42,7 +56,7 @@ def lines(plan: Plan, statecfg: str, detail: Detail = BRIEF) -> Iterator[Line]:
     yield from plan_lines(report(plan), detail, saved=True)
 
 
-def origin(plan: Plan, statecfg: str) -> Iterator[tuple[str, str]]:
+def origin(plan: SavedPlan, statecfg: str) -> Iterator[tuple[str, str]]:
     """Yield label and text for the origin of a plan: its playbook, author, time, commit, hosts, options and inputs."""
     made = plan["made"]
     yield "Plan of", f"{plan['playbook']} in project {plan['project']}"
@@ -69,7 +83,7 @@ def _moment(text: str) -> str:
         return text
 
 
-def _commit(made: Mapping[str, Any]) -> str:
+def _commit(made: Made) -> str:
     commit, modified = made.get("commit"), made.get("modified")
     if not isinstance(commit, str):
         return "unknown: this is not a git repository, or git cannot read it"
@@ -80,10 +94,14 @@ def _commit(made: Mapping[str, Any]) -> str:
     return f"{commit}, clean"
 
 
-def _chosen(choices: Mapping[str, Any]) -> Iterator[str]:
-    for key, flag in (("inventory", "-i"), ("limit", "-l"), ("user", "-u"), ("become_user", "--become-user")):
-        if choices.get(key):
-            yield f"{flag} {choices[key]}"
+def _chosen(choices: Choices) -> Iterator[str]:
+    texts = {
+        "-i": choices.get("inventory"),
+        "-l": choices.get("limit"),
+        "-u": choices.get("user"),
+        "--become-user": choices.get("become_user"),
+    }
+    yield from (f"{flag} {text}" for flag, text in texts.items() if text)
     yield from (f"-t {tag}" for tag in choices["tags"])
     yield from (f"-e {text}" for text in choices["extra_vars"])
     if choices["prune"]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from statecfg.remote.graph.names import ActionStatus, Outcome
+from statecfg.run.report_model import Action, Host
 from statecfg.views.lines import Line, Style, make
 from statecfg.views.plan import action_text
 from statecfg.views.tally import nodes
@@ -23,23 +23,23 @@ _MEANWHILE = {
 }
 
 
-def done(host: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], str]]:
+def done(host: Host) -> list[tuple[str, Action, str]]:
     """Return the shutdown-first actions of a run in order: the node, the action, its problem ("" if it succeeded)."""
     listed = host.get("shutdown") or []
     return [(str(each.get("node", "")), each, HOW.get(str(each["status"]), "")) for each in listed]
 
 
-def down(host: Mapping[str, Any]) -> list[tuple[str, str]]:
+def down(host: Host) -> list[tuple[str, str]]:
     """Return the nodes that were stopped first and may still be down, each with the reason."""
     reasons = {str(node["name"]): _MEANWHILE.get(str(node["outcome"]), "") for node in nodes(host)}
     return [(str(name), reasons.get(str(name), "")) for name in host.get("down") or []]
 
 
-def lines(host: Mapping[str, Any]) -> Iterator[Line]:
+def lines(host: Host) -> Iterator[Line]:
     """Yield the lines about both for the terminal."""
     for node, action, how in done(host):
         style: Style = "remove" if how == "failed" else "skip"
-        text, went = f"  {action_text(dict(action))}", f"  {how or 'done'}"
+        text, went = f"  {action_text(action)}", f"  {how or 'done'}"
         yield make(("  ! ", "change"), "stopped first: ", (node, "bold"), text, (went, style), hang=6)
     for name, why in down(host):
         text = f"  it was stopped first, and {why}"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
 
 from statecfg.remote.graph.names import HostStatus, Outcome
+from statecfg.run.report_model import Change, Host, Node, Report
 from statecfg.views import states
 
-Report = Mapping[str, Any]
-Node = Mapping[str, Any]
 Kind = Literal["add", "change", "destroy", "replace", "forget", "unchanged", "unknown", "failed", "skipped"]
 
 SYMBOLS: dict[Kind, str] = {
@@ -31,11 +30,16 @@ def kind(node: Node) -> Kind:
     """Return what happens to the resource of `node`: the kind of its changes if it changes, otherwise its outcome."""
     outcome = node["outcome"]
     if outcome != Outcome.CHANGED:
-        return outcome if outcome in (Outcome.UNCHANGED, *Outcome.STOPPED) else Outcome.UNKNOWN
+        stopped: dict[str, Kind] = {
+            Outcome.UNCHANGED: Outcome.UNCHANGED,
+            Outcome.FAILED: Outcome.FAILED,
+            Outcome.SKIPPED: Outcome.SKIPPED,
+        }
+        return stopped.get(outcome, Outcome.UNKNOWN)
     return of_changes(node.get("changes") or [])
 
 
-def of_changes(changes: Iterable[Mapping[str, Any]]) -> Kind:
+def of_changes(changes: Iterable[Change]) -> Kind:
     """Return the kind of a set of changes: "add", "destroy", "replace" (another kind of object) or "change"."""
     seen = [(change.get("before") is None, change.get("after") is None, change.get("field")) for change in changes]
     if any(field == "kind" and not (absent or gone) for absent, gone, field in seen):
@@ -72,16 +76,17 @@ class Fate(NamedTuple):
     goes: bool = False
 
 
-def nodes(host: Mapping[str, Any], part: str = "layers") -> Iterator[Node]:
+def nodes(host: Host, part: str = "layers") -> Iterator[Node]:
     """Yield the nodes of a part of a host's report, in the order of its layers.
 
     :param part: "layers", "removals" or "left"
     """
-    for layer in host.get(part) or []:
+    layers = {"layers": host.get("layers"), "removals": host.get("removals"), "left": host.get("left")}[part]
+    for layer in layers or []:
         yield from layer
 
 
-def fates(host: Mapping[str, Any]) -> Iterator[Fate]:
+def fates(host: Host) -> Iterator[Fate]:
     """Yield what happens to the nodes of a host's report, in order, removals first."""
     for node in nodes(host, "removals"):
         yield Fate(node, removal(node), goes=not node.get("stays"))
@@ -94,7 +99,7 @@ def unresolved(node: Node) -> str:
     return states.of_resource(str(node.get("state") or ""))
 
 
-def count(hosts: Iterable[Mapping[str, Any]]) -> Counter[Kind]:
+def count(hosts: Iterable[Host]) -> Counter[Kind]:
     """Return the number of nodes of each kind in the reports of `hosts`; a replacement counts only as "replace"."""
     return Counter(fate.kind for host in hosts for fate in fates(host))
 
@@ -106,7 +111,7 @@ def sentence(kinds: Counter[Kind]) -> str:
     return f"{added} to add, {kinds['change']} to change, {destroyed} to destroy{forgotten}"
 
 
-def touched(host: Mapping[str, Any]) -> bool:
+def touched(host: Host) -> bool:
     """Return whether the run may have changed a host. An untouched host reports at most a plan."""
     return host["status"] not in HostStatus.UNTOUCHED
 
@@ -127,7 +132,7 @@ class Group(NamedTuple):
     """Hosts with equal reports, and that report."""
 
     names: list[str]
-    host: Mapping[str, Any]
+    host: Host
 
 
 def fold(report: Report) -> list[Group]:
@@ -135,7 +140,7 @@ def fold(report: Report) -> list[Group]:
     groups: dict[str, Group] = {}
     for name in sorted(report["hosts"]):
         host = report["hosts"][name]
-        same = json.dumps({key: host[key] for key in host if key not in _OWN}, sort_keys=True, default=repr)
+        same = json.dumps({key: value for key, value in host.items() if key not in _OWN}, sort_keys=True, default=repr)
         groups.setdefault(same, Group([], host)).names.append(name)
     return sorted(groups.values(), key=lambda group: group.host["status"] != HostStatus.OK)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import Literal
 
 from statecfg.remote.graph.names import HookStatus
+from statecfg.run.report_model import Host, Unit, UnitHook
 from statecfg.views import safe
 from statecfg.views.lines import Line, Style, make
 from statecfg.views.tally import plural, touched
@@ -17,23 +18,23 @@ _ENDS: dict[str, tuple[str, Style, str]] = {
 }
 
 
-def hook_text(hook: Mapping[str, Any]) -> str:
+def hook_text(hook: UnitHook) -> str:
     """Return a hook with its remote unit or relation, such as `db-relation-changed (db/0)`."""
     about = hook.get("remote") or hook.get("relation")
     return f"{hook['hook']} ({about})" if about else str(hook["hook"])
 
 
-def due_of(unit: Mapping[str, Any], verbose: bool = False) -> list[Mapping[str, Any]]:
+def due_of(unit: Unit, verbose: bool = False) -> list[UnitHook]:
     """Return the due hooks of a unit in a plan; with `verbose`, also those that its charm does not have."""
     return [hook for hook in unit.get("due") or () if verbose or not hook.get("missing")]
 
 
-def due(host: Mapping[str, Any]) -> int:
+def due(host: Host) -> int:
     """Return the number of due hooks of units in a host's plan."""
     return sum(len(due_of(unit)) for unit in host.get("units") or ())
 
 
-def due_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
+def due_lines(host: Host, verbose: bool) -> Iterator[Line]:
     """Yield the hooks of units that an apply would run, as far as known before units change their settings."""
     for unit in host.get("units") or ():
         due = due_of(unit, verbose)
@@ -43,29 +44,30 @@ def due_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
     yield from _at_rest(host, "due", verbose)
 
 
-def _at_rest(host: Mapping[str, Any], part: str, verbose: bool) -> Iterator[Line]:
+def _at_rest(host: Host, part: Literal["due", "hooks"], verbose: bool) -> Iterator[Line]:
     """Yield how many units have no hooks to show in a part of a host's report."""
     if not touched(host):  # the due hooks had no turn
         return
     here = [unit for unit in host.get("units") or () if part in unit and not unit.get("error")]
-    still = [unit for unit in here if not any(verbose or not _not_there(hook) for hook in unit[part])]
+    hooks = [unit.get("due", []) if part == "due" else unit.get("hooks", []) for unit in here]
+    still = [listed for listed in hooks if not any(verbose or not _not_there(hook) for hook in listed)]
     if still:
-        why = "no hook due" if not any(unit[part] for unit in still) else "no hook for what is due"
+        why = "no hook due" if not any(still) else "no hook for what is due"
         yield make(("  ✓ ", "add"), f"Nothing to do: {plural(len(still), 'unit')} with {why}.")
 
 
-def _not_there(hook: Mapping[str, Any]) -> bool:
+def _not_there(hook: UnitHook) -> bool:
     """Return whether a unit's charm lacks a hook that is or was due."""
     return bool(hook.get("missing")) or hook.get("status") == "missing"
 
 
-def ran(host: Mapping[str, Any]) -> int:
+def ran(host: Host) -> int:
     """Return how many hooks of units succeeded on a host."""
     hooks = (hook for unit in host.get("units") or () for hook in unit.get("hooks") or ())
     return sum(hook["status"] == HookStatus.OK for hook in hooks)
 
 
-def done_lines(host: Mapping[str, Any], verbose: bool) -> Iterator[Line]:
+def done_lines(host: Host, verbose: bool) -> Iterator[Line]:
     """Yield the results of a host's units. Successful hooks are counted; `verbose` also lists them."""
     for unit in host.get("units") or ():
         hooks = unit.get("hooks") or ()

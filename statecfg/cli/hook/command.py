@@ -52,18 +52,18 @@ def types(as_json: bool, no_color: bool) -> int:
     from statecfg.views import hooks as view
     from statecfg.views.problems import problem_data
 
-    known = exec_types.of_project(project.find(Path.cwd()))
+    available = exec_types.of_project(project.find(Path.cwd()))
     lines: list[Line] = []
     data: list[dict[str, Any]] = []
-    for name in known.names():
+    for name in available.names():
         try:
-            kind = known.find(name)
+            hook_type = available.find(name)
         except InvalidInput as wrong:
             lines += view.refused_lines(name, wrong.problems)
             data.append({"name": name, "problems": problem_data(wrong.problems)})
         else:
-            lines += view.type_lines(kind)
-            data.append(view.type_data(kind))
+            lines += view.type_lines(hook_type)
+            data.append(view.type_data(hook_type))
     _write(lines, {"format": 1, "types": data}, as_json, no_color)
     return exit_codes.BAD_INPUT if any("problems" in each for each in data) else exit_codes.DONE
 
@@ -129,23 +129,23 @@ def create(
     kind = kind if kind is not None or not left else left.pop(0)
     if left:
         raise click.UsageError(f"Too many arguments: {' '.join(left)}")
-    with HookStore(store) as known:
-        chosen, wrong = hook_arguments.checked(name, kind, spec, dialects.inventory(known.project))
-        with collecting() as found:
-            report(*wrong)
+    with HookStore(store) as opened:
+        chosen, invalid = hook_arguments.checked(name, kind, spec, dialects.inventory(opened.project))
+        with collecting() as problems:
+            report(*invalid)
             with reporting():
                 given = hook_arguments.configuration(configuration)
                 if kind:
-                    found_type = known.engine.types.find(kind)
-                    complete = found_type.configured(given)
-        if found:
-            raise InvalidInput(found)
+                    hook_type = opened.engine.types.find(kind)
+                    complete = hook_type.configured(given)
+        if problems:
+            raise InvalidInput(problems)
         assert name is not None
         made, differs = hook_objects.create(
-            known.store,
+            opened.store,
             name,
-            found_type.name,
-            str(found_type.folder),
+            hook_type.name,
+            str(hook_type.folder),
             complete,
             records.Spec(**chosen),
             getpass.getuser(),
@@ -155,7 +155,7 @@ def create(
         raise InvalidInput([problem("SC0623", detail, f"statecfg hook show {made.name}; or delete it first")])
     from statecfg.views.changes import value_text
 
-    for text in found_type.doubtful(known.engine.caller.path):
+    for text in hook_type.doubtful(opened.engine.caller.path):
         click.echo(f"warning: {text}", err=True)
     _say(f"{made.name}: a hook of type {made.type}, configuration {value_text(made.configuration)}")
 
@@ -167,8 +167,8 @@ def delete(store: str | None, name: str) -> None:
     """Delete a hook and its queued calls. Its log entries stay."""
     from statecfg.store.hooks import objects as hook_objects
 
-    with HookStore(store) as known:
-        _say(hook_objects.remove(known.store, name))
+    with HookStore(store) as opened:
+        _say(hook_objects.remove(opened.store, name))
 
 
 @command.command("list", cls=Command, examples="statecfg hook list\nstatecfg hook list --json")
@@ -182,13 +182,13 @@ def show_all(store: str | None, as_json: bool, no_color: bool) -> None:
     from statecfg.store.hooks import queue
     from statecfg.views import hooks as view
 
-    with HookStore(store) as known:
-        found, waiting = hook_objects.every(known.store), queue.waiting(known.store)
-        made = {hook.name for hook in found}
-        declared = [each for each in files.load(known.project) if each.name not in made]
-    data = {"format": 1, "hooks": [view.hook_data(hook) for hook in found], "queued": waiting}
-    data["declared"] = [view.declared_data(each) for each in declared]
-    _write(view.hook_table(found, declared, waiting), data, as_json, no_color)
+    with HookStore(store) as opened:
+        hooks, waiting = hook_objects.every(opened.store), queue.waiting(opened.store)
+        created = {hook.name for hook in hooks}
+        declared = [hook for hook in files.load(opened.project) if hook.name not in created]
+    data = {"format": 1, "hooks": [view.hook_data(hook) for hook in hooks], "queued": waiting}
+    data["declared"] = [view.declared_data(hook) for hook in declared]
+    _write(view.hook_table(hooks, declared, waiting), data, as_json, no_color)
 
 
 @command.command("show", cls=Command, examples="statecfg hook show counter\nstatecfg hook show counter --json")
@@ -202,16 +202,16 @@ def show(store: str | None, name: str, as_json: bool, no_color: bool) -> None:
     from statecfg.store import objects
     from statecfg.views import hooks as view
 
-    with HookStore(store) as known:
-        declared = known.over_http(name)
+    with HookStore(store) as opened:
+        declared = opened.over_http(name)
         if declared is not None:
-            owed = [each for each in objects.owed(known.store) if each.hook == declared.name]
+            owed = [each for each in objects.owed(opened.store) if each.hook == declared.name]
             data = {"format": 1, **view.declared_data(declared), "owed": [view.owed_data(each) for each in owed]}
             _write(view.one_declared(declared, owed), data, as_json, no_color)
             return
-        hook = known.hook(name)
+        hook = opened.hook(name)
         try:
-            handled = known.engine.types.find(hook.type, Path(hook.folder)).events()
+            handled = opened.engine.types.find(hook.type, Path(hook.folder)).events()
         except InvalidInput as wrong:
             handled = []
             _write(view.refused_lines(hook.type, wrong.problems), {}, False, no_color, sys.stderr)
@@ -230,10 +230,10 @@ def log(store: str | None, name: str | None, limit: int | None, start: int, as_j
     from statecfg.store.hooks import log as hook_log
     from statecfg.views import hooks as view
 
-    with HookStore(store) as known:
-        if name is not None and known.over_http(name) is None:
-            known.hook(name)
-        found = hook_log.events(known.store, name, limit, start)
+    with HookStore(store) as opened:
+        if name is not None and opened.over_http(name) is None:
+            opened.hook(name)
+        found = hook_log.events(opened.store, name, limit, start)
     lines = (line for event in found for line in view.event_lines(event))
     _write(lines, {"format": 1, "events": [view.event_data(event) for event in found]}, as_json, no_color)
 
@@ -260,10 +260,10 @@ def run(
     from statecfg.store.hooks import log as hook_log
     from statecfg.views import hooks as view
 
-    with HookStore(store) as known:
-        hook = known.hook(name)
-        judged = known.engine.run(name, event, known.host(host), policy, debug)
-        found = hook_log.events(known.store, name, 1) if judged is not None else []
+    with HookStore(store) as opened:
+        hook = opened.hook(name)
+        judged = opened.engine.run(name, event, opened.host(host), policy, debug)
+        found = hook_log.events(opened.store, name, 1) if judged is not None else []
     if judged is None:
         said = f"no event handler exists for hook {hook.name}"
         _write([_line(said)], {"format": 1, "result": said}, as_json, no_color)
@@ -283,9 +283,9 @@ def set_values(store: str | None, name: str, values: Sequence[str]) -> None:
     from statecfg.store.hooks import objects as hook_objects
 
     pairs = dict(hook_arguments.pair(text) for text in values)
-    with HookStore(store) as known:
-        schema = known.schema(name)
-        _changed(hook_objects.set_keys(known.store, name, pairs, schema), pairs, schema)
+    with HookStore(store) as opened:
+        schema = opened.schema(name)
+        _changed(hook_objects.set_keys(opened.store, name, pairs, schema), pairs, schema)
 
 
 @command.command("unset", cls=Command, examples="statecfg hook unset counter node-booted")
@@ -296,9 +296,9 @@ def unset(store: str | None, name: str, keys: Sequence[str]) -> None:
     """Reset keys of a hook's configuration to their defaults. Keys without a default are removed."""
     from statecfg.store.hooks import objects as hook_objects
 
-    with HookStore(store) as known:
-        schema = known.schema(name)
-        _changed(hook_objects.unset_keys(known.store, name, keys, schema), keys, schema)
+    with HookStore(store) as opened:
+        schema = opened.schema(name)
+        _changed(hook_objects.unset_keys(opened.store, name, keys, schema), keys, schema)
 
 
 def _changed(outcome: tuple[list[str], list[str]], keys: Iterable[str], schema: Mapping[str, Any]) -> None:
@@ -334,9 +334,9 @@ def revoke(store: str | None, name: str, user: str) -> None:
 def _access(store: str | None, name: str, user: str, more: bool) -> None:
     from statecfg.store.hooks import objects as hook_objects
 
-    with HookStore(store) as known:
-        hook = known.hook(name)
-        changed = hook_objects.grant(known.store, name, user, more)
+    with HookStore(store) as opened:
+        hook = opened.hook(name)
+        changed = hook_objects.grant(opened.store, name, user, more)
     had = "has" if more else "does not have"
     _say(f"{hook.name}: {user} {had} Full Control" + ("" if changed else ", as before"))
 
@@ -358,11 +358,11 @@ def retry(store: str | None, as_json: bool, no_color: bool) -> int:
     from statecfg.store.hooks import queue
     from statecfg.views import hooks as view
 
-    with HookStore(store) as known:
-        done = [item.id for item, _ in known.engine.drain()]
-        found = hook_log.events(known.store, invocations=done) if done else []
-        owed = retry_due(known.store, known.project)
-        pending, later = queue.pending(known.store), objects.owed(known.store)
+    with HookStore(store) as opened:
+        done = [item.id for item, _ in opened.engine.drain()]
+        found = hook_log.events(opened.store, invocations=done) if done else []
+        owed = retry_due(opened.store, opened.project)
+        pending, later = queue.pending(opened.store), objects.owed(opened.store)
     waiting = len(pending)
     lines = [line for event in reversed(found) for line in view.event_lines(event)]
     lines += [line for fired in owed for line in view.called_lines(fired)]

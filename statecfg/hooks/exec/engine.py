@@ -221,7 +221,7 @@ def of_project(project: Project, store: Store, inventory: Inventory | None = Non
     :raises InvalidInput: the project's inventory is wrong
     """
     settings = project.settings
-    keep = {"input": settings.store_hook_input, "output": settings.store_hook_output}
+    keep = {"input": settings.hooks.store_hook_input, "output": settings.hooks.store_hook_output}
     kept = frozenset(name for name, wanted in keep.items() if wanted)
     within = selecting(dialects.inventory(project) if inventory is None else inventory)
     return Engine(store, types.of_project(project), within, types.execution_path(project), kept)

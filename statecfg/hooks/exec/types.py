@@ -116,7 +116,7 @@ class HookTypes:
 
 def of_project(project: Project) -> HookTypes:
     """Return the types of a project: those on its `hook_path`, or those in its `hooks/` and the shipped ones."""
-    written = project.settings.hook_path
+    written = project.settings.hooks.hook_path
     if written is None:
         return HookTypes((project.root / "hooks", SHIPPED))
     parts = [Path(os.path.expanduser(part)) for part in written.split(":") if part]
@@ -125,7 +125,7 @@ def of_project(project: Project) -> HookTypes:
 
 def execution_path(project: Project) -> tuple[str, ...]:
     """Return the directories before the plain PATH of the programs of hooks."""
-    written = project.settings.hook_execution_path or ""
+    written = project.settings.hooks.hook_execution_path or ""
     return tuple(str(project.root / os.path.expanduser(part)) for part in written.split(":") if part)
 
 

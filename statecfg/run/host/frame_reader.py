@@ -18,7 +18,7 @@ FRAME = 48 << 20  # bytes of memory that decoding one frame may take
 _TOKEN = 100  # maximum number of bytes of memory that a value takes per token of JSON
 _NOT_KEPT = (frames.Hello, frames.Beat, frames.Need, frames.Output, frames.UnitLog, frames.UnitAsk)
 
-HOOKS = "Let the shell's start-up files on the host print nothing when nobody is there to read it."
+HOOKS = "Change the shell's start-up files on the host: they must print nothing in a session without a terminal."
 
 
 class Decoder(wire.Decoder):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from statecfg.remote.graph.names import ActionStatus, Outcome
-from statecfg.run.host.plan import HostPlan, Node
-from statecfg.run.host.progress import SHUTDOWN_FIRST, HostProgress
+from statecfg.run.host.plan import HostPlan
+from statecfg.run.host.progress import SHUTDOWN_FIRST, Begun, HostProgress
+from statecfg.run.report_model import Action, Node
 
 LOST = "not started: the connection was lost"
 
@@ -39,6 +42,17 @@ def account(progress: HostProgress, heard_all: bool) -> None:
             _conclude(node, progress, uncertain=position == 0 and not heard_all)
 
 
+def _ended(planned: Action | None, begun: Begun | None) -> Action:
+    """Return the report of an action.
+
+    :param planned: None for an action that the host decided on only during the apply
+    :param begun: None for an action that the host did not begin
+    """
+    action: Any = {**(planned or {"args": {}}), "status": ActionStatus.NOT_ATTEMPTED, **(begun or {})}
+    ended: Action = action
+    return ended
+
+
 def _conclude(node: Node, progress: HostProgress, uncertain: bool) -> None:
     """Give one node its outcome. A node that was in progress is unknown, never changed and never failed.
 
@@ -46,13 +60,10 @@ def _conclude(node: Node, progress: HostProgress, uncertain: bool) -> None:
     """
     begun = progress.begun.get(node["name"], {})
     if "shutdown_first" in node:
-        node["shutdown_first"] |= begun.get(SHUTDOWN_FIRST, {"status": ActionStatus.NOT_ATTEMPTED})
+        node["shutdown_first"] = _ended(node["shutdown_first"], begun.get(SHUTDOWN_FIRST))
     planned = dict(enumerate(node["actions"]))
-    unplanned: Node = {"args": {}}  # an action that the host decided on only during the apply
-    node["actions"] = [
-        {**planned.get(index, unplanned), "status": ActionStatus.NOT_ATTEMPTED, **begun.get(index, {})}
-        for index in sorted({*planned, *begun} - {SHUTDOWN_FIRST})
-    ]
+    indexes = sorted({*planned, *begun} - {SHUTDOWN_FIRST})
+    node["actions"] = [_ended(planned.get(index), begun.get(index)) for index in indexes]
     if node["name"] in progress.ended:
         node["outcome"] = progress.ended[node["name"]]
     elif begun:

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from statecfg.playbook.compile import WireNode
 from statecfg.remote.wire import frames as wire
 
-Json = dict[str, Any]
+Json = dict[str, Any]  # the header of a frame
 
 
 def plain(header: Json, body: bytes = b"") -> bytes:
@@ -17,7 +18,7 @@ def plain(header: Json, body: bytes = b"") -> bytes:
     return wire.HEAD.pack(len(text), len(body), 0) + text + body
 
 
-def node_frames(number: int, nodes: list[Json]) -> Iterator[bytes]:
+def node_frames(number: int, nodes: list[WireNode]) -> Iterator[bytes]:
     """Yield frames with these nodes of a layer, split if one frame would be too large."""
     try:
         yield wire.encode({"type": "nodes", "layer": number, "nodes": nodes})

@@ -9,8 +9,7 @@ from statecfg.playbook.compile import Definition
 from statecfg.remote.graph.names import Mode
 from statecfg.run.host import frames
 from statecfg.run.host.broken import SUSPICIOUS, Broken, quoted
-
-Node = dict[str, Any]  # of the report, format 1
+from statecfg.run.report_model import Node
 
 PARTS = ("removals", "layers", "left")  # of a plan, in the order in which a host sends them
 MOST = 250_000  # maximum number of orphans of one host
@@ -70,7 +69,8 @@ class HostPlan:
         if len(self.places) > MOST + sum(map(len, self.sent)):
             raise Broken(f"it speaks of more than {MOST} resources", SUSPICIOUS)
         self.places[node.name] = part, number
-        planned = node.to_json()
+        fields: Any = node.to_json()
+        planned: Node = fields
         if sent is not None:
             planned["type"], planned["position"] = sent["type"], sent.get("position", "")
         return planned

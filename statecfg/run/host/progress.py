@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.run.host import frames
 from statecfg.run.host.broken import SUSPICIOUS, Broken, quoted
-from statecfg.run.host.plan import HostPlan, Node
+from statecfg.run.host.plan import HostPlan
+from statecfg.run.report_model import Node
 
-Action = dict[str, Any]  # of the report, format 1
+
+class Begun(TypedDict):
+    """An action that the host began. Its status is unknown until it ends."""
+
+    op: NotRequired[str]
+    status: str
+    reason: NotRequired[str]
+
 
 ACTIONS = 10_000  # maximum number of actions of one node
 SHUTDOWN_FIRST = -1  # the index of a shutdown-first action
@@ -24,7 +32,7 @@ class HostProgress:
 
     def __init__(self, plan: HostPlan) -> None:
         self.plan = plan
-        self.begun: dict[str, dict[int, Action]] = {}  # node → index → action
+        self.begun: dict[str, dict[int, Begun]] = {}  # node → index → action
         self.ended: dict[str, str] = {}  # node → outcome
         self.reported = {"removals": 0, "layers": 0}  # the number of reported layers of each part
         self.pieces: list[Node] = []  # the nodes of a layer whose report is not complete yet
@@ -65,7 +73,7 @@ class HostProgress:
         if name in self.ended:
             raise Broken(f"it acts on {quoted(name)}, which has finished", SUSPICIOUS)
         begun = self.begun.setdefault(name, {})
-        before = begun.get(index, {}).get("status")
+        before = begun[index]["status"] if index in begun else None
         if frame.event == "started":
             # The host retries an action alone if it failed as part of a joint action.
             if before not in (None, ActionStatus.ERROR):
@@ -106,7 +114,8 @@ class HostProgress:
             if before is None or len(self.pieces) >= len(planned):
                 raise Broken("it reports a layer with other nodes than were sent", SUSPICIOUS)
             self._check_outcome(node)
-            self.pieces.append({**node.to_json(), "type": before["type"], "position": before["position"]})
+            fields: Any = {**node.to_json(), "type": before["type"], "position": before["position"]}
+            self.pieces.append(fields)
         if frame.more:
             return
         nodes, self.pieces = self.pieces, []

@@ -26,7 +26,7 @@ Json = dict[str, Any]  # of the report, format 1
 Emit = Callable[[str, Json], None]
 
 LOGINS = 20  # maximum number of logins that a host may request in one run
-_HELD = {"summary": "another run holds this host", "hint": "Wait for its end, or let this one: --lock-timeout SECONDS."}
+_HELD = {"summary": "another run holds this host", "hint": "Wait until it ends, or use --lock-timeout SECONDS."}
 _STALE = {"summary": "this is not what was planned; nothing was done", "hint": "Plan again, and apply the new plan."}
 _REFUSED = {"hint": "Nothing was done on this host."}
 _WHY_NOT = {
@@ -281,7 +281,9 @@ class HostReport:
 
     def count(self) -> dict[str, int]:
         """Return the number of nodes by outcome."""
-        return summary(list(self.plan.nodes()))
+        nodes: Any = list(self.plan.nodes())
+        counts: dict[str, int] = summary(nodes)
+        return counts
 
 
 def _holder(holder: Json) -> str:

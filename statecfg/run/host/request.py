@@ -64,11 +64,12 @@ class Request:
     @property
     def become(self) -> Become | None:
         """Which user to become: from the command line, otherwise from the inventory."""
-        if self.order.become is not None or self.host.become is None:
+        login = self.host.login
+        if self.order.become is not None or login.become is None:
             return self.order.become
         # doas takes no password without a terminal; if it needs one, it reports that itself.
-        password = None if self.host.become == "doas" else self.order.password
-        return Become(self.host.become, self.host.become_user, password)
+        password = None if login.become == "doas" else self.order.password
+        return Become(login.become, login.become_user, password)
 
     @property
     def has_units(self) -> bool:

@@ -243,12 +243,12 @@ class HostSession:
         greeted = self.reader.greeted
         printed = errors or ("" if greeted else self.reader.printed())
         if status == NO_PYTHON and not greeted:
-            return Broken(printed[-500:] or "it has no Python that will do", PYTHON)
+            return Broken(printed[-500:] or "it has no suitable Python", PYTHON)
         partial = self.reader.decoder.partial()
         if partial:
             text = f"the connection ended {partial}"
         else:
-            text = "the executor ended before it was done" if greeted else "the executor ended without a word"
+            text = "the executor ended before it was done" if greeted else "the executor ended without an answer"
         text += _exit(status) + (f": {printed[-500:]}" if printed else "")
         hint = AGAIN if greeted else "Is this login allowed to run programs there? `ssh HOST python3 -V` shows it."
         return Broken(text, hint, heard_all=True)

@@ -11,6 +11,7 @@ from statecfg.problems import InvalidInput, StalePlan, inputs, problem
 from statecfg.problems.inputs import Inputs
 from statecfg.remote.graph.names import HostStatus
 from statecfg.run.saved import digests
+from statecfg.run.saved.model import DefinitionDigests, InventoryData, SavedPlan
 
 if TYPE_CHECKING:
     from statecfg.playbook.inventory import Inventory
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 AGAIN = "plan again, read the plan, and apply the new one: statecfg plan PLAYBOOK --out FILE"
 MOST = 50  # maximum number of differences to show
 CHANGED = "has changed since the plan was made"
-
-Plan = Mapping[str, Any]
 
 
 def stale(name: str, found: Sequence[str], help: str = AGAIN) -> StalePlan:
@@ -32,74 +31,76 @@ def stale(name: str, found: Sequence[str], help: str = AGAIN) -> StalePlan:
     """
     shown = [f"≠ {text}" for text in found[:MOST]]
     shown += [f"… and {len(found) - MOST:,} more"] if len(found) > MOST else []
-    return StalePlan([problem("SC0432", "\n".join([f"{name} is not a plan of what is here now:", *shown]), help)])
+    return StalePlan([problem("SC0432", "\n".join([f"{name} was made from other inputs:", *shown]), help)])
 
 
-def of_project(plan: Plan, project: Project) -> list[str]:
+def of_project(plan: SavedPlan, project: Project) -> list[str]:
     """Return the difference between a plan's project and this one; a list of at most one."""
-    here = project.settings.name or project.root.name
-    if plan["project"] != here:
+    name = project.settings.name or project.root.name
+    if plan["project"] != name:
         return [
-            f"project: the plan is of `{plan['project']}`, and {project.root} is " + (f"`{here}`" if here else "none")
+            f"project: the plan is of `{plan['project']}`, and {project.root} is " + (f"`{name}`" if name else "none")
         ]
     if not (project.root / plan["playbook"]).is_file():
         return [f"playbook {plan['playbook']}: {project.root} has no such file"]
     return []
 
 
-def of_files(plan: Plan, project: Project, moved: Mapping[str, Path]) -> list[str]:
+def of_files(plan: SavedPlan, project: Project, moved: Mapping[str, Path]) -> list[str]:
     """Return how a plan's input files differ from the current ones, without executing any of them.
 
     :param moved: path in the plan → current path, for files outside the project
     """
-    found = []
-    for each in plan["inputs"]:
-        path = moved.get(each["path"]) or project.root / each["path"]
+    differences = []
+    for item in plan["inputs"]:
+        path = moved.get(item["path"]) or project.root / item["path"]
         now = inputs.digest(path)
-        if now != each["sha256"]:
+        if now != item["sha256"]:
             what = CHANGED if now else f"{path} can't be read" if os.path.lexists(path) else f"there is no {path}"
-            found.append(f"{_named(each['kind'], each['path'])}: {what}")
-    return found
+            differences.append(f"{_named(item['kind'], item['path'])}: {what}")
+    return differences
 
 
-def of_inputs(plan: Plan, project: Project, read: Inputs, moved: Mapping[str, Path]) -> list[str]:
+def of_inputs(plan: SavedPlan, project: Project, read: Inputs, moved: Mapping[str, Path]) -> list[str]:
     """Return how the files that were read now differ from those that were read for the plan.
 
     :param read: the files that were read now
     :param moved: path in the plan → current path, for files outside the project
     """
-    there = {str(path): name for name, path in moved.items()}
-    now = {there.get(path) or project.relative(Path(path)): (kind, sha256) for kind, path, sha256 in read}
-    before = {each["path"]: (each["kind"], each["sha256"]) for each in plan["inputs"]}
-    found = [f"{_named(kind, path)}: is not used any more" for path, (kind, _) in before.items() if path not in now]
-    for path, (kind, sha256) in now.items():
+    moved_to = {str(path): name for name, path in moved.items()}
+    now = {moved_to.get(path) or project.relative(Path(path)): (category, sha256) for category, path, sha256 in read}
+    before = {item["path"]: (item["kind"], item["sha256"]) for item in plan["inputs"]}
+    unused = {path: category for path, (category, _) in before.items() if path not in now}
+    differences = [f"{_named(category, path)}: is not used any more" for path, category in unused.items()]
+    for path, (category, sha256) in now.items():
         if path not in before:
-            found.append(f"{_named(kind, path)}: was not used when the plan was made")
+            differences.append(f"{_named(category, path)}: was not used when the plan was made")
         elif before[path][1] != sha256:
-            found.append(f"{_named(kind, path)}: {CHANGED}")
-    return found
+            differences.append(f"{_named(category, path)}: {CHANGED}")
+    return differences
 
 
-def _named(kind: str, path: str) -> str:
-    return f"{kind} {path}"
+def _named(category: str, path: str) -> str:
+    return f"{category} {path}"
 
 
-def of_inventory(plan: Plan, inventory: Inventory) -> list[str]:
+def of_inventory(plan: SavedPlan, inventory: Inventory) -> list[str]:
     """Return how an inventory differs from the plan's inventory for the plan's hosts."""
-    found = []
+    differences = []
     for name, host in plan["hosts"].items():
         try:
             (now,) = inventory.select(name)
         except InvalidInput:
-            found.append(f"{name}: is not in the inventory any more")
+            differences.append(f"{name}: is not in the inventory any more")
             continue
-        found += [f"{name}: {text}" for text in _of_host(host["inventory"], digests.of_host(now, plan["salt"]))]
-    return found
+        differences += [f"{name}: {text}" for text in _of_host(host["inventory"], digests.of_host(now, plan["salt"]))]
+    return differences
 
 
-def _of_host(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[str]:
-    for key in (key for key in now if key != "vars" and before.get(key) != now[key]):
-        yield f"its {key.replace('_', ' ')} was {_value(before.get(key))} and is {_value(now[key])}"
+def _of_host(before: InventoryData, now: InventoryData) -> Iterable[str]:
+    for key, value in now.items():
+        if key != "vars" and before.get(key) != value:
+            yield f"its {key.replace('_', ' ')} was {_value(before.get(key))} and is {_value(value)}"
     was, is_now = before.get("vars") or {}, now["vars"]
     for name in sorted({*was, *is_now}):
         if was.get(name) != is_now.get(name):
@@ -111,22 +112,22 @@ def _value(value: Any) -> str:
     return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value or "not set")
 
 
-def of_secrets(plan: Plan, secrets: Mapping[str, str]) -> list[str]:
+def of_secrets(plan: SavedPlan, secrets: Mapping[str, str]) -> list[str]:
     """Return which secrets are new, missing, or have a different value than when the plan was made.
 
     :param secrets: name → current value
     """
     before = plan["secrets"]
-    found = [f"secret `{name}`: is not used any more" for name in before if name not in secrets]
+    differences = [f"secret `{name}`: is not used any more" for name in before if name not in secrets]
     for name, value in secrets.items():
         if name not in before:
-            found.append(f"secret `{name}`: was not used when the plan was made")
+            differences.append(f"secret `{name}`: was not used when the plan was made")
         elif not digests.is_secret(value, before[name]):
-            found.append(f"secret `{name}`: has another value than when the plan was made")
-    return found
+            differences.append(f"secret `{name}`: has another value than when the plan was made")
+    return differences
 
 
-def of_executor(plan: Plan, now: str, version: str) -> list[str]:
+def of_executor(plan: SavedPlan, now: str, version: str) -> list[str]:
     """Return the difference between the code for hosts then and now; a list of at most one.
 
     :param now: the current digest of the executor
@@ -140,21 +141,21 @@ def of_executor(plan: Plan, now: str, version: str) -> list[str]:
     ]
 
 
-def of_definitions(plan: Plan, now: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+def of_definitions(plan: SavedPlan, now: Mapping[str, DefinitionDigests]) -> dict[str, list[str]]:
     """Return host → differences for the planned hosts to which the plan can't be applied.
 
     :param now: the current result of `digests.definitions`
     """
-    found: dict[str, list[str]] = {}
+    differences: dict[str, list[str]] = {}
     for name, host in plan["hosts"].items():
         status = host["report"]["status"]
         if name not in now:
-            found[name] = ["the playbook does not name this host any more"]
+            differences[name] = ["the playbook does not name this host any more"]
         elif status != HostStatus.OK:
-            found[name] = [_NO_PLAN.get(status, f"when the plan was made, its outcome was `{status}`")]
+            differences[name] = [_NO_PLAN.get(status, f"when the plan was made, its outcome was `{status}`")]
         elif host["definition"] != now[name]["definition"]:
-            found[name] = _nodes(host["nodes"], now[name]["nodes"])
-    return found
+            differences[name] = _nodes(host["nodes"], now[name]["nodes"])
+    return differences
 
 
 _NO_PLAN = {
@@ -170,7 +171,8 @@ BY_ITSELF = (
 
 
 def _nodes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    found = [f"{name}: its definition has changed" for name in before if before[name] != now.get(name, before[name])]
-    found += [f"{name}: is not defined any more" for name in before if name not in now]
-    found += [f"{name}: was not defined when the plan was made" for name in now if name not in before]
-    return found or ["the order of its resources has changed"]
+    changed = [name for name in before if name in now and before[name] != now[name]]
+    differences = [f"{name}: its definition has changed" for name in changed]
+    differences += [f"{name}: is not defined any more" for name in before if name not in now]
+    differences += [f"{name}: was not defined when the plan was made" for name in now if name not in before]
+    return differences or ["the order of its resources has changed"]

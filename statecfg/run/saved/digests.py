@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg.graph.types import hidden
 from statecfg.playbook.compile import digest
 from statecfg.remote.machine.redact import Redactor
+from statecfg.run.saved.model import DefinitionDigests, InventoryData, SecretDigest
 
 if TYPE_CHECKING:
     from statecfg.playbook.compile import Definition
@@ -20,12 +21,9 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import Blob
     from statecfg.run.fleet import Job
 
-Json = dict[str, Any]
-
 # About 50 ms and 16 MiB for each guess. Source: RFC 7914; OWASP's minimum values for scrypt.
 COST: Mapping[str, int] = {"n": 1 << 14, "r": 8, "p": 1}
 _SEARCHED = 1 << 20  # bytes; larger content is searched only for the secret itself, not for other spellings of it
-_FIELDS = ("address", "port", "user", "proxy_jump", "become", "become_user", "python", "transport", "groups")
 
 
 def executor(jobs: Iterable[Job]) -> str:
@@ -35,7 +33,7 @@ def executor(jobs: Iterable[Job]) -> str:
     return bundle.digest({name for job in jobs for name in job.definition.types})
 
 
-def definitions(jobs: Iterable[Job], secrets: Mapping[str, str]) -> dict[str, Json]:
+def definitions(jobs: Iterable[Job], secrets: Mapping[str, str]) -> dict[str, DefinitionDigests]:
     """Return host → the digest of its definition, and the digest of each node by node name.
 
     :param secrets: name → value; a name replaces its value before the digests are computed
@@ -51,7 +49,7 @@ class _Masked:
         self.redactor = Redactor(secrets) if secrets else None
         self.values = [value.encode("utf-8", "surrogateescape") for value in secrets.values()]
 
-    def of(self, definition: Definition) -> Json:
+    def of(self, definition: Definition) -> DefinitionDigests:
         layers = definition.layers
         if self.redactor is not None:
             layers = [[self.value(node, definition.blobs) for node in layer] for layer in layers]
@@ -67,7 +65,7 @@ class _Masked:
             return {key: self.value(item, blobs) for key, item in value.items()}
         return [self.value(item, blobs) for item in value] if isinstance(value, list) else value
 
-    def content(self, value: Json, blobs: Mapping[str, Blob]) -> Json:
+    def content(self, value: Mapping[str, Any], blobs: Mapping[str, Blob]) -> Mapping[str, Any]:
         assert self.redactor is not None
         sha256, size = value["$blob"]
         if size > _SEARCHED:
@@ -82,19 +80,19 @@ class _Masked:
         return value if clean == text else {"$blob": [hashlib.sha256(clean.encode(errors="replace")).hexdigest(), 0]}
 
 
-def of_secrets(secrets: Mapping[str, str]) -> dict[str, Json]:
+def of_secrets(secrets: Mapping[str, str]) -> dict[str, SecretDigest]:
     """Return name → a random salt and the slow digest of the secret with this salt."""
-    found = {}
+    digests: dict[str, SecretDigest] = {}
     for name, value in sorted(secrets.items()):
         salt = randomness.token_bytes(16)
-        found[name] = {"salt": salt.hex(), "scrypt": _slow(value, salt).hex()}
-    return found
+        digests[name] = {"salt": salt.hex(), "scrypt": _slow(value, salt).hex()}
+    return digests
 
 
-def is_secret(value: str, known: Mapping[str, Any]) -> bool:
-    """Return whether a value is the secret with the digest `known`."""
+def is_secret(value: str, recorded: SecretDigest) -> bool:
+    """Return whether a value is the secret with the digest `recorded`."""
     try:
-        salt, wanted = bytes.fromhex(known["salt"]), bytes.fromhex(known["scrypt"])
+        salt, wanted = bytes.fromhex(recorded["salt"]), bytes.fromhex(recorded["scrypt"])
     except ValueError:
         return False
     return hmac.compare_digest(_slow(value, salt), wanted)
@@ -104,14 +102,23 @@ def _slow(value: str, salt: bytes) -> bytes:
     return hashlib.scrypt(value.encode("utf-8", "surrogateescape"), salt=salt, maxmem=64 << 20, dklen=32, **COST)
 
 
-def of_host(host: Host, salt: str) -> Json:
+def of_host(host: Host, salt: str) -> InventoryData:
     """Return a host's data from the inventory: connection options and groups as they are, variables as digests.
 
     :param salt: the plan's salt; it hides whether two plans have equal variables
     """
-    said: Json = {key: getattr(host, key) for key in _FIELDS}
-    said["groups"] = list(host.groups)
-    return {**said, "vars": {name: _of_variable(value, salt) for name, value in sorted(host.vars.items())}}
+    return {
+        "address": host.address,
+        "port": host.port,
+        "user": host.login.user,
+        "proxy_jump": host.proxy_jump,
+        "become": host.login.become,
+        "become_user": host.login.become_user,
+        "python": host.python,
+        "transport": host.transport,
+        "groups": list(host.groups),
+        "vars": {name: _of_variable(value, salt) for name, value in sorted(host.vars.items())},
+    }
 
 
 def _of_variable(value: Any, salt: str) -> str:

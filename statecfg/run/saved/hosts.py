@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from statecfg.run.host.driver import HOST_KEY
+from statecfg.run.report_model import Error, Host, Node
+from statecfg.run.saved.model import SavedPlan
 
-STALE = {
+STALE: Error = {
     "summary": "this is not what was planned; nothing was done",
     "detail": "",
     "hint": "Plan again, read the plan, and apply the new one: statecfg plan PLAYBOOK --out FILE",
 }
 
 
-def compared(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def compared(planned: Host, now: Host) -> list[str]:
     """Return how a host that refused differs from its plan, node by node.
 
     :param planned: the host's report in the plan
@@ -23,7 +24,7 @@ def compared(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     before, after = _by_name(planned), _by_name(now)
     went, goes = _going(planned), _going(now)
     return [
-        "units: the hooks that are due are others now, or their charms or settings are"
+        "units: other hooks are due now, or their charms or settings have changed"
         if name == "units"
         else name
         if name.startswith(f"{HOST_KEY}: ")
@@ -32,23 +33,23 @@ def compared(planned: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _by_name(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def _by_name(report: Host) -> dict[str, Node]:
     layers = (*(report.get("removals") or ()), *(report.get("layers") or ()))
     return {node["name"]: node for layer in layers for node in layer}
 
 
-def _going(report: Mapping[str, Any]) -> set[str]:
+def _going(report: Host) -> set[str]:
     return {node["name"] for layer in report.get("removals") or () for node in layer}
 
 
-def _moved(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, goes: tuple[bool, bool]) -> str:
+def _moved(before: Node | None, after: Node | None, goes: tuple[bool, bool]) -> str:
     was, now = _deed(before, goes[0]), _deed(after, goes[1])
     if was != now:
         return f"planned: {was}; now: {now}"
-    return f"planned and now: {was}, but from another state or to another one"
+    return f"planned and now: {was}, but the state before or after it differs"
 
 
-def _deed(node: Mapping[str, Any] | None, goes: bool) -> str:
+def _deed(node: Node | None, goes: bool) -> str:
     """Return in a few words what would happen to a node.
 
     :param goes: whether the node is a removal
@@ -66,16 +67,16 @@ def _deed(node: Mapping[str, Any] | None, goes: bool) -> str:
     return f"{ops} ({'it is not there' if absent else ', '.join(fields)})" if fields else ops
 
 
-def expected(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+def expected(plan: SavedPlan) -> dict[str, dict[str, str]]:
     """Return host → node → fingerprint of the node's planned changes."""
     return {name: host["report"].get("fingerprints") or {} for name, host in plan["hosts"].items()}
 
 
-def peers(plan: Mapping[str, Any]) -> dict[str, str]:
+def peers(plan: SavedPlan) -> dict[str, str]:
     """Return host → the host key when the plan was made, "" if unknown."""
     return {name: str(host["report"].get("peer") or "") for name, host in plan["hosts"].items()}
 
 
-def refusal(differs: Sequence[str]) -> dict[str, Any]:
+def refusal(differs: Sequence[str]) -> Host:
     """Return the report of a host that statecfg refused without connecting to it."""
-    return {"status": "refused", "layers": [], "summary": {}, "error": dict(STALE), "differs": list(differs)}
+    return {"status": "refused", "layers": [], "summary": {}, "error": STALE.copy(), "differs": list(differs)}

@@ -9,19 +9,19 @@ import subprocess
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+
+from statecfg.run.saved.model import Made
 
 PATIENCE = 20.0  # time limit of git in seconds
 MOST = 20  # maximum number of modified inputs to record
 
 
-def origin(root: Path, files: Iterable[str]) -> dict[str, Any]:
+def origin(root: Path, files: Iterable[str]) -> Made:
     """Return the origin of a plan that is made now.
 
     :param root: directory of the project
     :param files: absolute paths of the plan's inputs
-    :returns: `at` (UTC, ISO 8601), `by` (user@machine), `commit` (its hash; None outside of git) and `modified`: the
-        inputs that differ from that commit, at most 20, relative to the project; None if git can't tell
+    :returns: the origin, with at most 20 modified inputs
     """
     commit, modified = _git(root, {os.path.realpath(path) for path in files})
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -29,14 +29,14 @@ def origin(root: Path, files: Iterable[str]) -> dict[str, Any]:
 
 
 def _git(root: Path, files: set[str]) -> tuple[str | None, list[str] | None]:
-    found = _ran(root, "rev-parse", "--show-toplevel", "HEAD")
-    if found is None or len(lines := found.decode("utf-8", "surrogateescape").splitlines()) != 2:
+    output = _ran(root, "rev-parse", "--show-toplevel", "HEAD")
+    if output is None or len(lines := output.decode("utf-8", "surrogateescape").splitlines()) != 2:
         return None, None
     top, commit = lines
-    said = _ran(root, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--", ".")
-    if said is None:
+    status = _ran(root, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--", ".")
+    if status is None:
         return commit, None
-    changed = [os.path.join(top, os.fsdecode(entry[3:])) for entry in said.split(b"\0") if entry]
+    changed = [os.path.join(top, os.fsdecode(entry[3:])) for entry in status.split(b"\0") if entry]
     real = os.path.realpath(root)
     return commit, sorted(os.path.relpath(path, real) for path in changed if os.path.realpath(path) in files)[:MOST]
 

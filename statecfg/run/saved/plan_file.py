@@ -6,14 +6,14 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from statecfg.problems import InvalidInput, StalePlan, problem
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.machine import durable
 from statecfg.run.saved import shape
+from statecfg.run.saved.model import SavedPlan
 
 FORMAT = "statecfg plan"
 VERSION = 2
@@ -27,18 +27,15 @@ _FIRST = re.compile(
 )
 _EARLIER = re.compile(rb'\s*\{\s*"format":\s*"%b",\s*"version":\s*1,' % FORMAT.encode())
 
-Json = dict[str, Any]
 
-
-def text(plan: Mapping[str, Any], statecfg: str) -> bytes:
+def text(plan: SavedPlan, statecfg: str) -> bytes:
     """Return the content of a plan's file. Its checksum is the SHA-256 of the whole content without the checksum.
 
-    :param plan: JSON data
     :param statecfg: the version of statecfg that made the plan
     """
     body = json.dumps(plan, indent=1).encode().removeprefix(b"{\n") + b"\n"
-    said = f'{{"format": "{FORMAT}", "version": {VERSION}, "statecfg": {json.dumps(statecfg)}, "sha256": "'
-    head, tail = said.encode(), b'",\n' + body
+    first = f'{{"format": "{FORMAT}", "version": {VERSION}, "statecfg": {json.dumps(statecfg)}, "sha256": "'
+    head, tail = first.encode(), b'",\n' + body
     return head + hashlib.sha256(head + tail).hexdigest().encode() + tail
 
 
@@ -61,7 +58,7 @@ def is_plan(head: bytes) -> bool:
     return _OURS.match(head) is not None
 
 
-def parse(data: bytes, name: str, statecfg: str) -> Json:
+def parse(data: bytes, name: str, statecfg: str) -> SavedPlan:
     """Check the content of a plan's file, and return the plan.
 
     :param data: the content of the file
@@ -98,7 +95,8 @@ def parse(data: bytes, name: str, statecfg: str) -> Json:
         if os.path.isabs(plan[key]) or ".." in Path(plan[key]).parts:
             raise _wrong(name, f"is damaged: `{key}` is outside the project")
     plan["sha256"] = first[3].decode()
-    return dict(plan)
+    checked: SavedPlan = plan
+    return checked
 
 
 def _of_another_version(name: str, maker: str, ours: str) -> NoReturn:

@@ -77,9 +77,9 @@ def misshapen(value: Any, shape: Shape = PLAN, where: str = "") -> str:
         return "" if right and not (isinstance(value, str) and "\0" in value) else where or "the whole"
     if not isinstance(value, list if isinstance(shape, list) else dict):
         return where or "the whole"
-    for name, item, kind in _parts(value, shape):
-        if wrong := misshapen(item, kind, f"{where}.{name}".removeprefix(".")):
-            return wrong
+    for name, item, part in _parts(value, shape):
+        if path := misshapen(item, part, f"{where}.{name}".removeprefix(".")):
+            return path
     return ""
 
 
@@ -89,5 +89,5 @@ def _parts(value: Any, shape: Shape) -> list[tuple[str, Any, Shape]]:
     if isinstance(shape, tuple):
         return [(str(name), item, shape[0]) for name, item in value.items()]
     assert isinstance(shape, Mapping)
-    needed = [(key, kind) for key, kind in shape.items() if key[0] != "?" or value.get(key[1:]) is not None]
-    return [(key.removeprefix("?"), value.get(key.removeprefix("?")), kind) for key, kind in needed]
+    needed = [(key, part) for key, part in shape.items() if key[0] != "?" or value.get(key[1:]) is not None]
+    return [(key.removeprefix("?"), value.get(key.removeprefix("?")), part) for key, part in needed]

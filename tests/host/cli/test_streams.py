@@ -48,7 +48,7 @@ def test_json_is_alone_on_standard_output(tmp_path: Path) -> None:
     ("arguments", "said", "about"),
     [
         (["aply"], "There is no verb `aply`. Did you mean `apply`?", "statecfg"),
-        (["plan", "nothing.yml"], "does not exist", "statecfg plan"),
+        (["show", "nothing.plan"], "does not exist", "statecfg show"),
         (["plan", "--forks", "0", "x"], "is not in the range", "statecfg plan"),
         (["hook", "lst"], "Did you mean `list`?", "statecfg hook"),
     ],
@@ -63,6 +63,13 @@ def test_a_wrong_command_line_is_an_error_like_others(
     assert lines[-1] == f"  help: `{about} --help` shows what the command takes"
     found = statecfg(*arguments, cwd=tmp_path, code=5, STATECFG_JSON="1").json()
     assert found["problems"][0]["help"] == f"`{about} --help` shows what the command takes"
+
+
+@pytest.mark.parametrize("verb", ["apply", "graph", "plan", "prune", "validate", "verify"])
+def test_a_missing_playbook_is_an_error_with_a_suggestion(tmp_path: Path, verb: str) -> None:
+    (tmp_path / "web.yml").write_text("hosts: all\n")
+    found = statecfg(verb, "wbe.yml", cwd=tmp_path, code=5, STATECFG_JSON="1").json()["problems"]
+    assert [(each["code"], each["help"]) for each in found] == [("SC0118", "did you mean `web.yml`?")]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

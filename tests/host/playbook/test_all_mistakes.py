@@ -32,7 +32,7 @@ SECRETS = {
 def test_validate_needs_no_secrets_and_plan_does(project, suffix: str) -> None:
     path = playbook(project, f"secret.{suffix}", SECRETS[suffix])
     ran = statecfg("validate", path, cwd=project)
-    assert "nothing wrong; not here, and needed to plan: " in ran.out
+    assert "nothing wrong; missing on this machine and required to plan: " in ran.out
     statecfg("graph", path, cwd=project)
     ran = statecfg("plan", path, cwd=project, code=5)
     assert "error[SC0420]" in ran.err and f"secret.{suffix}:" in ran.err

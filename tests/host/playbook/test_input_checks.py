@@ -13,7 +13,7 @@ import pytest
 from statecfg import resources
 from statecfg.cli import preflight
 from statecfg.dialects import ansible_words
-from statecfg.playbook.inventory import Host
+from statecfg.playbook.inventory import Host, Login
 from statecfg.problems import InvalidInput
 from statecfg.transport import Settings, key_files
 from tests.host.command import Ran, statecfg
@@ -154,13 +154,13 @@ def test_only_unusable_keys_are_an_error(
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     bad = tuple(str(path) for name, path in keys.items() if name != "good")
     settings = Settings(ssh_config="none", default_keys=False)
-    hosts = [Host(name, "192.0.2.1", identity_files=bad) for name in ("web1", "web2")]
+    hosts = [Host(name, "192.0.2.1", login=Login(identity_files=bad)) for name in ("web1", "web2")]
     with pytest.raises(InvalidInput) as caught:
         preflight.check(hosts, settings, 16)
     assert [item.code for item in caught.value.problems] == ["SC0452", "SC0452"]
     warned = capsys.readouterr().err.splitlines()
     assert len(warned) == len(bad) and all(line.startswith("warning: the key ") for line in warned)
-    preflight.check([Host("web1", "192.0.2.1", identity_files=(*bad, str(keys["good"])))], settings, 16)
+    preflight.check([Host("web1", "192.0.2.1", login=Login(identity_files=(*bad, str(keys["good"]))))], settings, 16)
     monkeypatch.setenv("SSH_AUTH_SOCK", "/run/agent")
     preflight.check(hosts, settings, 16)
 

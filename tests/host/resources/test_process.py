@@ -260,9 +260,8 @@ def test_the_record_holds_no_values_of_the_environment(program: Program) -> None
     from statecfg.resources.shared import processes
 
     program.apply(colour="very-secret")
-    kept = [
-        path for path in Path(processes.place()).glob("*.json") if json.loads(path.read_text())["key"] == program.name
-    ]
+    files = Path(processes.directory()).glob("*.json")
+    kept = [path for path in files if json.loads(path.read_text())["key"] == program.name]
     assert len(kept) == 1
     assert "very-secret" not in kept[0].read_text()
     assert kept[0].stat().st_mode & 0o777 == 0o600

@@ -155,7 +155,7 @@ def test_what_stands_in_the_place_of_ours_stays(site: Site) -> None:
     path.unlink()
     path.mkdir()
     (said,) = site.undo()
-    assert said == f"{path} is a directory by now, which the node did not make: it stays"
+    assert said == f"{path} is now a directory, which the node did not create: it stays"
     assert path.is_dir()
 
 
@@ -291,7 +291,7 @@ def test_commands_with_an_undo(site: Site) -> None:
         resources.command("one-way", argv=["true"], effects={}),
     )
     assert sorted(site.undo()) == [
-        "what the command keep is for was there before it: it stays",
+        "the result of the command keep existed before it: it stays",
         "what the command one-way did stays: it has no undo",
     ]
     assert log.read_text() == "undone\n"

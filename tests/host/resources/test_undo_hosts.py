@@ -231,7 +231,7 @@ def test_units_end_with_packages_that_do_not_stop_them(managed: Managed) -> None
     assert host.run(["pgrep", "-f", "sleep 4343"], check=False).returncode == 1
     managed.come(resources.package("refuses"))
     _, (left,) = managed.go()
-    assert left.startswith("refuses.service stays up unless the scripts of refuses stop it: ")
+    assert left.startswith("refuses.service keeps running unless the scripts of refuses stop it: ")
     assert host.run(["pgrep", "-f", "sleep 4343"]).stdout
     host.run(["systemctl", "kill", "refuses"])
 
@@ -286,7 +286,7 @@ def test_a_version_that_cannot_be_had_any_more(managed: Managed) -> None:
     host.run(["sh", "-c", "sed -i '/^Package: tool-a$/,/^$/s/^Version: 1.0/Version: 0.9/' /var/lib/dpkg/status"])
     assert "0.9" in host.run(["dpkg-query", "--show", "tool-a"]).stdout
     managed.come(resources.package("tool-a", version="2.0"))
-    said = "tool-a was at version 0.9, which can't be had any more: it stays at 2.0"
+    said = "tool-a had version 0.9, which is no longer available: it stays at 2.0"
     assert managed.go() == ({}, [said])
     host.run(["apt-get", "-qy", "purge", "tool-a"])
 

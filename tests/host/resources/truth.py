@@ -13,6 +13,7 @@ from typing import Any
 from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.playbook.inventory import Host as Target
+from statecfg.playbook.inventory import Login
 from statecfg.resources import command, directory, file, group, line_in_file, package, process, service, symlink, user
 from statecfg.run import fleet
 from statecfg.transport import Settings
@@ -36,9 +37,7 @@ def fleet_run(
     host: Host, graphs: Sequence[Graph], mode: str, playbook: str = "truth", **options: Any
 ) -> dict[str, Any]:
     """Run on a test host over SSH; return the host's part of the report."""
-    target = Target(
-        host.name, address=host.address, port=host.port, user=host.user, identity_files=(str(host.identity),)
-    )
+    target = Target(host.name, host.address, host.port, login=Login(host.user, (str(host.identity),)))
     settings = Settings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False, default_keys=False)
     definition = compile_graph(merge_graphs(*graphs), WireContext(host.name, {}, (), Path.cwd()))
     job = fleet.Job(target, definition, playbook)

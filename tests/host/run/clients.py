@@ -6,7 +6,7 @@ import json
 import sys
 
 from statecfg.playbook.compile import Definition
-from statecfg.playbook.inventory import Host
+from statecfg.playbook.inventory import Host, Login
 from statecfg.run import fleet
 from statecfg.transport import Settings
 from tests.host.run import lives, rig
@@ -26,7 +26,7 @@ def definition(name: str, arguments: list[str]) -> Definition:
 def main() -> None:
     """Apply, printing each event in a line, and the report in the last."""
     name, address, port, user, key, known, *arguments = sys.argv[1:]
-    host = Host("target", address=address, port=int(port), user=user, identity_files=(key,))
+    host = Host("target", address=address, port=int(port), login=Login(user, (key,)))
     settings = Settings(ssh_config="none", known_hosts=(known,), use_agent=False, default_keys=False)
     if name == "lives":
         place, number = arguments

@@ -10,7 +10,7 @@ import json
 import resource
 import sys
 
-from statecfg.playbook.inventory import Host
+from statecfg.playbook.inventory import Host, Login
 from statecfg.resources import file
 from statecfg.run import fleet
 from statecfg.transport import Settings
@@ -21,11 +21,12 @@ def main() -> None:
     """Run a plan on as many hosts as are asked for, all of them the same hostile one."""
     count, address, port, user, identity, known_hosts = sys.argv[1:]
     definition = rig.define(file("/etc/asked", content="asked\n"))
-    hosts = [Host(f"evil{i}", address, int(port), user, (identity,)) for i in range(int(count))]
+    hosts = [Host(f"evil{i}", address, int(port), login=Login(user, (identity,))) for i in range(int(count))]
     settings = Settings(ssh_config="none", known_hosts=(known_hosts,), use_agent=False, default_keys=False)
     options = fleet.Options(mode="apply", settings=settings, forks=len(hosts))
     # Imports and the first connection are not the hosts' doing.
-    fleet.run([fleet.Job(Host("nobody", address, 1, user, (identity,)), definition, "tests")], options, lambda _: None)
+    nobody = Host("nobody", address, 1, login=Login(user, (identity,)))
+    fleet.run([fleet.Job(nobody, definition, "tests")], options, lambda _: None)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     report = fleet.run([fleet.Job(host, definition, "tests") for host in hosts], options, lambda _: None)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

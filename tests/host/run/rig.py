@@ -9,13 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import Definition, WireContext, compile_graph
 from statecfg.playbook.inventory import Host as Inventoried
+from statecfg.playbook.inventory import Login
 from statecfg.resources import command, directory, file
 from statecfg.run import fleet
 from statecfg.transport import Settings
@@ -41,9 +42,9 @@ def settings(*hosts: Host | PlainSshd) -> Settings:
 
 def inventoried(host: Host | PlainSshd, name: str = "", **more: Any) -> Inventoried:
     """Return a test host as the inventory has hosts."""
-    given = {
-        "address": host.address, "port": host.port, "user": host.user, "identity_files": (str(host.identity),), **more
-    }  # fmt: skip
+    login = {"user": host.user, "identity_files": (str(host.identity),)}
+    login.update({field.name: more.pop(field.name) for field in fields(Login) if field.name in more})
+    given = {"address": host.address, "port": host.port, "login": Login(**login), **more}
     return Inventoried(name or getattr(host, "name", "plain"), **given)
 
 

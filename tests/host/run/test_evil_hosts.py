@@ -30,7 +30,7 @@ LOOK = "Look at the host"
 CASES = {
     "garbage": ("not a statecfg frame", "unreachable"),
     "no_greeting": ("more than 65536 bytes before the executor began", "unreachable"),
-    "wrong_nonce": ("the executor ended without a word", "unreachable"),
+    "wrong_nonce": ("the executor ended without an answer", "unreachable"),
     "cut_frame": ("inside a frame (got 17 of 1009 bytes)", "unreachable"),
     "huge_length": ("not a frame: lengths 4294967295", "unreachable"),
     "zero_length": ("not a frame: lengths 0", "unreachable"),
@@ -127,7 +127,7 @@ def test_a_session_of_yesterday_does_not_pass_for_one_of_today(evil: PlainSshd, 
     assert rig.run(evil, definition).host()["status"] == "ok"
     report = rig.run(evil, definition).host()
     assert report["status"] == "unreachable"
-    assert "the executor ended without a word" in report["error"]["summary"]
+    assert "the executor ended without an answer" in report["error"]["summary"]
 
 
 @pytest.mark.parametrize("how", ["beats_for_ever", "beats_while_acting"])

@@ -195,7 +195,7 @@ def test_http_hooks_are_asked_again_and_hold_back(site: Site, host: Host, watche
         site.run("plan", "site.yml", "--out", "it.plan")
         assert not watched.seen
         stale = site.run("apply", "it.plan", code=6)
-        assert "Plans ask no hook over HTTP" in stale.out and "greeting" in stale.out
+        assert "Plans call no hook over HTTP" in stale.out and "greeting" in stale.out
         assert not host.path("/srv/site-a").exists()
         watched.errors = [HookError("no"), HookError("not yet")]
         assert fired(site.one("apply")) == [("greeting", "pre-reconcile", "", "ok")]

@@ -174,4 +174,4 @@ def test_the_moments_that_hooks_wait_for(run: Run, tmp_path: Path) -> None:
         (NodeEvent.UNBOUND, whose, "web1"),
         (NodeEvent.DELETED, None, "web1"),
     ]
-    assert "Invalid value" in run("bind", "web1", "playbooks/none.yml", code=5).err
+    assert "SC0118" in run("bind", "web1", "playbooks/none.yml", code=5).err

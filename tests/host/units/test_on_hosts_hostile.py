@@ -44,7 +44,7 @@ def test_a_unit_that_is_taken_away_while_others_go_on(fabric: Fabric, pair: list
     fabric.apply()
     fabric("service", "add-unit", "b", "--host", "light1")
     said = fabric("service", "remove-unit", "b/0").out
-    assert said == "b/0: to be stopped and removed. The next `statecfg apply site.yml` acts on it.\n"
+    assert said == "b/0: will be stopped and removed. The next `statecfg apply site.yml` acts on it.\n"
     plan = fabric("plan", "site.yml", "--json").json()["hosts"]
     assert "x-relation-departed b/0" in hooks(plan["light1"], "a/0")
     fabric.forget()

@@ -159,12 +159,12 @@ def test_what_is_not_there_gets_a_suggestion(run: Run) -> None:
 
 def test_units_and_relations_by_hand(run: Run, shop: Path) -> None:
     assert run("add-unit", "db", "--host", "h3").out == f"db/1: a new unit on h3. {LATER}\n"
-    assert run("remove-unit", "db/1").out == f"db/1: to be stopped and removed. {LATER}\n"
+    assert run("remove-unit", "db/1").out == f"db/1: will be stopped and removed. {LATER}\n"
     assert "  db/1    new, dying  h3" in run("list").out.splitlines()
     assert run("relate", "db:ring").out == f"db:ring: related. {LATER}\n"
     assert run("relate", "db:ring").out == "db:ring: related before\n"
     assert "db:ring (peers)  by hand" in run("list").out
-    assert run("unrelate", "db:ring").out == f"db:ring: to be ended. {LATER}\n"
+    assert run("unrelate", "db:ring").out == f"db:ring: will be ended. {LATER}\n"
     with opened(url=str(shop / "store.db")) as store:
         settle(store)
         assert list(units(store)) == ["db/0", "web/0"]
@@ -179,7 +179,7 @@ def test_what_failed_is_resolved(run: Run, shop: Path) -> None:
     shown = run("show", "db/0").out
     assert "Error processing \\x1b" in shown
     assert run("resolved", "db/0").out == f"db/0: config-changed counts as done. {LATER}\n"
-    assert run("resolved", "db/0").out == "db/0: no hook of it has failed\n"
+    assert run("resolved", "db/0").out == "db/0: none of its hooks has failed\n"
     assert "started" in run("show", "db/0").out
     with opened(url=str(shop / "store.db")) as store:
         services.set_settings(store, "shop", "db", {}, ["title"])

@@ -320,7 +320,7 @@ CASES = {
     "two that provide": ("[db2:admin, db:db]", "SC0714", "one of them must provide what the other requires"),
     "peers with two ends": ("[web:db, db:ring]", "SC0714", "write [db:ring] alone"),
     "no peers": ("[db:db]", "SC0714", "write two ends: one provides, the other requires"),
-    "one service": ("[db:admin, db:db]", "SC0711", "peers are written with one end"),
+    "one service": ("[db:admin, db:db]", "SC0711", "write a peer relation with one end"),
     "no end": ("[]", "SC0711", "write two ends, or one end of a service whose units are peers"),
     "no name": ("['web:', db:db]", "SC0711", "write SERVICE:RELATION, such as web:db"),
     "a number": ("[3, db:db]", "SC0711", "write SERVICE:RELATION, such as web:db"),

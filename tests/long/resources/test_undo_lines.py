@@ -28,7 +28,7 @@ class Edit:
 
     def __init__(self, text: str, line: str, match: str | None, absent: bool, **where: Any) -> None:
         self.line, self.absent = line, absent
-        self.was, self.last = lines.taken_down(text, line, match), lines.open_end(text)
+        self.was, self.last = lines.removed_lines(text, line, match), lines.open_end(text)
         done = lines.without_line(text, line, match) if absent else lines.with_line(text, line, match, **where)
         self.text = done
 

@@ -9,7 +9,7 @@ import pytest
 
 from statecfg.hooks.exec import types as exec_types
 from statecfg.hooks.exec.types import SHIPPED, HookTypes
-from statecfg.playbook.project import Project, Settings
+from statecfg.playbook.project import HookSettings, Project, Settings
 from statecfg.problems import InvalidInput, Problem
 
 
@@ -195,7 +195,7 @@ def test_what_belongs_to_somebody_else_is_refused(tmp_path: Path) -> None:
 
 def test_the_path_of_a_project(tmp_path: Path) -> None:
     assert exec_types.of_project(Project(tmp_path)).path == (tmp_path / "hooks", SHIPPED)
-    settings = Settings(hook_path="mine:/opt/theirs::~/x", hook_execution_path="bin:/opt/bin")
+    settings = Settings(hooks=HookSettings(hook_path="mine:/opt/theirs::~/x", hook_execution_path="bin:/opt/bin"))
     project = Project(tmp_path, settings)
     assert exec_types.of_project(project).path == (tmp_path / "mine", Path("/opt/theirs"), Path.home() / "x")
     assert exec_types.execution_path(project) == (str(tmp_path / "bin"), "/opt/bin")

@@ -37,13 +37,13 @@ def refused(text: str) -> list[str]:
 def test_hosts():
     known = read(TEXT)
     web1 = known.hosts["web1"]
-    assert (web1.address, web1.port, web1.user, web1.become) == ("192.0.2.1", 2222, "deploy", "sudo")
-    assert web1.identity_files == ("~/.ssh/a", "/k")
+    assert (web1.address, web1.port, web1.login.user, web1.login.become) == ("192.0.2.1", 2222, "deploy", "sudo")
+    assert web1.login.identity_files == ("~/.ssh/a", "/k")
     assert web1.groups == ("site", "web")
     assert str(web1.position) == "inventory.yml:2:3"
     assert known.hosts["web2"].address == "web2"
     web10 = known.hosts["web10"]
-    assert (web10.proxy_jump, web10.become, web10.become_user) == ("bastion,ops@other:22", "doas", "app")
+    assert (web10.proxy_jump, web10.login.become, web10.login.become_user) == ("bastion,ops@other:22", "doas", "app")
     assert known.hosts["db1"].transport == "local"
 
 

@@ -346,9 +346,9 @@ def test_a_connection_that_breaks_before_changes_nothing() -> None:
     ("status", "errors", "text"),
     [
         (96, "no python3", "no python3"),
-        (1, "", "the executor ended without a word (it ended with exit status 1)"),
-        (-9, "", "the executor ended without a word (it was killed by signal 9; perhaps the host is out of memory)"),
-        (None, "sh: no", "the executor ended without a word: sh: no"),
+        (1, "", "the executor ended without an answer (it ended with exit status 1)"),
+        (-9, "", "the executor ended without an answer (it was killed by signal 9; perhaps the host is out of memory)"),
+        (None, "sh: no", "the executor ended without an answer: sh: no"),
     ],
 )
 def test_a_host_that_ends_without_a_word(status: int | None, errors: str, text: str) -> None:

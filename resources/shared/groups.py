@@ -1,0 +1,95 @@
+"""Groups of users: the ops, the snapshot and its restoration."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import records
+
+
+@op(turn="accounts")
+def groupadd(machine: Machine, name: str, gid: int | None = None, system: bool = False) -> Result:
+    """Create a group."""
+    number = ["--gid", str(gid)] if gid is not None else []
+    argv = ["groupadd", *number, *(["--system"] if system else []), "--", name]
+    return machine.run(argv, {"groups": {name: {"gid": gid, "members": []}}})
+
+
+@op(turn="accounts")
+def groupmod(machine: Machine, name: str, gid: int) -> Result:
+    """Change the GID of a group. Its files keep the old GID."""
+    return machine.run(["groupmod", "--gid", str(gid), "--", name], {"groups": {name: {"gid": gid}}})
+
+
+@op(turn="accounts")
+def set_members(machine: Machine, name: str, members: list[str]) -> Result:
+    """Set the members of a group to exactly these users."""
+    argv = ["gpasswd", "--members", ",".join(members), name]
+    return machine.run(argv, {"groups": {name: {"members": members}}})
+
+
+@op(turn="accounts")
+def groupdel(machine: Machine, name: str) -> Result:
+    """Remove a group."""
+    return machine.run(["groupdel", "--", name], {"groups": {name: None}})
+
+
+def primary_users(world: World, entry: records.Fields) -> list[str]:
+    """Return the users whose primary group this is."""
+    return sorted(name for name, fields in world.table("users").items() if fields.get("gid") == entry.get("gid"))
+
+
+def with_gid(world: World, gid: int) -> str | None:
+    """Return the group with this GID, or None."""
+    return next((name for name, fields in world.table("groups").items() if fields.get("gid") == gid), None)
+
+
+def remember(node: Node, world: World) -> records.GroupMemory:
+    """Record the group."""
+    return {"entry": world.entry("groups", node.attrs["name"])}
+
+
+def undo(node: Node, memory: records.GroupMemory, world: World) -> ActionSpec:
+    """Remove a new group, or restore a former group or what the node changed in it."""
+    attrs, was = node.attrs, memory["entry"]
+    name, now = attrs["name"], world.entry("groups", attrs["name"])
+    if was is None:
+        return ActionSpec() if now is None or attrs.get("absent") else _removed(world, name, now)
+    if now is None and not attrs.get("absent"):
+        return ActionSpec(left=["there is no group %s any more" % name])
+    spec = _with_number(world, attrs, was, now)
+    if attrs.get("members") is not None or now is None:
+        present = set((now or {}).get("members") or ())
+        former = {member for member in was["members"] if world.entry("users", member) is not None}
+        wanted = (present - set(attrs.get("members") or ())) | former
+        if wanted != present:
+            spec.actions.append(set_members(name, sorted(wanted)))
+    return spec
+
+
+def _removed(world: World, name: str, now: records.Fields) -> ActionSpec:
+    """Return what removes a new group, unless it is now the primary group of a user."""
+    users = primary_users(world, now)
+    if users:
+        return ActionSpec(left=["%s stays: it is the primary group of %s" % (name, ", ".join(users))])
+    return ActionSpec([groupdel(name)])
+
+
+def _with_number(world: World, attrs: records.Attrs, was: records.Fields, now: records.Fields | None) -> ActionSpec:
+    """Return what creates a removed group again, or restores the GID that the node changed."""
+    name = attrs["name"]
+    gid = was["gid"] if now is None or attrs.get("gid") is not None else now["gid"]
+    if now is not None and gid == now["gid"]:
+        return ActionSpec()
+    actions: list[Action] = []
+    left: list[str] = []
+    holder = with_gid(world, gid)
+    if holder is not None:
+        left.append("%s does not get its number %d back: %s has it" % (name, gid, holder))
+    elif now is not None:
+        actions.append(groupmod(name, gid))
+    if now is None:
+        actions.append(groupadd(name, gid if holder is None else None))
+    return ActionSpec(actions, left=left)

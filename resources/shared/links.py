@@ -1,0 +1,45 @@
+"""Symbolic links: the op, the snapshot and its restoration."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.model import ActionSpec, Node, error
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import records, restore, snapshot
+
+
+@op
+def link(
+    machine: Machine,
+    path: str,
+    target: str,
+    owner: str | None,
+    group: str | None,
+    replace: bool | None = None,
+) -> Result:
+    """Create the link. Replace a link with another target, and with `replace` also a file."""
+    now = machine.apparent(path)
+    if now is not None and now.kind == "file" and not replace:
+        return error(
+            "%s is a file, not a link: this run created it; replace: true replaces it by the link" % path
+        )
+    return machine.symlink(path, target, owner=owner, group=group)
+
+
+def remember(node: Node, world: World) -> records.LinkMemory:
+    """Record the link, or the file in its place."""
+    path = node.attrs["path"]
+    snap = snapshot.Snapshot(world)
+    memory: records.LinkMemory = {"path": path, "was": snap.entry(path)}
+    return snap.with_lost(memory)
+
+
+def undo(node: Node, memory: records.LinkMemory, world: World) -> ActionSpec:
+    """Restore what was there before, or remove the link."""
+    restoring = restore.Restore(world, memory)
+    if not node.attrs.get("absent"):
+        restoring.back(memory["path"], memory["was"], ("symlink",))
+    elif memory["was"] is not None:
+        restoring.back_if_missing(memory["path"], memory["was"])
+    return restoring.spec()

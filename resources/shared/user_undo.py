@@ -1,0 +1,114 @@
+"""Users before a node changed them: record them, and restore them when the node is removed."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.model import ActionSpec, CheckError, Node
+from statecfg.remote.machine.world import World
+from statecfg.resources.shared import groups, records, restore, snapshot, users
+
+RESTORED = ("uid", "home", "shell", "comment")  # fields that a node sets and `undo` restores
+
+
+def remember(node: Node, world: World) -> records.UserMemory:
+    """Record the user, its primary group and what a removal takes: the group of its name and its home directory."""
+    attrs = node.attrs
+    name = attrs["name"]
+    entry, own = world.entry("users", name), world.entry("groups", name)
+    home = attrs.get("home") or (entry or {}).get("home") or "/home/" + name
+    memory: records.UserMemory = {
+        "entry": entry,
+        "own": own,
+        "password": attrs.get("password_hash") is not None,
+        "home": home,
+        "had_home": world.stat(home) is not None,
+    }
+    if entry is not None:
+        memory["group"] = groups.with_gid(world, entry["gid"])
+    snap = snapshot.Snapshot(world)
+    if entry is not None and attrs.get("absent") and attrs.get("remove_home"):
+        was = memory["was"] = snap.entry(home)
+        memory["inside"] = {}
+        if was is not None and was["kind"] == "directory":
+            try:
+                memory["inside"] = snap.inside(home)
+            except LookupError as problem:
+                snap.lost.append("%s: it does not come back" % problem)
+    return snap.with_lost(memory)
+
+
+def undo(node: Node, memory: records.UserMemory, world: World) -> ActionSpec:
+    """Remove a new user, or restore a former user or the fields that the node changed."""
+    attrs, was = node.attrs, memory["entry"]
+    if was is None:
+        return ActionSpec() if attrs.get("absent") else _removed(world, attrs, memory)
+    if attrs.get("absent"):
+        return _created_again(world, attrs["name"], was, memory)
+    return _changed_back(world, attrs, was, memory)
+
+
+def _removed(world: World, attrs: records.Attrs, memory: records.UserMemory) -> ActionSpec:
+    """Return what removes a new user; with `remove_home`, also a home directory that did not exist before the user."""
+    restoring = restore.Restore(world, memory)
+    name = attrs["name"]
+    entry = world.entry("users", name)
+    if entry is None:
+        return restoring.spec()
+    try:
+        actions = users.removal(world, name, entry, bool(attrs.get("remove_home")) and not memory["had_home"])
+    except CheckError as problem:
+        restoring.left.append(str(problem))
+        actions = users.removal(world, name, entry, False)
+    restoring.actions.extend(actions)
+    own = memory["own"]
+    if own is not None and world.entry("groups", name) is not None and any(act.args.get("group") for act in actions):
+        restoring.actions.append(groups.groupadd(name, own["gid"]))  # userdel(8) removes the group of this name, too
+    return restoring.spec()
+
+
+def _created_again(world: World, name: str, was: records.Fields, memory: records.UserMemory) -> ActionSpec:
+    """Return what creates a removed user again, with the home directory if the node removed it."""
+    restoring = restore.Restore(world, memory, users=[name])
+    group = memory.get("group")
+    if world.entry("users", name) is None:
+        if group is not None and world.entry("groups", group) is None:
+            restoring.actions.append(groups.groupadd(group, was["gid"]))
+        fields = {field: was[field] for field in RESTORED}
+        present = [other for other in was["groups"] if world.entry("groups", other) is not None]
+        more = {"system": False, "create_home": False, "gid": was["gid"]}
+        restoring.actions.append(users.useradd(name, group=group or str(was["gid"]), groups=present, **fields, **more))
+        restoring.left.append("the password of %s does not come back: passwords are not remembered" % name)
+    home = memory.get("was")
+    if home is not None:
+        restoring.users.add(group or "")
+        restoring.back_if_missing(memory["home"], home)
+        tree: records.TreeMemory = {"path": memory["home"], "inside": memory["inside"], "source": ()}
+        restore.bring_back(restoring, tree, {"absent": True})
+    return restoring.spec()
+
+
+def _changed_back(world: World, attrs: records.Attrs, was: records.Fields, memory: records.UserMemory) -> ActionSpec:
+    """Return what restores the fields of a user that the node set."""
+    restoring = restore.Restore(world, memory)
+    name, now = attrs["name"], world.entry("users", attrs["name"])
+    if memory["password"]:
+        restoring.left.append("the password of %s stays: no former one is remembered" % name)
+    if now is None:
+        restoring.left.append("there is no user %s any more" % name)
+        return restoring.spec()
+    changed = {field: was[field] for field in RESTORED if attrs.get(field) is not None}
+    changed = {field: value for field, value in changed.items() if value != now.get(field)}
+    if attrs.get("group") is not None and now.get("gid") != was["gid"]:
+        changed["group"] = memory.get("group") or str(was["gid"])
+    if attrs.get("groups") is not None:
+        present = set(now.get("groups") or ())
+        wanted = (present - set(attrs["groups"])) | (present & set(was["groups"]))
+        if attrs.get("exact_groups"):
+            wanted |= {other for other in was["groups"] if world.entry("groups", other) is not None}
+        if wanted != present:
+            changed["groups"] = sorted(wanted)
+    if changed:
+        restoring.actions.append(users.usermod(name, changed, was["gid"]))
+    home = attrs.get("home") or memory["home"]
+    if attrs.get("create_home") and not memory["had_home"] and world.stat(home) is not None:
+        restoring.left.append("%s, the home that was made for %s, stays" % (home, name))
+    return restoring.spec()

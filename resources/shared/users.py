@@ -1,0 +1,196 @@
+"""Users: the ops that create, change and remove them with Debian's passwd tools, and which of them are needed."""
+
+from __future__ import annotations
+
+import hashlib
+
+from statecfg.remote.graph.model import Action, CheckError
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import records, tree
+
+FLAGS = {"uid": "--uid", "group": "--gid", "home": "--home-dir", "shell": "--shell", "comment": "--comment"}
+BREAKING = frozenset(":\r\n")  # these end a field or an entry of passwd(5) and shadow(5)
+
+
+def fingerprint(password_hash: str) -> str:
+    """Return a short digest that identifies a password hash in reports. The hash cannot be computed from it."""
+    return "sha256:" + hashlib.sha256(password_hash.encode()).hexdigest()[:16]
+
+
+@table("passwords")
+def passwords(host: World) -> dict[str, records.Fields]:
+    """Load the fingerprints of the password hashes: user → `hash`.
+
+    :raises OSError: if this user may not read `/etc/shadow`
+    """
+    text = host.read("/etc/shadow").decode("utf-8", "replace")
+    entries = [line.split(":") for line in text.splitlines() if ":" in line]
+    return {fields[0]: {"hash": fingerprint(fields[1])} for fields in entries}
+
+
+@op(turn="accounts")
+def useradd(
+    machine: Machine,
+    name: str,
+    uid: int | None,
+    group: str | None,
+    groups: list[str],
+    home: str | None,
+    shell: str | None,
+    comment: str | None,
+    system: bool,
+    create_home: bool,
+    gid: int | None = None,
+) -> Result:
+    """Create a user.
+
+    :param group: the primary group; None: create a group with the user's name
+    :param gid: the GID of the primary group, if it is known; only the plan uses it
+    """
+    given = {"uid": uid, "group": group, "home": home, "shell": shell, "comment": comment}
+    argv = ["useradd", *options(given), "--create-home" if create_home else "--no-create-home"]
+    argv += [] if group else ["--user-group"]
+    argv += ["--groups", ",".join(groups)] if groups else []
+    argv += ["--system"] if system else []
+    directory = home or "/home/" + name
+    fields = {"uid": uid, "gid": gid, "home": directory, "shell": shell, "comment": comment or "", "groups": groups}
+    effect: records.Effect = {"users": {name: {key: value for key, value in fields.items() if value is not None}}}
+    if not group:
+        effect["groups"] = {name: {"members": []}}
+    result = machine.run([*argv, "--", name], effect)
+    if result["status"] != "ok" or not create_home:
+        return result
+    return machine.mkdir(directory, owner=name, group=group or name, parents=True)
+
+
+@op(turn="accounts")
+def usermod(machine: Machine, name: str, changed: records.Fields, gid: int | None = None) -> Result:
+    """Change a user.
+
+    :param changed: the fields that change; `groups` is the complete list of additional groups
+    :param gid: the GID of the new primary group, if it is known
+    """
+    argv = ["usermod", *options(dict(changed, home=None))]
+    argv += ["--home", changed["home"]] if "home" in changed else []
+    argv += ["--groups", ",".join(changed["groups"])] if "groups" in changed else []
+    fields = {field: value for field, value in changed.items() if field != "group"}
+    if "group" in changed:
+        fields["gid"] = gid
+    return machine.run([*argv, "--", name], {"users": {name: fields}})
+
+
+@op(turn="accounts")
+def set_password(machine: Machine, name: str, password_hash: str) -> Result:
+    """Set the hash of a user's password."""
+    effect = {"passwords": {name: {"hash": fingerprint(password_hash)}}}
+    return machine.run(["chpasswd", "--encrypted"], effect, input=("%s:%s\n" % (name, password_hash)).encode())
+
+
+@op(turn="accounts")
+def make_home(machine: Machine, name: str, home: str) -> Result:
+    """Create the missing home directory of a user."""
+    return machine.mkdir(home, 0o700, owner=name)
+
+
+@op(turn="accounts")
+def userdel(machine: Machine, name: str, group: bool, home: str | None = None) -> Result:
+    """Remove a user.
+
+    :param group: whether userdel(8) also removes the group with the user's name
+    :param home: the home directory to remove; None: keep it
+    """
+    effect: records.Effect = {"users": {name: None}, "passwords": {name: None}}
+    if group:
+        effect["groups"] = {name: None}
+    result = machine.run(["userdel", "--", name], effect)
+    if result["status"] != "ok" or home is None:
+        return result
+    return machine.remove(home, recursive=True)
+
+
+def options(given: records.Fields) -> list[str]:
+    """Return the options of useradd(8) and usermod(8) for the fields that are not None."""
+    return [part for field, flag in FLAGS.items() if given.get(field) is not None for part in (flag, str(given[field]))]
+
+
+def removal(world: World, name: str, entry: records.Fields | None, remove_home: bool) -> list[Action]:
+    """Return the actions that remove a user.
+
+    :raises CheckError: if the home directory must go too, but is vital, belongs to another user or is not a directory
+    """
+    if entry is None:
+        return []
+    own = world.entry("groups", name)
+    with_group = own is not None and own.get("gid") == entry.get("gid") and not set(own.get("members") or ()) - {name}
+    home = entry.get("home")
+    stat = world.stat(home) if remove_home and home else None
+    if stat is None:
+        return [userdel(name, with_group)]
+    if stat.kind != "directory" or stat.owner != name or str(home).strip("/") in tree.VITAL:
+        raise CheckError("the home of %s, %s, belongs to %s: it is not removed" % (name, home, stat.owner))
+    return [userdel(name, with_group, home)]
+
+
+def creation(world: World, attrs: records.Attrs) -> Action:
+    """Return the action that creates the user.
+
+    :raises CheckError: if another user has the UID
+    """
+    name, uid = attrs["name"], attrs.get("uid")
+    if uid is not None:
+        taken = [other for other, fields in world.table("users").items() if fields.get("uid") == uid]
+        if taken:
+            raise CheckError("the UID %d is taken by user %s" % (uid, taken[0]))
+    group = attrs.get("group") or (name if world.entry("groups", name) is not None else None)
+    primary = world.entry("groups", group) if group is not None else None
+    create_home = attrs.get("create_home")
+    return useradd(
+        name,
+        uid=uid,
+        group=group,
+        groups=sorted(attrs.get("groups") or ()),
+        home=attrs.get("home"),
+        shell=attrs.get("shell"),
+        comment=attrs.get("comment"),
+        system=bool(attrs.get("system")),
+        create_home=create_home if create_home is not None else not attrs.get("system"),
+        gid=(primary or {}).get("gid"),
+    )
+
+
+def changes(world: World, attrs: records.Attrs, entry: records.Fields) -> list[Action]:
+    """Return the actions that change an existing user to the wanted attributes."""
+    changed = {field: attrs[field] for field in ("uid", "home", "shell", "comment") if attrs.get(field) is not None}
+    changed = {field: value for field, value in changed.items() if value != entry.get(field)}
+    group, groups = attrs.get("group"), attrs.get("groups")
+    gid = (world.entry("groups", group) or {}).get("gid") if group is not None else None
+    if group is not None and (gid is None or gid != entry.get("gid")):
+        changed["group"] = group
+    actions: list[Action] = []
+    if groups is not None:
+        present = set(entry.get("groups") or ())
+        wanted = set(groups) if attrs.get("exact_groups") else present | set(groups)
+        if wanted != present:
+            changed["groups"] = sorted(wanted)
+    if changed:
+        actions.append(usermod(attrs["name"], changed, gid))
+    home = attrs.get("home") or entry.get("home")
+    if attrs.get("create_home") and home and world.apparent(home) is None:
+        actions.append(make_home(attrs["name"], home))
+    return actions
+
+
+def password_actions(world: World, name: str, password_hash: str | None) -> list[Action]:
+    """Return the action that sets the hash of a user's password, if the host has another one.
+
+    :raises CheckError: if the hash would break the host's files
+    """
+    if password_hash is None:
+        return []
+    if BREAKING.intersection(password_hash):  # a secret can only be checked here, on the host
+        raise CheckError("password_hash has a colon or line break: write only the hash")
+    present = world.entry("passwords", name) or {}
+    return [] if present.get("hash") == fingerprint(password_hash) else [set_password(name, password_hash)]

@@ -1,0 +1,155 @@
+"""The types of reports, format 1. `docs/report.md` explains every field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+
+if TYPE_CHECKING:
+    from statecfg.store.left_hosts import LeftHost
+
+
+class Error(TypedDict):
+    """What went wrong with a host as a whole."""
+
+    summary: str
+    detail: str
+    hint: str
+
+
+class Change(TypedDict):
+    """One difference that a node makes. `before` is None for something new, `after` for something removed."""
+
+    object: str
+    field: str
+    before: Any
+    after: Any
+    diff: NotRequired[str]
+
+
+class Action(TypedDict):
+    """An action. `status` is one of `ActionStatus`; `node` is only in the list of shutdown-first actions."""
+
+    op: str
+    args: dict[str, Any]
+    status: str
+    reason: NotRequired[str]
+    log: NotRequired[str]
+    node: NotRequired[str]
+
+
+class Node(TypedDict):
+    """A node. `outcome` is one of `Outcome`."""
+
+    name: str
+    type: str
+    outcome: str
+    changes: list[Change]
+    actions: list[Action]
+    position: NotRequired[str]
+    shutdown_first: NotRequired[Action]
+    known_after: NotRequired[str]
+    reason: NotRequired[str]
+    triggered_by: NotRequired[list[str]]
+    leaves: NotRequired[list[str]]
+    state: NotRequired[str]
+    stays: NotRequired[bool]
+    drift: NotRequired[list[str]]
+
+
+class ResourceHook(TypedDict):
+    """A hook around a resource that an apply would call, or called. `name` is the resource, "" for the playbook."""
+
+    hook: str
+    event: str
+    name: str
+    where: NotRequired[str]
+    status: NotRequired[str]
+    error: NotRequired[str]
+    severity: NotRequired[str]
+    entry: NotRequired[Any]
+
+
+class UnitHook(TypedDict):
+    """A hook of a unit that is due or ran.
+
+    :ivar missing: whether the charm does not have a due hook
+    :ivar status: of a hook that ran: "ok", "missing" or "failed"
+    """
+
+    hook: str
+    unit: NotRequired[str]
+    relation: NotRequired[str]
+    remote: NotRequired[str]
+    missing: NotRequired[bool]
+    status: NotRequired[str]
+    seconds: NotRequired[float]
+    error: NotRequired[str]
+
+
+class Unit(TypedDict):
+    """A unit on a host.
+
+    :ivar made_of: in a plan, a digest of its charm and settings
+    :ivar due: in a plan, the hooks that are due
+    :ivar hooks: in an apply, the hooks that ran
+    :ivar settled: False if hooks kept triggering each other without end
+    """
+
+    unit: str
+    service: str
+    made_of: NotRequired[str]
+    due: NotRequired[list[UnitHook]]
+    state: NotRequired[str]
+    hooks: NotRequired[list[UnitHook]]
+    settled: NotRequired[bool]
+    error: NotRequired[str]
+
+
+class Owed(TypedDict):
+    """A trigger that an earlier, interrupted run left."""
+
+    node: str
+    cause: str
+    since: NotRequired[float]
+    run: NotRequired[str]
+
+
+class Host(TypedDict):
+    """A host. `status` is one of `HostStatus`, `summary` counts the nodes by outcome."""
+
+    status: str
+    layers: list[list[Node]]
+    summary: dict[str, int]
+    removals: NotRequired[list[list[Node]]]
+    left: NotRequired[list[list[Node]]]
+    error: NotRequired[Error]
+    refusal: NotRequired[str]
+    hooks: NotRequired[list[ResourceHook]]
+    units: NotRequired[list[Unit]]
+    host_hooks: NotRequired[list[dict[str, Any]]]
+    fired: NotRequired[list[ResourceHook]]
+    ledger: NotRequired[str]
+    history: NotRequired[list[dict[str, Any]]]
+    warnings: NotRequired[list[str]]
+    owed: NotRequired[list[Owed]]
+    shutdown: NotRequired[list[Action]]
+    down: NotRequired[list[str]]
+    login: NotRequired[dict[str, Any]]
+    halted: NotRequired[str]
+    declined: NotRequired[bool]
+    differs: NotRequired[list[str]]
+    holder: NotRequired[dict[str, Any]]
+    facts: NotRequired[dict[str, Any]]
+    fingerprints: NotRequired[dict[str, str]]
+    peer: NotRequired[str]
+
+
+class Report(TypedDict):
+    """The report of a run. `mode` is one of `Mode`."""
+
+    format: int
+    run: str
+    mode: str
+    playbook: str
+    hosts: dict[str, Host]
+    left_hosts: NotRequired[list[LeftHost]]
