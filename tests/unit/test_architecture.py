@@ -283,8 +283,8 @@ def top_level(node: ast.AST) -> Iterator[ast.AST]:
 
 def test_files_are_short() -> None:
     sizes = sorted(len(path.read_text().splitlines()) for path in FILES)
-    assert sizes[len(sizes) // 2] <= 150
-    assert [shown(path) for path in FILES if len(path.read_text().splitlines()) > 500] == []
+    assert sizes[len(sizes) // 2] <= 120
+    assert [shown(path) for path in FILES if len(path.read_text().splitlines()) > 400] == []
 
 
 def test_node_types_are_short() -> None:
