@@ -18,7 +18,7 @@ INVENTORY_FILE = "inventory.yml"
 LARGEST = 1 << 20
 
 # Setting → its type, and a description of valid values.
-_SETTINGS: dict[str, tuple[type, str]] = {
+SETTINGS: dict[str, tuple[type, str]] = {
     "name": (str, "a name"),
     "inventory": (str, "the path of a file"),
     "forks": (int, "a number from 1 to 1000"),
@@ -195,9 +195,9 @@ def _check(key: str, value: Any, path: Path, text: str) -> Problem | None:
     """Return the problem with a setting, None if it is valid."""
     match = re.search(rf"(?m)^[ \t]*[\"'\[]?{re.escape(key)}\b", text)
     location = SourceLocation(str(path), text.count("\n", 0, match.start()) + 1 if match else 1, 1)
-    if key not in _SETTINGS:
-        return problem("SC0411", f"there is no setting `{key}`", suggest(key, _SETTINGS, "there are"), location)
-    value_type, expected = _SETTINGS[key]
+    if key not in SETTINGS:
+        return problem("SC0411", f"there is no setting `{key}`", suggest(key, SETTINGS, "there are"), location)
+    value_type, expected = SETTINGS[key]
     valid = isinstance(value, (int, float) if value_type is float else value_type) and isinstance(value, bool) == (
         value_type is bool
     )

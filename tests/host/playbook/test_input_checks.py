@@ -255,7 +255,7 @@ def test_a_file_with_a_similar_name_is_suggested(project: Path, written: str) ->
 
 def test_missing_playbooks_and_includes_suggest_files(project: Path) -> None:
     ran = statecfg("plan", "plai.yml", cwd=project, code=5)
-    assert "Did you mean `play.yml`?" in ran.err
+    assert "did you mean `play.yml`?" in ran.err
     (project / "play.yml").write_text("hosts: all\nresources: [{include: moer.yml}]\n")
     assert "did you mean `more.yml`?" in refused(project)
 

@@ -434,7 +434,7 @@ def test_show_says_where_a_plan_comes_from(site: Checkout, tmp_path: Path) -> No
     told = site("show", tmp_path / "web.plan", "--markdown").out
     assert told.startswith("### Plan: 5 to add")
     assert f"- Commit: `{commit}, dirty" in told
-    assert "choose one" in site("show", tmp_path / "web.plan", "--markdown", "--json", code=5).err
+    assert "can't be combined" in site("show", tmp_path / "web.plan", "--markdown", "--json", code=5).err
 
 
 def test_a_playbook_with_services_needs_the_same_store(site: Checkout, tmp_path: Path) -> None:
