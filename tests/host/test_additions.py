@@ -317,9 +317,9 @@ def add_host_event(copy: Copy) -> None:
     file.write_text(file.read_text().replace("    ALL: Final = (BOOTED", "    ALL: Final = (TAGGED, BOOTED"))
     file = copy.root / "statecfg/cli/hosts.py"
     text = file.read_text()
-    tag = "        record = (hosts.untag if remove else hosts.tag)(known.store, known.name(name), tags)\n"
+    tag = "        record = (hosts.untag if remove else hosts.tag)(opened.store, opened.name(name), tags)\n"
     assert text.count(tag) == 1
-    fire = "        host_events.fire(known.store, NodeEvent.TAGGED, record, None, projects.find(Path(name)))\n"
+    fire = "        host_events.fire(opened.store, NodeEvent.TAGGED, record, None, projects.find(Path(name)))\n"
     imports = (
         "        from statecfg.hooks import host_events\n        from statecfg.playbook import project as projects\n\n"
     )

@@ -119,12 +119,12 @@ def test_every_line_of_the_process_type_leads_back(tmp_path: Path) -> None:
     exec(next(line for line in source.splitlines() if line.startswith("__statecfg_lines__")), names)
     written = path.read_text().splitlines()
     for number, line in enumerate(source.splitlines(), 1):
-        if "raise CheckError" in line:
+        if "require_program(" in line:
             file, there = written_at(names, "", number)
             assert file == "resources/process.hy"
-            assert "raise" in written[there - 1]
+            assert "require-program" in written[there - 1]
             return
-    raise AssertionError("the check raises no CheckError any more: look for another line")
+    raise AssertionError("the check requires no program any more: look for another line")
 
 
 def test_a_playbook_that_defines_a_type_sends_only_the_type(tmp_path: Path) -> None:

@@ -304,7 +304,7 @@ def test_a_webhook_that_never_answers(site: Site, silent: int) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"href": "http://example.com/"}, "https URL; http only where the host is this machine's loopback"),
+        ({"href": "http://example.com/"}, "https URL, or an http URL of this machine's loopback"),
         ({"href": "https://user:pw@example.com/"}, "it must be an https URL"),
         ({"href": "https://example.com:port/"}, "it must be an https URL"),
         ({"href": "https://example.com/\r\nX: y"}, "it must be an https URL"),
