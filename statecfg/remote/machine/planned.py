@@ -113,9 +113,13 @@ class Planned(Overlay):
             setattr(stat, field, shown)
         return None
 
+    def _me(self) -> Tuple[str, str]:
+        """Return the names of the user and the group that own what is created."""
+        return accounts.own_names()
+
     def _newcomer(self, kind: str, place: str, mode: int, target: str = "") -> Stat:
         """Return the first state of something new at `place`: it is ours, and its directory may set its group."""
-        owner, group = accounts.own_names()
+        owner, group = self._me()
         holder = self.apparent(os.path.dirname(place))
         if holder is not None and holder.mode & 0o2000:
             group = holder.group
@@ -123,7 +127,7 @@ class Planned(Overlay):
 
     def _permit(self, old: Stat, new: Stat, mode: Optional[int]) -> None:
         """Set mode and access list of `new`, which already has its new owner, like the real machine."""
-        trusted = old.owner in (new.owner, "root", accounts.own_names()[0])
+        trusted = old.owner in (new.owner, "root", self._me()[0])
         new.acl, new.mode = access.outcome(old.acl, old.mode, mode, trusted)
         if mode is None:
             new.mode = access.after_chown(old, new)
@@ -204,7 +208,7 @@ class Planned(Overlay):
         group: Optional[str] = None,
         parents: bool = False,
     ) -> Result:
-        refused = self._own("make directory", path, Stat("directory", 0, *accounts.own_names()), owner, group)
+        refused = self._own("make directory", path, Stat("directory", 0, *self._me()), owner, group)
         above = os.path.dirname(normal(path))
         try:
             if refused is None and parents and above != "/" and self.apparent(above) is None:
@@ -234,7 +238,7 @@ class Planned(Overlay):
     def _foreign(self, path: str, old: Stat, new: Stat, what: str = "make directory") -> Optional[Result]:
         """Return an error if this user may not change mode, owner or group of an existing path."""
         same = (old.mode, old.owner, old.group, old.acl) == (new.mode, new.owner, new.group, new.acl)
-        if self.root or same or old.owner == accounts.own_names()[0]:
+        if self.root or same or old.owner == self._me()[0]:
             return None
         return error("cannot %s %s: Operation not permitted; is root needed (-b)?" % (what, path))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from statecfg.remote.machine import accounts
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import RealMachine
@@ -323,3 +324,10 @@ def test_owners(tmp_path: Path) -> None:
         shown.append([seen(machine, top + path) for path in ("/f", "/g", "/l", "/d", "/d/inherits", "/d/below", "/n")])
     assert shown[0] == shown[1]
     assert shown[1][0][:4] == ("file", 0o755, "root", "daemon")
+
+
+def test_memory_belongs_to_root_whoever_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounts, "own_names", lambda: ("ann", "staff"))
+    memory = MemoryMachine({"/etc/motd": "Hello."})
+    stat = memory.stat("/etc/motd")
+    assert stat is not None and (stat.owner, stat.group) == ("root", "root")
