@@ -262,11 +262,6 @@ def simulate(world: World, argv: Sequence[str]) -> records.Steps:
     return {name: version or None for verb, name, version in _STEP.findall(probe.text)}
 
 
-def installed_now(world: World) -> set[str]:
-    """Return the names of the packages that are at least partly installed."""
-    return {name for name, entry in world.table("packages").items() if "version" in entry}
-
-
 def conffiles(world: World, name: str) -> list[str]:
     """Return the paths of a package's configuration files."""
     text = world.probe(["dpkg-query", "--show", "--showformat=${Conffiles}\\n", name], inputs=INPUTS).text
@@ -327,7 +322,7 @@ def together(world: World, wanted: records.WantedPackages) -> records.Steps:
 
 
 def unneeded(world: World, names: Iterable[str]) -> set[str]:
-    """Return the packages that nothing needs after these are removed, including those that nothing needs now."""
+    """Return the packages that nothing needs once these are removed. Packages that nothing needs today are included."""
     # A package that is only suggested by another one counts as unneeded.
     argv = ["-o", "APT::AutoRemove::SuggestsImportant=false", "purge", "--auto-remove", "--", *sorted(names)]
     return {name for name, version in simulate(world, argv).items() if version is None}

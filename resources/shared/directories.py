@@ -51,8 +51,8 @@ def removal(world: World, path: str, recursive: bool) -> list[Action]:
         return []
     if stat.kind != "directory":
         paths.refuse(path, stat, "a directory", "a %s node with absent: true removes it" % stat.kind)
-    if not recursive and world.listdir(path):
-        inside = world.listdir(path)
+    inside = [] if recursive else world.listdir(path)
+    if inside:
         shown = ", ".join(inside[:3]) + (" and %d more" % (len(inside) - 3) if len(inside) > 3 else "")
         raise CheckError("%s is not empty (%s); recursive: true removes it with its content" % (path, shown))
     return [paths.remove(path, recursive)]

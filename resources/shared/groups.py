@@ -58,7 +58,7 @@ def undo(node: Node, memory: records.GroupMemory, world: World) -> ActionSpec:
     if was is None:
         return ActionSpec() if now is None or attrs.get("absent") else _removed(world, name, now)
     if now is None and not attrs.get("absent"):
-        return ActionSpec(left=["there is no group %s any more" % name])
+        return ActionSpec(left=["the group %s no longer exists" % name])
     spec = _with_number(world, attrs, was, now)
     if attrs.get("members") is not None or now is None:
         present = set((now or {}).get("members") or ())

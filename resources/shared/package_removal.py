@@ -92,7 +92,7 @@ class Departure:
         return any(name in self.came_with[other] for other in (self.removed | self.gone) & set(self.came_with))
 
     def _with_them(self, taken: set[str]) -> set[str]:
-        """Return what is removed with the layer's packages: what came with them and is no longer needed."""
+        """Return `taken` and the packages that were installed along with removed ones and that nothing else needs."""
         going = self.removed | self.gone
         unneeded = self.manager.unneeded(self.world, going) - going
         found = taken | {name for name in unneeded if self._ours(name)}
@@ -119,7 +119,7 @@ class Departure:
         return {other for other, entry in self.needs.items() if name in entry["hard"] or name in entry["soft"]}
 
     def _before(self, name: str) -> set[str]:
-        """Return the packages that were installed before those that brought this one."""
+        """Return the packages that existed before the managed packages with which this one was installed."""
         bringers = [other for other, came in self.came_with.items() if name in came]
         return set().union(*(package_snapshot.before(self.memories[other]) for other in bringers))
 
@@ -147,7 +147,7 @@ class Departure:
         return ActionSpec([*self.manager.first(self.world), action], left=left)
 
     def _last(self, name: str, lists: Mapping[str, Container[str]]) -> str:
-        """Return the package of the layer that takes another package along: the last one that brought it."""
+        """Return the package of the layer that removes a dependency: the last of those with which it was installed."""
         bringers = sorted(other for other in self.removed if name in lists.get(other, ()))
         return (bringers or sorted(self.removed))[-1]
 

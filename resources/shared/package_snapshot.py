@@ -86,7 +86,7 @@ def along(world: World, name: str, memory: records.PackageMemory) -> set[str]:
 
 
 def brought_by(world: World, others: Iterable[records.ManagedPackage]) -> set[str]:
-    """Return all packages that managed nodes brought, with those that came with them."""
+    """Return the packages that managed nodes installed, and the dependencies that were installed along with them."""
     found: set[str] = set()
     needs = world.table("dependencies")
     for attrs, memory in others:

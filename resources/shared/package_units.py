@@ -33,7 +33,7 @@ def add_units(world: World, items: Iterable[records.RemoveItem]) -> list[str]:
 
 
 def _up(world: World, packages: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the running units of packages: those that can be stopped, and those that systemd refuses to stop."""
+    """Return the running units of packages: those that systemd stops on request, and those that it doesn't."""
     owners = world.table("unit_packages")
     mine = {file for file, entry in owners.items() if set(entry["packages"]).issubset(packages)}
     names = {file for file in mine if "@." not in file}

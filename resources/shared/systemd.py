@@ -84,7 +84,7 @@ def _target(host: World, name: str) -> str:
 
 
 def _instances(host: World) -> list[str]:
-    """Return the enabled instances of templates. systemd lists only those that it has loaded."""
+    """Return the enabled instances of templates. systemd itself lists only the loaded instances."""
     names: list[str] = []
     for directory in host.listdir(DIRECTORIES[0]) if host.stat(DIRECTORIES[0]) is not None else ():
         if directory.endswith((".wants", ".requires")):

@@ -93,7 +93,7 @@ def _changed_back(world: World, attrs: records.Attrs, was: records.Fields, memor
     if memory["password"]:
         restoring.left.append("the password of %s stays: no former one is remembered" % name)
     if now is None:
-        restoring.left.append("there is no user %s any more" % name)
+        restoring.left.append("the user %s no longer exists" % name)
         return restoring.spec()
     changed = {field: was[field] for field in RESTORED if attrs.get(field) is not None}
     changed = {field: value for field, value in changed.items() if value != now.get(field)}

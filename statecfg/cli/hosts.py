@@ -5,21 +5,20 @@ from __future__ import annotations
 import functools
 import json
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg.cli import exit_codes, options
+from statecfg.cli import answers, exit_codes, options
 from statecfg.cli.host_store import HostStore, Place
 from statecfg.cli.interrupt import interactive
 from statecfg.cli.options import Command, Group
 from statecfg.remote.graph.events import NodeEvent
 
 if TYPE_CHECKING:
-    from statecfg.views.lines import Line
+    pass
 
 EXAMPLES = """
 statecfg hosts                                 every host: last check-in, tags, playbooks
@@ -62,7 +61,7 @@ def command(context: click.Context, inventory: str | None, store: str | None, as
     with HostStore(context.obj) as opened:
         records = hosts.every(opened.store)
         groups = {record.name: opened.groups(record.name) for record in records}
-        _write(host_records.table(records, groups), host_records.data(records, groups), as_json, no_color)
+        answers.write(host_records.table(records, groups), host_records.data(records, groups), as_json, no_color)
 
 
 @command.command("show", cls=Command, examples="statecfg hosts show web1\nstatecfg hosts show web1 --json")
@@ -76,7 +75,7 @@ def show(place: Place, name: str, as_json: bool, no_color: bool) -> None:
 
     with HostStore(place) as opened:
         record, groups = opened.stored(name), opened.groups(name)
-        _write(host_records.one(record, groups), host_records.data([record], {name: groups}), as_json, no_color)
+        answers.write(host_records.one(record, groups), host_records.data([record], {name: groups}), as_json, no_color)
 
 
 @command.command(
@@ -98,7 +97,7 @@ def tag(place: Place, name: str, tags: Sequence[str], remove: bool) -> None:
 
     with HostStore(place) as opened:
         record = (hosts.untag if remove else hosts.tag)(opened.store, opened.name(name), tags)
-    _say(f"{name}: {', '.join(record.tags) or 'no tags'}")
+    answers.say(f"{name}: {', '.join(record.tags) or 'no tags'}")
 
 
 @command.command(
@@ -123,7 +122,7 @@ def set_values(place: Place, name: str, values: Sequence[str], remove: Sequence[
 
     with HostStore(place) as opened:
         record = hosts.set_metadata(opened.store, opened.name(name), given, remove, clear)
-    _say(f"{name}: {json.dumps(record.metadata)}")
+    answers.say(f"{name}: {json.dumps(record.metadata)}")
 
 
 def _pair(text: str) -> tuple[str, Any]:
@@ -156,7 +155,7 @@ def bind(place: Place, name: str, playbook: str) -> None:
         if new:
             failed = host_events.fire(opened.store, NodeEvent.BOUND, opened.stored(name), bound, belongs)
     _warn(failed)
-    _say(f"{name}: bound to {bound}" if new else f"{name}: it was bound to {bound} before")
+    answers.say(f"{name}: bound to {bound}" if new else f"{name}: it was bound to {bound} before")
 
 
 @command.command("unbind", cls=Command, examples="statecfg hosts unbind web1 playbooks/web.yml")
@@ -184,7 +183,7 @@ def unbind(place: Place, name: str, playbook: str) -> None:
             failed = host_events.fire(opened.store, NodeEvent.UNBOUND, record, bound, belongs, change)
     _warn(failed)
     others = f"; bound are: {', '.join(record.playbooks)}" if record.playbooks else ""
-    _say(f"{name}: no longer bound to {bound}" if there else f"{name}: it is not bound to {bound}{others}")
+    answers.say(f"{name}: no longer bound to {bound}" if there else f"{name}: it is not bound to {bound}{others}")
 
 
 @command.command("forget", cls=Command, examples="statecfg hosts forget web1\nstatecfg hosts forget web1 --yes")
@@ -213,7 +212,7 @@ def forget(place: Place, name: str, yes: bool) -> int:
         if record is not None:
             failed = host_events.fire(opened.store, NodeEvent.DELETED, record, None, opened.project)
     _warn(failed)
-    _say(f"{name}: forgotten")
+    answers.say(f"{name}: forgotten")
     return exit_codes.DONE
 
 
@@ -225,20 +224,3 @@ def _warn(failed: Iterable[Mapping[str, Any]]) -> None:
         first = next(iter(str(each["error"]).splitlines()), "")
         detail = f"hook {each['hook']} failed at {each['event']}: {first}"
         click.echo(f"warning: {safe.line(detail)} (statecfg hook log {each['hook']})", err=True)
-
-
-def _write(lines: Iterable[Line], data: Mapping[str, Any], as_json: bool, no_color: bool) -> None:
-    from statecfg.views import as_json as json_view
-    from statecfg.views import stream
-
-    if as_json:
-        sys.stdout.write(json_view.text(data))
-    else:
-        stream.write(lines, sys.stdout, stream.coloured(sys.stdout, no_color))
-
-
-def _say(text: str) -> None:
-    from statecfg.views import stream
-    from statecfg.views.lines import make
-
-    stream.write([make(text)], sys.stdout, stream.coloured(sys.stdout))

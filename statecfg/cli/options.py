@@ -354,12 +354,8 @@ class Command(click.Command):
         write_examples(self.examples, formatter)
 
 
-class Group(click.Group):
+class Group(Command, click.Group):
     """A verb with subcommands. Its help ends with examples."""
-
-    def __init__(self, *args: Any, examples: str = "", **keywords: Any) -> None:
-        super().__init__(*args, **keywords)
-        self.examples = examples
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the subcommands in the order of their definition."""
@@ -375,10 +371,6 @@ class Group(click.Group):
             hint = did_you_mean(args[0], self.commands) or f"verbs are: {', '.join(self.commands)}."
             ctx.fail(f"`{ctx.command_path}` has no verb `{args[0]}`. {hint[0].upper()}{hint[1:]}")
         return super().resolve_command(ctx, args)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples."""
-        write_examples(self.examples, formatter)
 
 
 def write_examples(examples: str, formatter: click.HelpFormatter) -> None:

@@ -45,7 +45,7 @@ def save(
     plan: SavedPlan = {
         "run": report.get("run", ""),
         "made": origin.origin(project.root, [file for _, file, _ in read]),
-        "project": project.settings.name or project.root.name,
+        "project": project.name,
         "playbook": project.relative(work.playbook or Path()),
         "directory": _inside(Path.cwd(), project),
         "store": store,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from statecfg import dialects
-from statecfg.cli import exit_codes, options
+from statecfg.cli import answers, exit_codes, options
 from statecfg.cli.options import Command, ConnectionOptions, Group, Output, take
 from statecfg.cli.service_store import ServiceStore
 
 if TYPE_CHECKING:
-    from statecfg.views.lines import Line
+    pass
 
 EXAMPLES = """
 statecfg service list                          services, their units and relations
@@ -49,7 +48,7 @@ def listed(store: str | None, as_json: bool, no_color: bool) -> None:
     from statecfg.views import services as view
 
     with ServiceStore(store) as opened:
-        _write(view.table(opened.shown), view.data(opened.shown), as_json, no_color)
+        answers.write(view.table(opened.shown), view.data(opened.shown), as_json, no_color)
 
 
 @command.command("show", cls=Command, examples="statecfg service show db\nstatecfg service show db/0 --settings --json")
@@ -73,12 +72,12 @@ def show(store: str | None, name: str, settings: bool, reveal: bool, as_json: bo
             unit = opened.unit(name)
             relations = services.in_relations(opened.store, unit.id)
             data = view.unit_with_relations(unit, relations, settings, reveal)
-            _write(view.one_unit(unit, relations, settings, reveal), data, as_json, no_color)
+            answers.write(view.one_unit(unit, relations, settings, reveal), data, as_json, no_color)
             return
         service = opened.service(name)
         values = services.get_settings(opened.store, opened.name, name) if service.alive else {}
         data = {"format": 1, **view.service_data(service, opened.shown), "settings": view.config(service, values)}
-        _write(view.one_service(service, opened.shown, values), data, as_json, no_color)
+        answers.write(view.one_service(service, opened.shown, values), data, as_json, no_color)
 
 
 @command.command(
@@ -106,7 +105,7 @@ def add_unit(store: str | None, service: str, host: str | None) -> None:
                 [problem("SC0404", f"the inventory has no host `{host}`", suggest(host, hosts, "it has"))]
             )
         made = services.add_unit(opened.store, opened.name, service, host)
-        _say(f"{made.name}: a new unit on {made.host}. {_LATER.format(opened.file(row))}")
+        answers.say(f"{made.name}: a new unit on {made.host}. {_LATER.format(opened.file(row))}")
 
 
 @command.command("remove-unit", cls=Command, examples="statecfg service remove-unit web/2")
@@ -122,7 +121,7 @@ def remove_unit(store: str | None, unit: str) -> None:
         services.remove_unit(opened.store, opened.name, unit)
         ends = f"{before.host} left the playbook: `statecfg destroy --hosts {before.host} {opened.file(row)}` does it."
         later = _LATER.format(opened.file(row)) if before.added or before.host in row.hosts else ends
-        _say(f"{unit}: will be stopped and removed. {later}")
+        answers.say(f"{unit}: will be stopped and removed. {later}")
 
 
 @command.command(
@@ -141,7 +140,7 @@ def relate(store: str | None, one: str, other: str | None) -> None:
         new = services.relate(opened.store, opened.name, ends)
         playbooks = sorted({opened.file(opened.service(name)) for name, _ in ends})
     relation = f"{' '.join(filter(None, (one, other)))}: "
-    _say(relation + (f"related. {_LATER.format(' and '.join(playbooks))}" if new else "related before"))
+    answers.say(relation + (f"related. {_LATER.format(' and '.join(playbooks))}" if new else "related before"))
 
 
 @command.command("unrelate", cls=Command, examples="statecfg service unrelate web:db db:db")
@@ -157,7 +156,7 @@ def unrelate(store: str | None, one: str, other: str | None) -> None:
         if not services.unrelate(opened.store, opened.name, ends):
             raise opened.no_relation(ends)
         playbooks = sorted({opened.file(opened.service(name)) for name, _ in ends})
-    _say(f"{' '.join(filter(None, (one, other)))}: will be ended. {_LATER.format(' and '.join(playbooks))}")
+    answers.say(f"{' '.join(filter(None, (one, other)))}: will be ended. {_LATER.format(' and '.join(playbooks))}")
 
 
 @command.command(
@@ -175,7 +174,7 @@ def set_values(store: str | None, service: str, values: Sequence[str]) -> None:
         row = opened.service(service)
         given, reset = service_store.settings(row, values)
         services.set_settings(opened.store, opened.name, service, given, reset)
-        _say(f"{service}: {', '.join([*given, *reset])} set. {_LATER.format(opened.file(row))}")
+        answers.say(f"{service}: {', '.join([*given, *reset])} set. {_LATER.format(opened.file(row))}")
 
 
 @command.command("get", cls=Command, examples="statecfg service get db\nstatecfg service get db title --json")
@@ -195,14 +194,15 @@ def get(store: str | None, service: str, key: str | None, as_json: bool, no_colo
         row = opened.service(service)
         values = view.config(row, services.get_settings(opened.store, opened.name, service))
     if key is None:
-        _write(view.settings_lines(values), {"format": 1, "settings": values}, as_json, no_color)
+        answers.write(view.settings_lines(values), {"format": 1, "settings": values}, as_json, no_color)
         return
     if key not in values:
         help = suggest(key, values, "it has") or "it has no options"
         raise InvalidInput([problem("SC0708", f"the service `{service}` has no option `{key}`", help)])
     value = values[key]
     text = value if isinstance(value, str) else "" if value is None else value_text(value)
-    _write([_line(part) for part in text.split("\n")], {"format": 1, "settings": {key: value}}, as_json, no_color)
+    lines = [answers.line(part) for part in text.split("\n")]
+    answers.write(lines, {"format": 1, "settings": {key: value}}, as_json, no_color)
 
 
 @command.command(
@@ -234,7 +234,8 @@ def resolved(store: str | None, /, unit: str, retry: bool, **given: Any) -> int:
     count = "counts" if len(hooks) == 1 else "count"
     later = _LATER.format(opened.file(row))
     text = f"{', '.join(hooks)} {count} as done. {later}" if hooks else "none of its hooks has failed"
-    _write([_line(f"{unit}: {text}")], {"format": 1, "unit": unit, "hooks": hooks}, shown.json, shown.no_color)
+    lines = [answers.line(f"{unit}: {text}")]
+    answers.write(lines, {"format": 1, "unit": unit, "hooks": hooks}, shown.json, shown.no_color)
     return exit_codes.DONE
 
 
@@ -264,24 +265,4 @@ def log(store: str | None, name: str | None, limit: int, as_json: bool, no_color
             there = opened.service(service)
             if slash and not (number.isdecimal() and int(number) < there.next):
                 opened.unit(name)
-    _write(view.log_lines(entries), view.log_data(entries), as_json, no_color)
-
-
-def _line(text: str) -> Line:
-    from statecfg.views.lines import make
-
-    return make(text)
-
-
-def _write(lines: Iterable[Line], data: Mapping[str, Any], as_json: bool, no_color: bool) -> None:
-    from statecfg.views import as_json as json_view
-    from statecfg.views import stream
-
-    if as_json:
-        sys.stdout.write(json_view.text(data))
-    else:
-        stream.write(lines, sys.stdout, stream.coloured(sys.stdout, no_color))
-
-
-def _say(text: str) -> None:
-    _write([_line(text)], {}, False, False)
+    answers.write(view.log_lines(entries), view.log_data(entries), as_json, no_color)

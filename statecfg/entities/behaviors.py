@@ -192,7 +192,7 @@ def _noop(invocation: Invocation, properties: Mapping[str, Any]) -> Outcome:
 def _function(
     invocation: Invocation, project: Project, seconds: float, stop: threading.Event, update: Report, token: str | None
 ) -> Outcome | None:
-    context: functions.ContextValues = {
+    context: dict[str, Any] = {
         "entity_id": invocation.entity_id,
         "entity_name": invocation.entity_name,
         "type_id": invocation.type_id,

@@ -27,30 +27,18 @@ LARGEST = 1 << 20  # bytes of a result as JSON
 _ID = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)\Z", re.ASCII)
 
 
-class ContextValues(TypedDict):
-    """The fields of a `Context` as a request has them."""
-
-    entity_id: str
-    entity_name: str
-    type_id: str
-    hook: str
-    user: str
-    task_id: str
-    invocation_id: str
-    metadata: Mapping[str, Any]
-    properties: Mapping[str, Any]
-    token: str | None
-
-
 class Request(TypedDict):
-    """A request to call a function. `root` is the project's directory, `id` is MODULE:FUNCTION."""
+    """A request to call a function.
+
+    `root`: the project's directory. `id`: MODULE:FUNCTION. `context`: the fields of a `Context` but `_update`.
+    """
 
     do: Literal["function"]
     root: str
     id: str
     entity: Mapping[str, Any]
     arguments: Mapping[str, Any]
-    context: ContextValues
+    context: Mapping[str, Any]
 
 
 class Answer(TypedDict):

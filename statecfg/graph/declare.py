@@ -26,7 +26,6 @@ NO_LOCATIONS: Mapping[str, SourceLocation] = {}
 _OPTIONS = frozenset(OPTIONS)
 _IN_THE_OPEN = "names, arguments, paths and tags appear in all output: use a value that is not secret"
 WRONG: Any = object()  # replaces a value that could not be read, after the problem was reported
-_VECTORS: dict[tuple[str, ...], PVector[str]] = {}
 _RECORDED: ContextVar[list[Node] | None] = ContextVar("nodes declared", default=None)
 
 

@@ -129,7 +129,7 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
     jobs = [_hiding(job, services, chosen.added) for job in jobs]
     revealed = [(name, value.reveal()) for name, value in used.items()]
     secrets = opaque.by_name([*revealed, *(secret for job in jobs for secret in job.definition.secrets.items())])
-    work = Work(
+    return Work(
         project,
         jobs,
         path,
@@ -138,8 +138,9 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
         services=services,
         relations=relations,
         warnings=chosen.warnings,
+        everywhere=chosen.everywhere,
+        inventory=chosen.inventory,
     )
-    return replace(work, everywhere=chosen.everywhere, inventory=chosen.inventory)
 
 
 def _hiding(job: Job, services: Sequence[ServiceWork], added: Mapping[str, Sequence[str]]) -> Job:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg.remote.graph.names import HookStatus
 from statecfg.views import safe
 from statecfg.views.changes import value_text
-from statecfg.views.host_records import when
+from statecfg.views.host_records import pairs, when
 from statecfg.views.lines import BLANK, Line, Style, make
 from statecfg.views.tally import plural
 
@@ -54,7 +54,7 @@ def one_declared(hook: Registration, owed: Sequence[Owed]) -> Iterator[Line]:
     yield make(("── ", "dim"), (hook.name, "bold"), right=hook.protocol, rule=True)
     address = (hook.http.uri or "by reference") if hook.http is not None else ""
     select = hook.select
-    yield from _pairs(
+    yield from pairs(
         {
             "address": address,
             "events": ", ".join(hook.events) or "none",
@@ -132,11 +132,11 @@ def one_hook(hook: HookObject, handled: Sequence[str]) -> Iterator[Line]:
         "full control": ", ".join(hook.access) or "nobody",
         "created": when(hook.created),
     }
-    yield from _pairs(shown)
+    yield from pairs(shown)
     if hook.configuration:
         yield BLANK
         yield make(("  configuration", "dim"))
-        yield from _pairs({key: value_text(value) for key, value in hook.configuration.items()})
+        yield from pairs({key: value_text(value) for key, value in hook.configuration.items()})
 
 
 def type_data(kind: HookType) -> dict[str, Any]:
@@ -199,9 +199,3 @@ def event_lines(event: Event) -> Iterator[Line]:
 def _order(key: str) -> int:
     known = ("error", "detail", "actions", "msg", "input", "output")
     return known.index(key) if key in known else len(known)
-
-
-def _pairs(values: Mapping[str, str]) -> Iterator[Line]:
-    width = max(map(len, values))
-    for key, text in values.items():
-        yield make("  ", (f"{key:<{width}}", "skip"), f"  {text}", hang=width + 4)

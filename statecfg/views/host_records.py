@@ -56,7 +56,7 @@ def one(record: HostRecord, groups: Sequence[str]) -> Iterator[Line]:
     """Yield the details of a host."""
     yield make(("── ", "dim"), (record.name, "bold"), right=", ".join(groups), rule=True)
     installed = f"{record.installed}, {when(record.installed_at)}" if record.installed else "nothing"
-    yield from _pairs(
+    yield from pairs(
         {
             "first met": when(record.registered),
             "last check-in": when(record.last_checkin),
@@ -69,13 +69,14 @@ def one(record: HostRecord, groups: Sequence[str]) -> Iterator[Line]:
         if values:
             yield BLANK
             yield make((f"  {title}", "dim"))
-            yield from _pairs({key: value_text(value) for key, value in sorted(values.items())})
+            yield from pairs({key: value_text(value) for key, value in sorted(values.items())})
 
 
-def _pairs(values: Mapping[str, str]) -> Iterator[Line]:
-    width = max(map(len, values))
+def pairs(values: Mapping[str, str], indent: int = 2) -> Iterator[Line]:
+    """Yield a line per value, with its key in a column of its own."""
+    width = max(map(len, values), default=0)
     for key, text in values.items():
-        yield make("  ", (f"{key:<{width}}", "skip"), f"  {text}", hang=width + 4)
+        yield make(" " * indent, (f"{key:<{width}}", "skip"), f"  {text}", hang=width + indent + 2)
 
 
 def when(moment: float | None) -> str:

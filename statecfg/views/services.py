@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.views import safe
 from statecfg.views.changes import value_text
-from statecfg.views.host_records import when
+from statecfg.views.host_records import pairs, when
 from statecfg.views.lines import BLANK, Line, Style, make
 from statecfg.views.tally import plural
 
@@ -200,10 +200,7 @@ def unit_with_relations(
 
 
 def _pairs(values: Mapping[str, str], indent: int = 2) -> Iterator[Line]:
-    shown = {key: text for key, text in values.items() if text}
-    width = max(map(len, shown), default=0)
-    for key, text in shown.items():
-        yield make(" " * indent, (f"{key:<{width}}", "skip"), f"  {text}", hang=width + indent + 2)
+    return pairs({key: text for key, text in values.items() if text}, indent)
 
 
 def settings_lines(values: Mapping[str, Any]) -> Iterator[Line]:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from statecfg.cli import exit_codes
+from statecfg.cli.answers import write
+from statecfg.cli.project_store import ProjectStore
 
 if TYPE_CHECKING:
     from statecfg.entities.model import Entity, EntityType, Page, Query, Task
-    from statecfg.store.database import Store
-    from statecfg.views.lines import Line
 
 VERSION = 39.0  # version of the API; --json writes its JSON
 LONGEST = 86_400.0  # maximum time to wait for a task, in seconds
@@ -25,7 +25,7 @@ T = TypeVar("T")
 Json = dict[str, Any]
 
 
-class EntityCalls:
+class EntityCalls(ProjectStore):
     """While entered, the open store and its entity operations, called as the local administrator.
 
     On exit, an ApiError becomes InvalidInput.
@@ -35,25 +35,20 @@ class EntityCalls:
 
     def __init__(self, url: str | None) -> None:
         from statecfg.entities.model import PROVIDER, ROLES, Principal
-        from statecfg.playbook import project
 
-        self.project = project.find(Path.cwd())
+        super().__init__(url)
         self.me = Principal(getpass.getuser(), PROVIDER, ROLES[0])
-        self._url = url
 
-    def __enter__(self) -> EntityCalls:
+    def _read(self) -> None:
         from statecfg.entities.operations import Operations
-        from statecfg.store import opened
 
-        self.store: Store = opened(self.project, self._url)
         self.calls = Operations(self.store, project=self.project)
-        return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         from statecfg.entities.problems import ApiError
         from statecfg.problems import InvalidInput, problem
 
-        self.store.close()
+        super().__exit__(kind, error, trace)
         if isinstance(error, ApiError):
             code = {403: "SC0802", 412: "SC0803"}.get(error.status, "SC0801")
             code = "SC0805" if error.minor_code == "RDE_INVALID_BEHAVIOR_EXECUTION" else code
@@ -240,17 +235,6 @@ def _value(text: str) -> Any:
 
 
 # Output
-
-
-def write(lines: Iterable[Line], data: Any, as_json: bool, no_color: bool) -> None:
-    """Write the lines to stdout, or the data as JSON if `as_json`."""
-    from statecfg.views import as_json as json_view
-    from statecfg.views import stream
-
-    if as_json:
-        sys.stdout.write(json_view.text(data))
-    else:
-        stream.write(lines, sys.stdout, stream.coloured(sys.stdout, no_color))
 
 
 def ended(task: Task, as_json: bool, no_color: bool) -> int:

@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from statecfg.cli import exit_codes, options
+from statecfg.cli.answers import write
 from statecfg.cli.entity import access as entity_access
 from statecfg.cli.entity import definitions as entity_definitions
 from statecfg.cli.entity import tasks as entity_tasks
-from statecfg.cli.entity.calls import VERSION, EntityCalls, ended, given, write
+from statecfg.cli.entity.calls import VERSION, EntityCalls, ended, given
 from statecfg.cli.entity.verbs import COLOR, JSON, Shown, verb
 from statecfg.cli.options import Command, Group
 from statecfg.remote.graph.names import State

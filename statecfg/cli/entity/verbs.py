@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from statecfg.cli import options
-from statecfg.cli.entity.calls import EntityCalls, write
+from statecfg.cli.answers import write
+from statecfg.cli.entity.calls import EntityCalls
 from statecfg.cli.options import Command
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from statecfg import dialects
-from statecfg.cli import exit_codes, options
+from statecfg.cli import answers, exit_codes, options
 from statecfg.cli.hook.store import HookStore
 from statecfg.cli.options import Command, Group
 from statecfg.remote.graph.names import HookStatus
@@ -64,7 +64,7 @@ def types(as_json: bool, no_color: bool) -> int:
         else:
             lines += view.type_lines(hook_type)
             data.append(view.type_data(hook_type))
-    _write(lines, {"format": 1, "types": data}, as_json, no_color)
+    answers.write(lines, {"format": 1, "types": data}, as_json, no_color)
     return exit_codes.BAD_INPUT if any("problems" in each for each in data) else exit_codes.DONE
 
 
@@ -157,7 +157,7 @@ def create(
 
     for text in hook_type.doubtful(opened.engine.caller.path):
         click.echo(f"warning: {text}", err=True)
-    _say(f"{made.name}: a hook of type {made.type}, configuration {value_text(made.configuration)}")
+    answers.say(f"{made.name}: a hook of type {made.type}, configuration {value_text(made.configuration)}")
 
 
 @command.command("delete", cls=Command, examples="statecfg hook delete counter")
@@ -168,7 +168,7 @@ def delete(store: str | None, name: str) -> None:
     from statecfg.store.hooks import objects as hook_objects
 
     with HookStore(store) as opened:
-        _say(hook_objects.remove(opened.store, name))
+        answers.say(hook_objects.remove(opened.store, name))
 
 
 @command.command("list", cls=Command, examples="statecfg hook list\nstatecfg hook list --json")
@@ -188,7 +188,7 @@ def show_all(store: str | None, as_json: bool, no_color: bool) -> None:
         declared = [hook for hook in files.load(opened.project) if hook.name not in created]
     data = {"format": 1, "hooks": [view.hook_data(hook) for hook in hooks], "queued": waiting}
     data["declared"] = [view.declared_data(hook) for hook in declared]
-    _write(view.hook_table(hooks, declared, waiting), data, as_json, no_color)
+    answers.write(view.hook_table(hooks, declared, waiting), data, as_json, no_color)
 
 
 @command.command("show", cls=Command, examples="statecfg hook show counter\nstatecfg hook show counter --json")
@@ -207,15 +207,15 @@ def show(store: str | None, name: str, as_json: bool, no_color: bool) -> None:
         if declared is not None:
             owed = [each for each in objects.owed(opened.store) if each.hook == declared.name]
             data = {"format": 1, **view.declared_data(declared), "owed": [view.owed_data(each) for each in owed]}
-            _write(view.one_declared(declared, owed), data, as_json, no_color)
+            answers.write(view.one_declared(declared, owed), data, as_json, no_color)
             return
         hook = opened.hook(name)
         try:
             handled = opened.engine.types.find(hook.type, Path(hook.folder)).events()
         except InvalidInput as wrong:
             handled = []
-            _write(view.refused_lines(hook.type, wrong.problems), {}, False, no_color, sys.stderr)
-    _write(view.one_hook(hook, handled), {"format": 1, **view.hook_data(hook)}, as_json, no_color)
+            answers.write(view.refused_lines(hook.type, wrong.problems), {}, False, no_color, sys.stderr)
+    answers.write(view.one_hook(hook, handled), {"format": 1, **view.hook_data(hook)}, as_json, no_color)
 
 
 @command.command("log", cls=Command, examples="statecfg hook log\nstatecfg hook log counter --limit 5 --json")
@@ -235,7 +235,7 @@ def log(store: str | None, name: str | None, limit: int | None, start: int, as_j
             opened.hook(name)
         found = hook_log.events(opened.store, name, limit, start)
     lines = (line for event in found for line in view.event_lines(event))
-    _write(lines, {"format": 1, "events": [view.event_data(event) for event in found]}, as_json, no_color)
+    answers.write(lines, {"format": 1, "events": [view.event_data(event) for event in found]}, as_json, no_color)
 
 
 @command.command(
@@ -266,10 +266,10 @@ def run(
         found = hook_log.events(opened.store, name, 1) if judged is not None else []
     if judged is None:
         said = f"no event handler exists for hook {hook.name}"
-        _write([_line(said)], {"format": 1, "result": said}, as_json, no_color)
+        answers.write([answers.line(said)], {"format": 1, "result": said}, as_json, no_color)
         return exit_codes.DONE
     lines = (line for each in found for line in view.event_lines(each))
-    _write(lines, {"format": 1, **view.event_data(found[0])}, as_json, no_color)
+    answers.write(lines, {"format": 1, **view.event_data(found[0])}, as_json, no_color)
     return exit_codes.FAILED if judged.severity == ERROR else exit_codes.DONE
 
 
@@ -310,7 +310,7 @@ def _changed(outcome: tuple[list[str], list[str]], keys: Iterable[str], schema: 
         hint = suggest(unknown, schema, "its type has") if unknown else "give it another value by `statecfg hook set`"
         raise InvalidInput([problem("SC0622", said, hint) for said in refused])
     for said in done:
-        _say(said)
+        answers.say(said)
 
 
 @command.command("grant", cls=Command, examples="statecfg hook grant counter alice")
@@ -338,7 +338,7 @@ def _access(store: str | None, name: str, user: str, more: bool) -> None:
         hook = opened.hook(name)
         changed = hook_objects.grant(opened.store, name, user, more)
     had = "has" if more else "does not have"
-    _say(f"{hook.name}: {user} {had} Full Control" + ("" if changed else ", as before"))
+    answers.say(f"{hook.name}: {user} {had} Full Control" + ("" if changed else ", as before"))
 
 
 @command.command("retry", cls=Command, examples="statecfg hook retry")
@@ -367,30 +367,9 @@ def retry(store: str | None, as_json: bool, no_color: bool) -> int:
     lines = [line for event in reversed(found) for line in view.event_lines(event)]
     lines += [line for fired in owed for line in view.called_lines(fired)]
     lines += view.pending_lines(pending, later)
-    lines.append(_line(f"{len(done)} run, {waiting} still queued"))
+    lines.append(answers.line(f"{len(done)} run, {waiting} still queued"))
     data = {"format": 1, "events": [view.event_data(event) for event in reversed(found)], "queued": waiting}
     data["pending"] = [view.pending_data(each) for each in pending]
-    _write(lines, {**data, "called": owed, "owed": [view.owed_data(each) for each in later]}, as_json, no_color)
+    answers.write(lines, {**data, "called": owed, "owed": [view.owed_data(each) for each in later]}, as_json, no_color)
     failed = any(event.severity == ERROR for event in found) or any(each["status"] != HookStatus.OK for each in owed)
     return exit_codes.FAILED if failed else exit_codes.DONE
-
-
-def _line(text: str) -> Line:
-    from statecfg.views.lines import make
-
-    return make(text)
-
-
-def _write(lines: Iterable[Line], data: Mapping[str, Any], as_json: bool, no_color: bool, stream: Any = None) -> None:
-    from statecfg.views import as_json as json_view
-    from statecfg.views import stream as streams
-
-    if as_json:
-        sys.stdout.write(json_view.text(data))
-    else:
-        sink = stream or sys.stdout
-        streams.write(lines, sink, streams.coloured(sink, no_color))
-
-
-def _say(text: str) -> None:
-    _write([_line(text)], {}, False, False)

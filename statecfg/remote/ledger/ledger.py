@@ -168,20 +168,21 @@ class Ledger:
                 "INSERT OR REPLACE INTO action VALUES (?, ?, ?, ?, ?, ?)",
                 [(run["id"], number, *action) for number, action in enumerate(account.actions)],
             )
-            self._update_resources(str(self.playbook(run["id"])), run["id"], account, defined or {})
-            self._delete_paid(run["id"], account)
+            playbook = str(self.playbook(run["id"]))
+            self._update_resources(playbook, run["id"], account, defined or {})
+            self._delete_paid(playbook, run["id"], account)
             database.execute("UPDATE run SET ended = ?, status = ? WHERE id = ?", (time.time(), status, run["id"]))
             old = "SELECT id FROM run ORDER BY started DESC, rowid DESC LIMIT -1 OFFSET %d" % KEPT
             for table, column in (("outcome", "run"), ("action", "run"), ("run", "id")):
                 database.execute("DELETE FROM %s WHERE %s IN (%s)" % (table, column, old))
 
-    def _delete_paid(self, run: str, account: Account) -> None:
+    def _delete_paid(self, own: str, run: str, account: Account) -> None:
         """Delete the owed restarts that a run performed, and those that it announced but that never arose."""
         rows = self.database.execute("SELECT playbook, node, cause, run FROM owed").fetchall()
         for playbook, node, cause, since in rows:
             mine = since == run and not account.still_owed(node, cause)
             paid = account.outcomes.get(node) in Outcome.SOUND
-            if mine or (paid and playbook == self.playbook(run)):
+            if mine or (paid and playbook == own):
                 self.database.execute(
                     "DELETE FROM owed WHERE playbook = ? AND node = ? AND cause = ?", (playbook, node, cause)
                 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from statecfg.remote.ledger import state
 from statecfg.remote.ledger.ledger import Ledger
 from statecfg.remote.ledger.records import Recorded
@@ -14,15 +12,13 @@ if TYPE_CHECKING:
 
 
 def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str]) -> Recorded:
-    """Return what the ledger says about a playbook.
+    """Return what the ledger says about a playbook. Call this only if there is a ledger, or if the run is acting.
 
     :param state_dir: the state directory
     :param acting: the run may change the host, so a missing ledger is created
     :param warnings: receives warnings for the user
     """
     found = Recorded(state_dir)
-    if not acting and not os.path.exists(os.path.join(state_dir, state.LEDGER)):
-        return found
     ledger: Optional[Ledger] = Ledger(state_dir, reading=not acting)
     if ledger is not None and ledger.foreign():
         ledger = _set_aside(ledger, acting, warnings)

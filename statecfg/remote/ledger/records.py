@@ -63,7 +63,7 @@ class Resource:
     """
 
     __slots__ = (
-        *("after", "definition", "digest", "first_run", "last_run", "memory", "name", "owing", "replaces"),
+        *("after", "definition", "digest", "first_run", "memory", "name", "owing", "replaces"),
         *("since", "state"),
     )
 
@@ -77,13 +77,12 @@ class Resource:
         after: str = "",
         owing: Sequence[Sequence[str]] = (),
         first_run: str = "",
-        last_run: str = "",
         since: float = 0.0,
         replaces: Optional[Mapping[str, Any]] = None,
     ) -> None:
         self.name, self.definition, self.state, self.memory = name, definition, state, memory
         self.digest, self.after, self.owing = digest, after, owing
-        self.first_run, self.last_run, self.since, self.replaces = first_run, last_run, since, replaces
+        self.first_run, self.since, self.replaces = first_run, since, replaces
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Resource:
@@ -93,6 +92,7 @@ class Resource:
         """
         more = dict(data)
         more.setdefault("triggers", None)
+        more.pop("last_run", None)  # only the ledger itself uses it
         more.pop("replaced", None)  # a mark that 0.3.0 wrote when the guard of logins restored a resource
         return cls(definition=Definition(**{key: more.pop(key) for key in Definition.fields}), **more)
 

@@ -47,7 +47,7 @@ class Definitions:
             self.mask, self.mask_values = redactor.report, redactor.value
             # Attributes without secrets can contain a secret's value by accident: mask it unless it is a plain word.
             given = {name: value for name, value in order.secrets.items() if not WORD.match(value)}
-            self._mask_others = Redactor(given).value
+            self._mask_others = (redactor if given == order.secrets else Redactor(given)).value
 
     def of(self, node: Node) -> Definition:
         """Return the definition of a node."""

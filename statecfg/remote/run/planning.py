@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.borg import written_at
+from statecfg.remote.graph.borg import attribute, written_at
 from statecfg.remote.graph.model import OK, Action, ActionSpec, CheckError, Conflict, Stays, Unknown, error
 from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.ledger.records import Orphan, contents
@@ -240,7 +240,7 @@ def waits(node: Node) -> Sequence[str]:
 
 def word(key: Any) -> str:
     """Return a key or status as a Python name: Hy's `:shutdown-first` becomes `shutdown_first`."""
-    return str(getattr(key, "name", key)).lstrip(":").replace("-", "_")
+    return attribute(str(getattr(key, "name", key)))
 
 
 def normalised(found: Any, node: Node) -> ActionSpec:

@@ -36,7 +36,7 @@ def stale(name: str, found: Sequence[str], help: str = AGAIN) -> StalePlan:
 
 def of_project(plan: SavedPlan, project: Project) -> list[str]:
     """Return the difference between a plan's project and this one; a list of at most one."""
-    name = project.settings.name or project.root.name
+    name = project.name
     if plan["project"] != name:
         return [
             f"project: the plan is of `{plan['project']}`, and {project.root} is " + (f"`{name}`" if name else "none")
