@@ -34,12 +34,13 @@ def planned(work: Work, playbook: Path, store: str | None) -> Work:
 
     :raises StoreError: the store can't be used
     """
+    from statecfg.run import prepare
     from statecfg.store import left_hosts
 
     with lifecycle.read(playbook, store) as found:
         if found is None:
             return work
-        file, owner = work.project.relative(playbook), lifecycle.owner(playbook)
+        file, owner = work.project.relative(playbook), prepare.owner(work.project, playbook)
         left = left_hosts.find(found, owner, file, work.everywhere, work.inventory, str(playbook))
     return replace(work, jobs=[*work.jobs, *_jobs(work, playbook, left)])
 
@@ -47,12 +48,13 @@ def planned(work: Work, playbook: Path, store: str | None) -> Work:
 def _jobs(work: Work, playbook: Path, left: Sequence[LeftHost]) -> list[Any]:
     """Return jobs with an empty definition for those hosts in `left` that have an address."""
     from statecfg.playbook.compile import Definition
+    from statecfg.run import prepare
     from statecfg.run.fleet import Job
 
     inventory = work.inventory
     if inventory is None:
         return []
-    file, owner = work.project.relative(playbook), lifecycle.owner(playbook)
+    file, owner = work.project.relative(playbook), prepare.owner(work.project, playbook)
     nothing = Definition([], secrets=dict(work.secrets))
     hosts = [inventory.host(each["host"]) for each in left if each["address"]]
     return [Job(host, nothing, file, prune=True, owner=owner) for host in hosts]

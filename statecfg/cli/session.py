@@ -123,11 +123,10 @@ def of_hosts(pattern: str, chosen: Selection) -> Work:
 
 def owner(playbook: str) -> str:
     """Return the name under which hosts record a playbook. If the file does not exist, return the text itself."""
-    from statecfg.playbook import project as projects
-    from statecfg.run import prepare as prepared
+    from statecfg.cli import lifecycle
 
     path = Path(playbook)
-    return prepared.owner(projects.find(path), path) if path.exists() else playbook
+    return lifecycle.owner(path) if path.exists() else playbook
 
 
 class _Talk:

@@ -10,10 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from statecfg.problems import Problem
-from statecfg.store.runs import RunReport
+
+if TYPE_CHECKING:
+    from statecfg.run.report_model import Report
 
 ASK = "Administrators see the reasons in the task's details."
 _PATH = re.compile(r"(?<![\w.:/~-])/([\w.@+-]+)/(?:[\w.@+-]+/)*")  # an absolute path up to its last name
@@ -34,17 +36,17 @@ class Result(TypedDict):
     runs: list[RunCounts]
 
 
-def result(reports: Sequence[RunReport]) -> Result:
+def result(reports: Sequence[Report]) -> Result:
     """Return the result of a task: the counts of each run."""
     return {"runs": [_run(report) for report in reports]}
 
 
-def details(reports: Sequence[RunReport]) -> str:
+def details(reports: Sequence[Report]) -> str:
     """Return the details of a task: one line for each run."""
     return "\n".join(_line(_run(report)) for report in reports)
 
 
-def failed_runs(reports: Iterable[RunReport], failed: Sequence[str]) -> str:
+def failed_runs(reports: Iterable[Report], failed: Sequence[str]) -> str:
     """Return why a task failed: the counts of hosts and resources of each failed run.
 
     :param failed: ids of the failed runs
@@ -68,7 +70,7 @@ def without_path(text: str, root: Path) -> str:
     return _PATH.sub(lambda match: "…/" if os.path.isdir(f"/{match[1]}") else match[0], inside)
 
 
-def _run(report: RunReport) -> RunCounts:
+def _run(report: Report) -> RunCounts:
     hosts = Counter(host["status"] for host in report["hosts"].values())
     resources: Counter[str] = Counter()
     for host in report["hosts"].values():

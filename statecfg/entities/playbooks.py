@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.run.fleet import Job
     from statecfg.run.prepare import Choice, Work
-    from statecfg.store.runs import HostReport, RunReport
+    from statecfg.run.report_model import Host as HostReport
+    from statecfg.run.report_model import Report
 
 REASONS = 5  # maximum number of failed nodes per host in an error
 
@@ -96,7 +97,7 @@ def run(request: Request, update: Callable[[Update], None], cancel: threading.Ev
     :param update: receives progress of the task
     :param cancel: set to stop: the current run ends, and no other starts
     """
-    reports: list[RunReport] = []
+    reports: list[Report] = []
     try:
         order = _order(request, update, cancel)
         for report in _destroyed(order) if request["destroy"] else _applied(order):
@@ -166,7 +167,7 @@ def _limit(text: Any, variables: Mapping[str, Any], playbook: str) -> str | None
     return pattern
 
 
-def _applied(order: _Order) -> Iterator[RunReport]:
+def _applied(order: _Order) -> Iterator[Report]:
     """Apply the playbook. Then remove the entity's resources from hosts that the playbook no longer selects."""
     from statecfg.run import prepare
 
@@ -181,7 +182,7 @@ def _applied(order: _Order) -> Iterator[RunReport]:
     yield from _removed(order, set(report["hosts"]), work.secrets)
 
 
-def _destroyed(order: _Order) -> Iterator[RunReport]:
+def _destroyed(order: _Order) -> Iterator[Report]:
     """Remove the entity's resources from all hosts."""
     from statecfg.run import prepare
 
@@ -194,7 +195,7 @@ def _destroyed(order: _Order) -> Iterator[RunReport]:
     yield from _removed(order, set(), secrets)
 
 
-def _removed(order: _Order, kept: set[str], secrets: Mapping[str, str] | None) -> Iterator[RunReport]:
+def _removed(order: _Order, kept: set[str], secrets: Mapping[str, str] | None) -> Iterator[Report]:
     """Remove the entity's resources from the hosts on which the store knows them.
 
     :param kept: names of hosts to skip
@@ -257,7 +258,7 @@ def _bus(order: _Order, mode: str) -> Iterator[Bus]:
         raise StoreError("; ".join(bus.problems))
 
 
-def _done(order: _Order, work: Work, mode: str, bus: Bus) -> RunReport:
+def _done(order: _Order, work: Work, mode: str, bus: Bus) -> Report:
     """Run on all hosts, store the report, and return it."""
     from statecfg.remote.machine.redact import Redactor
     from statecfg.run import fleet
@@ -281,7 +282,7 @@ def _done(order: _Order, work: Work, mode: str, bus: Bus) -> RunReport:
     names = ", ".join(job.host.name for job in jobs)
     order.update({"details": f"run {bus.run}: {mode}", "log": f"run {bus.run}: {mode} on {names}"})
     report = fleet.run(jobs, options, _Progress(jobs, order.update))
-    clean: RunReport = Redactor(work.secrets).report(failure.complete(report, work.failed, bus))
+    clean: Report = Redactor(work.secrets).report(failure.complete(report, work.failed, bus))
     clean["playbook"] = order.owner.partition("/")[2]
     bus.enter(clean)
     return clean
@@ -309,7 +310,7 @@ class _Progress:
                 self.update({"progress": percent})
 
 
-def _without_contents(report: RunReport) -> RunReport:
+def _without_contents(report: Report) -> Report:
     """Return a report without the content of removed resources: it may contain unknown secrets."""
 
     def clean(value: Any) -> Any:
@@ -317,14 +318,14 @@ def _without_contents(report: RunReport) -> RunReport:
             return {key: clean(item) for key, item in value.items() if key not in ("before", "after", "diff", "log")}
         return [clean(item) for item in value] if isinstance(value, list) else value
 
-    cleaned: RunReport = clean(report)
+    cleaned: Report = clean(report)
     return cleaned
 
 
 # Answers and their texts
 
 
-def _answer(reports: Sequence[RunReport], failures: Sequence[str], public: str) -> Answer:
+def _answer(reports: Sequence[Report], failures: Sequence[str], public: str) -> Answer:
     """Return the answer to a request.
 
     :param failures: the errors, for administrators; [] if the request succeeded
@@ -341,7 +342,7 @@ def _answer(reports: Sequence[RunReport], failures: Sequence[str], public: str) 
     }
 
 
-def _as_text(report: RunReport) -> str:
+def _as_text(report: Report) -> str:
     """Return a run as text: one line for the run, and one for each host."""
     lines = [f"run {report['run']}: {report['mode']}"]
     for name, host in report["hosts"].items():
@@ -350,7 +351,7 @@ def _as_text(report: RunReport) -> str:
     return "\n".join(lines)
 
 
-def _failures(report: RunReport) -> list[str]:
+def _failures(report: Report) -> list[str]:
     """Return why a run failed: one text for each failed host."""
     failures = []
     for name, host in report["hosts"].items():
@@ -363,7 +364,7 @@ def _failures(report: RunReport) -> list[str]:
 
 
 def _reasons(host: HostReport) -> Iterator[str]:
-    error = host.get("error") or {}
+    error = host.get("error")
     if error:
         yield ": ".join(filter(None, (str(error.get("summary", "")), str(error.get("detail") or ""))))
     if host.get("refusal"):

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
 from statecfg.entities import model, rows, schemas, selection, urn
-from statecfg.entities.invocation import FAILED, Error, Invocation, Outcome
+from statecfg.entities.invocation import FAILED, Invocation, Outcome
 from statecfg.entities.model import (
     DELETE,
     ERROR,
@@ -98,9 +98,7 @@ def add_task(
     return str((row | values)["id"])
 
 
-def queue(
-    connection: Any, principal: Principal, entity: Any, name: str, operation: str, work: Work, now: float
-) -> str:
+def queue(connection: Any, principal: Principal, entity: Any, name: str, operation: str, work: Work, now: float) -> str:
     """Add a task with work; return its id. The tasks of an entity run one at a time, except `invoke`."""
     id = urn.task()
     if work["do"] in SINGLE:
@@ -121,7 +119,7 @@ def queue(
 def finish(connection: Any, id: str, now: float, outcome: Outcome) -> None:
     """Record that a task has ended. If the outcome has a public message, the task's log gets the original one."""
     values = {"status": SUCCESS if outcome.ok else ERROR, "ended": now, "due": None, "worker": ""}
-    error = None if outcome.ok else outcome.error or failure("It failed.")
+    error = None if outcome.ok else outcome.error or failed("It failed.").error
     if error is not None and outcome.public is not None:
         task = records.find(connection, tables.task, id=id)
         texts = [task.log if task is not None else "", error["message"]]
@@ -135,9 +133,9 @@ def finish(connection: Any, id: str, now: float, outcome: Outcome) -> None:
         entity_queue.forget_old(connection)
 
 
-def failure(message: str, minor_code: str = FAILED, major_code: int = 400) -> Error:
-    """Return the error of a task."""
-    return {"majorErrorCode": major_code, "minorErrorCode": minor_code, "message": message}
+def failed(message: str, minor_code: str = FAILED) -> Outcome:
+    """Return the outcome of a task that could not do its work."""
+    return Outcome.failed(message, minor_code, 400)
 
 
 def major_code(given: Any) -> int:
@@ -174,7 +172,7 @@ def resolve(connection: Any, entity: Any, now: float) -> Any:
     state = RESOLUTION_ERROR if message else RESOLVED
     if (entity.state, entity.message) != (state, message):
         entity = change(connection, entity, now, state=state, message=message)
-    outcome = Outcome(not message, error=failure(message, CANNOT_RESOLVE) if message else None)
+    outcome = failed(message, CANNOT_RESOLVE) if message else Outcome(True)
     for row in records.every(connection, tables.task, entity=entity.id, name=model.CREATE, ended=None):
         finish(connection, row.id, now, outcome)
     return entity
@@ -196,12 +194,12 @@ def advance(connection: Any, task: Any, now: float) -> Invocation | None:
     entity = records.find(connection, tables.entity, id=task.entity)
     if entity is None:
         # It was deleted without hooks in the meantime. A deletion has succeeded, any other task has failed.
-        gone = None if task.name == DELETE else failure("The entity is gone.", "RDE_ENTITY_GONE")
-        _end(connection, task, now, Outcome(gone is None, error=gone))
+        gone = Outcome(True) if task.name == DELETE else failed("The entity is gone.", "RDE_ENTITY_GONE")
+        _end(connection, task, now, gone)
         return None
     if task.work["do"] in ("create", "update") and entity.state == IN_DELETION:
         text = "The hook was not run: the entity is marked for deletion."
-        _end(connection, task, now, Outcome(False, error=failure(text, "RDE_ENTITY_IN_DELETION")))
+        _end(connection, task, now, failed(text, "RDE_ENTITY_IN_DELETION"))
         return None
     if "hook" not in task.work:
         _begin(connection, task, entity, now)
@@ -214,8 +212,8 @@ def advance(connection: Any, task: Any, now: float) -> Invocation | None:
         return None
     if invocation is None:
         text = "The behavior was not run: the entity's type no longer has it."
-        lacking = Outcome(False, error=failure(text, "RDE_INVALID_BEHAVIOR_SCOPE"))
-        enter_outcome(connection, task, task.work["invocation"], lacking, now)
+        outcome = failed(text, "RDE_INVALID_BEHAVIOR_SCOPE")
+        enter_outcome(connection, task, task.work["invocation"], outcome, now)
         return None
     _runs(connection, task.id, now)
     if task.work["task"] != task.id:
@@ -227,7 +225,7 @@ def _reject(connection: Any, task: Any, entity: Any, invocation: Invocation, now
     """End a task whose playbook would be applied with content that the type's schema rejects. No host is contacted."""
     if task.work["do"] == "create":
         resolve(connection, entity, now)
-    outcome = Outcome(False, error=failure(invocation.rejected, CANNOT_RESOLVE))
+    outcome = failed(invocation.rejected, CANNOT_RESOLVE)
     finish(connection, invocation.task_id, now, outcome)
     finish(connection, task.id, now, outcome)
 
@@ -248,7 +246,7 @@ def enter_outcome(connection: Any, task: Any, invocation: str, outcome: Outcome,
     elif work["do"] in ("mark", "delete"):
         if not outcome.ok:
             code = outcome.error["minorErrorCode"] if outcome.error else FAILED
-            finish(connection, task.id, now, Outcome(False, error=failure(_hook_failed(work["hook"], outcome), code)))
+            finish(connection, task.id, now, failed(_hook_failed(work["hook"], outcome), code))
         elif work["hook"] == PRE_DELETE and entity is not None:
             _allowed(connection, task, entity, now)
         else:
@@ -346,8 +344,7 @@ def _runs(connection: Any, id: str, now: float) -> None:
 def _end(connection: Any, task: Any, now: float, outcome: Outcome) -> None:
     """End a task and its current step, which will not run."""
     if task.work.get("task", task.id) != task.id:
-        text = failure("The entity is gone.", "RDE_ENTITY_GONE")
-        finish(connection, task.work["task"], now, Outcome(False, error=text))
+        finish(connection, task.work["task"], now, failed("The entity is gone.", "RDE_ENTITY_GONE"))
     finish(connection, task.id, now, outcome)
 
 

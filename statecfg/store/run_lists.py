@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Text, and_, func, or_, select, true, type_coerce
 
 from statecfg.store.database import Store
-from statecfg.store.runs import Going, HostReport, HostResult, RunRecord, host_results, of_project, under_way
+from statecfg.store.runs import Going, HostReport, HostResult, RunRecord, ended, of_project, under_way
 from statecfg.store.tables import run, run_host
 
 OK = "ok"
@@ -59,10 +59,7 @@ def _ended(store: Store, wanted: RunFilter, limit: int, after: Cursor | None) ->
     if after is not None:
         later = and_(run.c.started == after.started, run.c.id > after.id)
         query = query.where(or_(run.c.started < after.started, later))
-    with store.reading() as connection:
-        rows = connection.execute(query.order_by(run.c.started.desc(), run.c.id).limit(limit)).all()
-        hosts = host_results(connection, run_host, [row.id for row in rows])
-    return [RunRecord.from_row(row, hosts[row.id]) for row in rows]
+    return ended(store, query.order_by(run.c.started.desc(), run.c.id).limit(limit))
 
 
 def _conditions(wanted: RunFilter) -> Iterable[ColumnElement[bool]]:

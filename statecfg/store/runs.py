@@ -6,9 +6,9 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypedDict
+from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, insert, select, update
 
 from statecfg.store.database import Store
 from statecfg.store.tables import going, going_host, run, run_host
@@ -18,16 +18,6 @@ LARGEST = 4 << 20  # maximum bytes of JSON of one host's report
 BEAT = 10.0  # seconds between two signs of life of a run
 CUT_OFF = 45.0  # seconds without a sign of life after which a run counts as interrupted
 HostReport = Mapping[str, Any]  # a host's part of a report in format 1
-
-
-class RunReport(TypedDict):
-    """The report of a run in format 1, as the store returns it."""
-
-    format: int
-    run: str
-    mode: str
-    playbook: str
-    hosts: Mapping[str, HostReport]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,14 +242,19 @@ def recent(store: Store, limit: int = 50, host: str | None = None, playbook: str
         query = query.where(run.c.playbook == playbook)
     if host is not None:
         query = query.where(run.c.id.in_(select(run_host.c.run).where(run_host.c.host == host)))
+    return ended(store, query)
+
+
+def ended(store: Store, query: Select[Any]) -> list[RunRecord]:
+    """Return the runs that a query of the table `run` finds."""
     with store.reading() as connection:
         rows = connection.execute(query).all()
         hosts = host_results(connection, run_host, [row.id for row in rows])
     return [RunRecord.from_row(row, hosts[row.id]) for row in rows]
 
 
-def report(store: Store, id: str) -> RunReport | None:
-    """Return the recorded report of a run; None if the store does not have it."""
+def report(store: Store, id: str) -> Mapping[str, Any] | None:
+    """Return the recorded report of a run in format 1; None if the store does not have it."""
     with store.reading() as connection:
         head = connection.execute(select(run).where(run.c.id == id)).one_or_none()
         if head is None:
@@ -271,11 +266,7 @@ def report(store: Store, id: str) -> RunReport | None:
 
 def head(store: Store, id: str) -> RunRecord | None:
     """Return a run that has ended; None if the store does not have it."""
-    with store.reading() as connection:
-        row = connection.execute(select(run).where(run.c.id == id)).one_or_none()
-        if row is None:
-            return None
-        return RunRecord.from_row(row, host_results(connection, run_host, [id])[id])
+    return next(iter(ended(store, select(run).where(run.c.id == id))), None)
 
 
 def host_report(store: Store, id: str, host: str) -> HostReport | None:

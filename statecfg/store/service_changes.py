@@ -130,14 +130,14 @@ def remove_unit(store: Store, project: str, name: str) -> UnitRow:
     """
 
     def drop(connection: Connection) -> UnitRow:
-        id = _unit(connection, project, name).id
-        row = connection.execute(select(unit).where(unit.c.id == id)).one()
-        owner = connection.execute(select(service).where(service.c.id == row.service)).one()
+        row = _unit(connection, project, name)
+        owner = service_ends.find(connection, project, row.service)
+        assert owner is not None
         held = owner.without["hosts"]
         if row.host in owner.hosts and not row.added and row.host not in held:
             without = {**owner.without, "hosts": [*held, row.host]}
             connection.execute(update(service).where(service.c.id == owner.id).values(without=without))
-        connection.execute(update(unit).where(unit.c.id == id).values(dying=True))
+        connection.execute(update(unit).where(unit.c.id == row.id).values(dying=True))
         return _unit(connection, project, name)
 
     return store.attempt(drop)
