@@ -162,9 +162,10 @@ def unpack(sha: str, pieces: "Callable[[str], Iterable[bytes]]") -> "Dict[str, A
     payload = packed[32:]
     # Bytecode is valid for one version of Python only, so the digest includes its magic number.
     if len(packed) < 33 or hashlib.sha256(MAGIC + sha.encode() + payload).digest() != packed[:32]:
+        head, *sources = zlib.decompress(bundle).decode().split("\0")
         modules = {}
-        for name, (package, filename, text) in json.loads(zlib.decompress(bundle).decode()).items():
-            modules[name] = (package, compile(text, filename, "exec", dont_inherit=True, optimize=0))
+        for (name, (package, filename)), source in zip(json.loads(head).items(), sources):
+            modules[name] = (package, compile(source, filename, "exec", dont_inherit=True, optimize=0))
         payload = marshal.dumps(modules)
         keep(folder, tag, hashlib.sha256(MAGIC + sha.encode() + payload).digest() + payload)
     found: "Dict[str, Any]" = marshal.loads(payload)  # noqa: S302  # its digest was checked

@@ -36,7 +36,8 @@ _LAUNCH = (
 class Part:
     """Modules in the form in which they are sent.
 
-    :param data: module name → [is it a package, file name, source] as compressed JSON
+    :param data: module name → [is it a package, file name] as JSON, and then the modules' sources in the same order,
+        separated by NUL and compressed together
     :param sha256: the digest of `data`, under which hosts keep it
     """
 
@@ -120,7 +121,9 @@ def _part(name: str) -> Part:
 
 
 def _packed(modules: Mapping[str, host_modules.Module]) -> tuple[bytes, str]:
-    data = zlib.compress(json.dumps(modules, sort_keys=True, separators=(",", ":")).encode(), 9)
+    head = {name: modules[name][:2] for name in sorted(modules)}
+    sources = (modules[name][2] for name in head)
+    data = zlib.compress("\0".join([json.dumps(head, separators=(",", ":")), *sources]).encode(), 9)
     return data, hashlib.sha256(data).hexdigest()
 
 

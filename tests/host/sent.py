@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +15,13 @@ def everything() -> dict[str, host_modules.Module]:
     types = host_modules.of_types(host_modules.python_types().values())
     parts = [module for part in host_modules.PARTS for module in host_modules.of_part(part).items()]
     return {**host_modules.core(), **types, **dict(parts)}
+
+
+def unpacked(data: bytes) -> dict[str, host_modules.Module]:
+    """Return the modules of a part in the form in which it is sent."""
+    head, *sources = zlib.decompress(data).decode().split("\0")
+    entries = json.loads(head).items()
+    return {name: (package, file, text) for (name, (package, file)), text in zip(entries, sources, strict=True)}
 
 
 def write(modules: Mapping[str, host_modules.Module], folder: Path) -> None:

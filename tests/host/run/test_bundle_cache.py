@@ -11,6 +11,7 @@ import pytest
 from statecfg.playbook.compile import Definition
 from statecfg.resources import file
 from statecfg.run import bundle
+from tests.host import sent
 from tests.host.run.rig import Done, define, run
 from tests.lab import Host
 
@@ -54,12 +55,9 @@ def flip(data: bytes) -> bytes:
 
 
 def older(data: bytes) -> bytes:
-    import json
-    import zlib
-
-    modules = json.loads(zlib.decompress(data))
-    modules["statecfg.remote.session"][2] = EVIL
-    return zlib.compress(json.dumps(modules).encode())
+    modules = sent.unpacked(data)
+    package, file, _ = modules["statecfg.remote.session"]
+    return bundle._packed({**modules, "statecfg.remote.session": (package, file, EVIL)})[0]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import hashlib
 import json
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,7 @@ print(json.dumps([loaded, said]))
 def host_half(tmp_path: Path) -> Path:
     """Return a folder with what a host gets for a playbook of files."""
     _ = statecfg.resources.file
-    sent.write(json.loads(zlib.decompress(bundle.build(["file"]).data)), tmp_path)
+    sent.write(sent.unpacked(bundle.build(["file"]).data), tmp_path)
     return tmp_path
 
 
