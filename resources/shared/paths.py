@@ -42,11 +42,11 @@ def mode_bits(mode: str | int | None) -> int | None:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return "; did you mean …?" with the nearest of `names`, or "" if none is near."""
-    import difflib  # imported only if a node fails, because it is slow
+    """Return "; did you mean …?" with the names that are similar, or "" if none is."""
+    from statecfg.remote.graph.suggestions import did_you_mean  # only if a node fails
 
-    near = difflib.get_close_matches(name, list(names), 3, 0.6)
-    return "; did you mean %s?" % " or ".join(near) if near else ""
+    help = did_you_mean(name, names)
+    return "; %s" % help if help else ""
 
 
 def account(world: World, table: str, name: str | None, node: Node, nodes: Mapping[str, Node]) -> str | None:

@@ -21,8 +21,8 @@ import statecfg as statecfg_package
 from statecfg import remote
 from tests import ROOT, lab
 from tests.host.command import reach, statecfg
+from tests.host.pages import Block, Reader, blocks, pages
 from tests.lab.fixtures import NOT_RUN, or_skip
-from tests.pages import Block, Reader, blocks, pages
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 UNIT = "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests import ROOT
 from tests.host import upgrades
 from tests.host.command import statecfg
-from tests.pages import blocks
+from tests.host.pages import blocks
 
 
 def sample(page: str, start: str) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from tests import ROOT
 from tests.host.entities.invoking import Site, invocation
 from tests.host.hooks.http.servers import answer, serving
-from tests.pages import Reader, blocks
+from tests.host.pages import Reader, blocks
 
 PAGE = ROOT / "docs/behaviors.md"
 

@@ -12,7 +12,7 @@ from statecfg.store.database import Store
 from tests import ROOT
 from tests.host.hooks.exec.workshop import BOOTED, Workshop
 from tests.host.hooks.test_exec_counter import needs_jq
-from tests.pages import Reader, blocks
+from tests.host.pages import Reader, blocks
 
 PAGE = ROOT / "docs/hooks-exec.md"
 

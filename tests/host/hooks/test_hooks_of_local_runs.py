@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.pages import Reader
+from tests.host.pages import Reader
 
 COLD = '#!/bin/sh\ncat > /dev/null\necho \'{"error": {"message": "the oven is cold"}}\'\nexit 1\n'
 ECHO = "#!/bin/sh\nprintf '{\"output\": '; cat; echo }\n"

@@ -15,7 +15,7 @@ import pytest
 from statecfg.hooks.service import HookError
 from tests.host.hooks.http.projects import Watched
 from tests.host.hooks.http.servers import answer, serving
-from tests.pages import Reader
+from tests.host.pages import Reader
 
 PLAYBOOK = """
 hosts: "@local"

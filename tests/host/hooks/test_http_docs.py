@@ -14,7 +14,7 @@ from statecfg.playbook.project import Project
 from tests import ROOT
 from tests.host.hooks.http.projects import Place
 from tests.host.hooks.http.servers import answer, serving
-from tests.pages import Reader, blocks
+from tests.host.pages import Reader, blocks
 
 PAGE = ROOT / "docs/hooks-http.md"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests import ROOT
-from tests.pages import Reader
+from tests.host.pages import Reader
 
 
 def test_the_page_on_the_store_works_word_for_word(tmp_path: Path) -> None:
