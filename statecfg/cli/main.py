@@ -94,7 +94,7 @@ class Verbs(click.Group):
             formatter.write_text(
                 "0 done · 1 a resource or hook failed · 2 changes pending (verify, or with --detailed-exitcode) · 3 an "
                 "outcome is unknown · 4 a host could not be reached · 5 bad input, nothing was touched · 6 the saved "
-                "plan is stale · 7 another run holds the host · 8 the store failed · 74 the report could not be "
+                "plan is stale · 7 another run has locked the host · 8 the store failed · 74 the report could not be "
                 "written · 129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM"
             )
 

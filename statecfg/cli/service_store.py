@@ -74,7 +74,7 @@ class ServiceStore(ProjectStore):
                 wrong.append(self._no_service(name))
             ends.append((name, relation))
         if not wrong and len(ends) == 2 and ends[0][0] == ends[1][0]:
-            detail = f"`{texts[0]}` and `{texts[1]}` are of the same service"
+            detail = f"`{texts[0]}` and `{texts[1]}` belong to the same service"
             wrong.append(problem("SC0711", detail, f"its units are peers of each other by one end: {texts[0]}"))
         if wrong:
             raise InvalidInput(wrong)

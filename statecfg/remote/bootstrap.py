@@ -74,14 +74,14 @@ def cache() -> "Optional[str]":
         for path in (place, folder):
             info = os.lstat(path)
             if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o022:
-                kind = "a directory" if stat.S_ISDIR(info.st_mode) else "no directory"
+                kind = "a directory" if stat.S_ISDIR(info.st_mode) else "not a directory"
                 whose = "%s of owner %d and mode %04o" % (kind, info.st_uid, info.st_mode & 0o7777)
                 cure = "remove it, or make it a directory that only this login can write to"
-                warnings.append("the executor is not kept in %s, which is %s: %s" % (path, whose, cure))
+                warnings.append("statecfg does not cache the executor in %s, which is %s: %s" % (path, whose, cure))
                 return None
         return folder
     except OSError as problem:
-        warnings.append("the executor can't be kept on this host: %s" % problem)
+        warnings.append("statecfg can't cache the executor on this host: %s" % problem)
         return None
 
 
@@ -111,7 +111,7 @@ def keep(folder: "Optional[str]", name: str, data: bytes) -> None:
             if other[:64] != name[:64] and time.time() - os.lstat(path).st_mtime > OLD:
                 os.unlink(path)
     except OSError as problem:
-        warnings.append("the executor can't be kept on this host: %s" % problem)
+        warnings.append("statecfg can't cache the executor on this host: %s" % problem)
         if os.path.lexists(trial):
             os.unlink(trial)
 
@@ -135,7 +135,7 @@ def fetch(sha: str, kept: bytes, pieces: "Callable[[str], Iterable[bytes]]") -> 
     if hashlib.sha256(kept).hexdigest() == sha:
         return kept
     if kept:
-        warnings.append("the executor kept on this host was damaged; it was sent anew")
+        warnings.append("the cached executor on this host was damaged; statecfg sent it again")
     bundle = b"".join(pieces(sha))
     if hashlib.sha256(bundle).hexdigest() != sha:
         sys.stderr.write("the executor arrived damaged\n")

@@ -51,7 +51,7 @@ def main(source: int, sink: int, hello: JsonMap, frames: List[Frame]) -> None:
     except state.StateError as problem:
         status, more = HostStatus.FAILED, {"error": str(problem)}
     except ProtocolError as problem:
-        status, more = HostStatus.FAILED, {"error": "the exchange ended early: %s" % problem}
+        status, more = HostStatus.FAILED, {"error": "the session ended early: %s" % problem}
     except Exception as problem:
         from traceback import format_exc
 

@@ -105,7 +105,7 @@ def _read(directory: Path, places: tuple[SourceLocation, ...]) -> Charm | None:
     files = _Files(directory, bare)
     for _ in files.walk(directory):
         if files.size > MAX_BYTES or len(files.files) > MAX_FILES:
-            detail = f"{directory} holds {files.size:,} bytes in {len(files.files):,} files, and perhaps more"
+            detail = f"{directory} contains at least {files.size:,} bytes in {len(files.files):,} files"
             report(problem("SC0704", detail, "keep packages and images elsewhere", *places))
             return None
     wrong += files.open_to_others
@@ -118,11 +118,11 @@ def _read(directory: Path, places: tuple[SourceLocation, ...]) -> Charm | None:
     sources = [name for name in SOURCES if name in files.files]
     nothing = not hooks and not files.misspelt and DISPATCH not in files.files
     if nothing and sources:
-        detail = f"{directory} has {sources[0]} and no hook: it is what a charm is built from"
-        report(problem("SC0703", detail, "build it, and name the directory that came out", *places))
+        detail = f"{directory} has {sources[0]} but no hook: it contains the sources of a charm"
+        report(problem("SC0703", detail, "build the charm, and name the resulting directory", *places))
     elif nothing and metadata is None:
         hint = f"put programs called {', '.join(LIFECYCLE[:4])} into its hooks/"
-        report(problem("SC0703", f"nothing in {directory} is a hook", hint, *places))
+        report(problem("SC0703", f"{directory} contains no hook", hint, *places))
     name = (metadata or {}).get("name")
     options = _options(directory / CONFIG)
     title = name if isinstance(name, str) and name else directory.name
@@ -168,7 +168,7 @@ class _Files:
                 self.size += status.st_size
                 self.files[name] = (0o755 if status.st_mode & 0o111 else 0o644, path)
             else:
-                help = "a charm may hold regular files, links to them, and directories"
+                help = "a charm may contain regular files, links to them, and directories"
                 report(problem("SC0703", f"{path} is not a regular file", help))
             yield
 
@@ -176,7 +176,7 @@ class _Files:
         right = name.isprintable() and len(os.fsencode(name)) <= MAX_PATH
         if not right:
             rule = f"use printable UTF-8, at most {MAX_PATH} bytes"
-            report(problem("SC0703", f"{ascii(str(path))[1:-1][:200]} can't be the name of a file there", rule))
+            report(problem("SC0703", f"{ascii(str(path))[1:-1][:200]} can't be the name of a file in a charm", rule))
         return right
 
     def _link(self, name: str, path: Path) -> None:
@@ -186,7 +186,12 @@ class _Files:
         if os.path.isabs(text) or os.path.commonpath((root, target)) != root or not os.path.exists(target):
             detail = f"{path} links to {text}, which is {'outside the charm' if os.path.exists(target) else 'missing'}"
             report(
-                problem("SC0703", detail, "link, by a relative path, to what lies inside", SourceLocation(str(path), 0))
+                problem(
+                    "SC0703",
+                    detail,
+                    "link to a path inside the charm, and write it as a relative path",
+                    SourceLocation(str(path), 0),
+                )
             )
         else:
             self.files[name] = (LINK, text)

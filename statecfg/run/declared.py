@@ -93,7 +93,7 @@ def _work(play: Play, service: Service, hosts: tuple[str, ...], extra: Mapping[s
     whole = {name: option.default for name, option in schema.items()} | settings
     size = len(json.dumps(whole, default=lambda value: "x" * len(value)))
     if size > LARGEST:
-        detail = f"the settings of {service.name} are {size:,} bytes, and {LARGEST:,} are the limit"
+        detail = f"the settings of {service.name} have {size:,} bytes; the maximum is {LARGEST:,}"
         report(problem("SC0709", detail, "put large texts into files", service.location_of("settings")))
     return ServiceWork(replace(service, schema=MappingProxyType(schema), settings=settings), hosts, charm)
 
@@ -108,7 +108,7 @@ def _settings(
         option = schema.get(name)
         if option is None:
             detail = f"{service.name} has no option `{name}`"
-            hint = suggest(name, schema, "it has") or "it has none: describe it under `schema:`"
+            hint = suggest(name, schema, "it has") or "the service has no options: declare them under `schema:`"
             report(problem("SC0708", detail, hint, location))
             continue
         value: Any = _FAILED
@@ -162,7 +162,7 @@ def _misplaced(option: Option, value: Any, location: SourceLocation) -> Problem:
         detail = f"option `{option.name}` is of type {option.type}, and its value is or contains a secret"
         return problem("SC0710", detail, "declare it in the schema: type: secret", location)
     detail = f"option `{option.name}` is a secret, and the playbook contains its value"
-    return problem("SC0710", detail, "take it from the environment or a file: !secret {env: NAME}", location)
+    return problem("SC0710", detail, "read it from the environment or a file: !secret {env: NAME}", location)
 
 
 def relations(works: Sequence[ServiceWork], given: Sequence[Relation]) -> list[Relation]:
@@ -197,7 +197,7 @@ def check(relation: Relation, offered: Mapping[str, Ends]) -> None:
     parts = [_part(end, relation, offered) for end in relation.ends]
     if len({end.service for end in relation.ends}) < len(relation.ends):
         hint = "write a peer relation with one end"
-        report(problem("SC0711", f"both ends of {relation} are of the same service", hint, relation.position))
+        report(problem("SC0711", f"both ends of {relation} belong to the same service", hint, relation.position))
         return
     wanted = ("peers",) if len(relation.ends) == 1 else ("provides", "requires")
     for end, part in zip(relation.ends, parts, strict=True):
@@ -209,7 +209,7 @@ def check(relation: Relation, offered: Mapping[str, Ends]) -> None:
         (one, that), (other, there) = parts[0], parts[1]
         if that != there:
             detail = f"{relation.ends[0]} has the interface {that}, {relation.ends[1]} has {there}"
-            report(problem("SC0714", detail, "relate ends of one interface", relation.position))
+            report(problem("SC0714", detail, "relate ends that have the same interface", relation.position))
         elif one == other:
             hint = "one of them must provide what the other requires"
             detail = f"{relation.ends[0]} and {relation.ends[1]} are both in `{one}:`"

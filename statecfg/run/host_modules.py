@@ -198,7 +198,7 @@ def _source(path: Path) -> tuple[str, list[str]]:
         if not any(path.resolve().is_relative_to(folder) for folder in _OURS):
             _check_version(text, short)
     except SyntaxError as error:
-        help = "node types run on hosts: write it for Python 3.8, they may have nothing newer"
+        help = "node types run on hosts: use the syntax of Python 3.8"
         where = SourceLocation(os.path.relpath(path), error.lineno or 1, error.offset)
         raise InvalidInput([problem("SC0516", str(error.msg), help, where)]) from None
     return short, imported

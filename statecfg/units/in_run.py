@@ -94,7 +94,9 @@ def _hint(failed: Sequence[Unit]) -> str:
     :param failed: their reports
     """
     if all(unit.get("settled") is False for unit in failed):
-        return "The hooks of these units answer each change with a change. Let them set only what differs."
+        return (
+            "The hooks of these units react to each change with another change. Let them set only values that differ."
+        )
     log = f"statecfg service log {failed[0]['unit']}" if len(failed) == 1 else "statecfg service log"
     return f"The next apply runs the failed hooks again. `{log}` shows their output."
 

@@ -83,7 +83,7 @@ class NextHooks:
         remote = f" about {about.remote}" if about is not None and about.remote else ""
         unit.settled = False
         self.store.attempt(lambda connection: services.endless_in(connection, step))
-        unit.blocked = f"it does not settle: {step.hook}{remote} ran {MOST} times in this run, and is due again"
+        unit.blocked = f"it does not settle: {step.hook}{remote} ran {MOST} times in this run and is due again"
         return False
 
     def _start(self, host: RunHost, unit: RunUnit, step: Step) -> None:
@@ -100,7 +100,7 @@ class NextHooks:
             host.let_go("cancelled" if left else "")
         elif all(unit.quiet or unit.blocked for unit in left):
             names = ", ".join(unit.name for unit in left)
-            why = f"{names} must end first, and can't; nothing was removed. `statecfg service show {names}` says why"
+            why = f"{names} must end first, but can't. Nothing was removed. `statecfg service show {names}` shows why"
             host.let_go(why if left and self.mode != Mode.APPLY else "")
 
     def _removed(self, host: RunHost, unit: RunUnit) -> bool:

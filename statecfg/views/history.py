@@ -43,7 +43,7 @@ def history_lines(report: Report, run: str = "") -> Iterator[Line]:
         for past in host.get("history") or []:
             yield from _run(past)
         if host["status"] == HostStatus.OK and not host.get("history"):
-            known = f"knows of no run that begins with {run}" if run else "knows of no run"
+            known = f"has no run whose id starts with {run}" if run else "has no runs"
             yield make(("  ", ""), (f"This host {known}.", "dim"))
 
 
@@ -75,11 +75,13 @@ def _took(past: Mapping[str, Any]) -> str:
 def _node(name: str, outcome: str, actions: list[Mapping[str, Any]], status: str) -> Iterator[Line]:
     sign, style = _OUTCOMES.get(outcome, ("?", "unknown"))
     said = (
-        "was under way when it was cut off" if outcome == Outcome.UNKNOWN and status == RunStatus.CUT_OFF else outcome
+        "was running when the run was cut off"
+        if outcome == Outcome.UNKNOWN and status == RunStatus.CUT_OFF
+        else outcome
     )
     yield make((f"    {sign} ", style), (name, style), (f"  {said}", "dim"), hang=8)
     for action in actions:
-        told = {ActionStatus.OK: "", ActionStatus.UNKNOWN: "  its end is unknown"}.get(
+        told = {ActionStatus.OK: "", ActionStatus.UNKNOWN: "  its result is unknown"}.get(
             str(action["status"]), f"  {action['status']}"
         )
         yield make(("        · ", "dim"), str(action["op"]), (told, "remove"), hang=10)

@@ -17,8 +17,8 @@ MEANING = {
     HostStatus.FAILED: "failed",
     HostStatus.UNREACHABLE: "could not be reached",
     HostStatus.UNKNOWN: "outcome unknown",
-    HostStatus.REFUSED: "refused: not what was planned",
-    HostStatus.LOCKED: "held by another run",
+    HostStatus.REFUSED: "refused: its plan has changed",
+    HostStatus.LOCKED: "locked by another run",
     HostStatus.CANCELLED: "cancelled",
 }
 
@@ -48,7 +48,7 @@ def status_text(host: Host) -> str:
     """Return the status of a host in a few words, "" if it is ok."""
     if host.get("refusal"):
         return "refused"
-    return "stopped before its end" if stopped(host) else MEANING.get(host["status"], host["status"])
+    return "stopped early" if stopped(host) else MEANING.get(host["status"], host["status"])
 
 
 def stopped(host: Host) -> bool:
@@ -71,8 +71,8 @@ def trouble(host: Host) -> Iterator[Line]:
     elif host.get("halted") and not any(fate.node["outcome"] == Outcome.FAILED for fate in fates(host)):
         yield make(("  ✗ ", "remove"), (f"stopped: {host['halted']}", "remove"), hang=4)
     if host.get("holder") and str(host["holder"].get("who")) not in (str(error.get("detail") or "") if error else ""):
-        yield make("    held by ", _holder(host["holder"]), hang=12)
-        yield make(("    help: ", "skip"), "Wait for it to end: --lock-timeout SECONDS does.", hang=10)
+        yield make("    locked by ", _holder(host["holder"]), hang=12)
+        yield make(("    help: ", "skip"), "Wait until it ends, or pass --lock-timeout SECONDS.", hang=10)
     for text in host.get("differs") or []:
         yield make(("  ≠ ", "change"), _difference(text), hang=4)
     for text in host.get("warnings") or []:

@@ -18,13 +18,13 @@ def lines(report: Mapping[str, Any]) -> Iterator[Line]:
     if not left:
         return
     yield BLANK
-    yield make((f"{plural(len(left), 'host')} left the playbook; what it made there stays:", "skip"))
+    yield make((f"{plural(len(left), 'host')} left the playbook; its resources there stay:", "skip"))
     for host in left:
         yield make("  - ", (str(host["host"]), "bold"), f"  {what(host)}", hang=4)
         if host["command"]:
             yield make("    ", ("To remove it: ", "dim"), str(host["command"]))._replace(whole=True)
         else:
-            text = "not in the inventory, so it has no address: add it there, or `statecfg hosts forget` it"
+            text = "it has no address, because it is not in the inventory: add it, or run `statecfg hosts forget`"
             yield make("    ", (text, "dim"), hang=4)
 
 
@@ -33,4 +33,4 @@ def what(host: LeftHost) -> str:
     units, resources = host["units"], host["resources"]
     parts = [f"{plural(len(units), 'unit')}: {names(units)}"] if units else []
     parts += [f"{plural(len(resources), 'resource')}: {names(resources)}"] if resources else []
-    return "; ".join(parts) or "resources that no run in the history tells of"
+    return "; ".join(parts) or "resources that no recorded run contains"

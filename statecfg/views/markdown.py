@@ -106,7 +106,7 @@ def _head(report: Report) -> Iterator[str]:
     left = report.get("left_hosts") or ()
     if left:
         yield ""
-        yield f"{plural(len(left), 'host')} left the playbook; what it made there stays:"
+        yield f"{plural(len(left), 'host')} left the playbook; its resources there stay:"
         yield ""
     for each in left:
         remove = f"; to remove it: {code(each['command'])}" if each["command"] else "; not in the inventory"

@@ -28,8 +28,8 @@ _DONE = {"add": "added", "change": "changed", "destroy": "destroyed", "replace":
 HOOK_ENDS: dict[str, tuple[str, Style, str]] = {
     HookStatus.OK: ("✓", "dim", "done"),
     HookStatus.FAILED: ("✗", "remove", "failed"),
-    HookStatus.CONTINUED: ("!", "change", "failed, and the run went on"),
-    HookStatus.OWED: ("!", "change", "failed, and is tried again by a later run"),
+    HookStatus.CONTINUED: ("!", "change", "failed; the run continued"),
+    HookStatus.OWED: ("!", "change", "failed; a later run retries it"),
 }
 
 
@@ -199,7 +199,7 @@ def _action(action: Action) -> Iterator[Line]:
         yield make(("      · not attempted: ", "skip"), action_text(action), hang=8)
         return
     style: Style = "remove" if status == ActionStatus.ERROR else "unknown"
-    word = "failed: " if status == ActionStatus.ERROR else "started, and its end is unknown: "
+    word = "failed: " if status == ActionStatus.ERROR else "started, with unknown result: "
     yield make(("      ✗ ", style), (word, style), action_text(action), hang=8)
     for text in safe.block(str(action["reason"])) if action.get("reason") else ():
         yield make("        ", (text, style), hang=8)

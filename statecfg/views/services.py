@@ -141,7 +141,7 @@ def one_service(service: ServiceRow, shown: Shown, settings: Mapping[str, Any]) 
             "charm": service.charm or "none",
             "units": ", ".join(unit.name for unit in mine) or "none",
             "hosts": ", ".join(service.hosts) or "none",
-            "taken away by hand": ", ".join([*service.without["hosts"], *service.without["relations"]]),
+            "removed manually": ", ".join([*service.without["hosts"], *service.without["relations"]]),
         }
     )
     found = config(service, settings)

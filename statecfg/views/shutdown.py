@@ -13,13 +13,13 @@ from statecfg.views.tally import nodes
 HOW = {
     ActionStatus.OK: "",
     ActionStatus.ERROR: "failed",
-    ActionStatus.UNKNOWN: "its end is unknown",
+    ActionStatus.UNKNOWN: "its result is unknown",
     ActionStatus.NOT_ATTEMPTED: "not attempted",
 }
 _MEANWHILE = {
-    Outcome.FAILED: "its own turn failed",
-    Outcome.SKIPPED: "its turn did not come",
-    Outcome.UNKNOWN: "how its own turn ended is unknown",
+    Outcome.FAILED: "its own actions failed",
+    Outcome.SKIPPED: "its own actions did not run",
+    Outcome.UNKNOWN: "the result of its own actions is unknown",
 }
 
 

@@ -71,7 +71,7 @@ class Caller:
             text = f"given up: it was started {item.started} times, and each time the process that ran it was killed"
             failure = _failed(item.event, text)
         elif type is None and failure is None:
-            failure = _failed(item.event, f"the program {item.event} is gone from the hook type {item.hook.type}")
+            failure = _failed(item.event, f"the hook type {item.hook.type} no longer has the program {item.event}")
         if failure is not None or type is None:
             assert failure is not None
             return self._store(lock, item, _unchanged(failure))

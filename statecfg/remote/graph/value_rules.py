@@ -26,7 +26,7 @@ def no_nul(value: str) -> str:
     """
     at = value.find("\0")
     if at >= 0:
-        raise Wrong("a text with a NUL byte at index %d" % at, "take the NUL out")
+        raise Wrong("a text with a NUL byte at index %d" % at, "remove the NUL")
     return value
 
 
@@ -38,7 +38,7 @@ def no_controls(value: str) -> str:
     for at, letter in enumerate(value):
         if letter < " " or "\x7f" <= letter < "\xa0" or letter in "\u2028\u2029":
             what = "line break" if letter in "\n\r\x85\u2028\u2029" else "control character"
-            raise Wrong("a text with a %s (U+%04X) at index %d" % (what, ord(letter), at), "take it out")
+            raise Wrong("a text with a %s (U+%04X) at index %d" % (what, ord(letter), at), "remove it")
     return value
 
 
@@ -50,7 +50,7 @@ def encodable(value: str) -> str:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise Wrong("not valid Unicode at index %d" % error.start, "give bytes for what is not text") from None
+        raise Wrong("not valid Unicode at index %d" % error.start, "pass bytes if it is not text") from None
     return value
 
 
@@ -72,14 +72,14 @@ def absolute_path(value: str) -> str:
     if not value.startswith("/"):
         raise Wrong("a relative path", "write an absolute path: /%s" % value)
     if len(value.encode("utf-8")) > MAX_PATH:
-        raise Wrong("a path of %d bytes; at most %d are possible" % (len(value.encode("utf-8")), MAX_PATH))
+        raise Wrong("a path of %d bytes; the maximum is %d" % (len(value.encode("utf-8")), MAX_PATH))
     parts = value.split("/")
     if ".." in parts:
-        raise Wrong("a path with `..`", "write the path it leads to")
+        raise Wrong("a path with `..`", "write the resolved path")
     long = [part for part in parts if len(part.encode("utf-8")) > MAX_NAME]
     if long:
         size = len(long[0].encode("utf-8"))
-        raise Wrong("a name of %d bytes in the path; at most %d are possible" % (size, MAX_NAME))
+        raise Wrong("a name of %d bytes in the path; the maximum is %d" % (size, MAX_NAME))
     if not value.strip("/."):
         raise Wrong("the root directory, which can't be managed", "name a file or directory below it")
     if value.endswith("/"):
@@ -105,7 +105,9 @@ def mode(value: Any) -> int:
     if not isinstance(value, str):
         raise Wrong("%s" % kind_of(value), 'write octal digits in quotes: "0644"')
     if re.match(r"[ugoa]*[-+=][rwxXst]*(,|$)", value) or re.match(r"[-r][-w][-xsS]", value):
-        raise Wrong("a symbolic mode", 'write octal digits in quotes: "0644"; symbolic modes depend on what is there')
+        raise Wrong(
+            "a symbolic mode", 'write octal digits in quotes: "0644"; symbolic modes depend on the current mode'
+        )
     digits = value[2:] if value[:2] in ("0o", "0O") else value
     if not re.match(r"[0-7]{3,5}\Z", digits) or int(digits, 8) > SPECIAL:
         raise Wrong("not a mode", 'write three or four octal digits in quotes: "0644"')
@@ -113,7 +115,7 @@ def mode(value: Any) -> int:
 
 
 def _number_as_mode(value: int) -> str:
-    return "and %d decimal is 0%o in octal" % (value, value) if 0 <= value < 1 << 20 else "and no mode at all"
+    return "and decimal %d is octal 0%o" % (value, value) if 0 <= value < 1 << 20 else "and not a valid mode"
 
 
 def _mode_help(value: int) -> str:
@@ -133,15 +135,15 @@ def account_name(what: str) -> Callable[[str], str]:
 
     def check(value: str) -> str:
         if not value:
-            raise Wrong("an empty name of a %s" % what)
+            raise Wrong("an empty %s name" % what)
         no_nul(value)
         if len(value.encode("utf-8", "surrogatepass")) > 32:
             raise Wrong("a name of %d bytes; %s names have at most 32" % (len(value.encode("utf-8", "replace")), what))
         if value.isdigit():
-            raise Wrong("a number", "write the %s's name; a number would be taken for an id" % what)
+            raise Wrong("a number", "write the %s's name; a number would be read as an id" % what)
         if not re.match(r"[A-Za-z_][A-Za-z0-9_.-]*\$?\Z", value):
             raise Wrong(
-                "not a name of a %s" % what, "letters, digits, `_`, `-` and `.`, beginning with a letter or `_`"
+                "not a valid %s name" % what, "use letters, digits, `_`, `-` and `.`; start with a letter or `_`"
             )
         return value
 
@@ -158,7 +160,7 @@ def owner_name(what: str) -> Callable[[str], str]:
     def check(value: str) -> str:
         if value.isascii() and value.isdigit():
             if len(value) > 10 or int(value) > MAX_ID:
-                raise Wrong("an id beyond %d" % MAX_ID)
+                raise Wrong("an id greater than %d" % MAX_ID)
             return value
         return named(value)
 
@@ -170,7 +172,7 @@ def within(low: float, high: float) -> Callable[[Any], Any]:
 
     def check(value: Any) -> Any:
         if not low <= value <= high:
-            raise Wrong("%s; allowed is %s to %s" % (show(value), low, high))
+            raise Wrong("%s; the allowed range is %s to %s" % (show(value), low, high))
         return value
 
     return check
@@ -205,7 +207,7 @@ def argv(value: List[Any]) -> List[str]:
         raise Wrong("no program", 'write the program and its arguments: ["systemctl", "reload", "nginx"]')
     for item in value:
         if not isinstance(item, str):  # a secret, the only other type that counts as text
-            raise Wrong("a secret among the arguments, which every user of a host can read", "put it into a file")
+            raise Wrong("a secret in the arguments, which every user of the host can read", "put it into a file")
         no_nul(encodable(item))
     return value
 
@@ -233,7 +235,7 @@ def one_line(value: str) -> str:
     """
     no_nul(encodable(value))
     if "\n" in value or "\r" in value:
-        raise Wrong("a line break in what must be one line")
+        raise Wrong("a line break; this must be one line")
     return value
 
 
@@ -260,7 +262,7 @@ def suffix(value: str) -> str:
     :raises Wrong: if it is empty or too long, or contains `/` or NUL
     """
     if not value or "/" in value:
-        raise Wrong("not a suffix", "write what comes after the file's name, such as .bak")
+        raise Wrong("not a suffix", "write the end of the file name, such as .bak")
     no_nul(encodable(value))
     if len(value.encode("utf-8")) > 64:
         raise Wrong("a suffix of %d bytes; at most 64 are allowed" % len(value.encode("utf-8")))
@@ -279,7 +281,7 @@ def package_name(value: str) -> str:
         at = re.match(r"([a-z0-9][a-z0-9+.-]+)=(.+)\Z", value)
         if at:
             raise Wrong("a name with a version", 'write the version apart: version: "%s"' % at.group(2))
-        raise Wrong("not the name of a package", "write %s" % lower if known else "such as nginx or libc6:i386")
+        raise Wrong("not a valid package name", "write %s" % lower if known else "such as nginx or libc6:i386")
     if len(value) > MAX_NAME:
         raise Wrong("a name of %d bytes; at most %d are allowed" % (len(value), MAX_NAME))
     return value
@@ -305,5 +307,7 @@ def pattern(value: str) -> str:
     try:
         re.compile(value)
     except re.error as error:
-        raise Wrong("no regular expression: %s" % error, "put a backslash before what is meant literally") from None
+        raise Wrong(
+            "not a valid regular expression: %s" % error, "put a backslash before characters that are meant literally"
+        ) from None
     return one_line(value)

@@ -57,7 +57,7 @@ class Ledger:
         """Return why the ledger belongs to another machine; "" if it doesn't or if that is unknown."""
         here, there = machine_id(), self.meta("machine")
         if here and there and here != there:
-            return "it was begun on another machine (machine-id %s, and this is %s)" % (there[:12], here[:12])
+            return "it was created on another machine (machine-id %s; this machine has %s)" % (there[:12], here[:12])
         return ""
 
     # Resources

@@ -29,11 +29,11 @@ def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str]) -
     for run, account in cut_off:
         text = "run %s by %s was cut off" % (run, ledger.who(run) or "an unknown user")
         if account.under_way:
-            text += "; under way were %s" % ", ".join(account.under_way)
+            text += "; unfinished: %s" % ", ".join(account.under_way)
         warnings.append(text)
     last = "" if cut_off else ledger.interrupted(playbook)
     if last:
-        warnings.append("the last run, %s, lost its controller and was cut off" % last)
+        warnings.append("the last run, %s, lost its controller before it finished" % last)
     if acting:
         ledger.take_over(interrupted)
     elif cut_off:
@@ -48,12 +48,12 @@ def _set_aside(ledger: Ledger, acting: bool, warnings: List[str]) -> Optional[Le
 
     :returns: a new ledger if this run changes the host, otherwise None
     """
-    text = "the ledger is not this machine's own: %s. Nothing is pruned by it" % ledger.foreign()
+    text = "the ledger belongs to another machine: %s. statecfg prunes nothing based on it" % ledger.foreign()
     machine = ledger.meta("machine")
     ledger.close()
     if not acting:
         warnings.append(text)
         return None
     aside = state.set_aside(ledger.state_dir, machine[:12])
-    warnings.append("%s; it is kept in %s, and a new one begins" % (text, aside))
+    warnings.append("%s; statecfg moved it to %s and started a new one" % (text, aside))
     return Ledger(ledger.state_dir)

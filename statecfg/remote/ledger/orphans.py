@@ -199,7 +199,7 @@ def refusal(found: Orphans, total: int, agreed: bool) -> str:
     counted = [orphan for orphan in orphans if orphan.successor is None and not orphan.replaced]
     removed = sum(orphan.resource.state != State.IN_DELETION for orphan in counted)
     if removed * 2 > total and not agreed:
-        return "%d of the %d resources under management on this host would be removed: say --yes if that is meant" % (
+        return "this would remove %d of the %d resources that statecfg manages on this host; pass --yes to confirm" % (
             removed, total,
         )  # fmt: skip
     return ""

@@ -209,7 +209,7 @@ class Orphan(Node):
     def note(self) -> str:
         """Why the object stays and only the record is deleted; "" if the node is undone."""
         if self.successor is not None:
-            return "it stays: %s of %s is about the same thing" % (self.successor[1], self.successor[0])
+            return "it stays: %s of %s manages the same object" % (self.successor[1], self.successor[0])
         node_type = REGISTRY.get(self.type)
         return "it stays: its type has no undo" if node_type is not None and "undo" not in node_type.methods else ""
 

@@ -51,7 +51,7 @@ def open_database(path: str, reading: bool) -> Connection:
     database = _connect(path, reading)
     version: int = database.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA:
-        raise StateError("the ledger %s has format %d; this statecfg knows %d" % (path, version, SCHEMA))
+        raise StateError("the ledger %s has format %d; this statecfg supports %d" % (path, version, SCHEMA))
     if version < SCHEMA and reading:
         database = in_memory(database)
     if version < SCHEMA:

@@ -74,11 +74,11 @@ def prepare(state_dir: str) -> None:
         os.makedirs(state_dir, 0o700, exist_ok=True)
         info = os.lstat(state_dir)
         if not st.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-            raise StateError("%s is not a directory of ours (owner %d)" % (state_dir, info.st_uid))
+            raise StateError("%s is not a directory that this user owns (owner %d)" % (state_dir, info.st_uid))
         if info.st_mode & 0o077:
             os.chmod(state_dir, 0o700)
     except OSError as problem:
-        raise StateError("cannot keep a record in %s: %s" % (state_dir, problem.strerror)) from None
+        raise StateError("cannot write to the state directory %s: %s" % (state_dir, problem.strerror)) from None
 
 
 def sweep(state_dir: str) -> None:
@@ -144,7 +144,7 @@ class Lock:
         try:
             self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as problem:
-            raise StateError("cannot make the lock %s: %s" % (self.path, problem.strerror)) from None
+            raise StateError("cannot create the lock %s: %s" % (self.path, problem.strerror)) from None
         # A plan that checks the lock holds it for a moment.
         held = self.wait(fcntl.LOCK_EX, max(wait, LOOKING))
         if held is not None:
@@ -221,7 +221,7 @@ class Journal:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             self.descriptor = os.open(self.path, flags, 0o600)
         except OSError as problem:
-            raise StateError("cannot journal in %s: %s" % (folder, problem.strerror)) from None
+            raise StateError("cannot create the journal in %s: %s" % (folder, problem.strerror)) from None
         self.mask = mask
         self.broken = ""
         self.torn = False  # the last line is incomplete
@@ -248,7 +248,7 @@ class Journal:
         try:
             os.fsync(self.descriptor)
         except OSError as problem:
-            self.broken = "the journal %s can't be made durable: %s" % (self.path, problem.strerror)
+            self.broken = "the journal %s can't be synced to disk: %s" % (self.path, problem.strerror)
 
     def intend(self, nodes: Sequence[str]) -> None:
         """Record durably which nodes are about to act."""

@@ -30,7 +30,7 @@ DIFF_LINES = 400
 DIFF_TEXT = 64 << 10  # characters of one diff
 DIFFS = 512 << 10  # characters of all diffs of a node; after that, only digests are shown
 _HOLDS = "holds a secret"
-_NOT_SHOWN = "not shown: it may hold a secret"
+_NOT_SHOWN = "not shown: it may contain a secret"
 _OPEN = ("kind", "mode", "owner", "group", "acl", "present")  # fields that never contain a secret
 _BRACKETS = b" \t()[]{},;"  # lines of only these characters, as in JSON, reveal nothing
 _INTERNAL = ("asked",)  # facets that only planning itself uses
@@ -201,7 +201,7 @@ def _diff(path: str, before: Optional[Blob], after: Optional[Blob]) -> str:
         path if after is not None else "/dev/null",
     ):
         if after is not None and after.hides() and line[0] == "-" and not line.startswith("--- "):
-            line = "-[not shown: what replaces it holds a secret]\n"
+            line = "-[not shown: its replacement contains a secret]\n"
         lines.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
     if len(lines) > DIFF_LINES:
         lines[DIFF_LINES:] = ["… %d more lines\n" % (len(lines) - DIFF_LINES)]

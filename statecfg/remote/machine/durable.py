@@ -41,7 +41,7 @@ def replace(path: str, pieces: Iterable[bytes], mode: int = 0o600, sha256: str =
         os.unlink(trial)
     try:
         if create(trial, pieces, mode) != sha256 and sha256:
-            raise OSError(errno.EBUSY, "it changes while it is being remembered", path)
+            raise OSError(errno.EBUSY, "it changed while statecfg saved it", path)
         os.rename(trial, path)
     except BaseException:
         if os.path.lexists(trial):

@@ -329,7 +329,7 @@ def _empty(name: str, parent: int) -> None:
                 os.close(here)
                 here = above
                 if _identity(here) != identity:
-                    raise OSError(errno.EBUSY, "another program is moving what is in it", inside)
+                    raise OSError(errno.EBUSY, "another program is moving its content", inside)
                 os.rmdir(inside, dir_fd=here)
                 continue
             inside = names.pop()

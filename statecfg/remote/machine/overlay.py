@@ -298,7 +298,7 @@ class Overlay(Machine):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         cause = self._names_unsettled(place)
         if cause is not None:
-            raise Unknown(cause, "what is in %s" % path)
+            raise Unknown(cause, "the content of %s" % path)
         return self._names(place)
 
     def _names_unsettled(self, place: str) -> Optional[str]:
@@ -360,7 +360,7 @@ class Overlay(Machine):
             self.trace.asked.add((inputs[0], ALL))
             cause = self._changing(*inputs)
             if cause is not None:
-                raise Unknown(cause, "what %s says is" % argv[0])
+                raise Unknown(cause, "the output of %s is" % argv[0])
             asked = tuple(argv)
             if asked not in self.answers:
                 self.answers[asked] = self.base.probe(argv, timeout, **options)
@@ -370,7 +370,7 @@ class Overlay(Machine):
         ancestors = self.before.ancestors
         for node in self.acting if len(self.acting) < len(ancestors) else sorted(ancestors):
             if node in ancestors and node in self.acting:
-                raise Unknown(node, "what %s says is" % argv[0])
+                raise Unknown(node, "the output of %s is" % argv[0])
         answer: Probe = self.base.probe(argv, timeout, **options)
         return answer
 

@@ -150,7 +150,7 @@ class Planned(Overlay):
             return refused
         old = self.apparent(place)
         if old is not None and old.kind not in ("file", "symlink"):
-            return error("cannot write %s: %s stands there" % (path, called(old.kind)))
+            return error("cannot write %s: %s is in the way" % (path, called(old.kind)))
         before = None
         if old is not None and old.kind == "file":
             try:
@@ -222,7 +222,7 @@ class Planned(Overlay):
             return refused
         old = self.apparent(place)
         if old is not None and old.kind != "directory":
-            return error("cannot make directory %s: %s stands there" % (path, called(old.kind)))
+            return error("cannot make directory %s: %s is in the way" % (path, called(old.kind)))
         new = self._newcomer("directory", place, 0o755 if mode is None else mode) if old is None else old.copy()
         refused = self._own("make directory", path, new, owner, group)
         if old is not None:
@@ -248,7 +248,7 @@ class Planned(Overlay):
             return refused
         old = self.apparent(place)
         if old is not None and old.kind == "directory":
-            return error("cannot link %s: a directory stands there" % path)
+            return error("cannot link %s: a directory is in the way" % path)
         if not target:
             return error("cannot link %s: No such file or directory" % path)
         new = self._newcomer("symlink", place, 0o777, target)
@@ -288,7 +288,7 @@ class Planned(Overlay):
 
     def remove(self, path: str, recursive: bool = False) -> Result:
         if normal(path) == "/":
-            return error("cannot remove /: everything else stands in it")
+            return error("cannot remove /: it contains the whole system")
         place, refused = self._place("remove", path)
         if refused is not None:
             gone = any(word in refused["reason"] for word in ("No such file or directory", "Not a directory"))
@@ -339,7 +339,7 @@ class Planned(Overlay):
             if self.entries[known].stat is not None:
                 self._put(known, None)
         if more:
-            self.changes.note(place, "inside", "more than is shown", None)
+            self.changes.note(place, "inside", "more than the plan shows", None)
         return None
 
     def run(

@@ -51,7 +51,7 @@ class Facets:
         found = self.loaded.get(name)
         if found is None:
             if name not in TABLES:
-                raise LookupError("no facet is called %s; there are: %s" % (name, sorted([*TABLES, "users", "groups"])))
+                raise LookupError("there is no facet %s; there are: %s" % (name, sorted([*TABLES, "users", "groups"])))
             before = self.changed
             found = TABLES[name].load(host)
             if before == self.changed:  # otherwise it may be outdated already
@@ -164,7 +164,7 @@ class RealMachine(Machine):
         with allowed():
             outcome = process.run(argv, timeout, apart=True, kept=PROBED, **options)
         if outcome.cut:
-            raise OSError(errno.EFBIG, "%s says more than %d bytes" % (argv[0], PROBED))
+            raise OSError(errno.EFBIG, "%s prints more than %d bytes" % (argv[0], PROBED))
         if outcome.reason and 0 <= outcome.status < 126:
             return Probe(-1, outcome.output, outcome.reason.encode())
         return Probe(outcome.status, outcome.output, outcome.errors or outcome.reason.encode())
@@ -191,7 +191,7 @@ class RealMachine(Machine):
         try:
             found = files.lstat(name, parent)
             if found is not None and not st.S_ISREG(found.st_mode) and not st.S_ISLNK(found.st_mode):
-                return error("cannot write %s: %s stands there" % (path, called(files.kind(found))))
+                return error("cannot write %s: %s is in the way" % (path, called(files.kind(found))))
             old = found if found is not None and st.S_ISREG(found.st_mode) else None
             proven = True
             if old is not None and self._holds(place.rstrip("/") + "/" + name, old, blob):
@@ -238,7 +238,7 @@ class RealMachine(Machine):
         if outcome.status == 0 and not outcome.reason:
             return None
         said = outcome.output.decode("utf-8", "replace").replace(trial, path).strip()
-        return error("the new content is refused by %s: %s" % (validate[0], said or outcome.reason), said)
+        return error("%s rejects the new content: %s" % (validate[0], said or outcome.reason), said)
 
     def _sweep(self, parent: int) -> None:
         """Remove what interrupted runs left in this directory, once per run."""
@@ -276,7 +276,7 @@ class RealMachine(Machine):
             except FileExistsError:
                 found = files.lstat(name, parent)
                 if found is not None and not st.S_ISDIR(found.st_mode):
-                    return error("cannot make directory %s: %s stands there" % (path, called(files.kind(found))))
+                    return error("cannot make directory %s: %s is in the way" % (path, called(files.kind(found))))
             refused = files.permit(parent, name, path, mode, owner, group, made_here and not asked)
             sync_directory(parent)
             return refused or ok()
@@ -297,7 +297,7 @@ class RealMachine(Machine):
         try:
             found = files.lstat(name, parent)
             if found is not None and st.S_ISDIR(found.st_mode):
-                return error("cannot link %s: a directory stands there" % path)
+                return error("cannot link %s: a directory is in the way" % path)
             uid, gid = files.ids(owner, group)
             self._sweep(parent)
             temporary = files.temporary_name()
@@ -337,7 +337,7 @@ class RealMachine(Machine):
     def remove(self, path: str, recursive: bool = False) -> Result:
         self.calls += 1
         if normal(path) == "/":
-            return error("cannot remove /: everything else stands in it")
+            return error("cannot remove /: it contains the whole system")
         try:
             parent, name, _ = open_parent(path)
         except (FileNotFoundError, NotADirectoryError):

@@ -47,7 +47,7 @@ class Aftercare:
         self.of.halted = found.reason
         touched = [node for node in self.of.state.values() if self._touched(node, found)]
         self._amend([node for node in touched if is_sshd(node.step.node)], found.reason)
-        brief = "taken back, as %s" % found.brief
+        brief = "undone: %s" % found.brief
         self._amend([node for node in touched if not is_sshd(node.step.node)], brief)
         self._remember(node for node in touched if node.gone)
 
@@ -89,7 +89,7 @@ class Aftercare:
         try:
             return check(RealMachine(self.of.performer.facets), node.ended)
         except Exception as problem:  # systemd doesn't answer, or the node type has a bug
-            return "it can't be looked at again: %s" % describe(problem)
+            return "statecfg can't check it again: %s" % describe(problem)
 
     def _amend(self, nodes: Iterable[NodeRun], why: str) -> None:
         for node in nodes:

@@ -64,7 +64,7 @@ class Spool:
             for sha256 in sorted(wanted):
                 self._receive_one(wanted[sha256], channel)
         except OSError as problem:
-            text = "content can't be taken in, in %s: %s" % (self.state_dir, problem.strerror)
+            text = "can't store content in %s: %s" % (self.state_dir, problem.strerror)
             raise state.StateError(text) from None
 
     def _receive_one(self, blob: Blob, channel: Channel) -> None:
@@ -78,7 +78,7 @@ class Spool:
             while True:
                 frame, body = channel.receive("blob")
                 if frame["sha256"] != blob.sha256:
-                    raise ProtocolError("content %s came where %s was due" % (frame["sha256"][:12], blob.sha256[:12]))
+                    raise ProtocolError("received content %s instead of %s" % (frame["sha256"][:12], blob.sha256[:12]))
                 stream.write(body)
                 digest.update(body)
                 if frame["last"]:

@@ -84,7 +84,7 @@ class LoginGuard:
             return None
         if not self.remote:
             self.warnings.append(
-                "sshd was restarted, and no new login was tried: this run didn't come over SSH. Try one before you go"
+                "sshd was restarted. statecfg could not try a new login, because this run does not use SSH: try one"
             )
             self.units = now
             return None
@@ -95,12 +95,12 @@ class LoginGuard:
         paths, problems = self._restore(now)
         self.units, self.seen = self._units(), self.machine.facets.changed
         text = "no new login after sshd was restarted: %s. " % wrong
-        text += "The former settings were restored" + (" (%s)" % ", ".join(paths) if paths else "")
+        text += "The previous settings were restored" + (" (%s)" % ", ".join(paths) if paths else "")
         if problems:
             text += ", but not all of them: " + "; ".join(problems)
         elif not self.channel.lost:
             again = self._try()
-            text += ", but a new login fails still: %s" % again if again else ", and a new login works"
+            text += ", but a new login still fails: %s" % again if again else ", and a new login works"
         return Lockout("no new login succeeded after sshd was restarted", text, paths)
 
     def take_back(self) -> Optional[Lockout]:
@@ -111,7 +111,7 @@ class LoginGuard:
         paths, problems = self._put_back()
         if not paths:
             return None
-        text = "sshd refuses the new configuration. The former one was restored (%s)" % ", ".join(paths)
+        text = "sshd refuses the new configuration. The previous one was restored (%s)" % ", ".join(paths)
         if problems:
             text += ", but not all of it: " + "; ".join(problems)
         return Lockout("sshd refuses the new configuration", text, paths)
@@ -206,7 +206,7 @@ class LoginGuard:
             elif data is not None:
                 result = machine.write(path, data, was.mode, was.owner, was.group)
             else:
-                problems.append("the former content of %s is not known" % path)
+                problems.append("the previous content of %s is unknown" % path)
                 continue
             problems += [result["reason"]] if result["status"] != ActionStatus.OK else []
         return sorted(done), problems

@@ -105,7 +105,7 @@ class Management:
         if why and order.acting:
             self.refusal = why
         elif why:
-            self.warnings.append("this would be refused: %s" % why)
+            self.warnings.append("an apply would be refused: %s" % why)
 
     def _complete_orphans(self, given: Mapping[str, Node], definitions: Definitions) -> None:
         """Add to the orphans what the ledger does not store: content of snapshots, and secrets of the playbook.
@@ -125,12 +125,12 @@ class Management:
         if not (order.mode in Mode.REMOVING or (order.prune and not order.partial)):
             return False
         if order.ledger and order.ledger != lineage:
-            now = "it is %s now, and was %s" % (lineage[:12], order.ledger[:12]) if lineage else "there is none now"
-            text = "this host's ledger was lost or replaced since the last run from here (%s): nothing is pruned"
+            now = "now %s, before %s" % (lineage[:12], order.ledger[:12]) if lineage else "now there is none"
+            text = "the ledger was lost or replaced since this controller's last run (%s): statecfg prunes nothing"
             self.warnings.append(text % now)
             return False
         if not self.recorded.resources and order.mode != Mode.APPLY and not order.has_units:
-            self.warnings.append("the ledger knows of nothing that %s has made on this host" % order.playbook)
+            self.warnings.append("the ledger contains no resources of %s on this host" % order.playbook)
         return True
 
     @property

@@ -35,7 +35,7 @@ class NodeEvents:
                 try:
                     self.life.manage([node.step.node])
                 except (Exception, SystemExit) as problem:
-                    node.fail("what stands there can't be remembered: %s" % describe(problem))
+                    node.fail("can't save the previous state: %s" % describe(problem))
 
     def before(self, node: NodeRun) -> bool:
         """Call the hooks before a node; tell whether it may continue."""

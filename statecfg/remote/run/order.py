@@ -89,7 +89,7 @@ class Order:
         return self.from_json(dict(self.__dict__, **data))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("an order is frozen")
+        raise AttributeError("an order can't be changed")
 
     @property
     def acting(self) -> bool:

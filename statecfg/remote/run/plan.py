@@ -184,5 +184,5 @@ class Plan:
 def stays(node: Node) -> Step:
     """Return the step of an orphan that this run keeps and does not check."""
     step = Step(node)
-    step.outcome, step.reason = Outcome.SKIPPED, "it left the definition, and stays until somebody prunes"
+    step.outcome, step.reason = Outcome.SKIPPED, "it left the definition; it stays until an apply with --prune"
     return step

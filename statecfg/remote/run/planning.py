@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.nodetype import NodeType
     from statecfg.remote.machine.planned import Planned
 
-WAITS = "it stays: %s, which may need it to be undone, %s"
+WAITS = "it stays: %s, whose removal may need it, %s"
 
 
 class Planner:
@@ -184,7 +184,7 @@ class Planner:
         if isinstance(node, Orphan) and node.note:
             return ActionSpec()  # only its record is deleted
         if node_type is None:
-            raise CheckError("no node type is called %s" % node.type)
+            raise CheckError("there is no node type %s" % node.type)
         with reading_only():
             if isinstance(node, Dependent):
                 return normalised(node_type.methods["on_removal"](node, node.near, self.machine), node)

@@ -72,7 +72,10 @@ class Rechecks:
         step.close()
         step.known_after = step.known_after or known_after
         if step.outcome == Outcome.UNKNOWN:
-            step.outcome, step.reason = Outcome.FAILED, "what it has to do can't be known even now"
+            step.outcome, step.reason = (
+                Outcome.FAILED,
+                "its actions can't be determined, although the nodes that it depends on have finished",
+            )
         if step.outcome == Outcome.CHANGED:
             step.triggered_by = changed
         node.outcome, node.reason = step.outcome, step.reason
@@ -106,7 +109,7 @@ class Rechecks:
                     "%s %s: %r, not %r" % (change["object"], change["field"], change["before"], change["after"])
                     for change in planner.machine.changes.report()
                 ]
-                what = "; ".join(still[:3]) or "it would still take %s" % ", ".join(action.op for action in todo)
+                what = "; ".join(still[:3]) or "it still needs %s" % ", ".join(action.op for action in todo)
                 reason = why_changed(node)
                 what += "; %s" % reason if reason else ""
                 unchanged = node.outcome == Outcome.UNCHANGED

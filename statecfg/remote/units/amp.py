@@ -130,7 +130,7 @@ class Decoder:
     def _take(self, key: bytes, value: bytes) -> None:
         name = decode_text(key)
         if name in self.box:
-            raise AmpError("a key stands twice in a box: %.80r" % name)
+            raise AmpError("a box contains a key twice: %.80r" % name)
         self.box[name] = value
 
     @property

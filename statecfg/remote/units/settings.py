@@ -89,7 +89,7 @@ class Settings:
         rest = sum(_size(self._changed(other)) for other in self._now if other != node)
         mine = {key: value for key, value in now.items() if self._read[node].get(key) != value}
         if rest + _size(mine) > MOST or _size(now) > MOST:
-            raise UnitError("TooLong", "a hook may change settings of %d bytes in all, and these are more" % MOST)
+            raise UnitError("TooLong", "a hook may change settings of at most %d bytes in total" % MOST)
         self._now[node] = now
 
     def _changed(self, node: Node) -> Dict[str, Optional[str]]:
@@ -139,7 +139,7 @@ def _size(settings: Mapping[str, Any]) -> int:
 def _check(key: str, value: str) -> None:
     """Raise UnitError for characters that databases can't store."""
     if any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in key + value):
-        raise UnitError("InvalidSetting", "the setting %.80r has a character that can't be kept in a text" % key)
+        raise UnitError("InvalidSetting", "the setting %.80r has a character that can't be stored" % key)
 
 
 def _shown(key: str, value: Optional[str]) -> str:

@@ -85,7 +85,9 @@ class Units:
         """
         if not self._swept:
             for unit in unit_hooks.end_left(self.place):
-                self.warnings.append("a hook of %s still ran, of a run that was cut off: it was ended" % unit)
+                self.warnings.append(
+                    "a hook of %s from an earlier, interrupted run was still running; statecfg stopped it" % unit
+                )
             self._swept = True
         self.channel.send({"type": "units", "phase": name, "ok": ok})
         threads: List[threading.Thread] = []
@@ -199,14 +201,14 @@ class Units:
         if service not in self._charms:
             if digest:
                 return
-            raise state.StateError("the charm of %s is not on this host, and did not come" % service)
+            raise state.StateError("the charm of %s is missing on this host and was not received" % service)
         newest = self.order["charms"][service]["digest"]
         if digest == newest:
             return
         try:
             unit_files.install(self.home, unit, newest, self._charms[service])
         except LookupError as problem:  # a hook has changed a file since the host requested the missing content
-            raise state.StateError("the charm is not whole: %s" % problem) from None
+            raise state.StateError("the charm is incomplete: %s" % problem) from None
 
     def _ready(self) -> Agent:
         """Return the agent. Start it before the first hook."""

@@ -141,7 +141,7 @@ class Channel:
                 self._beat()
         finally:
             if not self.closing:
-                self._lose("nobody listens to the controller any more")
+                self._lose("the executor no longer reads the controller's messages")
                 self._last_moments()
 
     def _look(self, decoder: Decoder) -> None:
@@ -151,7 +151,7 @@ class Channel:
             while self.backlog <= BACKLOG and select.select([self.source], [], [], 0)[0]:
                 data = os.read(self.source, 65536)
                 if not data:
-                    self._lose("the controller is gone")
+                    self._lose("the controller closed the connection")
                     return
                 heard = True
                 self._take(decoder.feed(data))

@@ -185,7 +185,7 @@ def encode_value(value: Any, inline: int = INLINE, blobs: Optional[Dict[str, Blo
         found = {}
         for key, item in value.items():
             if not isinstance(key, str):
-                raise TypeError("a key is %.80r, and only text can be one" % (key,))
+                raise TypeError("a key is %.80r; keys must be text" % (key,))
             found["$" + key if key.startswith("$") else str(key)] = encode_value(item, inline, blobs)
         return found
     raise TypeError("%.80r can't be sent to a host: only text, numbers, lists and maps can" % (value,))
@@ -254,5 +254,5 @@ def pieces(blob: Blob) -> Any:
         if sent < blob.size:
             yield encode({"type": "blob", "sha256": blob.sha256, "last": False}, piece)
     if sent != blob.size or digest.hexdigest() != blob.sha256:
-        raise ProtocolError("%s has changed since it was read first" % (blob.path or "the content"))
+        raise ProtocolError("%s changed after statecfg read it" % (blob.path or "the content"))
     yield encode({"type": "blob", "sha256": blob.sha256, "last": True}, piece if sent else b"")

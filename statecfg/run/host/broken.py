@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from statecfg.remote.graph.errors import StatecfgError
 
-SUSPICIOUS = "Our executor never does this. Look at the host, and at what answers for it, before you run it again."
+SUSPICIOUS = (
+    "The executor of statecfg never does this. Check the host, and what answers in its place, before you try again."
+)
 
 
 class Broken(StatecfgError):

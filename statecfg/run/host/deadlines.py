@@ -52,12 +52,16 @@ class Deadlines:
         """
         now = self.clock()
         if self.started and now - self.heard > DEAD:
-            raise Broken(f"nothing came from it for {DEAD:.0f} s", "Is the host up, and the network between?")
+            raise Broken(
+                f"the host sent nothing for {DEAD:.0f} s", "Check that the host is up and that the network works."
+            )
         if not self.started and now > self.start:
-            raise Broken(f"the executor did not begin within {START:.0f} s", "Is the host too busy to start a program?")
+            raise Broken(
+                f"the executor did not start within {START:.0f} s", "The host may be too busy to start a program."
+            )
         slow = START + incomplete / SLOWEST
         if incomplete and now - self.framed > slow:
-            raise Broken(f"a frame did not end within {slow:.0f} s", "Is the connection too slow to be of use?")
+            raise Broken(f"a message did not arrive within {slow:.0f} s", "The connection may be too slow.")
         if now - self.news > self.patience:
-            text = f"it lives, and {doing} has not come on for {self.patience:.0f} s"
-            raise Broken(text, "See what it is busy with.")
+            text = f"it is alive, but {doing} made no progress for {self.patience:.0f} s"
+            raise Broken(text, "Check what the host is doing.")

@@ -33,11 +33,11 @@ HOST_KEY = "host key"  # a difference between host keys begins with this
 Json = dict[str, Any]  # of reports, and of the frames of hooks and units
 
 _DECODING = threading.Lock()
-_CANCELLED = {"summary": "not started: the run was stopped before", "detail": "", "hint": ""}
+_CANCELLED = {"summary": "not started: the run was stopped first", "detail": "", "hint": ""}
 _OTHER_HOST = {
-    "summary": "this is not the host that was planned for; nothing was done",
-    "detail": "It shows another host key.",
-    "hint": "If the host was set up anew, plan again, read the plan, and apply the new one.",
+    "summary": "this is not the host of the plan; nothing was changed",
+    "detail": "Its host key differs.",
+    "hint": "If the host was reinstalled, plan again, review the plan, and apply it.",
 }
 
 
@@ -106,7 +106,7 @@ class HostDriver:
         except Broken as problem:
             self.session.broke(problem.summary, problem.hint, problem.heard_all)
         except wire.ProtocolError as problem:
-            self.session.broke(f"what it is to be can't be sent: {problem}", "Let single nodes be smaller.")
+            self.session.broke(f"its definition can't be sent: {problem}", "Make the largest nodes smaller.")
         finally:
             self.over.set()
             self.gate_pass.leave()
@@ -286,7 +286,7 @@ class HostDriver:
         """Call a hook in a thread, so that the session continues."""
         events, frame = self.events, action.frame
         if events is None:
-            raise Broken("it asks for a hook that is not part of this run", SUSPICIOUS)
+            raise Broken("it requests a hook that is not part of this run", SUSPICIOUS)
 
         def begun() -> None:
             self.emit(HostEvent.HOOK_STARTED, {**action.about, "seconds": frame.seconds, "attempt": 1})
@@ -316,11 +316,11 @@ class HostDriver:
     def _tell_units(self, action: actions.TellUnits, sender: Sender) -> None:
         """Pass a frame of the host's units to their coordinator. The outbox sends the coordinator's answers."""
         if self.events is None:
-            raise Broken("it speaks of units that are not part of this run", SUSPICIOUS)
+            raise Broken("it mentions units that are not part of this run", SUSPICIOUS)
         if self.outbox is None:
             self.outbox = Outbox(sender.write)
         if not self.outbox.room():
-            raise Broken("it asks for more than it reads", SUSPICIOUS)
+            raise Broken("it sends requests faster than it reads the answers", SUSPICIOUS)
         if action.waits_for_others:
             self.gate_pass.leave()
         self.events.unit(self.host, dict(action.frame), partial(self._order_units, self.outbox), self.address)

@@ -82,7 +82,7 @@ class FrameReader:
                 break
             yield frame
         if self.decoder.volume - self.outputs > VOLUME:
-            raise Broken(f"it sent more than {VOLUME >> 20} MiB of report", SUSPICIOUS)
+            raise Broken(f"its report has more than {VOLUME >> 20} MiB", SUSPICIOUS)
 
     def _next(self, headers: Iterator[tuple[dict[str, Any], bytes]]) -> frames.Frame | None:
         try:

@@ -67,9 +67,9 @@ def _conclude(node: Node, progress: HostProgress, uncertain: bool) -> None:
     if node["name"] in progress.ended:
         node["outcome"] = progress.ended[node["name"]]
     elif begun:
-        node["outcome"], node["reason"] = Outcome.UNKNOWN, "it was under way when the connection was lost"
+        node["outcome"], node["reason"] = Outcome.UNKNOWN, "it was running when the connection was lost"
     elif node["outcome"] in Outcome.ACTS and uncertain:
-        node["outcome"], node["reason"] = Outcome.UNKNOWN, "its turn had come when the connection was lost"
+        node["outcome"], node["reason"] = Outcome.UNKNOWN, "it was about to start when the connection was lost"
         for action in node["actions"]:
             action["status"] = ActionStatus.UNKNOWN
     elif node["outcome"] in Outcome.ACTS:

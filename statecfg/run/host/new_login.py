@@ -64,9 +64,9 @@ def _once(target: Target, settings: Settings | None, argv: Sequence[str], deadli
                     errors = stream.stderr().decode("utf-8", "replace").strip()[-300:]
                     return "the login succeeded, but no program could be started" + (f": {errors}" if errors else "")
                 if data is None and time.monotonic() > deadline:
-                    return "the login succeeded, but no program began in time"
+                    return "the login succeeded, but no program started in time"
                 said += data or b""
-            return "" if wire.GREETING in said else "the login succeeded, but another program than ours answered"
+            return "" if wire.GREETING in said else "the login succeeded, but an unexpected program answered"
         finally:
             stream.close()
     finally:

@@ -40,5 +40,5 @@ def told(answer: Json) -> bytes:
     except wire.ProtocolError as problem:
         if answer["type"] != "unit-told":
             raise
-        why = {"error": ["UNKNOWN", f"what it asks for can't be sent: {problem}"]}
+        why = {"error": ["UNKNOWN", f"the requested content can't be sent: {problem}"]}
         return wire.encode({key: answer[key] for key in ("type", "id", "ask")} | why)

@@ -65,9 +65,9 @@ class HostPlan:
         """Return the report of a planned node, with the type and position that were sent to the host."""
         sent = self.sent[number].get(node.name) if part == "layers" else None
         if node.name in self.places or (part == "layers") != (sent is not None):
-            raise Broken(f"it planned {quoted(node.name)}, which was not asked for", SUSPICIOUS)
+            raise Broken(f"it planned {quoted(node.name)}, which is not part of this run", SUSPICIOUS)
         if len(self.places) > MOST + sum(map(len, self.sent)):
-            raise Broken(f"it speaks of more than {MOST} resources", SUSPICIOUS)
+            raise Broken(f"it mentions more than {MOST} resources", SUSPICIOUS)
         self.places[node.name] = part, number
         fields: Any = node.to_json()
         planned: Node = fields
@@ -82,7 +82,7 @@ class HostPlan:
         """
         missing = sum(map(len, self.sent)) - sum(map(len, self.layers))
         if missing:
-            raise Broken(f"it left {missing} of the nodes out of its plan", SUSPICIOUS)
+            raise Broken(f"its plan lacks {missing} of the nodes", SUSPICIOUS)
 
     def known(self, name: str) -> str:
         """Return `name` if it is the name of a node of this run.
@@ -90,5 +90,5 @@ class HostPlan:
         :raises Broken: if the run has no such node
         """
         if name not in self.places:
-            raise Broken(f"it speaks of {quoted(name)}, which is not part of this run", SUSPICIOUS)
+            raise Broken(f"it mentions {quoted(name)}, which is not part of this run", SUSPICIOUS)
         return name

@@ -67,7 +67,7 @@ class HostProgress:
         """
         name, index = self.plan.known(frame.node), frame.index
         if not SHUTDOWN_FIRST <= index < ACTIONS:
-            raise Broken(f"{quoted(name)} takes more than {ACTIONS:,} actions", SUSPICIOUS)
+            raise Broken(f"{quoted(name)} has more than {ACTIONS:,} actions", SUSPICIOUS)
         if index != SHUTDOWN_FIRST:  # shutdown-first actions run before all layers
             self.check_turn(name)
         if name in self.ended:
@@ -77,12 +77,12 @@ class HostProgress:
         if frame.event == "started":
             # The host retries an action alone if it failed as part of a joint action.
             if before not in (None, ActionStatus.ERROR):
-                raise Broken(f"an action of {quoted(name)} begins twice", SUSPICIOUS)
+                raise Broken(f"an action of {quoted(name)} starts twice", SUSPICIOUS)
             first = not begun
             begun[index] = {"op": frame.op, "status": ActionStatus.UNKNOWN}
             return first
         if before != ActionStatus.UNKNOWN or frame.status is None:
-            raise Broken(f"its action frame makes no sense: {quoted(name)} ends what never began", SUSPICIOUS)
+            raise Broken(f"its action frame is invalid: {quoted(name)} ends an action that never started", SUSPICIOUS)
         begun[index]["status"] = frame.status
         if frame.reason:
             begun[index]["reason"] = frame.reason
@@ -97,7 +97,9 @@ class HostProgress:
         if frame.node in self.ended:
             raise Broken(f"{quoted(frame.node)} finishes twice", SUSPICIOUS)
         if frame.outcome != Outcome.SKIPPED and not self.begun.get(frame.node):
-            raise Broken(f"{quoted(frame.node)} finishes as {frame.outcome}, and no action of it began", SUSPICIOUS)
+            raise Broken(
+                f"{quoted(frame.node)} finishes as {frame.outcome}, but none of its actions started", SUSPICIOUS
+            )
         self.ended[frame.node] = frame.outcome
 
     def layer(self, frame: frames.Layer) -> None:
@@ -127,9 +129,9 @@ class HostProgress:
     def _check_outcome(self, node: frames.Node) -> None:
         ended = self.ended.get(node.name)
         if ended is None and node.outcome == Outcome.CHANGED:
-            raise Broken(f"it reports {quoted(node.name)} as changed, which never finished", SUSPICIOUS)
+            raise Broken(f"it reports {quoted(node.name)} as changed, although it never finished", SUSPICIOUS)
         if ended is not None and ended != node.outcome:
-            raise Broken(f"{quoted(node.name)} finished as {ended}, and is reported as {node.outcome}", SUSPICIOUS)
+            raise Broken(f"{quoted(node.name)} finished as {ended}, but is reported as {node.outcome}", SUSPICIOUS)
 
     def amended(self, frame: frames.Amended) -> None:
         """Record that a node failed after its layer was reported.
@@ -138,7 +140,7 @@ class HostProgress:
         """
         part, number = self.plan.places[self.plan.known(frame.node)]
         if part == "left" or number >= self.reported[part]:
-            raise Broken(f"it amends {quoted(frame.node)}, which it has not reported", SUSPICIOUS)
+            raise Broken(f"it corrects {quoted(frame.node)}, which it has not reported", SUSPICIOUS)
         self.ended[frame.node] = Outcome.FAILED
         for node in self.plan.parts[part][number]:
             if node["name"] == frame.node:

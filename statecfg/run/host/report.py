@@ -26,11 +26,14 @@ Json = dict[str, Any]  # of the report, format 1
 Emit = Callable[[str, Json], None]
 
 LOGINS = 20  # maximum number of logins that a host may request in one run
-_HELD = {"summary": "another run holds this host", "hint": "Wait until it ends, or use --lock-timeout SECONDS."}
-_STALE = {"summary": "this is not what was planned; nothing was done", "hint": "Plan again, and apply the new plan."}
-_REFUSED = {"hint": "Nothing was done on this host."}
+_HELD = {"summary": "another run has locked this host", "hint": "Wait until it ends, or use --lock-timeout SECONDS."}
+_STALE = {
+    "summary": "its plan has changed; nothing was applied",
+    "hint": "Plan again, review the new plan, and apply it.",
+}
+_REFUSED = {"hint": "Nothing was changed on this host."}
 _WHY_NOT = {
-    HostStatus.REFUSED: "not started: this is not what was planned",
+    HostStatus.REFUSED: "not started: the plan has changed",
     HostStatus.OK: "not started: declined",
 }
 _OF_END = ("shutdown", "holder", "differs", "facts", "declined", "halted", "refusal", "ledger")
@@ -77,7 +80,7 @@ class HostReport:
         try:
             return frames.KINDS[frame_type].from_json(fields)
         except Invalid as problem:
-            raise Broken(f"its {frame_type} frame makes no sense: {problem!s:.300}", SUSPICIOUS) from problem
+            raise Broken(f"its {frame_type} frame is invalid: {problem!s:.300}", SUSPICIOUS) from problem
 
     def take(self, frame: frames.Frame) -> None:
         """Process one frame.
@@ -98,9 +101,7 @@ class HostReport:
 
     def _hello(self, frame: frames.Hello) -> None:
         if frame.protocol != PROTOCOL:
-            raise Broken(
-                f"its executor speaks protocol {frame.protocol}, and this statecfg speaks {PROTOCOL}", SUSPICIOUS
-            )
+            raise Broken(f"its executor uses protocol {frame.protocol}; this statecfg uses {PROTOCOL}", SUSPICIOUS)
         if self.state is State.CONNECTING:
             self.state = State.PLANNING
 
@@ -125,7 +126,7 @@ class HostReport:
 
     def _may_act(self) -> None:
         if not self.acting:
-            raise Broken("it acts without having been told to", SUSPICIOUS)
+            raise Broken("it acts without permission", SUSPICIOUS)
 
     def _action(self, frame: frames.ActionEvent) -> None:
         self._may_act()
@@ -159,7 +160,7 @@ class HostReport:
         self._may_act()
         self.logins += 1
         if self.logins > LOGINS:
-            raise Broken(f"it asks for more than {LOGINS} logins", SUSPICIOUS)
+            raise Broken(f"it requests more than {LOGINS} logins", SUSPICIOUS)
 
     def _phase(self, frame: frames.UnitsPhase) -> None:
         self.state = State.SERVING_UNITS
@@ -171,7 +172,7 @@ class HostReport:
 
     def _check_seconds(self, seconds: float) -> None:
         if not 0 <= seconds <= ALL_HOOKS:
-            raise Broken(f"it gives a hook {seconds:g} s, and not at most {ALL_HOOKS:g} s", SUSPICIOUS)
+            raise Broken(f"it gives a hook {seconds:g} s; the maximum is {ALL_HOOKS:g} s", SUSPICIOUS)
 
     def _calling(self, frame: frames.Calling) -> None:
         """Note that the host calls a hook."""
@@ -193,14 +194,14 @@ class HostReport:
         """Process the `end` frame. Only this frame gives the host a result."""
         status, error, fields = frame.status, frame.error, frame.to_json()
         if status == HostStatus.OK and self.mode not in Mode.ASKING and self.state not in PLANNED:
-            raise Broken("it says that it is done, and never planned", SUSPICIOUS)
+            raise Broken("it reports its end without a plan", SUSPICIOUS)
         wrong = self._contradiction(frame)
         if wrong:
-            raise Broken(f"its end contradicts itself: {wrong}", SUSPICIOUS)
+            raise Broken(f"its end contradicts its report: {wrong}", SUSPICIOUS)
         ended = status in (HostStatus.OK, HostStatus.FAILED)
         acted = self.acting and ended and not frame.declined and not frame.unchanged
         if acted and not error and not self.progress.complete:
-            raise Broken("it says that it is done, and did not report every layer", SUSPICIOUS)
+            raise Broken("it reports its end, but not every layer", SUSPICIOUS)
         self.data.update({key: fields[key] for key in _OF_END if fields.get(key)})
         if self.mode == Mode.HISTORY:
             self.data["history"] = fields.get("history", [])
@@ -241,13 +242,16 @@ class HostReport:
             (ok and failing and not end.declined, "it succeeded, but nodes failed or were skipped"),
             (failed and not (end.error or end.halted or failing), "it failed, but it gives no reason"),
             (end.error and not failed, "it gives an error, but did not fail"),
-            (was_locked and (planned or end.holder is None), "it planned, but another run holds the host"),
+            (was_locked and (planned or end.holder is None), "it planned, but another run has locked the host"),
             (was_refused and (begun or not refused), "it refused the plan, but it acted or gives no reason"),
-            (end.declined and self.state not in (State.WAITING, State.DECLINED), "nobody declined its plan"),
-            (end.unchanged and (begun or not changes), "it did nothing, but it acted"),
-            (end.unchanged and ok and open_work, "it did nothing, but its plan has changes"),
-            (end.facts is not None and self.mode != Mode.FACTS, "nobody asked for facts"),
-            (end.history and self.mode != Mode.HISTORY, "nobody asked for its history"),
+            (
+                end.declined and self.state not in (State.WAITING, State.DECLINED),
+                "it reports that its plan was declined, but it was not",
+            ),
+            (end.unchanged and (begun or not changes), "it reports no changes, but it acted"),
+            (end.unchanged and ok and open_work, "it reports no changes, but its plan has some"),
+            (end.facts is not None and self.mode != Mode.FACTS, "it sends facts, which were not requested"),
+            (end.history and self.mode != Mode.HISTORY, "it sends its history, which was not requested"),
         )
         return next((text for broken, text in rules if broken), "")
 

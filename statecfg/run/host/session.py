@@ -29,11 +29,11 @@ from statecfg.run.host.request import Request
 from statecfg.run.host.state import PLANNED, State
 from statecfg.run.host.supplies import Supplies
 
-AGAIN = "Run it again: the host knows how far it came, and the next run finishes what this one left."
-AGAIN_LATER = "Run it again: what a hook holds back stays until the hook lets it go."
-UNREACHED = "Run it again when the host can be reached: `ssh` to it shows whether it can."
-PYTHON = "Install Python 3.8 or newer on the host, or say in the inventory where it is: `python: /path/to/python3`."
-BUG = "This is a mistake in statecfg: please report it with what is above."
+AGAIN = "Run the command again. The host has recorded its progress, and the next run completes it."
+AGAIN_LATER = "Run the command again later. The resources stay until the hook allows their removal."
+UNREACHED = "Check with `ssh` that the host can be reached, then run the command again."
+PYTHON = "Install Python 3.8 or newer on the host, or set its path in the inventory: `python: /path/to/python3`."
+BUG = "This is a bug in statecfg. Please report it with the text above."
 NO_PYTHON = 96  # the exit status of the command that starts the executor
 
 Json = dict[str, Any]  # of frames and events
@@ -176,7 +176,7 @@ class HostSession:
                 yield self._hook(frame)
             case frames.Login():
                 if not by_ssh(self.request.target) or self.state is not State.ACTING:
-                    raise Broken("it asks for a login that can't be tried", SUSPICIOUS)
+                    raise Broken("it requests a login that statecfg can't try", SUSPICIOUS)
                 self.report.state = State.ASKING
                 yield actions.TryLogin()
             case frames.Plan():
@@ -188,9 +188,9 @@ class HostSession:
 
     def _hook(self, frame: frames.Hook) -> actions.CallHook:
         if frame.hook not in self.request.hooks or self.state is not State.ACTING:
-            raise Broken("it asks for a hook that is not part of this run", SUSPICIOUS)
+            raise Broken("it requests a hook that is not part of this run", SUSPICIOUS)
         if frame.resource.name not in self.report.plan.places:
-            raise Broken("it asks for a hook without a resource of this run", SUSPICIOUS)
+            raise Broken("it requests a hook for a resource that is not part of this run", SUSPICIOUS)
         self.report.state = State.ASKING
         about = {"hook": frame.hook, "event": frame.event, "name": frame.resource.name}
         self.emit(HostEvent.HOOK_STARTED, about)
@@ -198,7 +198,7 @@ class HostSession:
 
     def _unit(self, frame: frames.Frame) -> actions.TellUnits:
         if not self.request.has_units:
-            raise Broken("it speaks of units that are not part of this run", SUSPICIOUS)
+            raise Broken("it mentions units that are not part of this run", SUSPICIOUS)
         fields = {**frame.to_json(), "type": frames.TYPES[type(frame)]}
         if isinstance(frame, frames.UnitLog):
             self.emit(HostEvent.UNIT_LOG, fields)
@@ -218,7 +218,7 @@ class HostSession:
     def _warn_of_noise(self) -> None:
         if self.reader.greeted and self.reader.noise:
             text = self.reader.printed()[:200]
-            self.warn(f"its login shell prints {len(self.reader.noise)} bytes when nobody reads them: {text}")
+            self.warn(f"its login shell prints {len(self.reader.noise)} bytes in a session without a terminal: {text}")
 
     # Time
 
@@ -230,7 +230,7 @@ class HostSession:
         serving = self.state is State.SERVING_UNITS and not self.unit_hooks
         if serving or self.state in (State.ASKING, State.WAITING):
             self.deadlines.progressed()  # the host waits for the controller
-        self.deadlines.check(self.reader.incomplete, "what it does" if self.state in PLANNED else "its plan")
+        self.deadlines.check(self.reader.incomplete, "its apply" if self.state in PLANNED else "its plan")
 
     # The end
 
@@ -248,9 +248,9 @@ class HostSession:
         if partial:
             text = f"the connection ended {partial}"
         else:
-            text = "the executor ended before it was done" if greeted else "the executor ended without an answer"
+            text = "the executor ended too early" if greeted else "the executor ended without an answer"
         text += _exit(status) + (f": {printed[-500:]}" if printed else "")
-        hint = AGAIN if greeted else "Is this login allowed to run programs there? `ssh HOST python3 -V` shows it."
+        hint = AGAIN if greeted else "Check that this login may run programs: `ssh HOST python3 -V`."
         return Broken(text, hint, heard_all=True)
 
     def broke(self, summary: str, hint: str, heard_all: bool = False) -> None:

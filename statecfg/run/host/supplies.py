@@ -34,7 +34,7 @@ class Supplies:
         :raises Broken: if the host requests something twice, or something that does not belong to this run
         """
         if [frame.bundle, frame.blobs, frame.types].count(None) != 2:
-            raise Broken("it asks for nothing that there is", SUSPICIOUS)
+            raise Broken("it requests something that does not exist", SUSPICIOUS)
         if frame.types is not None:
             yield self._types(frame.types)
         elif frame.bundle is not None:
@@ -43,7 +43,7 @@ class Supplies:
             blob = definition.blobs.get(sha256)
             if blob is None or sha256 in self.sent:
                 what = "was sent already" if sha256 in self.sent else "is not part of this run"
-                raise Broken(f"it asks for content {sha256[:12]!r}, which {what}", SUSPICIOUS)
+                raise Broken(f"it requests content {sha256[:12]!r}, which {what}", SUSPICIOUS)
             self.sent.add(sha256)
             self.emit(HostEvent.UPLOADING, {"bytes": blob.size})
             yield _content(blob)
@@ -51,7 +51,7 @@ class Supplies:
     def _part(self, sha256: str) -> Iterator[bytes]:
         """Return a part of the executor."""
         if sha256 not in self.parts or sha256 in self.sent:
-            raise Broken("it asks for the executor a second time, or for another one", SUSPICIOUS)
+            raise Broken("it requests the executor twice, or another one", SUSPICIOUS)
         self.sent.add(sha256)
         data = self.parts[sha256].data
         self.emit(HostEvent.UPLOADING, {"bytes": len(data)})
@@ -61,7 +61,7 @@ class Supplies:
     def _types(self, names: Sequence[str]) -> Iterator[bytes]:
         """Return those node types of orphans that still exist in the project."""
         if self.sent_types:
-            raise Broken("it asks for node types that it can't need", SUSPICIOUS)
+            raise Broken("it requests node types that it can't need", SUSPICIOUS)
         self.sent_types = True
         modules, types = modules_of(list(names[:TYPES]))
         return iter([wire.encode({"type": "modules", "modules": modules, "types": types})])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.project import Project
 
-AGAIN = "plan again, read the plan, and apply the new one: statecfg plan PLAYBOOK --out FILE"
+AGAIN = "plan again, review the plan, and apply it: statecfg plan PLAYBOOK --out FILE"
 MOST = 50  # maximum number of differences to show
 CHANGED = "has changed since the plan was made"
 
@@ -71,7 +71,7 @@ def of_inputs(plan: SavedPlan, project: Project, read: Inputs, moved: Mapping[st
     now = {moved_to.get(path) or project.relative(Path(path)): (category, sha256) for category, path, sha256 in read}
     before = {item["path"]: (item["kind"], item["sha256"]) for item in plan["inputs"]}
     unused = {path: category for path, (category, _) in before.items() if path not in now}
-    differences = [f"{_named(category, path)}: is not used any more" for path, category in unused.items()]
+    differences = [f"{_named(category, path)}: is no longer used" for path, category in unused.items()]
     for path, (category, sha256) in now.items():
         if path not in before:
             differences.append(f"{_named(category, path)}: was not used when the plan was made")
@@ -91,7 +91,7 @@ def of_inventory(plan: SavedPlan, inventory: Inventory) -> list[str]:
         try:
             (now,) = inventory.select(name)
         except InvalidInput:
-            differences.append(f"{name}: is not in the inventory any more")
+            differences.append(f"{name}: is no longer in the inventory")
             continue
         differences += [f"{name}: {text}" for text in _of_host(host["inventory"], digests.of_host(now, plan["salt"]))]
     return differences
@@ -118,7 +118,7 @@ def of_secrets(plan: SavedPlan, secrets: Mapping[str, str]) -> list[str]:
     :param secrets: name → current value
     """
     before = plan["secrets"]
-    differences = [f"secret `{name}`: is not used any more" for name in before if name not in secrets]
+    differences = [f"secret `{name}`: is no longer used" for name in before if name not in secrets]
     for name, value in secrets.items():
         if name not in before:
             differences.append(f"secret `{name}`: was not used when the plan was made")
@@ -150,7 +150,7 @@ def of_definitions(plan: SavedPlan, now: Mapping[str, DefinitionDigests]) -> dic
     for name, host in plan["hosts"].items():
         status = host["report"]["status"]
         if name not in now:
-            differences[name] = ["the playbook does not name this host any more"]
+            differences[name] = ["the playbook no longer names this host"]
         elif status != HostStatus.OK:
             differences[name] = [_NO_PLAN.get(status, f"when the plan was made, its outcome was `{status}`")]
         elif host["definition"] != now[name]["definition"]:
@@ -161,18 +161,18 @@ def of_definitions(plan: SavedPlan, now: Mapping[str, DefinitionDigests]) -> dic
 _NO_PLAN = {
     HostStatus.UNREACHABLE: "it could not be reached when the plan was made",
     HostStatus.FAILED: "a check failed on it when the plan was made",
-    HostStatus.CANCELLED: "the planning run was stopped before this host had its turn",
-    HostStatus.LOCKED: "another run held it when the plan was made",
+    HostStatus.CANCELLED: "the planning run was stopped before it reached this host",
+    HostStatus.LOCKED: "another run had locked it when the plan was made",
 }
 BY_ITSELF = (
-    "No input has changed: the playbook itself gives another result this time. It may use random values, the time, the "
-    "environment, a file that it opens itself, or the order of a set."
+    "No input has changed: evaluating the playbook gave another result this time. It may use random values, the time, "
+    "the environment, a file that it opens itself, or the order of a set."
 )
 
 
 def _nodes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     changed = [name for name in before if name in now and before[name] != now[name]]
     differences = [f"{name}: its definition has changed" for name in changed]
-    differences += [f"{name}: is not defined any more" for name in before if name not in now]
+    differences += [f"{name}: is no longer defined" for name in before if name not in now]
     differences += [f"{name}: was not defined when the plan was made" for name in now if name not in before]
     return differences or ["the order of its resources has changed"]

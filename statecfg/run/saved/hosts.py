@@ -9,9 +9,9 @@ from statecfg.run.report_model import Error, Host, Node
 from statecfg.run.saved.model import SavedPlan
 
 STALE: Error = {
-    "summary": "this is not what was planned; nothing was done",
+    "summary": "its plan has changed; nothing was applied",
     "detail": "",
-    "hint": "Plan again, read the plan, and apply the new one: statecfg plan PLAYBOOK --out FILE",
+    "hint": "Plan again, review the plan, and apply it: statecfg plan PLAYBOOK --out FILE",
 }
 
 
@@ -64,7 +64,7 @@ def _deed(node: Node | None, goes: bool) -> str:
     if not ops:
         return "nothing to do"
     absent = all(change.get("before") is None for change in node.get("changes") or ())
-    return f"{ops} ({'it is not there' if absent else ', '.join(fields)})" if fields else ops
+    return f"{ops} ({'it does not exist' if absent else ', '.join(fields)})" if fields else ops
 
 
 def expected(plan: SavedPlan) -> dict[str, dict[str, str]]:

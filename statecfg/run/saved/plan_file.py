@@ -19,7 +19,7 @@ FORMAT = "statecfg plan"
 VERSION = 2
 LARGEST = 256 * 1024 * 1024  # bytes
 _MAKE = "statecfg plan PLAYBOOK --out FILE"
-_AGAIN = f"make another one: {_MAKE}"
+_AGAIN = f"make a new one: {_MAKE}"
 _OURS = re.compile(rb'\s*\{\s*"format":\s*"%b"' % FORMAT.encode())
 _FIRST = re.compile(
     rb'\{"format": "%b", "version": ([0-9]{1,9}), "statecfg": "([^"\\\n]{1,100})", "sha256": "([0-9a-f]{64})",\n'
@@ -70,7 +70,7 @@ def parse(data: bytes, name: str, statecfg: str) -> SavedPlan:
     if len(data) > LARGEST:
         raise _wrong(name, f"is larger than {LARGEST:,} bytes")
     if not is_plan(data[:200]):
-        help = f"a plan comes from: {_MAKE}; a playbook ends in .hy, .py, .yml or .yaml"
+        help = f"to make a plan, run {_MAKE}; a playbook ends in .hy, .py, .yml or .yaml"
         raise _wrong(name, "is not a saved plan", help)
     first = _FIRST.match(data)
     if first is None:
@@ -83,7 +83,7 @@ def parse(data: bytes, name: str, statecfg: str) -> SavedPlan:
         _of_another_version(name, shown, statecfg)
     head, tail = data[: first.start(3)], data[first.end(3) :]
     if hashlib.sha256(head + tail).hexdigest().encode() != first[3]:
-        raise _wrong(name, "is damaged or was edited: its checksum does not fit its content")
+        raise _wrong(name, "is damaged or was edited: its checksum does not match its content")
     try:
         plan = json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -144,7 +144,7 @@ def test_one_run_of_hosts_that_fare_differently(fleet: list[Host], project: Path
     assert "── light1, light4  (2 hosts)" in ran.out
     for text in ("no such table", "│ reading", "site.py:9:", "not attempted: 1 resource: file:/srv/qa/after"):
         assert text in ran.out
-    assert "held by another run" in ran.out and "could not be reached" in ran.out
+    assert "locked by another run" in ran.out and "could not be reached" in ran.out
     last = ran.out.splitlines()[-1]
     assert last.startswith(
         "Applied: 6 added, 0 changed, 0 destroyed, 0 unchanged, 1 failed, 1 skipped on 3 of 5 hosts in"
@@ -228,7 +228,7 @@ def test_a_host_that_shows_another_key_than_was_planned_for_is_refused(
     (project / "x.plan").write_bytes(plan_file.text(plan, VERSION))
     ran = cli("apply", "x.plan", code=6)
     assert f"≠ host key: planned {kind} SHA256:{'A' * 43}; now {kind} SHA256:" in ran.out
-    assert "this is not the host that was planned for; nothing was done" in ran.out
+    assert "this is not the host of the plan; nothing was changed" in ran.out
     assert not fleet[0].path("/srv/qa").exists()
     assert fleet[1].read("/srv/qa/motd") == "hello\n"
 
@@ -255,7 +255,7 @@ def test_a_signal_lets_what_runs_end(fleet: list[Host], project: Path, number: s
         run.kill()
         run.wait()
     assert run.returncode == 128 + number
-    assert "light4  stopped before its end" in out
+    assert "light4  stopped early" in out
     assert "Next: Run apply again to continue" in out
     assert fleet[3].path("/srv/qa/ended").exists()
     assert not fleet[3].path("/srv/qa/after").exists()

@@ -95,4 +95,4 @@ def test_hosts_that_had_no_turn_are_cancelled(tmp_path: Path, number: signal.Sig
     found = json.loads(out)["hosts"]
     assert sorted(host["status"] for host in found.values())[0] == "cancelled"
     (waiting,) = [host for host in found.values() if host["status"] == "cancelled"]
-    assert waiting["error"]["summary"] == "not started: the run was stopped before"
+    assert waiting["error"]["summary"] == "not started: the run was stopped first"

@@ -17,7 +17,7 @@ SKIPPED = ("/proc", "/sys", "/dev", "/run", "/tmp")
 # What may differ after a destroy: (kind, pattern of the name, reason). A file's name is its path.
 MAY_DIFFER = (
     ("file", r"/var/lib/statecfg(/.*)?", "the ledger; it records the runs"),
-    ("file", r"/var/cache/statecfg(/.*)?", "the executor, kept for the next run"),
+    ("file", r"/var/cache/statecfg(/.*)?", "the executor, cached for the next run"),
     ("file", r"/var/log/(journal/.*|wtmp|btmp|lastlog)", "systemd and logins write these logs all the time"),
     ("file", r"/var/log/(dpkg\.log|alternatives\.log|apt/.*)", "logs of apt and dpkg"),
     ("file", r"/var/lib/dpkg/(status|available|diversions|statoverride)-old", "dpkg's copies of its former databases"),

@@ -235,7 +235,7 @@ def test_a_type_that_can_not_be_used_any_more(shop: Workshop) -> None:
     shop.engine.trigger(BOOTED, shop.host)
     said = [(severity, entry["error"].split(":")[0]) for severity, entry in shop.entries()]
     assert said == [
-        ("error", "the program node-booted is gone from the hook type h"),
+        ("error", "the hook type h no longer has the program node-booted"),
         ("error", "not YAML"),
         ("error", "others could change this"),
         ("error", "unknown hook type"),

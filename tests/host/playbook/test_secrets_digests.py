@@ -107,5 +107,5 @@ def test_what_held_a_secret_and_no_longer_does_shows_no_difference(tmp_path: Pat
         ran = statecfg(verb, "site.yml", *more, cwd=tmp_path, **env)
         said = ran.out + ran.err
         assert VALUES[0] not in said and hashlib.sha256(VALUES[0].encode()).hexdigest() not in said, said
-        assert "not shown: it may hold a secret" in said
+        assert "not shown: it may contain a secret" in said
     assert (tmp_path / "host/whole").read_text() == "none"

@@ -86,8 +86,8 @@ def test_reports_of_all_words_are_alike() -> None:
                 "state": "RESOLVED",
             }
         ],
-        "error": "the exchange ended early: the controller is gone",
-        "warnings": ["run 12 by ann was cut off; under way were file:/etc/x"],
+        "error": "the session ended early: the controller closed the connection",
+        "warnings": ["run 12 by ann was cut off; unfinished: file:/etc/x"],
         "summary": {"changed": 1, "failed": 2},
         "fingerprints": {"file:/etc/file-changed-unit": "ab"},
     }

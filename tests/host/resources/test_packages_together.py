@@ -193,7 +193,7 @@ def test_packages_stay_when_an_undo_fails(site: Site) -> None:
     found = site.report("destroy", playbook, "--yes", "--keep-going", code=1)
     assert found["command:shop"]["outcome"] == "changed"
     assert found["package:db-server"]["outcome"] == "skipped"
-    reason = "it stays: command:lonely, which may need it to be undone, failed"
+    reason = "it stays: command:lonely, whose removal may need it, failed"
     assert found["package:db-server"]["reason"] == reason
     site.host.run(["rmdir", "/var/tmp/data/lonely"])
     site.host.run(["touch", "/var/tmp/data/lonely"])
@@ -225,7 +225,7 @@ def test_packages_that_exclude_each_other_are_found_by_the_plan(site: Site, requ
     done = site.report("apply", playbook, "--yes", code=1)
     (other,) = (node for name, node in done.items() if name != failed[0]["name"])
     assert other["outcome"] == "skipped"
-    assert other["reason"] == f"not started: {failed[0]['name']} can't come about together with other nodes"
+    assert other["reason"] == f"not started: {failed[0]['name']} can't be applied together with other nodes"
     assert site.packages() == before
 
 

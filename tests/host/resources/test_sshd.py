@@ -295,7 +295,7 @@ def test_settings_that_let_nobody_in_are_taken_back(site: Site) -> None:
     assert done["login"] == {"ok": True}  # after the former settings came back
     (file,), (service,) = done["layers"]
     assert (file["outcome"], service["outcome"]) == ("failed", "failed")
-    assert file["reason"] == "taken back, as no new login succeeded after sshd was restarted"
+    assert file["reason"] == "undone: no new login succeeded after sshd was restarted"
     assert f"restored ({SETTINGS}), and a new login works" in service["reason"]
     assert not site.host.path(SETTINGS).exists() and site.show("ssh", "InvocationID") != before
     site.say("apply", SSHD)
@@ -309,7 +309,7 @@ def test_sshd_has_to_accept_its_settings_before_it_is_restarted(site: Site) -> N
     done = site.report("apply", settings("AllowUsrs root\\n"), code=1)
     (file,), (service,) = done["layers"]
     assert "Bad configuration option: AllowUsrs" in service["reason"]
-    assert file["reason"] == "taken back, as sshd refuses the new configuration"
+    assert file["reason"] == "undone: sshd refuses the new configuration"
     assert not site.host.path(SETTINGS).exists() and site.show("ssh", "InvocationID") == before
     site.say("destroy")
 
@@ -360,7 +360,7 @@ resources:
     requires: ["file:{SETTINGS}"]
 """
     done = site.report("apply", playbook, code=1)
-    assert "former settings were restored" in done["halted"]
+    assert "previous settings were restored" in done["halted"]
     assert done["layers"][0][0]["outcome"] == "failed" and not site.host.path(SETTINGS).exists()
     site.say("destroy")
 
@@ -375,7 +375,7 @@ def test_a_run_that_did_not_come_over_ssh_says_that_nobody_tried(site: Site) -> 
             f"cd /root/local && exec env PYTHONPATH={ROOT} {sys.executable} -m statecfg {verb} site.yml --yes",
         ]
         said = site.host.run(argv).stdout
-        assert "sshd was restarted, and no new login was tried" in " ".join(said.split())
+        assert "sshd was restarted. statecfg could not try a new login" in " ".join(said.split())
 
 
 # What starts and dies

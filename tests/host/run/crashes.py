@@ -108,7 +108,7 @@ def _account(host: Host, place: str, word: str, report: Any, nodes: dict[str, An
     assert report["status"] == "unknown", report
     error = report["error"]
     assert error["summary"]
-    assert "Run it again" in error["hint"], error
+    assert "Run the command again" in error["hint"], error
     for name, node in nodes.items():
         started = [action for action in node["actions"] if action["status"] in ("ok", "error", "unknown")]
         if node["outcome"] == "skipped":

@@ -136,7 +136,7 @@ def test_a_node_type_that_hosts_can_not_run_is_refused_before_they_are_asked(tmp
         ran = statecfg(verb, "play.yml", cwd=tmp_path, code=5)
         assert "SC0516" in ran.err
         assert "resources/modern.py:11:22" in ran.err
-        assert "node types run on hosts: write it for Python 3.8" in ran.err
+        assert "node types run on hosts: use the syntax of Python 3.8" in ran.err
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=lambda python: Path(python).parents[1].name)

@@ -72,7 +72,7 @@ def test_a_damaged_executor_is_replaced_and_never_run(
     done = run(target, definition)
     went_well(done)
     assert uploads(done) == 1
-    assert any("was damaged; it was sent anew" in text for text in done.host()["warnings"])
+    assert any("was damaged; statecfg sent it again" in text for text in done.host()["warnings"])
     assert kept.read_bytes() == good
     assert not target.path("/srv/evil-ran").exists()
     assert uploads(run(target, definition)) == 0
@@ -135,7 +135,7 @@ def test_a_cache_that_is_not_ours_alone_is_not_used(
         went_well(done)
         assert uploads(done) == 1
         (warning,) = done.host()["warnings"]
-        assert f"the executor is not kept in {CACHE}" in warning
+        assert f"statecfg does not cache the executor in {CACHE}" in warning
         assert "remove it, or make it a directory that only this login can write to" in warning
     finally:
         if what == "a link":
@@ -152,7 +152,7 @@ def test_a_full_state_directory_gives_a_plan_and_no_run(make_light_hosts: Callab
     definition = define(file("/srv/full", content="here\n"))
     plan = run(host, definition, "plan").host()
     assert (plan["status"], plan["summary"]) == ("ok", {"changed": 1})
-    assert any("can't be kept on this host: [Errno 28] No space left" in text for text in plan["warnings"])
+    assert any("can't cache the executor on this host: [Errno 28] No space left" in text for text in plan["warnings"])
     host.run(["sh", "-c", "cat /dev/zero > /var/lib/statecfg/fill || true"])
     report = run(host, definition).host()
     assert report["status"] == "failed", report

@@ -24,7 +24,7 @@ from tests.lab import Host, PlainSshd
 from tests.lab.fixtures import or_skip
 
 EVIL = Path(__file__).with_name("evil.py")
-LOOK = "Look at the host"
+LOOK = "Check the host"
 
 # Who answers; what the error says; the status.
 CASES = {
@@ -39,50 +39,50 @@ CASES = {
     "nan": ("NaN is not JSON", "unreachable"),
     "deep": (f"nested more than {wire.DEPTH} levels", "unreachable"),
     "long_number": ("not a statecfg frame", "unreachable"),
-    "twice": ("twice in one object", "unreachable"),
-    "other_protocol": ("speaks protocol 99, and this statecfg speaks 1", "unreachable"),
+    "twice": ("an object contains the key", "unreachable"),
+    "other_protocol": ("uses protocol 99; this statecfg uses 1", "unreachable"),
     "unknown_type": ("a frame of unknown type 'exec'", "unreachable"),
-    "not_asked_for": ("'file:/etc/other', which was not asked for", "unreachable"),
+    "not_asked_for": ("'file:/etc/other', which is not part of this run", "unreachable"),
     "speaks_of_others": ("'file:/etc/other', which is not part of this run", "unknown"),
-    "leaves_out": ("it left 1 of the nodes out of its plan", "unreachable"),
-    "ends_at_once": ("it is done, and never planned", "unreachable"),
-    "reports_no_layer": ("did not report every layer", "unknown"),
-    "acts_unasked": ("it acts without having been told to", "unreachable"),
-    "ends_what_never_began": ("its action frame makes no sense", "unknown"),
-    "wrong_shapes": ("its planned frame makes no sense", "unreachable"),
-    "missing_keys": ("its planned frame makes no sense", "unreachable"),
-    "strange_status": ("its end frame makes no sense", "unknown"),
+    "leaves_out": ("its plan lacks 1 of the nodes", "unreachable"),
+    "ends_at_once": ("reports its end without a plan", "unreachable"),
+    "reports_no_layer": ("reports its end, but not every layer", "unknown"),
+    "acts_unasked": ("it acts without permission", "unreachable"),
+    "ends_what_never_began": ("its action frame is invalid", "unknown"),
+    "wrong_shapes": ("its planned frame is invalid", "unreachable"),
+    "missing_keys": ("its planned frame is invalid", "unreachable"),
+    "strange_status": ("its end frame is invalid", "unknown"),
     "wants_foreign_content": ("which is not part of this run", "unreachable"),
-    "wants_the_executor_for_ever": ("asks for the executor a second time", "unreachable"),
-    "wants_two_things": ("it asks for nothing that there is", "unreachable"),
-    "wants_nonsense": ("its need frame makes no sense", "unreachable"),
+    "wants_the_executor_for_ever": ("requests the executor twice", "unreachable"),
+    "wants_two_things": ("it requests something that does not exist", "unreachable"),
+    "wants_nonsense": ("its need frame is invalid", "unreachable"),
     "too_much": ("its report takes more than 64 MiB of memory", "unreachable"),
     "many_values": ("a frame would take more than 48 MiB of memory", "unreachable"),
     "wide_texts": ("its report takes more than 64 MiB of memory", "unreachable"),
     "small_maps": ("args: it takes more than 4,194,304 bytes of memory", "unreachable"),
     "large_facts": ("facts: it takes more than 262,144 bytes of memory", "unreachable"),
     "facts_in_facts": ("facts: it is nested more than 104 levels deep", "unreachable"),
-    "unknown_key": ("its beat frame makes no sense: the key 'x' is unknown", "unreachable"),
+    "unknown_key": ("its beat frame is invalid: the key 'x' is unknown", "unreachable"),
     "unknown_key_in_a_change": ("nodes[0].changes[0]: the key 'html' is unknown", "unreachable"),
     "layers_out_of_order": ("it planned layer 1 of left out of order", "unreachable"),
     "parts_out_of_order": ("it planned layer 0 of removals out of order", "unreachable"),
     "reports_out_of_order": ("it reports layer 0 of layers out of order", "unknown"),
     "acts_out_of_order": ("it acts on 'file:/etc/asked' before or after its layer", "unknown"),
-    "finishes_without_an_action": ("finishes as changed, and no action of it began", "unknown"),
-    "changes_without_finishing": ("it reports 'file:/etc/asked' as changed, which never finished", "unknown"),
+    "finishes_without_an_action": ("finishes as changed, but none of its actions started", "unknown"),
+    "changes_without_finishing": ("it reports 'file:/etc/asked' as changed, although it never finished", "unknown"),
     "finishes_twice": ("'file:/etc/asked' finishes twice", "unknown"),
     "acts_after_finishing": ("it acts on 'file:/etc/asked', which has finished", "unknown"),
-    "reports_another_outcome": ("'file:/etc/asked' finished as failed, and is reported as unchanged", "unknown"),
+    "reports_another_outcome": ("'file:/etc/asked' finished as failed, but is reported as unchanged", "unknown"),
     "ok_with_an_error": ("it succeeded, but it gives a reason for a failure", "unknown"),
     "fails_without_a_reason": ("it failed, but it gives no reason", "unknown"),
-    "declines_itself": ("nobody declined its plan", "unknown"),
-    "unchanged_after_acting": ("it did nothing, but it acted", "unknown"),
-    "unchanged_with_a_plan": ("it did nothing, but its plan has changes", "unreachable"),
-    "locked_after_acting": ("it planned, but another run holds the host", "unknown"),
+    "declines_itself": ("it reports that its plan was declined, but it was not", "unknown"),
+    "unchanged_after_acting": ("it reports no changes, but it acted", "unknown"),
+    "unchanged_with_a_plan": ("it reports no changes, but its plan has some", "unreachable"),
+    "locked_after_acting": ("it planned, but another run has locked the host", "unknown"),
     "refuses_after_acting": ("it refused the plan, but it acted", "unknown"),
     "says_ok_of_a_failure": ("it succeeded, but nodes failed or were skipped", "unknown"),
 }
-HONEST_HINTS = {"wrong_nonce": "ssh HOST", "cut_frame": "Run it again", "no_greeting": "start-up files"}
+HONEST_HINTS = {"wrong_nonce": "ssh HOST", "cut_frame": "Run the command again", "no_greeting": "start-up files"}
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def test_heartbeats_alone_are_no_news(evil: PlainSshd, definition: Definition, h
     answer(evil, how)
     done = rig.run(evil, definition, patience=2.0)
     report = done.host()
-    assert "has not come on for 2 s" in report["error"]["summary"]
+    assert "made no progress for 2 s" in report["error"]["summary"]
     assert report["status"] == ("unknown" if how == "beats_while_acting" else "unreachable")
     assert 2 < done.seconds < 25
 
@@ -144,7 +144,7 @@ def test_silence(evil: PlainSshd, definition: Definition, monkeypatch: pytest.Mo
     monkeypatch.setattr(deadlines, "DEAD", 3.0)
     answer(evil, "silent")
     done = rig.run(evil, definition)
-    assert done.host()["error"]["summary"] == "nothing came from it for 3 s"
+    assert done.host()["error"]["summary"] == "the host sent nothing for 3 s"
     assert done.seconds < 14
 
 
@@ -152,7 +152,7 @@ def test_a_frame_that_drips(evil: PlainSshd, definition: Definition, monkeypatch
     monkeypatch.setattr(deadlines, "START", 3.0)
     answer(evil, "drips")
     report = rig.run(evil, definition).host()
-    assert "a frame did not end within 3 s" in report["error"]["summary"]
+    assert "a message did not arrive within 3 s" in report["error"]["summary"]
 
 
 def test_escape_sequences_reach_no_terminal(evil: PlainSshd, definition: Definition) -> None:

@@ -278,7 +278,7 @@ def test_statecfg_in_a_hook_is_refused_and_blocks_nothing(site: Site, host: Host
     site.do("apply")
     assert time.monotonic() - begun < 100
     apply, run = ((site.root / f"said{number}").read_text() for number in range(2))
-    assert "another run holds this host" in apply and apply.endswith("\n7\n")
+    assert "another run has locked this host" in apply and apply.endswith("\n7\n")
     assert "a hook started this, and hooks run one at a time" in run and run.endswith("\n8\n")
     assert causes(site.seen("notes")) == ["node-install-finished"]
 

@@ -112,7 +112,7 @@ class Cut:
 def is_unknown(done: rig.Done, place: str) -> None:
     report = done.host()
     assert report["status"] == "unknown"
-    assert "Run it again" in report["error"]["hint"]
+    assert "Run the command again" in report["error"]["hint"]
     outcomes = done.outcomes()
     assert outcomes["command:wait-0"] == "unknown"
     assert outcomes[f"file:{place}/f3"] == "skipped"

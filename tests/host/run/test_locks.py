@@ -32,7 +32,7 @@ def test_the_second_of_two_is_told_at_once_who_holds_the_host(target: Host, plac
             assert holder["run"]
             assert holder["pid"]
             error = done.host()["error"]
-            assert error["summary"] == "another run holds this host"
+            assert error["summary"] == "another run has locked this host"
             assert error["detail"].startswith(f"{holder['who']}, since 20")
             assert "--lock-timeout" in error["hint"]
         target.path(f"{place}/go").touch()
@@ -86,7 +86,7 @@ def test_a_killed_holder_is_in_nobodys_way(target: Host, place: str) -> None:
         begun = time.monotonic()
         done = rig.run(target, rig.small_files(place, 2))
         assert done.host()["status"] == "ok"
-        assert any("was cut off; under way were command:wait-0" in text for text in done.host()["warnings"])
+        assert any("was cut off; unfinished: command:wait-0" in text for text in done.host()["warnings"])
         print(f"{time.monotonic() - begun:.2f} s from the kill of the holder to the end of the next run")
         client.end()
     processes.wait_until(lambda: not rig.everything_ours(target), 25, "what the killed run had begun to end")

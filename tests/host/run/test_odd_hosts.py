@@ -67,7 +67,7 @@ def test_a_chatty_login_shell_is_put_up_with(target: Host, user: str, home: str,
     done = as_user(target, user, home)
     worked(done)
     (warning,) = done.host()["warnings"]
-    assert f"its login shell prints {size} bytes when nobody reads them" in warning
+    assert f"its login shell prints {size} bytes in a session without a terminal" in warning
 
 
 def test_a_shell_that_never_stops_talking_is_refused(target: Host, user: str, home: str) -> None:
@@ -100,7 +100,7 @@ def test_an_account_that_may_not_log_in_says_so(target: Host, user: str, home: s
     report = as_user(target, user, home).host()
     assert report["status"] == "unreachable"
     assert "This account is currently not available" in report["error"]["summary"]
-    assert "allowed to run programs" in report["error"]["hint"]
+    assert "may run programs" in report["error"]["hint"]
 
 
 @pytest.mark.parametrize("umask", ["000", "077"])

@@ -142,11 +142,11 @@ def test_content_that_changes_while_it_is_sent_is_refused(target: Host, place: s
     source.write_bytes(b"b" * 100_000)
     report = run(target, definition).host()
     assert report["status"] == "unreachable"
-    assert "has changed since it was read" in report["error"]["summary"]
+    assert "changed after statecfg read it" in report["error"]["summary"]
     assert report["error"]["detail"] == "Nothing was changed."
     assert not target.path(f"{place}.txt").exists()
     source.write_bytes(b"short")
-    assert "has changed since" in run(target, definition).host()["error"]["summary"]
+    assert "changed after" in run(target, definition).host()["error"]["summary"]
 
 
 def test_two_builds_of_the_bundle_are_the_same() -> None:

@@ -92,7 +92,7 @@ def test_destroy_removes_all_and_knows_when_there_is_nothing(site: Site, light_h
     assert "Removed: 3 destroyed on 1 host" in done.out
     assert not light_host.path(place).exists()
     again = site("destroy", "site.py", "--yes")
-    assert f"the ledger knows of nothing that {site.name}/site.py has made on this host" in again.out
+    assert f"the ledger contains no resources of {site.name}/site.py on this host" in again.out
     site("apply", "site.py", "--yes")
     assert listed(light_host, place) == ["b", "never-applied"]
 
@@ -112,7 +112,7 @@ def test_what_a_playbook_made_that_is_no_more_can_be_destroyed(site: Site, light
     (site.base / "site.py").unlink()
     assert "there is no file 'site.py'; with --hosts, none is needed." in site("destroy", "site.py", code=5).err
     nothing = site("destroy", "site.py", "--hosts", "all", "--yes")
-    assert "the ledger knows of nothing that site.py has made" in nothing.out
+    assert "the ledger contains no resources of site.py" in nothing.out
     assert listed(light_host, place) == ["a"]
     done = site("destroy", f"{site.name}/site.py", "--hosts", light_host.name, "--yes")
     assert "Removed: 2 destroyed on 1 host" in done.out
@@ -126,7 +126,7 @@ def test_what_is_protected_stays(site: Site, light_host: Host, place: str) -> No
     site("apply", "site.py", "--yes")
     site.play(*text(place))
     why = f"file:{place}/a is protected: define it with `protect: false` and apply that first"
-    assert f"this would be refused: {why}" in site("plan", "site.py", "--prune").out
+    assert f"an apply would be refused: {why}" in site("plan", "site.py", "--prune").out
     for arguments in (["apply", "site.py", "--prune"], ["prune", "site.py"], ["destroy", "site.py"]):
         refused = site(*arguments, "--yes", code=5)
         assert f"  ✗ {why}\n" in refused.out
@@ -144,8 +144,8 @@ def test_more_than_half_of_a_host_needs_yes_in_so_many_words(site: Site, light_h
     site.play(*text(place, "a", "b", "c"))
     site("apply", "site.py", "--yes")
     site.play(*text(place))
-    why = "3 of the 4 resources under management on this host would be removed"
-    assert f"this would be refused: {why}" in site("plan", "site.py", "--prune", "--out", "x.plan").out
+    why = "this would remove 3 of the 4 resources that statecfg manages on this host"
+    assert f"an apply would be refused: {why}" in site("plan", "site.py", "--prune", "--out", "x.plan").out
     for arguments in (["apply", "site.py", "--prune"], ["apply", "x.plan"], ["prune", "site.py"]):
         refused = site(*arguments, code=5, STATECFG_YES="1")
         assert why in refused.out
@@ -182,7 +182,7 @@ def test_a_ledger_of_another_machine_prunes_nothing(site: Site, light_host: Host
     site.play(*text(place, "b", "c"))
     for arguments in (["plan", "site.py", "--prune"], ["prune", "site.py", "--yes"]):
         said = site(*arguments)
-        assert "the ledger is not this machine's own" in said.out
+        assert "the ledger belongs to another machine" in said.out
         assert listed(light_host, place) == ["a", "b", "c"]
 
 
@@ -193,12 +193,13 @@ def test_a_lost_ledger_prunes_nothing_and_says_why(site: Site, light_host: Host,
     site.play(*text(place, "b", "c"))
     planned = site("plan", "site.py", "--prune")
     assert (
-        "ledger was lost or replaced since the last run from here (there is none now): nothing is pruned" in planned.out
+        "ledger was lost or replaced since this controller's last run (now there is none): statecfg prunes nothing"
+        in planned.out
     )
     pruned = site("prune", "site.py", "--yes")
-    assert "ledger was lost or replaced since the last run from here (it is " in pruned.out
+    assert "ledger was lost or replaced since this controller's last run (now " in pruned.out
     destroyed = site("destroy", "site.py", "--yes")
-    assert f"the ledger knows of nothing that {site.name}/site.py has made on this host" in destroyed.out
+    assert f"the ledger contains no resources of {site.name}/site.py on this host" in destroyed.out
     assert listed(light_host, place) == ["a", "b", "c"]
 
 
@@ -304,4 +305,4 @@ def test_a_secret_that_left_with_its_resource_is_not_shown(site: Site, light_hos
     assert not light_host.path(f"{place}/a").exists()
     files = "".join((site.base / name).read_text() for name in ("r.json", "r.md", "x.plan", "d.json"))
     assert "canary" not in seen.out + seen.err + pruned.out + pruned.err + files
-    assert "not shown: it may hold a secret" in seen.out
+    assert "not shown: it may contain a secret" in seen.out

@@ -44,7 +44,7 @@ def test_a_full_disk_while_content_is_sent(full: Host) -> None:
         full.run(["umount", "--lazy", STATE])
     report = done.host()
     assert (report["status"], report["error"]["summary"]) == (
-        "failed", f"content can't be taken in, in {STATE}: No space left on device",
+        "failed", f"can't store content in {STATE}: No space left on device",
     )  # fmt: skip
     assert "No space left on device" in shown(done)
     assert "could not be reached" not in shown(done)
@@ -58,7 +58,7 @@ def test_a_limit_of_file_sizes_while_content_is_sent(full: Host) -> None:
         full.run(["rm", "/home/full/.bashrc"])
     report = done.host()
     assert (report["status"], report["error"]["summary"]) == (
-        "failed", f"content can't be taken in, in {STATE}: File too large",
+        "failed", f"can't store content in {STATE}: File too large",
     )  # fmt: skip
 
 
@@ -81,4 +81,4 @@ def test_a_journal_that_can_not_be_written_stops_the_run_and_says_why(full: Host
     said = report.get("halted") or report["error"]["summary"]
     assert "No space left" in said or "disk is full" in said
     assert said in shown(done)
-    assert "stopped before its end" not in shown(done)
+    assert "stopped early" not in shown(done)

@@ -27,7 +27,7 @@ def site(tmp_path: Path, light_host: Host, place: str) -> Site:
 
 def test_every_run_is_remembered_with_who_when_and_what(site: Site, light_host: Host, place: str) -> None:
     began = time.time()
-    assert "This host knows of no run." in site("run-history").out
+    assert "This host has no runs." in site("run-history").out
     site.play(*text(place, "a", "b"))
     site.play(*text(place, "c"), file="two.py")
     site("apply", "site.py", "--yes")
@@ -58,7 +58,7 @@ def test_every_run_is_remembered_with_who_when_and_what(site: Site, light_host: 
     assert run["outcomes"][f"file:{place}/a"] == "changed"
     assert [action["op"] for action in run["actions"] if action["node"] == f"file:{place}/a"] == ["remove"]
     unknown = site("run-history", "--run", "nosuch", code=5)
-    assert "This host knows of no run that begins with nosuch." in unknown.out
+    assert "This host has no run whose id starts with nosuch." in unknown.out
 
 
 def slow(place: str, count: int) -> rig.Definition:
@@ -81,7 +81,7 @@ def test_a_run_that_was_cut_off_says_what_was_under_way(site: Site, light_host: 
         assert (run["status"], run["mode"], run["playbook"]) == ("cut off", "apply", "cut/site.py")
         assert run["outcomes"] == {f"directory:{place}": "changed", "command:wait": "unknown"}
     shown = site("run-history", "--run", cut.report["run"]).out
-    assert "    ? command:wait  was under way when it was cut off\n        · run  its end is unknown\n" in shown
+    assert "    ? command:wait  was running when the run was cut off\n        · run  its result is unknown\n" in shown
     assert "cut off" in site("run-history").out
     processes.wait_until(lambda: not rig.everything_ours(light_host), 10, "the command to end")
     assert rig.run(light_host, slow(place, 3), playbook="cut/site.py").host()["status"] == "ok"

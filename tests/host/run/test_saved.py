@@ -400,7 +400,7 @@ def test_a_playbook_that_differs_by_itself_is_refused_with_its_resource(site: Ch
     refused = site("apply", "dice.plan", code=6).out
     assert f"≠ file:{site.out}.t: its definition has changed" in refused
     assert f"{site.out}.s" not in refused
-    assert "No input has changed: the playbook itself gives another result this time." in refused
+    assert "No input has changed: evaluating the playbook gave another result this time." in refused
 
 
 def test_show_says_where_a_plan_comes_from(site: Checkout, tmp_path: Path) -> None:

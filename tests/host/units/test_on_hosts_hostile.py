@@ -64,7 +64,7 @@ def test_units_that_never_settle_are_told_of_and_can_be_mended(fabric: Fabric, p
     assert wrong  # one of them, or both at the same time
     for host, unit in wrong:
         assert unit["error"].startswith("it does not settle: x-relation-changed about ") and not unit["settled"]
-        assert "answer each change with a change" in host["error"]["hint"]
+        assert "react to each change with another change" in host["error"]["hint"]
     names = sorted(unit["unit"] for _, unit in wrong)
     assert f"did not settle: {', '.join(names)}" in fabric("service", "list").out
     assert fabric("service", "list", "--json").json()["services"][0]["relations"][0]["unsettled"] == names

@@ -316,7 +316,7 @@ def test_all_mistakes_at_once(project):
 CASES = {
     "unknown service": ("[wob:db, db:db]", "SC0712", "did you mean `web`? (there are: db)"),
     "unknown end": ("[web:dv, db:db]", "SC0713", "did you mean `db`? (it has: cache)"),
-    "other interface": ("[web:cache, db:db]", "SC0714", "relate ends of one interface"),
+    "other interface": ("[web:cache, db:db]", "SC0714", "relate ends that have the same interface"),
     "two that provide": ("[db2:admin, db:db]", "SC0714", "one of them must provide what the other requires"),
     "peers with two ends": ("[web:db, db:ring]", "SC0714", "write [db:ring] alone"),
     "no peers": ("[db:db]", "SC0714", "write two ends: one provides, the other requires"),

@@ -192,7 +192,7 @@ READS: dict[str, tuple[int, str, str]] = {
     "relation-get -o - host": (0, "10.0.0.5\n", ""),
     "relation-get -o /dev/null host": (0, "", ""),
     "relation-get -o /dev/full host": (1, "", "relation-get: error: /dev/full: No space left on device\n"),
-    "relation-get -s /nonexistent/s host": (1, "", "/nonexistent/s can't be asked: No such file or directory\n"),
+    "relation-get -s /nonexistent/s host": (1, "", "/nonexistent/s can't be reached: No such file or directory\n"),
     "relation-get --client-id x host": (1, "", "NoSuchClient: unknown client id\n"),
     "relation-get --client_id x host": (1, "", "NoSuchClient: unknown client id\n"),
 }
@@ -294,14 +294,14 @@ def test_sets(name: str, tmp_path: Path) -> None:
 
 # standard input → how it is refused
 BAD_JSON = {
-    '["a"]': "a JSON map of settings is needed",
+    '["a"]': "expected a JSON map of settings",
     '{"a": ["b"]}': "the value of a must be a text, a number, true, false or null",
     '{"a": NaN}': "NaN is not JSON",
     '{"a": 1} {}': "Extra data",
     "\ufeff{}": "BOM",
     "[" * 100_000: "maximum recursion depth exceeded",
     '{"a": "\\u0000"}': "the value of 'a' has a NUL character",
-    '{"a": "\\ud800"}': "the value of 'a' is no UTF-8 text",
+    '{"a": "\\ud800"}': "the value of 'a' is not UTF-8 text",
     '{"": "x"}': "a key is empty",
     "a=b": "Expecting value",
 }
@@ -317,10 +317,10 @@ def test_bad_json_sets_nothing(stdin: str, shared: Scene) -> None:
 def test_bytes_that_are_no_text_are_refused(shared: Scene, tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"caf\xe9")
     called = shared.call("relation-set", "k=@latin", cwd=tmp_path)
-    assert called.status == 1 and called.err == "relation-set: error: latin is no UTF-8 text (byte 3)\n"
+    assert called.status == 1 and called.err == "relation-set: error: latin is not UTF-8 text (byte 3)\n"
     word = b"k=caf\xe9".decode("utf-8", "surrogateescape")
     called = shared.call("relation-set", word)
-    assert called.status == 1 and called.err == "relation-set: error: the value of 'k' is no UTF-8 text\n"
+    assert called.status == 1 and called.err == "relation-set: error: the value of 'k' is not UTF-8 text\n"
     assert shared.call("relation-get", "host", word).status == shared.call("config-get", word).status == 0
     assert shared.call("juju-log", word) == (0, "", "")  # a message is worth more than its bytes
     assert shared.said[-1]["text"] == "k=caf\ufffd"

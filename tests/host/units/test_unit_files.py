@@ -186,7 +186,7 @@ def test_a_file_that_a_hook_changes_after_the_content_was_asked_for(tmp_path: Pa
         assert host.run(step(hook="start", relation=None))["ok"]
         done = host.run(step(hook="upgrade-charm", relation=None))
         assert (done["ok"], done["ran"]) == (False, False)
-        assert "the charm is not whole: content " in done["error"]
+        assert "the charm is incomplete: content " in done["error"]
         assert host.go() == ""
     finally:
         host.close()

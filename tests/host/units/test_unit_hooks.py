@@ -384,9 +384,9 @@ def test_a_controller_that_is_gone_ends_hooks(
     )
     host.start(step())
     running = pids(1)
-    host.channel._lose("the controller is gone")
+    host.channel._lose("the controller closed the connection")
     host.phase.join(60)
-    assert host.stop == ["lost: the controller is gone"]
+    assert host.stop == ["lost: the controller closed the connection"]
     wait_until(lambda: not any(map(alive, running)), 20, "the hook to end")
 
 
@@ -398,7 +398,7 @@ def test_a_host_that_can_not_keep_a_charm(host: UnitHost) -> None:
     assert done["error"].startswith(f"{host.home}/units")
     unknown = host.run(step(unit="wiki/0", service="wiki"))
     assert (unknown["ok"], unknown["error"]) == (
-        *(False, f"{host.home}/units/wiki-0: the charm of wiki is not on this host, and did not come"),
+        *(False, f"{host.home}/units/wiki-0: the charm of wiki is missing on this host and was not received"),
     )
     assert host.go() == ""
 

@@ -71,7 +71,7 @@ def test_hooks_are_said_when_they_fail_and_what_is_waited_for():
             show(Event("web1", "hook-started", about))
             show(Event("web1", "fired", {**about, "status": "ok"}))
             show(Event("web1", "fired", {**about, "status": "owed", "error": "hunter22\n\x1b[1m"}))
-        last = "hook gate (pre-delete of file:/a): failed, and is tried again by a later run: <secret db>\\n\\x1b[1m"
+        last = "hook gate (pre-delete of file:/a): failed; a later run retries it: <secret db>\\n\\x1b[1m"
         assert stream.getvalue().splitlines() == [*expected, f"web1: {last}"]
     live = LiveProgress(Terminal(), 1, Redactor({}), color=False)
     live(Event("web1", "planned", {"summary": {"changed": 1}}))

@@ -46,7 +46,7 @@ def test_what_is_down_is_told(sshd: PlainSshd, tmp_path: Path) -> None:
         argv = ["apply", playbook, "--yes", "-e", "seconds=4102", *files, *options]
         ran = statecfg(*argv, cwd=tmp_path, code=1)
         assert "stopped first: process:/usr/bin/sleep" in ran.out
-        assert "down: process:/usr/bin/sleep  it was stopped first, and its turn did not come" in ran.out
+        assert "down: process:/usr/bin/sleep  it was stopped first, and its own actions did not run" in ran.out
         (host,) = json.loads((tmp_path / "r.json").read_text())["hosts"].values()
         assert host["down"] == ["process:/usr/bin/sleep"] and host["shutdown"][0]["status"] == "ok"
         said = (tmp_path / "r.md").read_text()

@@ -200,4 +200,4 @@ def test_a_secret_is_no_argument_of_a_program() -> None:
     with pytest.raises(InvalidInput) as caught:
         command("x", argv=["echo", secrets.Secret("pw", "hunter222")])
     (found,) = caught.value.problems
-    assert found.code == "SC0202" and "a secret among the arguments" in found.detail and "hunter222" not in str(found)
+    assert found.code == "SC0202" and "a secret in the arguments" in found.detail and "hunter222" not in str(found)

@@ -120,7 +120,7 @@ def test_what_is_no_charm(tmp_path):
     assert codes(write(tmp_path / "file")) == ["SC0703"]
     write(tmp_path / "other/notes.txt")
     (found,) = refused(tmp_path / "other")
-    assert found.code == "SC0703" and "is a hook" in found.detail and "install" in found.help
+    assert found.code == "SC0703" and "contains no hook" in found.detail and "install" in found.help
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ def test_what_charms_are_built_from(folder, source):
     write(folder / source)
     write(folder / "metadata.yaml", "name: db\n", 0o644)
     (found,) = refused(folder)
-    assert (found.code, found.help) == ("SC0703", "build it, and name the directory that came out")
-    assert f"has {source} and no hook" in found.detail
+    assert (found.code, found.help) == ("SC0703", "build the charm, and name the resulting directory")
+    assert f"has {source} but no hook" in found.detail
 
 
 def test_a_hook_that_is_a_link_to_what_is_not_executable(folder):

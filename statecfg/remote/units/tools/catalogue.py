@@ -12,15 +12,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
-RELATION = Option(("-r", "--relation"), "ID", "the relation, as relation-ids shows it, instead of the hook's own", "-r")
-OF_SERVICE = Option(("--app",), "", "settings of the whole service: refused, since only units have any")
-OTHER_SERVICE = Option(("--app",), "", "the name of the service on the other side")
+RELATION = Option(("-r", "--relation"), "ID", "an id from relation-ids; the default is the hook's relation", "-r")
+OF_SERVICE = Option(("--app",), "", "settings of the whole service: not supported, only units have settings")
+OTHER_SERVICE = Option(("--app",), "", "the name of the remote service")
 STATUS_OF_SERVICE = Option(
-    ("--application",), "", "the status of the whole service: refused, since only units have one"
+    ("--application",), "", "the status of the whole service: not supported, only units have a status"
 )
-FROM_FILE = Option(("--file",), "FILE", "set what a file has: a map of texts and nulls in YAML, or JSON; - is stdin")
+FROM_FILE = Option(
+    ("--file",), "FILE", "read the settings from a file: a map of strings and nulls in YAML or JSON; - is stdin"
+)
 ADDRESSES = tuple(
-    Option(("--%s" % name,), "", "print that one only")
+    Option(("--%s" % name,), "", "print only this value")
     for name in ("primary-address", "bind-address", "ingress-address", "egress-subnets")
 )
 PAIRS = "[KEY=VALUE | KEY=@FILE | KEY=@- | @FILE | -]…"
@@ -48,7 +50,7 @@ def _log(name: str) -> Tool:
         Option(
             ("-l", "--level", "--log-level"),
             "LEVEL",
-            "CRITICAL, ERROR, WARNING, INFO, DEBUG, TRACE or a number; INFO is what it is",
+            "CRITICAL, ERROR, WARNING, INFO, DEBUG, TRACE or a number; the default is INFO",
         ),
         Option(("--debug",), "", "as -l DEBUG"),
     )
@@ -57,8 +59,8 @@ def _log(name: str) -> Tool:
 
 
 def _of_actions(kind: str) -> Sequence[Tool]:
-    refuse = "Refuse, since hooks are no actions."
-    leave = "Do nothing but say so, since hooks are no actions."
+    refuse = "Fail, because hooks are not actions."
+    leave = "Print a message and do nothing else, because hooks are not actions."
     return (
         *(
             Tool(do.action, Syntax("%s-%s" % (kind, verb), refuse, "[WORD]…", 0, None, lenient=True))
@@ -68,15 +70,13 @@ def _of_actions(kind: str) -> Sequence[Tool]:
     )
 
 
-_RELATION_GET = (
-    "Print the settings of a unit in a relation, or one of them; UNIT is $JUJU_REMOTE_UNIT where none is given."
-)
+_RELATION_GET = "Print the settings of a unit in a relation, or one setting. The default unit is $JUJU_REMOTE_UNIT."
 _RELATION_SET = (
-    "Set settings of this unit in a relation; an empty value deletes. Seen by others when the hook has ended well."
+    "Set settings of this unit in a relation. An empty value deletes one. Others see them once the hook succeeds."
 )
-_LEADER_SET = "Set what all units of this service can read; for the leader only."
+_LEADER_SET = "Set settings that all units of this service can read. Only the leader may do this."
 _NETWORK_GET = "Print the addresses of this unit, which are the same for every binding."
-_RELATION_IDS = "Print the relations of a name, by default $JUJU_RELATION."
+_RELATION_IDS = "Print the relations with a name. The default is $JUJU_RELATION."
 _LIST = (
     Tool(
         do.relation_get,
@@ -86,7 +86,7 @@ _LIST = (
     Tool(do.relation_set, Syntax("relation-set", _RELATION_SET, PAIRS, 0, None, (RELATION, OF_SERVICE, FROM_FILE))),
     Tool(
         do.relation_list,
-        Syntax("relation-list", "Print the units of the other side.", "", 0, 0, (RELATION, OTHER_SERVICE)),
+        Syntax("relation-list", "Print the remote units.", "", 0, 0, (RELATION, OTHER_SERVICE)),
         {"eval": tool_output.members},
     ),
     Tool(do.relation_ids, Syntax("relation-ids", _RELATION_IDS, "[NAME]", 0, 1)),
@@ -94,50 +94,55 @@ _LIST = (
         do.config_get,
         Syntax(
             *("config-get", "Print the settings of the service, or one of them.", "[NAME]", 0, 1),
-            options=(Option(("--all", "-a"), "", "all settings, as without a name"),),
+            options=(Option(("--all", "-a"), "", "all settings, the default"),),
         ),
     ),
     Tool(do.unit_get, Syntax("unit-get", "Print an address of this unit.", "private-address | public-address", 1, 1)),
     _log("juju-log"),
     _log("function-log"),
     _log("action-log"),
-    Tool(do.open_port, Syntax("open-port", "Note that a port of this host is to be reached.", PORT, 1, 1)),
-    Tool(do.close_port, Syntax("close-port", "Note that a port is not to be reached any more.", PORT, 1, 1)),
-    Tool(do.opened_ports, Syntax("opened-ports", "Print the ports that were opened.", "")),
-    Tool(do.is_leader, Syntax("is-leader", "Print whether this unit speaks for its service.", "")),
-    Tool(do.leader_get, Syntax("leader-get", "Print what the leader set, or one setting of it.", "[NAME | -]", 0, 1)),
+    Tool(do.open_port, Syntax("open-port", "Open a port of this host.", PORT, 1, 1)),
+    Tool(do.close_port, Syntax("close-port", "Close a port of this host.", PORT, 1, 1)),
+    Tool(do.opened_ports, Syntax("opened-ports", "Print the open ports.", "")),
+    Tool(do.is_leader, Syntax("is-leader", "Print whether this unit is the leader of its service.", "")),
+    Tool(
+        do.leader_get,
+        Syntax("leader-get", "Print the settings that the leader set, or one of them.", "[NAME | -]", 0, 1),
+    ),
     Tool(do.leader_set, Syntax("leader-set", _LEADER_SET, PAIRS, 0, None, (FROM_FILE,))),
     Tool(
         do.status_set,
-        Syntax("status-set", "Say how this unit is.", "STATUS [MESSAGE]", 1, 2, (STATUS_OF_SERVICE,)),
+        Syntax("status-set", "Set the status of this unit.", "STATUS [MESSAGE]", 1, 2, (STATUS_OF_SERVICE,)),
     ),
     Tool(
         do.status_get,
         Syntax(
-            *("status-get", "Print how this unit said it is.", ""),
-            options=(STATUS_OF_SERVICE, Option(("--include-data",), "", "the message as well")),
+            *("status-get", "Print the status of this unit.", ""),
+            options=(STATUS_OF_SERVICE, Option(("--include-data",), "", "also print the message")),
         ),
     ),
     Tool(
         do.application_version_set,
-        Syntax("application-version-set", "Say which version of its program the service runs.", "VERSION", 1, 1),
+        Syntax("application-version-set", "Set the version of the program that the service runs.", "VERSION", 1, 1),
     ),
-    Tool(do.goal_state, Syntax("goal-state", "Print the units and relations that there will be.", "")),
+    Tool(do.goal_state, Syntax("goal-state", "Print the expected units and relations.", "")),
     Tool(do.network_get, Syntax("network-get", _NETWORK_GET, "BINDING", 1, 1, (RELATION, *ADDRESSES))),
     Tool(
         do.storage_list,
-        Syntax("storage-list", "Print the storages of this unit, of which there are none.", "[NAME]", 0, 1),
+        Syntax("storage-list", "Print the storages of this unit. It never has any.", "[NAME]", 0, 1),
     ),
     Tool(
         do.storage_get,
         Syntax(
-            *("storage-get", "Refuse, since units have no storage.", "[NAME]", 0, 1),
-            options=(Option(("-s",), "ID", "the storage; the agent's socket is --socket alone"),),
+            *("storage-get", "Fail, because units have no storage.", "[NAME]", 0, 1),
+            options=(Option(("-s",), "ID", "the storage; for the agent's socket, write --socket"),),
         ),
     ),
     Tool(
         do.resource_get,
-        Syntax("resource-get", "Refuse, since services have no resources: a playbook declares files.", "NAME", 1, 1),
+        Syntax(
+            "resource-get", "Fail, because services have no resources. Declare files in the playbook.", "NAME", 1, 1
+        ),
     ),
     *_of_actions("action"),
     *_of_actions("function"),

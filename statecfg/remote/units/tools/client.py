@@ -48,7 +48,7 @@ def ask(path: str, command: str, values: Mapping[str, Union[str, bytes]]) -> Dic
     except TimeoutError:
         raise ToolError("the agent at %s gave no answer within %g s" % (path, WAIT)) from None
     except OSError as problem:
-        raise ToolError("the agent at %s can't be asked: %s" % (path, problem.strerror or problem)) from None
+        raise ToolError("the agent at %s can't be reached: %s" % (path, problem.strerror or problem)) from None
     finally:
         line.close()
     if amp.ERROR in answer:

@@ -109,7 +109,7 @@ def _text(data: bytes, path: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as problem:
-        raise ToolError("%s is no UTF-8 text (byte %d)" % (path, problem.start)) from None
+        raise ToolError("%s is not UTF-8 text (byte %d)" % (path, problem.start)) from None
 
 
 def _json(text: str, path: str) -> Dict[str, str]:
@@ -120,7 +120,7 @@ def _json(text: str, path: str) -> Dict[str, str]:
     try:
         return _texts(_loaded(text), path)
     except (ValueError, RecursionError) as problem:
-        raise ToolError("%s: no JSON: %s" % (path, problem)) from None
+        raise ToolError("%s: not JSON: %s" % (path, problem)) from None
 
 
 def _loaded(text: str) -> Any:
@@ -135,7 +135,7 @@ def _loaded(text: str) -> Any:
 
 def _texts(found: Any, path: str) -> Dict[str, str]:
     if not isinstance(found, dict):
-        raise ToolError("%s: a JSON map of settings is needed" % path)
+        raise ToolError("%s: expected a JSON map of settings" % path)
     return {key: _value(key, value, path) for key, value in found.items()}
 
 
@@ -164,6 +164,6 @@ def _check(key: str, value: str) -> None:
     try:
         (key + value).encode("utf-8")
     except UnicodeEncodeError:
-        raise ToolError("the value of %s is no UTF-8 text" % ascii(key)) from None
+        raise ToolError("the value of %s is not UTF-8 text" % ascii(key)) from None
     if "\0" in key + value:
         raise ToolError("the value of %s has a NUL character" % ascii(key))

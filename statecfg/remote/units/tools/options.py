@@ -43,13 +43,13 @@ class Option:
 
 UNKNOWN = Option((), "", "")  # looks like an option, but is unknown
 COMMON = (
-    Option(("--help", "-h"), "", "show this and end"),
-    Option(("--output", "-o"), "FILE", "write what is asked for to a file"),
+    Option(("--help", "-h"), "", "show this help and exit"),
+    Option(("--output", "-o"), "FILE", "write the output to a file"),
     Option(("--socket", "-s"), "PATH", "the agent's socket, instead of $JUJU_AGENT_SOCKET or $JUJU_SOCKET"),
-    Option(("--client-id", "--client_id"), "ID", "the hook on whose behalf, instead of $JUJU_CLIENT_ID", "--client-id"),
-    Option(("--format",), "FORMAT", "how to write what is asked for: smart, json, yaml"),
-    Option(("--log-file",), "FILE", "taken for the sake of old programs; nothing is logged there"),
-    Option(("--log-level",), "LEVEL", "taken for the sake of old programs"),
+    Option(("--client-id", "--client_id"), "ID", "the id of the hook, instead of $JUJU_CLIENT_ID", "--client-id"),
+    Option(("--format",), "FORMAT", "the output format: smart, json or yaml"),
+    Option(("--log-file",), "FILE", "accepted for old programs; it has no effect"),
+    Option(("--log-level",), "LEVEL", "accepted for old programs; it has no effect"),
 )
 
 

@@ -59,7 +59,7 @@ def parse(text: str, name: str) -> Dict[str, str]:
         where = "%s:%d" % (name, text.count("\n", 0, place) + 1)
         entry = None if over else (ITEM if inside else ENTRY).match(text, place)
         if entry is None:
-            raise ToolError("%s: only KEY: VALUE is taken here, where VALUE is a text or null" % where)
+            raise ToolError("%s: expected KEY: VALUE, where VALUE is a string or null" % where)
         over = inside and (entry.group("last") or entry.group("end")) == "}"
         inside, place = inside and not over, entry.end()
         if over and entry.group("last"):
@@ -67,7 +67,7 @@ def parse(text: str, name: str) -> Dict[str, str]:
         try:
             key, value = _text(entry.groupdict().get("long") or entry.group("key")), entry.group("value") or ""
             if key in found:
-                raise ToolError("%s: %s stands twice" % (where, key))
+                raise ToolError("%s: %s is given twice" % (where, key))
             found[key] = "" if value in NULLS else _text(value)
         except (ValueError, OverflowError) as problem:
             raise ToolError("%s: %s" % (where, problem)) from None
@@ -100,5 +100,5 @@ def _unescape(found: Match[str]) -> str:
     if sign is None:
         return ""  # an escaped line break
     if sign not in ESCAPES:
-        raise ValueError("nobody knows the escape \\%s" % sign)
+        raise ValueError("there is no escape \\%s" % sign)
     return ESCAPES[sign]

@@ -387,7 +387,7 @@ def test_a_foreign_ledger_is_set_aside_with_all_that_belongs_to_it(machine: Mach
     foreign(machine)
     Journal(str(machine.place), "cut").manage([Resource.from_json(row("elsewhere"))])
     plan = machine.run(mode="plan", prune=True)
-    assert "Nothing is pruned" in plan.warnings[0] and plan.part("removals") == []
+    assert "statecfg prunes nothing" in plan.warnings[0] and plan.part("removals") == []
     done = machine.run(nodes[1], prune=True)
     assert done.outcomes() == {}
     aside = machine.place / "of-f00dfacecafe"

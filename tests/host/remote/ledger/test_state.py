@@ -46,7 +46,7 @@ def test_a_directory_that_is_none_is_refused(tmp_path: Path, plant: Any) -> None
 def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
     os.mkdir(tmp_path / "state")
     os.chown(tmp_path / "state", 1, 1)
-    with pytest.raises(StateError, match="not a directory of ours"):
+    with pytest.raises(StateError, match="not a directory that this user owns"):
         prepare(str(tmp_path / "state"))
 
 
@@ -279,7 +279,7 @@ def test_a_newer_format_is_refused(place: str) -> None:
     database.execute(f"PRAGMA user_version={SCHEMA + 1}")
     database.close()
     for reading in (False, True):
-        with pytest.raises(StateError, match=rf"format {SCHEMA + 1}; this statecfg knows {SCHEMA}"):
+        with pytest.raises(StateError, match=rf"format {SCHEMA + 1}; this statecfg supports {SCHEMA}"):
             Ledger(place, reading)
 
 

@@ -85,7 +85,7 @@ def test_a_directory_that_is_moved_out_while_it_is_emptied(tmp_path: Path, monke
     (tmp_path / "outside/kept").write_text("kept")
     swapping(monkeypatch, "..", lambda: (tmp_path / "tree/a/b").rename(tmp_path / "outside/b"))
     result = RealMachine().remove(str(tmp_path / "tree"), recursive=True)
-    assert "another program is moving what is in it" in result["reason"]
+    assert "another program is moving its content" in result["reason"]
     assert (tmp_path / "outside/kept").read_text() == "kept" and (tmp_path / "outside/b").is_dir()
 
 
@@ -117,7 +117,7 @@ def _removed_by_a_run(machine: Machine, place: Path) -> None:
     node = directory(str(place), absent=True, recursive=True)
     planned = machine.run(node, mode="plan").part("layers")[0]
     fields = {(each["object"], each["field"]): each["before"] for each in planned["changes"]}
-    assert planned["outcome"] == "changed" and fields[str(place), "inside"] == "more than is shown"
+    assert planned["outcome"] == "changed" and fields[str(place), "inside"] == "more than the plan shows"
     assert fields[f"{place}/d/f", "kind"] == "file"
     assert machine.run(node).end["status"] == "ok" and not place.exists()
     assert machine.run(node, mode="plan").part("layers")[0]["outcome"] == "unchanged"

@@ -140,7 +140,7 @@ def test_what_is_no_file_is_left_alone(place: Path, kind: str) -> None:
     else:
         os.mknod(path, 0o140644)
     machine = RealMachine()
-    assert machine.write(path, "x")["reason"] == f"cannot write {path}: a device, pipe or socket stands there"
+    assert machine.write(path, "x")["reason"] == f"cannot write {path}: a device, pipe or socket is in the way"
     with pytest.raises(OSError, match="not a regular file"):
         machine.read(path)
     assert machine.stat(path).kind == "other"
@@ -169,7 +169,7 @@ def test_removing_a_link_removes_the_link(place: Path) -> None:
 def test_what_a_validator_refuses(place: Path) -> None:
     (place / "f").write_text("old")
     result = RealMachine().write(f"{place}/f", "bad", validate=["/bin/sh", "-c", "echo {} is bad; exit 1"])
-    assert result["reason"] == f"the new content is refused by /bin/sh: {place}/f is bad"
+    assert result["reason"] == f"/bin/sh rejects the new content: {place}/f is bad"
     assert (place / "f").read_text() == "old"
     assert RealMachine().write(f"{place}/f", "good", validate=["grep", "-q", "good", "{}"]) == {"status": "ok"}
 

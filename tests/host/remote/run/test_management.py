@@ -148,7 +148,7 @@ def test_protect_refuses_before_anything_is_done(machine: Machine, host: Path) -
     assert done.end["status"] == "refused" and f"file:{host}/c is protected" in done.end["refusal"]
     assert not (host / "new").exists() and machine.journals() == []
     plan = machine.run(*nodes[:2], mode="plan", prune=True)
-    assert plan.end["status"] == "ok" and "this would be refused" in plan.warnings[0]
+    assert plan.end["status"] == "ok" and "an apply would be refused" in plan.warnings[0]
     for mode in ("prune", "destroy"):
         assert machine.run(*nodes[:2], mode=mode, yes=True).end["status"] == "refused"
     fine(machine.run(*nodes[:2], file(str(host / "c"), content="x")))
@@ -365,7 +365,7 @@ def test_the_next_run_says_what_was_under_way_and_a_plan_knows_it_too(machine: M
         assert plan.end["status"] == "ok"
         done = fine(machine.run(*nodes))
         if plan.warnings:
-            assert plan.warnings == done.warnings and "was cut off" in done.warnings[0]
+            assert plan.warnings == done.warnings and "lost its controller" in done.warnings[0]
         assert (host / "f").read_text() == "ours" and set(machine.rows()) == {f"file:{host}/{name}" for name in "fg"}
         assert machine.journals() == []
         runs = machine.query("SELECT id, status FROM run WHERE ended IS NULL")

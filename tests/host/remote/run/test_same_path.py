@@ -121,6 +121,6 @@ def test_what_stays_for_another_playbook_says_so_when_it_is_let_go(machine: Mach
     said = fine(machine.run(mode="destroy", yes=True, playbook="two"))
     for kind in ("planned", "layer"):
         (node,) = said.part("removals", kind)
-        assert node["reason"] == f"it stays: file:{path} of one is about the same thing"
+        assert node["reason"] == f"it stays: file:{path} of one manages the same object"
     fine(machine.run(mode="destroy", yes=True, playbook="one"))
     assert not (host / "f").exists()

@@ -39,7 +39,7 @@ def test_a_failure_leaves_the_former_content(tmp_path: Path) -> None:
     path.write_text("old")
     with pytest.raises(OSError, match="the source is gone"):
         durable.replace(str(path), pieces())
-    with pytest.raises(OSError, match="changes while"):
+    with pytest.raises(OSError, match="changed while"):
         durable.replace(str(path), [b"new"], sha256=sha256(b"other").hexdigest())
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["f"]

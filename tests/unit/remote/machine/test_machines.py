@@ -200,19 +200,19 @@ FAULTS = {
     ),
     "a directory where a file goes": (
         lambda m, at: m.write(at("dir"), "x"),
-        "cannot write {dir}: a directory stands there",
+        "cannot write {dir}: a directory is in the way",
     ),
     "a directory where a link goes": (
         lambda m, at: m.symlink(at("dir"), "x"),
-        "cannot link {dir}: a directory stands there",
+        "cannot link {dir}: a directory is in the way",
     ),
     "a file where a directory goes": (
         lambda m, at: m.mkdir(at("file")),
-        "cannot make directory {file}: a file stands there",
+        "cannot make directory {file}: a file is in the way",
     ),
     "a link where a directory goes": (
         lambda m, at: m.mkdir(at("link")),
-        "cannot make directory {link}: a symlink stands there",
+        "cannot make directory {link}: a symlink is in the way",
     ),
     "no such user": (
         lambda m, at: m.write(at("f"), "x", owner="nobody-we-know"),
@@ -246,7 +246,7 @@ FAULTS = {
     "directory not empty": (lambda m, at: m.remove(at("dir")), "cannot remove {dir}: Directory not empty"),
     "the root directory": (
         lambda m, at: m.remove("/", recursive=True),
-        "cannot remove /: everything else stands in it",
+        "cannot remove /: it contains the whole system",
     ),
     "a backup where a directory is": (
         lambda m, at: m.write(at("file"), "new", backup=".d"),
