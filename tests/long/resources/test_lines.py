@@ -23,7 +23,7 @@ def bare(text: str) -> list[str]:
 
 
 @given(TEXT, LINE, WHERE, WHERE, st.booleans(), LINE)
-def test_a_line_is_there_once_and_for_all(
+def test_with_line_adds_the_line_and_is_idempotent(
     text: str, line: str, match: str | None, where: str | None, after: bool, rest: str
 ) -> None:
     """The line is in the result, the other lines are as they were, and a second edit changes nothing."""
@@ -43,7 +43,7 @@ def test_a_line_is_there_once_and_for_all(
 
 
 @given(TEXT, LINE, WHERE)
-def test_a_line_is_gone_and_no_other(text: str, line: str, match: str | None) -> None:
+def test_without_line_removes_only_matching_lines(text: str, line: str, match: str | None) -> None:
     """No such line is in the result, all others are, in order, and a second edit changes nothing."""
     new = lines.without_line(text, line, match)
     wanted = [each for each in bare(text) if each != line and not (match is not None and re.search(match, each))]
@@ -51,7 +51,7 @@ def test_a_line_is_gone_and_no_other(text: str, line: str, match: str | None) ->
     assert lines.without_line(new, line, match) == new
 
 
-def test_no_line_at_all() -> None:
+def test_empty_text_gains_a_line_and_loses_none() -> None:
     """An empty text gets the line with an end; nothing taken from nothing is nothing."""
     assert lines.with_line("", "a") == "a\n"
     assert lines.without_line("", "a") == ""

@@ -39,7 +39,7 @@ class Edit:
 
 
 @given(TEXT, EDIT)
-def test_an_edit_is_undone_to_the_byte(text: str, edit: dict[str, Any]) -> None:
+def test_undo_restores_the_text_byte_for_byte(text: str, edit: dict[str, Any]) -> None:
     """The text is what it was, and undoing it again changes nothing."""
     made = Edit(text, **edit)
     assert made.undone(made.text) == text
@@ -47,7 +47,7 @@ def test_an_edit_is_undone_to_the_byte(text: str, edit: dict[str, Any]) -> None:
 
 
 @given(TEXT, st.lists(EDIT, max_size=4))
-def test_edits_are_undone_one_after_another(text: str, edits: list[dict[str, Any]]) -> None:
+def test_edits_of_one_file_are_undone_in_reverse_order(text: str, edits: list[dict[str, Any]]) -> None:
     """Several nodes about one file, the last undone first."""
     texts = [text]
     made = []
@@ -61,7 +61,7 @@ def test_edits_are_undone_one_after_another(text: str, edits: list[dict[str, Any
 
 
 @given(st.lists(LINE, max_size=5), LINE, EDIT)
-def test_what_others_add_stays(lines: list[str], other: str, edit: dict[str, Any]) -> None:
+def test_undo_keeps_lines_that_others_added(lines: list[str], other: str, edit: dict[str, Any]) -> None:
     """A line that somebody appends in the meantime is there afterwards, and all that was there before."""
     text = "".join(f"{line}\n" for line in lines)
     made = Edit(text, **edit)
@@ -71,7 +71,7 @@ def test_what_others_add_stays(lines: list[str], other: str, edit: dict[str, Any
 
 
 @pytest.mark.parametrize("order", list(permutations(range(4))))
-def test_any_order(order: tuple[int, ...]) -> None:
+def test_edits_of_different_lines_are_undone_in_any_order(order: tuple[int, ...]) -> None:
     """Nodes about different lines can be undone in any order."""
     text = "one\n#Port 1\ntwo\nold\nthree\n"
     edits: list[dict[str, Any]] = [
@@ -89,7 +89,7 @@ def test_any_order(order: tuple[int, ...]) -> None:
     assert now == text
 
 
-def test_a_line_that_held_a_secret() -> None:
+def test_undo_finds_a_line_whose_secret_is_masked() -> None:
     """The ledger keeps a mask in the place of the secret: the line is found by what stands around it, or stays."""
     made = Edit("user = x\n", "password = hunter2", None, False)
     made.line = "password = <secret mail>"

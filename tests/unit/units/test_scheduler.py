@@ -97,7 +97,7 @@ CASES: dict[str, tuple[str, list[Tick | None], Ran]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_happens_is_reduced(case: str) -> None:
+def test_queue_reduces_events_to_the_hooks_that_are_due(case: str) -> None:
     members, happens, expected = CASES[case]
     queue = Queue(members.split())
     hooks: Ran = []
@@ -109,7 +109,7 @@ def test_what_happens_is_reduced(case: str) -> None:
     assert hooks + ran(queue) == expected
 
 
-def test_positions_are_those_of_what_happened() -> None:
+def test_first_event_has_the_position_where_it_happened() -> None:
     queue = Queue(["b"])
     queue.added("a", 3)
     queue.modified("a", 5)
@@ -127,7 +127,7 @@ MOVES = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from([ADDED, REMO
 
 
 @given(MOVES, st.sets(st.sampled_from("abcd")))
-def test_what_holds_whatever_happens(moves: list[Move], first: set[str]) -> None:
+def test_queue_announces_every_change_for_random_events(moves: list[Move], first: set[str]) -> None:
     queue = Queue(first)
     announced, there, unseen = set(first), set(first), set()
 

@@ -39,7 +39,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("case", STEPS)
-def test_a_units_own_life(case: str) -> None:
+def test_due_returns_the_next_lifecycle_hook_of_a_unit(case: str) -> None:
     life, hook = STEPS[case]
     expected = Due(hook) if hook else None
     assert due(life, [], "r2") == expected
@@ -48,7 +48,7 @@ def test_a_units_own_life(case: str) -> None:
     assert over(life, []) == (life.dying and not hook)
 
 
-def test_a_whole_life() -> None:
+def test_unit_runs_all_lifecycle_hooks_in_order() -> None:
     life, hooks = FRESH, []
     while (step := due(life, [], "r")) is not None:
         hooks.append(step.hook)
@@ -144,13 +144,13 @@ RELATIONS: dict[str, tuple[Life, list[Entered], Due | None]] = {
 
 
 @pytest.mark.parametrize("case", RELATIONS)
-def test_hooks_about_relations(case: str) -> None:
+def test_due_returns_the_next_relation_hook_of_a_unit(case: str) -> None:
     life, relations, expected = RELATIONS[case]
     assert due(life, relations, "r2") == expected
     assert due(life, relations[::-1], "r2") == expected
 
 
-def test_what_is_still_to_be_tried_is_not_over() -> None:
+def test_running_unit_or_failed_relation_is_not_over() -> None:
     assert not over(replace(UP, dying=True), [replace(DB, dying=True, failed="db-relation-departed", tried="r2")])
     assert not over(UP, [])
 
@@ -160,7 +160,9 @@ def test_what_is_still_to_be_tried_is_not_over() -> None:
     st.lists(st.sampled_from([DB, CACHE]), unique=True),
     st.tuples(st.booleans(), st.booleans(), st.booleans()),
 )
-def test_what_holds_of_every_hook(life: Life, relations: list[Entered], flags: tuple[bool, bool, bool]) -> None:
+def test_due_hook_fits_members_and_dying_state(
+    life: Life, relations: list[Entered], flags: tuple[bool, bool, bool]
+) -> None:
     dying, ends, happened = flags
     events = ((7, "db/0", MODIFIED), (8, "c/9", ADDED)) if happened else ()
     there = [replace(each, dying=ends, events=events) for each in relations]
@@ -175,7 +177,7 @@ def test_what_holds_of_every_hook(life: Life, relations: list[Entered], flags: t
     assert (found.relation is None) == (found.kind == "")
 
 
-def test_names() -> None:
+def test_workflow_names_hook_files_errors_and_states() -> None:
     assert workflow.files("upgrade-charm") == ("upgrade-charm", "upgrade")
     assert workflow.files("db-relation-joined") == ("db-relation-joined",)
     assert {workflow.failed_hook(error) for error in workflow.ERRORS.values()} == set(workflow.ERRORS)
@@ -185,5 +187,5 @@ def test_names() -> None:
 @pytest.mark.parametrize(
     ("units", "leads"), [({}, None), ({2: False, 1: False}, 1), ({1: True, 2: False}, 2), ({4: True, 3: True}, 3)]
 )
-def test_the_leader_is_the_first_that_stays(units: dict[int, bool], leads: int | None) -> None:
+def test_leader_is_the_first_unit_that_is_not_dying(units: dict[int, bool], leads: int | None) -> None:
     assert workflow.leader(units) == leads

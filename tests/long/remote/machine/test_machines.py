@@ -85,7 +85,7 @@ def view(machine: Machine, top: str) -> dict[str, Any]:
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(before=st.lists(STEPS, max_size=8), steps=st.lists(STEPS, max_size=10))
-def test_a_plan_predicts_what_really_happens(before: list[Any], steps: list[Any]) -> None:
+def test_plan_predicts_the_result_of_random_steps(before: list[Any], steps: list[Any]) -> None:
     """Whatever stands there and whatever is done: the plan says what each step will say, and what there will be."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as made:
         top = os.path.realpath(made)
@@ -102,7 +102,7 @@ def test_a_plan_predicts_what_really_happens(before: list[Any], steps: list[Any]
 
 @settings(max_examples=100, deadline=None)
 @given(steps=st.lists(STEPS, max_size=14))
-def test_memory_is_like_a_host(steps: list[Any]) -> None:
+def test_memory_machine_behaves_like_a_real_host(steps: list[Any]) -> None:
     """The machine that node types are tried on behaves as an empty directory of a host does."""
     # Far below what only one of them has: links with `..` through links lead up, a step at a time.
     above = ["/1" * depth for depth in range(1, 17)]
