@@ -1,4 +1,4 @@
-"""The house: which floor imports which, what the half that travels to hosts may use, and where each library lives."""
+"""The architecture: which floor imports which, what code sent to hosts may use, and who imports each library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Playbooks in Hy: places, keywords, and what their authors are told when something is wrong."""
+"""Playbooks in Hy: places, keywords, and the messages about mistakes."""
 
 from __future__ import annotations
 

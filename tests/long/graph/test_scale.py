@@ -1,4 +1,4 @@
-"""That work grows in proportion to the graph, by counting calls rather than seconds."""
+"""The work grows in proportion to the graph. The tests count calls or compare times."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_long_playbook_is_read_in_linear_time(tmp_path: Path) -> None:
         spent = []
         for _ in range(3):
             gc.collect()
-            gc.disable()  # it looks at all that the tests before have left
+            gc.disable()  # it would visit all objects that earlier tests left
             started = time.process_time()
             graph = evaluate(play, HostContext("h"))
             spent.append(time.process_time() - started)

@@ -1,4 +1,4 @@
-"""Deeply nested values up to the limit are sent."""
+"""Nested values are sent up to the limit of depth."""
 
 from __future__ import annotations
 

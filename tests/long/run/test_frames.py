@@ -1,4 +1,4 @@
-"""Frames of hosts, made at random: each is read as it is, or refused."""
+"""Random frames of hosts: each is read unchanged or refused."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_frame_with_an_unknown_key_is_refused(cls: type[Strict], data: st.DataOb
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_damaged_frame_is_refused_or_read_unchanged(cls: type[Strict], data: st.DataObject) -> None:
-    """Put any JSON in any place of a frame: it is refused, or it comes back as it was."""
+    """A frame with random JSON in a random place is refused, or it is read unchanged."""
     value = data.draw(valid(cls))
     spot = data.draw(st.sampled_from(spots(value)))
     key = data.draw(st.sampled_from(sorted(spot)) if spot else TEXT)

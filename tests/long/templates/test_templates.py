@@ -1,4 +1,4 @@
-"""Templates that would run for ever are ended."""
+"""Templates that would never end, or use too much memory, are stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text from hosts and users in every place of a report: no view makes markup, or an escape sequence, of it."""
+"""Hostile text in every place of a report: no view turns it into markup or an escape sequence."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ OURS = {"h3", "p", "ul", "li", "strong", "code", "pre", "blockquote", "details",
 
 
 def check_markdown(text: str) -> None:
-    """See, with a CommonMark parser, that what is hostile stands in code, and that all markup is ours."""
+    """Check with a CommonMark parser that hostile text is only inside code, and that all markup is ours."""
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     tags = Tags()
     tags.feed(parser.render(text))

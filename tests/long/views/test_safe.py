@@ -1,4 +1,4 @@
-"""Hostile text in every place of every report: no view lets a control character through."""
+"""Hostile text in every place of every report: no view shows a control character."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exit status for every outcome, and which one wins when several happened."""
+"""The exit status for every outcome, and which one wins if there are several."""
 
 from __future__ import annotations
 

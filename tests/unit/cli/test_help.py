@@ -1,4 +1,4 @@
-"""Help that is complete and true: every verb and option explained, examples that parse."""
+"""The help explains every verb and option, and its examples parse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays in YAML: entries, loops, conditions, includes, and every mistake at its place."""
+"""Plays in YAML: entries, loops, conditions, includes, and mistakes reported with their place."""
 
 from __future__ import annotations
 

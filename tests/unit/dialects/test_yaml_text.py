@@ -1,4 +1,4 @@
-"""Strict YAML: every surprise is an error at its place, with a cure."""
+"""Strict YAML: everything ambiguous is an error, with its place and a way to correct it."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_skipping_hooks_needs_full_control_of_the_type(scene: Scene) -> None:
 @pytest.mark.parametrize("level", [None, *LEVELS])
 @pytest.mark.parametrize("who", [BEN, VIC, EVE], ids=lambda who: who.name)
 def test_access_to_an_entity_depends_on_the_granted_level(scene: Scene, who: Principal, level: str | None) -> None:
-    """The organization of Ben and Vic has the access; Vic is a viewer, and Eve is of another one."""
+    """Access is granted to the organization of Ben and Vic. Vic is a viewer. Eve is in another organization."""
     o, kind = scene.operations, scene.type()
     o.add_grant(ROOT, kind.id, grant(ANN.id, READ_WRITE))
     id = o.create_entity(ANN, kind.id, {"name": "e", "entity": {"foo": "x"}}, resolve=True).entity

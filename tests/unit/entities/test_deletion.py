@@ -1,4 +1,4 @@
-"""The table of the deletion of entities: what there is × what hooks say → what there is then. Each row is a test."""
+"""The deletion of entities as tables: the state and the hooks before, the state after. Each row is a test."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_marking_runs_hooks_and_ends_in_the_listed_state(scene: Scene, row: Row)
 
 
 def check(scene: Scene, task: Task, ran: list[str], status: str) -> None:
-    """Look at a task that has ended, at its text, and at the tasks of the hooks that this names."""
+    """Check a task that has ended, its text, and the tasks of the hooks that its text names."""
     assert (task.status, task.ended is not None, task.progress == 100) == (status, True, status == "success")
     parts = scene.operations.subtasks(ROOT, task.id)
     assert [part.name for part in parts] == [EXECUTE] * len(ran)
@@ -121,7 +121,7 @@ def check(scene: Scene, task: Task, ran: list[str], status: str) -> None:
 
 
 def test_deletion_table_covers_every_outcome_of_hooks() -> None:
-    """Every way in which the hooks that are bound, and asked to run, can go."""
+    """Each set of hooks has rows with and without invokeHooks, and for each hook that runs a row where it fails."""
     for before in ("RESOLVED", "RESOLUTION_ERROR", "IN_DELETION"):
         for hooks in ("", "PreDelete", "PostDelete", "PreDelete PostDelete"):
             of_type = [row for row in rows(DELETIONS) if row[0] == before and row[1] == hooks]

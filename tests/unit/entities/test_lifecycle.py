@@ -1,4 +1,4 @@
-"""Entities: made, resolved, changed, and their behaviors invoked; what hooks and refusals do to them."""
+"""Entities: how they are created, resolved and changed, what hooks do, and how behaviors are invoked."""
 
 from __future__ import annotations
 

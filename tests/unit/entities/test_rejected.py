@@ -1,4 +1,4 @@
-"""Contents that a type's schema rejects reach no playbook, and never keep an entity from being deleted."""
+"""If the schema of a type rejects contents, no playbook gets them, and the entity can still be deleted."""
 
 from __future__ import annotations
 

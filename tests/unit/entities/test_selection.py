@@ -43,7 +43,7 @@ def test_user_may_not_define_what_a_behavior_runs(scene: Scene, kind: EntityType
     changed = {"execution": {**execution, "id": "other"}}
     refused(400, WRONG, o.override_behavior, ANN, kind.id, behavior("blink"), changed)
     refused(403, GONE, o.delete_override, ANN, kind.id, behavior("blink"))
-    # Its description is no definition.
+    # Users may change the description, which is not part of the definition.
     same = {"execution": execution, "description": "mine"}
     assert o.override_behavior(ANN, kind.id, behavior("blink"), same).description == "mine"
 
@@ -73,7 +73,7 @@ def test_user_may_bind_and_grant_only_offered_behaviors(scene: Scene, kind: Enti
     refused(403, GONE, o.add_behavior_grant, ANN, kind.id, opened)
     refused(403, GONE, o.replace_behavior_grants, ANN, kind.id, {"values": [opened]})
     o.add_behavior_grant(ANN, kind.id, {"behaviorId": offered, "accessLevelId": READ_ONLY})
-    # What an administrator opened may be narrowed, and not widened.
+    # Users may restrict what an administrator granted, and not extend it.
     o.add_behavior_grant(ROOT, kind.id, opened)
     refused(403, GONE, o.add_behavior_grant, ANN, kind.id, {**opened, "accessLevelId": READ_ONLY})
     o.add_behavior_grant(ANN, kind.id, {**opened, "accessLevelId": FULL_CONTROL})

@@ -1,4 +1,4 @@
-"""The JSON of each version of the API: what older clients break on is not there, and secrets never are."""
+"""The JSON of each API version: it omits fields that break older clients, and it never contains secrets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_entity_has_the_fields_of_its_api_version(version: float, keys: set[str]
     assert set(found["owner"]) == set(found["org"]) == {"name", "id"}
     assert found["state"] == found.get("entityState", "RESOLUTION_ERROR") == "RESOLUTION_ERROR"
     assert found.get("lastModificationDate") in (None, "1970-01-01T00:01:01.500Z")
-    # The old client takes the message out, and adds the type itself.
+    # The old client removes the message and adds the type itself.
     resolved = shapes.resolved(ENTITY, version)
     assert set(resolved) == (NEW if keys == NEW else OLD - {"entityType"} | {"message"})
     assert resolved["message"] == "why"

@@ -1,4 +1,4 @@
-"""Interfaces, behaviors and types: what they hold, what of them can be changed when, and what is refused."""
+"""Interfaces, behaviors and types: what they contain, when they can be changed, and what is refused."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_behavior_can_be_created_read_updated_and_deleted(scene: Scene) -> None:
     )
     assert o.get_behavior(ANN, INTERFACE, made.id) == made
     assert made in o.list_behaviors(ANN, INTERFACE, Query("name==w*")).values
-    # What a client can't read, it needn't give back.
+    # A client cannot read secrets, so it need not send them back.
     body = {"name": "warm", "execution": {"type": "MQTT", "id": "2", "execution_properties": {"x": 1}}}
     found = o.update_behavior(ROOT, INTERFACE, made.id, body)
     assert (found.id, found.ref, found.name, found.description) == (made.id, made.ref, "warm", None)
@@ -225,7 +225,7 @@ def test_create_type_refuses_invalid_schemas(scene: Scene, schema: dict[str, Any
             {"a": 2},
             "a: 1 was",
         ),
-        # Clients write null for what has no value yet, and mean that it is there.
+        # Clients write null for a field that has no value yet. The field counts as present.
         ({"properties": {"a": {"type": "string", "enum": ["x"]}}, "required": ["a"]}, {"a": None}, ""),
         ({"properties": {"a": {"items": {"type": "object"}}}, "required": ["b"]}, {"a": [None]}, "'b' is a required"),
         ({"properties": {"a": {"oneOf": [{"type": "null"}, {"type": "string"}]}}}, {"a": None}, ""),

@@ -1,4 +1,4 @@
-"""Nodes, graphs and merging: the Borg document's rules and what statecfg adds to them."""
+"""Nodes, graphs and merging: the rules of the Borg document and those that statecfg adds."""
 
 from __future__ import annotations
 

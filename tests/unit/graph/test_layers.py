@@ -1,4 +1,4 @@
-"""Layers, checked against networkx; circles, missing and self requirements, shown as what they are."""
+"""Layers of a graph, and the messages about cycles, missing requirements and nodes that require themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of values: what they let pass, what they refuse, and the words they say it in."""
+"""The types of values: what they accept, what they refuse, and with which message."""
 
 from __future__ import annotations
 

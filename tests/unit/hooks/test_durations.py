@@ -1,4 +1,4 @@
-"""ISO 8601 durations: strict where they are ours, lenient where Scoby reads them."""
+"""ISO 8601 durations: deadlines are read strictly, timeouts as leniently as Scoby reads them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from statecfg.problems import durations
 
-# What Scoby makes of a hook's timeout, in seconds.
+# A hook's timeout, and the seconds that Scoby reads from it. 15 is the default for what it cannot read.
 TIMEOUTS = [
     (None, 15),
     ("", 15),

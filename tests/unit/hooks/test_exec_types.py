@@ -1,4 +1,4 @@
-"""Types of exec hooks: where they are found, what configures them, and which are not to be trusted."""
+"""Types of exec hooks: where they are found, how they are configured, and which ones are refused as unsafe."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_hook_type_writable_by_others_is_refused(tmp_path: Path, what: str, mode
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_only_the_owners_private_group_may_write_a_hook_type(tmp_path: Path) -> None:
-    """As with the umask 002 that many systems have: root's group has no other member, that of daemon is another's."""
+    """With umask 002, files are writable by their group. That is safe for root's own group, not for daemon's."""
     folder = made(tmp_path, "counter", "a: {}", "node-booted")
     for path in (folder, folder / "node-booted", folder / "configuration.yaml"):
         path.chmod(path.stat().st_mode | 0o020)

@@ -1,4 +1,4 @@
-"""Registrations: what they may say, and every mistake in them at once, with its place."""
+"""Registrations: what they may contain. All their mistakes are reported together, each with its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every mistake of a playbook in one go: those of reading, evaluating, checking and preparing, and no echoes."""
+"""All mistakes of a playbook are reported together, whatever the step that finds them, and each only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From graph to wire: what is sent, what is refused, and that it is the same every time."""
+"""From graph to wire: what is sent, what is refused, and that the result is always the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes about different things that can't all be true together are refused before any connection."""
+"""Nodes that contradict each other are refused before any connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inventories: who belongs where, who wins, what is refused."""
+"""Inventories: the groups of hosts, which value of a variable wins, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projects: where they begin and what their settings may say."""
+"""Projects: which directory is the root, and what the settings may contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets: used, and never shown, in any spelling."""
+"""Secrets: they can be used, and no spelling of them is ever shown."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def spellings(value: str) -> list[str]:
 
 
 def hints(value: str) -> list[str]:
-    """What must not be left: runs of the value, in each encoding."""
+    """Return parts of the value, in each encoding, that masked text must not contain."""
     raw = value.encode()
     pieces = [line for line in value.splitlines() if len(line) > 7] or [value]
     middle = base64.b64encode(raw)[8:-8].decode()
@@ -194,7 +194,7 @@ def test_problem_of_a_secret_has_the_place_of_its_call():
 
 
 def test_command_refuses_a_secret_among_its_arguments() -> None:
-    """Every user of a host can read those."""
+    """Every user of a host can read the arguments of its processes."""
     from statecfg.resources import command
 
     with pytest.raises(InvalidInput) as caught:

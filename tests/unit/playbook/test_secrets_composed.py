@@ -1,4 +1,4 @@
-"""Text composed with a secret: it arrives with the value, or it is refused; a mask or a token never arrives."""
+"""Text composed with a secret reaches the host with the value, or is refused. No mask or token reaches it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VALUE = 'hun\'ter "22" & <co>'
 
 @pytest.fixture
 def token(monkeypatch: pytest.MonkeyPatch) -> Secret:
-    """Give a secret, the only one of this process: errors name some of all that there are."""
+    """Return the only secret of this process: messages may name any secret that exists."""
     monkeypatch.setattr(tokens, "_SECRETS", {})
     return Secret("tok", VALUE)
 
@@ -165,7 +165,7 @@ def rows(*cells: str) -> str:
 def test_text_that_would_lose_the_secret_is_refused(
     tmp_path: Path, compose: Callable[[Secret], Any], token: Secret
 ) -> None:
-    """Each of them is refused in a playbook, with its place and the secret's name."""
+    """Composing it raises an error, or compiling reports its place and the name of the secret."""
     try:
         content = compose(token)
     except (ValueError, TypeError) as error:
@@ -200,7 +200,7 @@ def test_tokens_are_masked_in_messages(token: Secret) -> None:
 
 
 def test_each_secret_has_a_token_of_its_own() -> None:
-    """Tokens of different secrets differ, and of one secret there is one."""
+    """Different secrets have different tokens, and equal secrets have the same token."""
     found = {str(Secret("a", f"value-{number}")) for number in range(100)}
     assert len(found) == 100 and str(Secret("a", "value-1")) in found
     assert str(Secret("b", "value-1")) not in found
@@ -361,7 +361,7 @@ def test_process_accepts_secrets_in_its_environment(made: Callable[..., Any]) ->
 
 @pytest.mark.parametrize("number", ["{{ pin | int }}", "{{ pin | float }}", "{{ pin | int + 1 }}"])
 def test_templates_refuse_to_convert_a_secret_to_a_number(number: str) -> None:
-    """No report could mask the number, or what is computed from it."""
+    """Reports could mask neither the number nor anything computed from it."""
     pin = Secret("pin", "48151623")
     with pytest.raises(InvalidInput) as caught:
         templates.evaluate(number, {"pin": pin}, SourceLocation("site.yml", 1))

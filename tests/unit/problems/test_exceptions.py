@@ -44,7 +44,7 @@ def drawn() -> set[tuple[str, str]]:
 
 def test_exceptions_derive_from_statecfg_error() -> None:
     outside = {exception for exception in exceptions() if not issubclass(exception, StatecfgError)}
-    # `except Exception` in the code of users lets these two pass.
+    # These two must not be caught by `except Exception` in the code of users.
     assert outside == {AskedForInput, TookTooLong}
 
 

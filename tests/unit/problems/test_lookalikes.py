@@ -1,4 +1,4 @@
-"""Names and paths: control characters are refused, and what is not what it looks like is warned of."""
+"""Names and paths: control characters are refused, and lookalike characters are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every node type's cases (`cases/*.yml`), dry, wet and twice, in memory."""
+"""Every node type's cases (`cases/*.yml`): planned, applied and planned again in memory."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def arrange(machine: Machine, case: Mapping[str, Any], base: Path) -> None:
 
 @pytest.mark.parametrize("case", [case for case in cases() if "bad" in case.values[0]])
 def test_bad_attributes_are_refused(case: dict[str, Any]) -> None:
-    """What can't be meant is refused where it is declared, with words that say why."""
+    """The declaration of a node with invalid attributes is refused, and the message says why."""
     with pytest.raises(problems.InvalidInput) as caught:
         declared(case["node"])
     said = " ".join(f"{found.summary} {found.detail} {found.help}" for found in caught.value.problems)
@@ -167,7 +167,7 @@ def test_bad_attributes_are_refused(case: dict[str, Any]) -> None:
     "case", [case for case in cases() if not {"bad"} & set(case.values[0]) and meant(case, "memory")]
 )
 def test_case_is_planned_and_applied_in_memory(case: dict[str, Any], tmp_path: Path) -> None:
-    """A case in memory: the plan is as it says, changes nothing, does what it says, and leaves nothing to do."""
+    """The plan is as expected and changes nothing. Applying it has the expected result and leaves nothing to do."""
     probes = {argv: Probe(status, text.encode()) for argv, (status, text) in case.get("probes", {}).items()}
     base = project(case, tmp_path / "project")
     machine = MemoryMachine({ROOT: None}, case.get("tables"), probes)
@@ -200,6 +200,6 @@ def test_every_node_type_has_cases_of_each_kind() -> None:
 
 
 def test_password_hash_is_treated_as_a_secret(tmp_path: Path) -> None:
-    """A hash given as plain text is treated as a secret: it is masked wherever a report would show it."""
+    """A hash in plain text is a secret too: reports mask it."""
     graph = resources.user("deploy", password_hash="$6$salt$hash")
     assert compile_graph(graph, WireContext(base=tmp_path)).secrets == {"password-of-deploy": "$6$salt$hash"}

@@ -1,4 +1,4 @@
-"""The node types' own pages: every attribute is described, and the examples do what they say."""
+"""The pages of node types: they describe every attribute, and their examples are correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames of hosts: whatever JSON arrives is either exactly one of ours, or refused; and it costs what it says."""
+"""Frames of hosts: any JSON is either exactly one of our frames or refused, and its memory is estimated."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_any_json_is_read_or_raises_invalid(value: Any) -> None:
 
 
 def test_unknown_key_is_refused_at_any_depth() -> None:
-    """A key is unknown at any depth, and the message says where."""
+    """The message says where the unknown key is."""
     change = {"object": "/etc/motd", "field": "mode", "before": None, "after": "0644", "x": 1}
     node = {"name": "a", "type": "file", "outcome": "changed", "changes": [change], "actions": [], "position": ""}
     with pytest.raises(Invalid, match=r"^nodes\[0\]\.changes\[0\]: the key 'x' is unknown$"):
@@ -112,7 +112,7 @@ def test_weigh_never_underestimates_the_memory_of_a_value(value: Any) -> None:
 
 
 def test_every_frame_of_the_executor_has_a_class() -> None:
-    """Frames are named in the executor as `type`; each must be known, with all its fields read."""
+    """The `type` of each frame that the executor sends has exactly one class."""
     assert set(frames.KINDS.values()) == {cls for cls in CLASSES if issubclass(cls, frames.Frame)}
     assert all(frames.KINDS[frames.TYPES[cls]] is cls for cls in frames.KINDS.values())
 

@@ -30,7 +30,7 @@ def definition(*graphs: Graph) -> Definition:
 
 
 class Case:
-    """A session, its clock, and what it has asked for."""
+    """A session, its clock, and the events that it emitted."""
 
     def __init__(self, mode: str = "apply", defined: Definition | None = None, **more: Any) -> None:
         self.now = 100.0

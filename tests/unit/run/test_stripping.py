@@ -1,4 +1,4 @@
-"""Stripping: what hosts don't need goes from source, and all else stays on its line."""
+"""Stripping removes from source what hosts do not need, and everything else stays on its line."""
 
 from __future__ import annotations
 

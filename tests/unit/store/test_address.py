@@ -1,4 +1,4 @@
-"""Where the store is: which address counts, what it means, and that no password is ever shown."""
+"""The address of the store: which one is used, what it means, and that no password is ever shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates: values keep their types, mistakes have places, and nothing runs for ever."""
+"""Templates: values keep their types, and mistakes are reported with their places."""
 
 from __future__ import annotations
 

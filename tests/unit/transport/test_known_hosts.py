@@ -1,4 +1,4 @@
-"""Known hosts are read as OpenSSH reads them; nothing in a file can break the rest of it."""
+"""Files of known hosts are read as OpenSSH reads them, and a bad line does not affect the others."""
 
 from __future__ import annotations
 

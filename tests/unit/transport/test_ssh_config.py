@@ -1,4 +1,4 @@
-"""ssh_config means to us what it means to OpenSSH, and the way to a host follows from it."""
+"""ssh_config is read as OpenSSH reads it, and determines the route to a host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan as Markdown: folded, bounded, escaped, the same bytes for the same plan."""
+"""The plan as Markdown: folded, limited in size, escaped, and identical for the same plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see of a plan and of an apply, from reports as data; the expected texts stand beside them."""
+"""What people see of a plan and of an apply: `reports/` has each report as JSON and its expected text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def lines_of(name, **detail):
 
 @pytest.fixture(autouse=True)
 def _utc(monkeypatch):
-    """Let times be shown as they are in the expected texts."""
+    """Show times in UTC, as the expected texts do."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield
@@ -58,7 +58,7 @@ NAMES = ["plan", "converged", "apply-failed", "lifecycle", "applied-lifecycle", 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_plain_text_equals_the_expected_file(name):
-    """Set REGENERATE=1 to write the expected texts anew, and read the difference before committing it."""
+    """Set REGENERATE=1 to write the expected texts again. Read the difference before you commit it."""
     expected = REPORTS / f"{name}.txt"
     text = plain(lines_of(name))
     if os.environ.get("REGENERATE"):

@@ -1,4 +1,4 @@
-"""The order in which random nodes go."""
+"""The order in which random nodes are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames of random content, whole and damaged: they come back, or they are refused at once."""
+"""Frames of random content: whole ones come back unchanged, and damaged ones are refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ JSON = st.recursive(
 
 @given(st.recursive(st.text('[]{}\\\\"a'), lambda inner: st.lists(inner) | st.dictionaries(st.text('\\\\"[a'), inner)))
 def test_without_texts_keeps_only_structural_brackets(value: Any) -> None:
-    """What is left of it has the brackets of its lists and maps, and no others."""
+    """Without its strings, JSON has the brackets of its lists and maps and no others."""
 
     def brackets(item: Any) -> str:
         if isinstance(item, dict):
@@ -58,7 +58,7 @@ def test_changed_byte_gives_a_frame_or_protocol_error(header: dict[str, Any], at
 
 @given(header=st.dictionaries(TEXT, JSON, max_size=4), body=st.binary(max_size=2000), cut=st.integers(1, 50))
 def test_decoder_returns_whole_frames_from_any_pieces(header: dict[str, Any], body: bytes, cut: int) -> None:
-    """Whatever the pieces it arrives in, a frame is what it was."""
+    """Frames may arrive in pieces of any size."""
     header = dict(header, type="x")
     data = encode(header, body) + encode({"type": "y"})
     decoder, found = Decoder(), []
@@ -71,7 +71,7 @@ def test_decoder_returns_whole_frames_from_any_pieces(header: dict[str, Any], bo
 @settings(max_examples=500)
 @given(st.binary(max_size=400))
 def test_random_bytes_give_frames_or_protocol_error(data: bytes) -> None:
-    """Frames, or ProtocolError, and nothing else."""
+    """The decoder returns frames or raises ProtocolError, and nothing else."""
     try:
         for header, body in Decoder().feed(data):
             assert isinstance(header["type"], str) and isinstance(body, bytes)

@@ -1,4 +1,4 @@
-"""The names of outcomes, statuses, states, modes and events: one list, which the docs contain and all code uses."""
+"""The names of outcomes, statuses, states, modes and events: the docs explain them, and all code uses them."""
 
 from __future__ import annotations
 

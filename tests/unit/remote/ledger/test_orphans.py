@@ -1,4 +1,4 @@
-"""What left a definition: renamed, replaced, somebody else's by now, protected; and the order in which it goes."""
+"""Orphans left a definition: some were renamed, replaced or taken over, some are protected; the order of removal."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_new_type_for_the_same_path_replaces_without_pruning(ledger: Ledger) -> 
 
 
 def test_reused_name_keeps_the_old_resource_until_pruning(ledger: Ledger) -> None:
-    """What it was before stays until somebody prunes, by a name of its own; and does so with another type, too."""
+    """Until then, the old resource has a name of its own. The same is true if the new node has another type."""
     enter(ledger, row("conf", "path:/old"), row("other", "path:/b"))
     found = look(ledger, node("conf", path="/new"), node("other", "t_several", paths=["/c"]), pruning=False)
     assert found.to_remove == [] and names(found.to_keep) == [["conf (the file /old)", "other (the file /b)"]]
@@ -101,7 +101,7 @@ def test_process_with_other_arguments_is_not_an_orphan(ledger: Ledger) -> None:
 
 
 def test_merging_two_nodes_removes_only_one_record(ledger: Ledger) -> None:
-    """The record of one goes, and what it is about is the other's."""
+    """The record of one node is removed. The other node now manages what it was about."""
     enter(ledger, row("a", "path:/a", kind="t_several"), row("b", "path:/b", kind="t_several"))
     found = look(ledger, node("a", "t_several", paths=["/a", "/b"]), pruning=False)
     ((former,),) = found.to_remove
@@ -127,7 +127,7 @@ def test_playbook_sees_only_its_own_orphans(ledger: Ledger) -> None:
 
 
 def test_partial_run_finds_renames_and_replacements_but_no_orphans(ledger: Ledger) -> None:
-    """What the part is about can be known all the same: it was renamed, or replaced."""
+    """A partial run defines only some resources. It still knows what those renamed or replaced."""
     enter(ledger, row("a", "path:/a"), row("b", "path:/b"), row("c", "path:/c", state="IN_DELETION"))
     found = look(ledger, node("new", path="/a"), node("new-b", "symlink", path="/b"), pruning=False, partial=True)
     assert list(found.renamed) == ["new"] and names(found.to_remove) == [["b"]] and found.to_keep == []
@@ -162,7 +162,7 @@ def test_dependents_are_removed_first(ledger: Ledger) -> None:
 
 
 def test_nodes_in_a_cycle_are_removed_last_and_together(ledger: Ledger) -> None:
-    """Records come from several runs, so they may require each other in a circle, which no definition could."""
+    """Records come from several runs, so they may require each other in a cycle. A definition may not."""
     pairs = [("a", ["b"]), ("b", ["a"]), ("c", ["a"]), ("d", [])]
     enter(ledger, *[row(name, f"path:/{name}", requires=requires) for name, requires in pairs])
     assert names(look(ledger).to_remove) == [["c", "d"], ["a", "b"]]
@@ -181,7 +181,7 @@ def test_removal_of_protected_nodes_is_refused(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(("total", "refused"), [(3, True), (4, False), (5, False)])
 def test_removal_of_more_than_half_needs_permission(ledger: Ledger, total: int, refused: bool) -> None:
-    """Of all resources on the host, not only of the playbook's."""
+    """Half of all resources on the host counts, not half of the playbook's."""
     enter(ledger, row("a", "path:/a"), row("b", "path:/b"))
     found = look(ledger)
     assert bool(refusal(found, total, False)) is refused
@@ -216,7 +216,7 @@ def package(name: str, requires: Iterable[str] = (), **attrs: Any) -> dict[str, 
 
 
 def test_packages_are_removed_last_despite_requirements(ledger: Ledger) -> None:
-    """All in one layer, after what they may be needed for; ones that come back follow those that go."""
+    """They go in one layer, after all nodes that may need them. Packages that come back follow those that go."""
     enter(
         ledger, package("server"), package("client"), package("old", absent=True), row("shop", kind="command"),
         row("unit", kind="service", requires=["package:server"]),
@@ -229,7 +229,7 @@ def test_packages_are_removed_last_despite_requirements(ledger: Ledger) -> None:
 
 
 def test_package_is_removed_before_the_source_it_requires(ledger: Ledger) -> None:
-    """A package with a source of its own goes before that source; the tool that fetched it goes last."""
+    """Docker goes before its package source. The tool that fetched the key of that source goes last."""
     enter(
         ledger, package("curl"), row("key", kind="command", requires=["package:curl"]),
         row("source", "path:/s", requires=["key"]), package("docker", ["source"]), package("other"),
@@ -241,7 +241,7 @@ def test_package_is_removed_before_the_source_it_requires(ledger: Ledger) -> Non
 
 
 def test_packages_are_removed_before_the_users_they_require(ledger: Ledger) -> None:
-    """However packages and other nodes require each other, the order has no circle."""
+    """Packages go in one layer. If they require other nodes, the order still has no cycle."""
     enter(
         ledger, row("u1", "user:u1", kind="user"), row("u2", "user:u2", kind="user"),
         package("a", ["u1"]), package("b", ["u2"]),

@@ -1,4 +1,4 @@
-"""Files that are written in one step."""
+"""Files that are replaced in one step: their content is the old or the new, never a part of it."""
 
 from __future__ import annotations
 

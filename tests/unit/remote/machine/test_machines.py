@@ -1,4 +1,4 @@
-"""One suite for all machines: the same steps give the same results and the same end, planned, real and in memory."""
+"""The same steps have the same results on all machines: real, planned and in memory."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_impossible_operations_fail_and_change_nothing(host: Setting, fault: str) -> None:
-    """What can't be done is refused in the same words, and leaves everything as it was."""
+    """Every machine refuses with the same message, and nothing changes."""
     machine = host.machine
     machine.write(host.at("file"), "x")
     machine.mkdir(host.at("dir"))
@@ -305,7 +305,7 @@ def test_machine_accepts_paths_with_dots_and_double_slashes(host: Setting) -> No
 
 @pytest.mark.skipif(not ROOT, reason="only root may give files away")
 def test_plan_predicts_owners_groups_and_modes(tmp_path: Path) -> None:
-    """Owner and group by name or number; the kernel takes set-user-id away, and the plan knows."""
+    """Owners and groups may be names or numbers. The kernel clears set-user-id bits, and the plan predicts that."""
     shown = []
     for machine in (Planned(RealMachine()), RealMachine()):
         top = str(tmp_path.resolve())

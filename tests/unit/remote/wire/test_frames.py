@@ -1,4 +1,4 @@
-"""Frames: what is sent comes back whole, and whatever else arrives is refused at once and costs little."""
+"""Frames: what is sent arrives unchanged, and anything else is refused at once and at little cost."""
 
 from __future__ import annotations
 
@@ -76,18 +76,18 @@ BAD = {
     "only brackets": frame(b"[" * 100_000),
     "not packed at all": HEAD.pack(10, 20, PACKED) + b"x" * 20,
     "packed and cut": HEAD.pack(1000, 20, PACKED) + zlib.compress(json.dumps({"type": "x" * 1000}).encode())[:20],
-    "less than it says": HEAD.pack(1000, 21, PACKED) + zlib.compress(b'{"type": "x"}'),
+    "packed, shorter than stated": HEAD.pack(1000, 21, PACKED) + zlib.compress(b'{"type": "x"}'),
     "a bomb": HEAD.pack(20, len(zlib.compress(b"0" * 10**8)), PACKED) + zlib.compress(b"0" * 10**8),
     "something after what was packed": HEAD.pack(13, 25, PACKED) + zlib.compress(b'{"type": "x"}') + b"more",
 }
 _LENGTH = len(zlib.compress(b'{"type": "x"}'))
-BAD["less than it says"] = HEAD.pack(1000, _LENGTH, PACKED) + zlib.compress(b'{"type": "x"}')
+BAD["packed, shorter than stated"] = HEAD.pack(1000, _LENGTH, PACKED) + zlib.compress(b'{"type": "x"}')
 BAD["something after what was packed"] = HEAD.pack(13, _LENGTH + 4, PACKED) + zlib.compress(b'{"type": "x"}') + b"more"
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_decoder_refuses_invalid_frames_at_little_cost(name: str) -> None:
-    """Refused with ProtocolError, within a second of a processor, and in little memory."""
+    """Each raises ProtocolError within one second of CPU time and 16 MiB of memory."""
     tracemalloc.start()
     try:
         before = time.process_time()
