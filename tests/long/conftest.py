@@ -1,4 +1,4 @@
-"""Refuses what these tests, which are unit tests but for the time they take, must not need."""
+"""Refuses what these tests must not need. They are unit tests that take longer."""
 
 from tests.guard import only_python
 

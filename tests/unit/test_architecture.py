@@ -1,4 +1,4 @@
-"""The house: which floor imports which, what the half that travels to hosts may use, and where each library lives."""
+"""The architecture: which floor imports which, what code sent to hosts may use, and who imports each library."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_a_file_imports_only_from_its_floor_and_lower_ones() -> None:
     assert not above
 
 
-def test_only_the_package_and_its_command_lie_outside_rooms() -> None:
+def test_only_the_package_and_its_command_are_outside_rooms() -> None:
     assert sorted(path.name for path in ROOT.glob("*.py")) == ["__init__.py", "__main__.py"]
 
 
@@ -190,7 +190,7 @@ def test_every_room_has_files() -> None:
 
 
 @pytest.mark.parametrize("room", [room for room in ROOMS if room != "__main__"])
-def test_a_room_says_what_it_is_for(room: str) -> None:
+def test_every_room_has_a_docstring_about_its_purpose(room: str) -> None:
     first = ast.get_docstring(parsed(ROOT.joinpath(*room.split("."), "__init__.py")))
     assert first and len(first.splitlines()[0]) > 30, room
 
@@ -198,7 +198,7 @@ def test_a_room_says_what_it_is_for(room: str) -> None:
 TRAVELS = [path for path in FILES if FLOORS.get(part_of(path), 99) <= FLOORS["resources"]]
 
 
-def test_what_travels_to_hosts_has_the_syntax_of_python_3_8() -> None:
+def test_files_sent_to_hosts_parse_as_python_3_8() -> None:
     for path in TRAVELS:
         ast.parse(stripped(path.read_text()), shown(path), feature_version=(3, 8))
 
@@ -208,7 +208,7 @@ def sent_imports(path: Path) -> Iterator[tuple[str, int]]:
     return imported(path, run_time(ast.parse(stripped(path.read_text()))))
 
 
-def test_what_travels_to_hosts_uses_the_standard_library_alone() -> None:
+def test_files_sent_to_hosts_import_only_the_standard_library() -> None:
     for path, module, line in ((file, *item) for file in TRAVELS for item in sent_imports(file)):
         top = module.partition(".")[0]
         assert not top or top == "statecfg" or top in sys.stdlib_module_names, f"{shown(path)}:{line} imports {module}"
@@ -218,7 +218,7 @@ def test_what_travels_to_hosts_uses_the_standard_library_alone() -> None:
 
 
 @pytest.mark.parametrize("library", HOMES)
-def test_a_library_has_one_home(library: str) -> None:
+def test_each_library_is_imported_only_by_its_home_modules(library: str) -> None:
     users = {shown(path) for path in FILES for module, _ in imports(path) if module.partition(".")[0] == library}
     assert users, f"nothing imports {library}"
     assert {user for user in users if not re.fullmatch(HOMES[library], user)} == set()
@@ -230,7 +230,7 @@ def calls(path: Path) -> Iterator[tuple[str, int]]:
             yield dotted(node.func), node.lineno
 
 
-def test_only_the_command_line_leaves_and_only_views_print() -> None:
+def test_only_the_command_line_exits_and_only_views_print() -> None:
     for path, name, line in ((file, *item) for file in FILES for item in calls(file)):
         # Programs that hosts start by themselves end by exit status: the executor's start, and scripts that ops run.
         if name in ("sys.exit", "exit", "quit", "os._exit") and path not in TRAVELS:
@@ -239,7 +239,7 @@ def test_only_the_command_line_leaves_and_only_views_print() -> None:
             assert part_of(path) == "views", f"{shown(path)}:{line} prints"
 
 
-def test_nothing_is_swallowed() -> None:
+def test_no_handler_silently_ignores_all_exceptions() -> None:
     for path in FILES:
         for node in nodes(path):
             if isinstance(node, ast.ExceptHandler) and [type(item) for item in node.body] == [ast.Pass]:
@@ -247,7 +247,7 @@ def test_nothing_is_swallowed() -> None:
                 assert caught not in ("everything", "Exception", "BaseException"), f"{shown(path)}:{node.lineno}"
 
 
-def test_no_shell_and_no_pickle() -> None:
+def test_code_uses_neither_shell_nor_pickle() -> None:
     for path in FILES:
         for module, line in imports(path):
             # Bytecode is marshalled: what the host itself compiled, the executor (checked by digest) and its tools.
@@ -258,7 +258,7 @@ def test_no_shell_and_no_pickle() -> None:
                 assert ast.unparse(node.value) != "True", f"{shown(path)}:{node.value.lineno}"
 
 
-def test_no_import_cycles() -> None:
+def test_modules_have_no_import_cycles() -> None:
     """At import time, that is; a function may import a neighbour when it runs."""
     import graphlib
 
@@ -281,12 +281,12 @@ def top_level(node: ast.AST) -> Iterator[ast.AST]:
             yield child
 
 
-def test_files_are_short() -> None:
+def test_source_files_are_short() -> None:
     sizes = sorted(len(path.read_text().splitlines()) for path in FILES)
     assert sizes[len(sizes) // 2] <= 120
     assert [shown(path) for path in FILES if len(path.read_text().splitlines()) > 400] == []
 
 
-def test_node_types_are_short() -> None:
+def test_files_of_node_types_are_short() -> None:
     sizes = {path.name: len(path.read_text().splitlines()) for path in (ROOT / "resources").glob("*.[ph]y")}
     assert {name: size for name, size in sizes.items() if size > 150} == {}

@@ -37,7 +37,7 @@ def with_socket(use: Callable[[socket.socket], None]) -> None:
     ],
     ids=["run", "spawn", "fork", "multiprocessing", "listen", "connect", "sleep"],
 )
-def test_a_unit_test_is_refused_what_belongs_to_host_tests(use: Callable[[], Any]) -> None:
+def test_unit_test_fails_if_it_uses_processes_network_or_sleep(use: Callable[[], Any]) -> None:
     with pytest.raises(pytest.fail.Exception, match="move it to tests/host/"):
         use()
 
@@ -51,12 +51,12 @@ def imported(path: Path) -> set[str]:
     }
 
 
-def test_unit_tests_import_nothing_of_host_tests() -> None:
+def test_unit_tests_import_nothing_from_host_tests() -> None:
     for path in UNIT.rglob("*.py"):
         above = [name for name in imported(path) if name.startswith(("tests.host", "tests.lab", "tests.long"))]
         assert not above, f"{path.relative_to(ROOT)} imports {above}"
 
 
-def test_every_test_is_in_a_directory_that_says_what_it_needs() -> None:
+def test_every_test_file_is_in_unit_long_or_host() -> None:
     tests = ROOT / "tests"
     assert {path.relative_to(tests).parts[0] for path in tests.rglob("test_*.py")} == {"unit", "long", "host"}

@@ -59,7 +59,7 @@ def typed(tmp_path: Path):
     return run
 
 
-def test_a_node_type_makes_a_graph_of_one_node(typed) -> None:
+def test_node_type_makes_a_graph_of_one_node(typed) -> None:
     graph = typed(NODE_TYPES + '(def p (process "/bin/x" good))')["p"]
     assert isinstance(graph, Graph)
     assert set(graph.keys()) == {"node", "nodemap"}
@@ -88,7 +88,7 @@ def test_a_node_type_makes_a_graph_of_one_node(typed) -> None:
         ('(setv (get good "user") 7)', "SC0202"),
     ],
 )
-def test_what_a_node_type_refuses(typed, change: str, code: str) -> None:
+def test_node_type_refuses_wrong_attributes(typed, change: str, code: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         typed(NODE_TYPES + change + '(process "/bin/x" good)')
     assert [each.code for each in caught.value.problems] == [code]
@@ -96,34 +96,34 @@ def test_what_a_node_type_refuses(typed, change: str, code: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["True", "False", "None"])
-def test_a_validator_takes_all_that_any_predicate_takes(typed, value: str) -> None:
+def test_some_fn_accepts_what_any_predicate_accepts(typed, value: str) -> None:
     typed(NODE_TYPES + f'(setv (get good "block?") {value}) (process "/bin/x" good)')
 
 
-def test_predicates_are_named_as_they_are_written(typed) -> None:
+def test_message_names_predicates_as_they_are_written(typed) -> None:
     with pytest.raises(InvalidInput, match=r"\(some-fn true\? false\? nil\?\)"):
         typed(NODE_TYPES + '(process "/bin/x" {#** good :block? 1})')
 
 
-def test_a_required_graph_brings_its_node(typed) -> None:
+def test_required_graph_adds_its_node(typed) -> None:
     names = typed(DEPENDENCIES)
     assert set(names["f"].nodemap) == {"some-file", "some-directory"}
     assert list(names["f"].node.requires) == ["some-directory"]
     assert names["f"].node.provides == "some-file"
 
 
-def test_a_required_name_brings_nothing(typed) -> None:
+def test_required_name_adds_no_node(typed) -> None:
     assert set(typed(DEPENDENCIES)["g"].nodemap) == {"some-file"}
 
 
 @pytest.mark.parametrize("graph", ["complete_graph", "other_way"])
-def test_merging_puts_the_one_that_requires_the_other_first(typed, graph: str) -> None:
+def test_merged_graph_takes_the_node_that_requires_the_other(typed, graph: str) -> None:
     merged = typed(DEPENDENCIES)[graph]
     assert merged.node.provides == "some-file"
     assert [[node.provides for node in layer] for layer in layers(merged)] == [["some-directory"], ["some-file"]]
 
 
-def test_an_op_makes_an_action(typed) -> None:
+def test_defop_defines_a_function_that_returns_an_action(typed) -> None:
     names = typed(OPS)
     action = names["action"]
     assert isinstance(action, Action)
@@ -133,25 +133,25 @@ def test_an_op_makes_an_action(typed) -> None:
     assert callable(action["fn"])
 
 
-def test_the_body_of_an_op_acts_on_the_machine_it_is_given(typed) -> None:
+def test_action_is_performed_on_the_given_machine(typed) -> None:
     machine = MemoryMachine()
     assert typed(OPS)["action"].perform(machine) == {"status": "ok"}
     assert machine.read("/motd") == b"hello"
 
 
-def test_fn_acts_on_this_machine(typed, tmp_path: Path) -> None:
+def test_fn_of_an_action_runs_on_this_machine(typed, tmp_path: Path) -> None:
     motd = tmp_path / "motd"
     assert typed(OPS)["write"](str(motd), "hello")["fn"]() == {"status": "ok"}
     assert motd.read_text() == "hello"
 
 
-def test_the_second_function_takes_a_node(typed) -> None:
+def test_node_function_of_an_op_takes_arguments_from_a_node(typed) -> None:
     text = OPS + '(node-type motd :arguments [pathname] :required-attrs [contents])(def m (motd "/m" {:contents "c"}))'
     names = typed(text)
     assert names["node_write"](names["m"].node).args == {"pathname": "/m", "contents": "c"}
 
 
-def test_the_expansion_that_the_document_shows_works_as_well(typed) -> None:
+def test_expansion_shown_in_the_document_works_too(typed) -> None:
     names = typed(
         """
 (defnodefn write [pathname contents]
@@ -169,7 +169,7 @@ def test_the_expansion_that_the_document_shows_works_as_well(typed) -> None:
     assert callable(action["fn"])
 
 
-def test_a_play_that_loads_can_be_evaluated(tmp_path: Path) -> None:
+def test_play_with_the_document_examples_can_be_evaluated(tmp_path: Path) -> None:
     path = tmp_path / "play.hy"
     path.write_text(HEADER + DEPENDENCIES + '(defplay p [host] {:hosts "all"} [complete-graph])')
     (play,) = load(path, tmp_path)

@@ -1,4 +1,4 @@
-"""Playbooks in Hy: places, keywords, and what their authors are told when something is wrong."""
+"""Playbooks in Hy: places, keywords, and the messages about mistakes."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ def where(found: Problem) -> tuple[str, int, int | None]:
     return Path(place.file).name, place.line, place.column
 
 
-def test_nodes_know_line_and_column(tmp_path: Path) -> None:
+def test_nodes_know_their_line_and_column(tmp_path: Path) -> None:
     graph = built(tmp_path, '(defplay site [host] {:hosts "all"}\n  (directory "/srv"))')
     position = graph.node.position
     assert (Path(position.file).name, position.line, position.column) == ("site.hy", 4, 3)
 
 
-def test_attributes_by_map_and_by_keyword_are_the_same(tmp_path: Path) -> None:
+def test_attributes_in_a_map_and_as_keywords_are_the_same(tmp_path: Path) -> None:
     one = built(tmp_path, '(defplay s [host] {:hosts "all"} (file "/a" {:content "x" :mode "0644" :tags [:a]}))')
     two = built(tmp_path, '(defplay s [host] {:hosts "all"} (file "/a" :content "x" :mode "0644" :tags [:a]))')
     assert one.node.attrs == two.node.attrs
     assert one.node.options == two.node.options
 
 
-def test_keywords_find_what_hy_calls_otherwise(tmp_path: Path) -> None:
+def test_keywords_find_names_that_hy_mangles(tmp_path: Path) -> None:
     text = '(setv m {:restart-on 1 :block? 2}) (defplay s [host] {:hosts "all"} '
     text += '(directory f"/{(:restart-on m)}{(:block? m)}{(:site-name host.vars)}"))'
     assert built(tmp_path, text, site_name="x").node.provides == "directory:/12x"
 
 
-def test_a_play_returns_several_nodes(tmp_path: Path) -> None:
+def test_play_may_return_several_nodes(tmp_path: Path) -> None:
     graph = built(tmp_path, '(defplay s [host] {:hosts "all"} (gfor n [1 2 3] (directory f"/{n}")))')
     assert len(graph.nodemap) == 3
 
 
-def test_the_body_may_import(tmp_path: Path) -> None:
+def test_play_body_may_import_neighbouring_modules(tmp_path: Path) -> None:
     (tmp_path / "beside.hy").write_text("(setv name :there)")
     graph = built(tmp_path, '(defplay s [host] {:hosts "all"} (import beside [name]) (directory f"/{name}"))')
     assert graph.node.provides == "directory:/there"
@@ -100,7 +100,7 @@ def test_the_body_may_import(tmp_path: Path) -> None:
         ("(setv x 1)", "SC0510", (1, None), "defines no play"),
     ],
 )
-def test_mistakes_are_told_with_their_place(
+def test_mistakes_are_reported_with_their_place(
     tmp_path: Path, text: str, code: str, place: tuple[int, int | None], words: str
 ) -> None:
     found = told(tmp_path, text)
@@ -110,7 +110,7 @@ def test_mistakes_are_told_with_their_place(
     assert "hyx_" not in str(found)
 
 
-def test_the_last_line_of_the_users_own_comes_first(tmp_path: Path) -> None:
+def test_first_place_is_the_innermost_line_of_the_user(tmp_path: Path) -> None:
     text = '(defn deep [] (int "x"))\n(defplay s [host] {:hosts "all"}\n  (directory "/x")\n  (deep))'
     found = told(tmp_path, text)
     assert [place.line for place in found.places] == [3, 6]
@@ -118,11 +118,11 @@ def test_the_last_line_of_the_users_own_comes_first(tmp_path: Path) -> None:
     assert "statecfg/" not in found.detail
 
 
-def test_names_that_are_meant_are_suggested(tmp_path: Path) -> None:
+def test_misspelled_name_is_reported_with_a_suggestion(tmp_path: Path) -> None:
     assert "`site-file`" in told(tmp_path, "(setv site-file 1)\n(print site-flie)").help
 
 
-def test_printing_goes_to_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_in_a_playbook_goes_to_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     built(tmp_path, '(print "loading") (defplay s [host] {:hosts "all"} None)')
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "loading\n")

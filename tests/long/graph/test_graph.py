@@ -11,7 +11,7 @@ from statecfg.graph.graph import EMPTY, Graph, merge_graphs
 from tests.unit.graph.node_types import t_plain
 
 
-def test_merging_in_a_loop_is_not_limited_by_the_stack() -> None:
+def test_merging_in_a_loop_does_not_overflow_the_stack() -> None:
     graphs = [t_plain(str(index), requires=[f"t_plain:{index + 1}"]) for index in range(3000)]
     merged = functools.reduce(merge_graphs, graphs)
     assert len(list(merged.nodes())) == 3000
@@ -22,7 +22,7 @@ edges = st.dictionaries(st.sampled_from("abcdefg"), st.lists(st.sampled_from("ab
 
 
 @given(st.lists(edges, min_size=1, max_size=4), st.randoms())
-def test_merging_has_the_nodes_of_all_in_any_order_and_nesting(parts: list[dict[str, list[str]]], rng: object) -> None:
+def test_merged_nodemap_does_not_depend_on_order_or_nesting(parts: list[dict[str, list[str]]], rng: object) -> None:
     kept: dict[str, Graph] = {}
     for part in parts:
         for name, wanted in part.items():

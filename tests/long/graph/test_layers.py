@@ -13,7 +13,7 @@ from tests.unit.graph.test_layers import random_edges
 
 
 @pytest.mark.parametrize("seed", range(0, 1000, 100))
-def test_layers_are_those_of_networkx(seed: int) -> None:
+def test_layers_equal_those_of_networkx(seed: int) -> None:
     for number in range(seed, seed + 100):
         edges = random_edges(random.Random(number))
         peer = networkx.DiGraph()
@@ -23,6 +23,6 @@ def test_layers_are_those_of_networkx(seed: int) -> None:
         assert [[node.provides for node in layer] for layer in layers(of_edges(edges))] == expected, number
 
 
-def test_deep_chain_is_no_recursion() -> None:
+def test_deep_chain_does_not_overflow_the_stack() -> None:
     names = [f"n{index:04}" for index in range(1200)]
     assert len(layers(of_edges({name: names[i + 1 : i + 2] for i, name in enumerate(names)}))) == 1200

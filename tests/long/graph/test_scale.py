@@ -1,4 +1,4 @@
-"""That work grows in proportion to the graph, by counting calls rather than seconds."""
+"""The work grows in proportion to the graph. The tests count calls or compare times."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def calls(size: int) -> int:
     return count
 
 
-def test_cost_per_node_does_not_grow() -> None:
+def test_cost_per_node_does_not_grow_with_the_graph() -> None:
     calls(20)  # imports and schemas
     small, large = calls(200), calls(4000)
     assert large / 4000 < 1.1 * small / 200
     assert large / 4000 < 350  # 190, and 290 once a secret was declared: then texts are searched for it
 
 
-def test_a_playbook_written_out_line_by_line_is_read_in_linear_time(tmp_path: Path) -> None:
+def test_long_playbook_is_read_in_linear_time(tmp_path: Path) -> None:
     def seconds(count: int) -> float:
         path = tmp_path / f"lines{count}.py"
         lines = "".join(f'        file("/tmp/x/{number}", content=""),\n' for number in range(count))
@@ -65,7 +65,7 @@ def test_a_playbook_written_out_line_by_line_is_read_in_linear_time(tmp_path: Pa
         spent = []
         for _ in range(3):
             gc.collect()
-            gc.disable()  # it looks at all that the tests before have left
+            gc.disable()  # it would visit all objects that earlier tests left
             started = time.process_time()
             graph = evaluate(play, HostContext("h"))
             spent.append(time.process_time() - started)
@@ -77,9 +77,7 @@ def test_a_playbook_written_out_line_by_line_is_read_in_linear_time(tmp_path: Pa
     assert seconds(4000) < 16 * seconds(500) + 0.5  # eight times as much, with room for noise; squares give 64
 
 
-def test_too_many_nodes_are_refused_before_all_of_them_are_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_nodes_are_refused_before_all_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(declare, "MAX_NODES", 1000)
     path = tmp_path / "endless.py"
     path.write_text(

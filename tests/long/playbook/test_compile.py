@@ -1,4 +1,4 @@
-"""Deeply nested values up to the limit are sent."""
+"""Nested values are sent up to the limit of depth."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.unit.graph.node_types import refused, t_rich
 from tests.unit.playbook.test_compile import attrs_of, nested
 
 
-def test_depth_up_to_the_limit_is_sent() -> None:
+def test_values_nested_up_to_the_limit_are_sent() -> None:
     assert attrs_of(t_rich("/x", owner="web", free=nested(MAX_DEPTH)))["free"] == nested(MAX_DEPTH)
     with refused("SC0202") as found:
         t_rich("/x", owner="web", free=nested(100_000))

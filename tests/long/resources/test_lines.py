@@ -1,4 +1,4 @@
-"""Editing lines, tried on texts that nobody would write."""
+"""Edits of lines in random, unusual texts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def bare(text: str) -> list[str]:
 
 
 @given(TEXT, LINE, WHERE, WHERE, st.booleans(), LINE)
-def test_a_line_is_there_once_and_for_all(
+def test_with_line_adds_the_line_and_is_idempotent(
     text: str, line: str, match: str | None, where: str | None, after: bool, rest: str
 ) -> None:
-    """The line is in the result, the other lines are as they were, and a second edit changes nothing."""
+    """The result contains the line, the other lines are unchanged, and a second edit changes nothing."""
     text += rest
     place = {"after": where} if after else {"before": where}
     new = lines.with_line(text, line, match, **place)
@@ -43,15 +43,15 @@ def test_a_line_is_there_once_and_for_all(
 
 
 @given(TEXT, LINE, WHERE)
-def test_a_line_is_gone_and_no_other(text: str, line: str, match: str | None) -> None:
-    """No such line is in the result, all others are, in order, and a second edit changes nothing."""
+def test_without_line_removes_only_matching_lines(text: str, line: str, match: str | None) -> None:
+    """The result contains all other lines in their order, and a second edit changes nothing."""
     new = lines.without_line(text, line, match)
     wanted = [each for each in bare(text) if each != line and not (match is not None and re.search(match, each))]
     assert bare(new) == wanted
     assert lines.without_line(new, line, match) == new
 
 
-def test_no_line_at_all() -> None:
-    """An empty text gets the line with an end; nothing taken from nothing is nothing."""
+def test_empty_text_gains_a_line_and_loses_none() -> None:
+    """A line added to an empty text gets a line end. Removing a line from an empty text leaves it empty."""
     assert lines.with_line("", "a") == "a\n"
     assert lines.without_line("", "a") == ""

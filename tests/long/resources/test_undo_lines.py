@@ -1,4 +1,4 @@
-"""Edits of lines undone, tried on texts that nobody would write."""
+"""Edits of lines are undone in random, unusual texts."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ class Edit:
 
 
 @given(TEXT, EDIT)
-def test_an_edit_is_undone_to_the_byte(text: str, edit: dict[str, Any]) -> None:
-    """The text is what it was, and undoing it again changes nothing."""
+def test_undo_restores_the_text_byte_for_byte(text: str, edit: dict[str, Any]) -> None:
+    """The original text is back, and a second undo changes nothing."""
     made = Edit(text, **edit)
     assert made.undone(made.text) == text
     assert made.undone(text) == text
 
 
 @given(TEXT, st.lists(EDIT, max_size=4))
-def test_edits_are_undone_one_after_another(text: str, edits: list[dict[str, Any]]) -> None:
-    """Several nodes about one file, the last undone first."""
+def test_edits_of_one_file_are_undone_in_reverse_order(text: str, edits: list[dict[str, Any]]) -> None:
+    """Several nodes edit one file. The last edit is undone first."""
     texts = [text]
     made = []
     for edit in edits:
@@ -61,18 +61,18 @@ def test_edits_are_undone_one_after_another(text: str, edits: list[dict[str, Any
 
 
 @given(st.lists(LINE, max_size=5), LINE, EDIT)
-def test_what_others_add_stays(lines: list[str], other: str, edit: dict[str, Any]) -> None:
-    """A line that somebody appends in the meantime is there afterwards, and all that was there before."""
+def test_undo_keeps_lines_that_others_added(lines: list[str], other: str, edit: dict[str, Any]) -> None:
+    """Somebody appends a line before the undo. It stays, and so does the original text."""
     text = "".join(f"{line}\n" for line in lines)
     made = Edit(text, **edit)
     if other == edit["line"] or (edit["match"] is not None and re.search(edit["match"], other)):
-        return  # then it is the node's own business
+        return  # then the node manages this line itself
     assert made.undone(f"{made.text}{other}\n") == f"{text}{other}\n"
 
 
 @pytest.mark.parametrize("order", list(permutations(range(4))))
-def test_any_order(order: tuple[int, ...]) -> None:
-    """Nodes about different lines can be undone in any order."""
+def test_edits_of_different_lines_are_undone_in_any_order(order: tuple[int, ...]) -> None:
+    """The nodes are about different lines, so the order of the undo does not matter."""
     text = "one\n#Port 1\ntwo\nold\nthree\n"
     edits: list[dict[str, Any]] = [
         {"line": "Port 22", "match": "^#?Port", "absent": False},
@@ -89,8 +89,8 @@ def test_any_order(order: tuple[int, ...]) -> None:
     assert now == text
 
 
-def test_a_line_that_held_a_secret() -> None:
-    """The ledger keeps a mask in the place of the secret: the line is found by what stands around it, or stays."""
+def test_undo_finds_a_line_whose_secret_is_masked() -> None:
+    """The ledger has a mask instead of the secret. The undo finds the line by the text around it, if only one fits."""
     made = Edit("user = x\n", "password = hunter2", None, False)
     made.line = "password = <secret mail>"
     assert made.undone(made.text) == "user = x\n"

@@ -1,4 +1,4 @@
-"""Frames of hosts, made at random: each is read as it is, or refused."""
+"""Random frames of hosts: each is read unchanged or refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def spots(value: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_what_is_right_comes_back_unchanged(cls: type[Strict], data: st.DataObject) -> None:
+def test_valid_frame_is_read_unchanged_and_frozen(cls: type[Strict], data: st.DataObject) -> None:
     value = data.draw(valid(cls))
     read = cls.from_json(value)
     assert read.to_json() == value
@@ -36,7 +36,7 @@ def test_what_is_right_comes_back_unchanged(cls: type[Strict], data: st.DataObje
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_an_unknown_key_is_refused(cls: type[Strict], data: st.DataObject) -> None:
+def test_frame_with_an_unknown_key_is_refused(cls: type[Strict], data: st.DataObject) -> None:
     value = data.draw(valid(cls))
     value["an unknown key"] = data.draw(JSON)
     with pytest.raises(Invalid, match="unknown key"):
@@ -46,8 +46,8 @@ def test_an_unknown_key_is_refused(cls: type[Strict], data: st.DataObject) -> No
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_anything_else_is_refused_or_is_what_it_says(cls: type[Strict], data: st.DataObject) -> None:
-    """Put any JSON in any place of a frame: it is refused, or it comes back as it was."""
+def test_damaged_frame_is_refused_or_read_unchanged(cls: type[Strict], data: st.DataObject) -> None:
+    """A frame with random JSON in a random place is refused, or it is read unchanged."""
     value = data.draw(valid(cls))
     spot = data.draw(st.sampled_from(spots(value)))
     key = data.draw(st.sampled_from(sorted(spot)) if spot else TEXT)

@@ -1,4 +1,4 @@
-"""Templates that would run for ever are ended."""
+"""Templates that would never end, or use too much memory, are stopped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.unit.templates.test_templates import HERE, problem_of
         "{% for i in range(9999) %}{{ 'x' * 9999 }}{% endfor %}",
     ],
 )
-def test_a_template_without_end_is_ended(text):
+def test_endless_template_is_stopped_with_a_problem(text):
     start = time.monotonic()
     assert problem_of(templates.evaluate, text + ".", {}, HERE).code == "SC0323"
     assert time.monotonic() - start < 60

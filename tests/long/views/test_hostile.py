@@ -1,4 +1,4 @@
-"""Text from hosts and users in every place of a report: no view makes markup, or an escape sequence, of it."""
+"""Hostile text in every place of a report: no view turns it into markup or an escape sequence."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ OURS = {"h3", "p", "ul", "li", "strong", "code", "pre", "blockquote", "details",
 
 
 def check_markdown(text: str) -> None:
-    """See, with a CommonMark parser, that what is hostile stands in code, and that all markup is ours."""
+    """Check with a CommonMark parser that hostile text is only inside code, and that all markup is ours."""
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     tags = Tags()
     tags.feed(parser.render(text))
@@ -133,14 +133,14 @@ def test_markdown_shows_hostile_text_as_code_only(name: str, data: st.DataObject
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_markdown_with_one_piece_everywhere(piece: str) -> None:
+def test_markdown_shows_each_hostile_piece_as_code(piece: str) -> None:
     for report in FULL.values():
         check_markdown(markdown.text(poisoned(copy.deepcopy(report), lambda: piece), 10**7))
 
 
 @settings(max_examples=300, deadline=None)
 @given(text=ANYTHING)
-def test_a_code_span_is_one_code_span(text: str) -> None:
+def test_any_text_stays_inside_one_code_span(text: str) -> None:
     tokens = MarkdownIt("commonmark").parseInline(f"before {markdown.code(text)} after")
     kinds = [token.type for token in tokens[0].children or []]
     assert kinds == ["text", "code_inline", "text"]
@@ -148,7 +148,7 @@ def test_a_code_span_is_one_code_span(text: str) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(text=ANYTHING)
-def test_a_fence_holds_all_of_its_text(text: str) -> None:
+def test_any_text_stays_inside_its_fence(text: str) -> None:
     tokens = MarkdownIt("commonmark").parse(f"{markdown.fenced(text, 'diff')}\nafter\n")
     assert [token.type for token in tokens] == ["fence", "paragraph_open", "inline", "paragraph_close"]
 
@@ -179,7 +179,7 @@ def test_terminals_get_no_control_characters(view: str, texts: list[str], name: 
 
 @settings(max_examples=50, deadline=None)
 @given(text=ANYTHING)
-def test_facts_history_and_progress_get_none_either(text: str) -> None:
+def test_facts_history_and_progress_show_no_control_characters(text: str) -> None:
     hosts = {"h": {"status": "ok", "layers": [], "summary": {}, "facts": {text: {text: text}, "os": {text: text}}}}
     no_controls(plain(facts_lines({"mode": "facts", "hosts": hosts})))
     past = json.loads((REPORTS / "history.json").read_text())

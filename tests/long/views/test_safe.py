@@ -1,4 +1,4 @@
-"""Hostile text in every place of every report: no view lets a control character through."""
+"""Hostile text in every place of every report: no view shows a control character."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.views.test_safe import HOSTILE, REPORTS, Terminal, assert_harmle
 
 @pytest.mark.parametrize("name", sorted(path.name for path in REPORTS.glob("*.json")))
 @pytest.mark.parametrize("full", [False, True])
-def test_no_view_lets_anything_through(name, full):
+def test_every_view_escapes_hostile_characters(name, full):
     report = poisoned(json.loads((REPORTS / name).read_text()), HOSTILE)
     detail = Detail(verbose=full, full=full)
     for make in (plan_lines, outcome_lines, verify_lines, lambda given, _: history_lines(given, HOSTILE)):

@@ -1,4 +1,4 @@
-"""The exit status for every outcome, and which one wins when several happened."""
+"""The exit status for every outcome, and which one wins if there are several."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ GOING, FORGOTTEN = [{"outcome": "changed"}], [{"outcome": "unchanged"}]
         (report("history", a=host("ok")), False, 0),
     ],
 )
-def test_status_of_a_report(given, detailed, expected):
+def test_report_determines_the_exit_status(given, detailed, expected):
     assert exit_codes.of_report(given, detailed) == expected
 
 
-def test_worst_wins_in_the_published_order():
+def test_worst_exit_status_wins_in_the_documented_order():
     order = (3, 8, 1, 4, 7, 6, 5, 2, 0)
     for worse, better in itertools.combinations(order, 2):
         assert exit_codes.worst([better, worse, better]) == worse

@@ -1,4 +1,4 @@
-"""Help that is complete and true: every verb and option explained, examples that parse."""
+"""The help explains every verb and option, and its examples parse."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_option_is_explained_and_every_verb_has_examples(verb):
 
 
 @pytest.mark.parametrize("verb", sorted({module for module, _ in VERBS.values()}))
-def test_examples_parse(verb, tmp_path, monkeypatch):
+def test_examples_of_every_verb_parse(verb, tmp_path, monkeypatch):
     command = import_module(f"statecfg.cli.{verb}").command
     monkeypatch.chdir(tmp_path)
     (tmp_path / "playbooks").mkdir()
@@ -50,7 +50,7 @@ def test_examples_parse(verb, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "flags", ["-i -l -t -e -f -b -K -u -v --diff --json --json-into --no-color --inventory --limit --tags"]
 )
-def test_the_flags_people_know(flags):
+def test_plan_and_apply_accept_the_usual_flags(flags):
     for verb in ("plan", "apply"):
         command = import_module(f"statecfg.cli.{verb}").command
         known = {flag for parameter in command.params for flag in parameter.opts}

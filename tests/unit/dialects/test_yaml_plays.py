@@ -1,4 +1,4 @@
-"""Plays in YAML: entries, loops, conditions, includes, and every mistake at its place."""
+"""Plays in YAML: entries, loops, conditions, includes, and mistakes reported with their place."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def content(node: dict) -> str:
     return node["attrs"]["content"]["text"]
 
 
-def test_the_shape_of_the_docs(project):
+def test_play_from_the_docs_compiles_to_wire_nodes(project):
     write(project, "site.conf.j2", "listen {{ port }};\n")
     found = nodes(
         project,
@@ -76,7 +76,7 @@ def test_the_shape_of_the_docs(project):
     assert found["service:nginx"]["triggers"] == ["file:/etc/nginx/conf.d/site.conf"]
 
 
-def test_variables(project):
+def test_templates_use_variables_and_extra_variables_win(project):
     text = """\
         hosts: web
         vars:
@@ -93,7 +93,7 @@ def test_variables(project):
     assert content(extra["file:/etc/url"]) == "http://web1.{{ no template }}:10 9 web"
 
 
-def test_loops_and_conditions(project):
+def test_for_each_repeats_entries_and_when_skips_them(project):
     found = nodes(
         project,
         """\
@@ -129,7 +129,7 @@ def test_loops_and_conditions(project):
     assert found["user:bob"]["attrs"]["uid"] == 1002
 
 
-def test_includes(project):
+def test_include_adds_entries_with_variables_and_positions(project):
     (project / "playbooks" / "parts").mkdir()
     write(project, "parts/one.yml", '- {file: "/{{ name }}", content: "p{{ port }}"}\n- include: two.yml\n')
     write(
@@ -155,7 +155,7 @@ def test_includes(project):
     assert found["file:/two-n2"]["position"] == "playbooks/parts/two.yml:3:6"
 
 
-def test_include_loop(project):
+def test_play_refuses_a_cycle_of_includes(project):
     write(project, "a.yml", "- include: b.yml\n")
     write(project, "b.yml", "- include: a.yml\n")
     found = refused(project, "hosts: web\nresources:\n  - include: a.yml\n")
@@ -164,7 +164,7 @@ def test_include_loop(project):
     assert len(found[0].places) == 2
 
 
-def test_several_plays(project):
+def test_playbook_with_two_plays_combines_them_per_host(project):
     path = write(
         project,
         "two.yml",
@@ -197,7 +197,7 @@ def test_templates_see_the_variables_of_their_play(project):
     assert [content(node) for node in layers[0]] == ["1 web1", "2 web1"]
 
 
-def test_mistakes_of_a_play_at_once(project):
+def test_play_reports_all_its_mistakes_together(project):
     found = refused(
         project,
         """\
@@ -228,7 +228,7 @@ def test_mistakes_of_a_play_at_once(project):
     assert "did you mean `package`" in found[2].help
 
 
-def test_mistakes_of_nodes_at_once(project):
+def test_play_reports_mistakes_of_all_nodes_together(project):
     found = refused(
         project,
         """\
@@ -279,18 +279,18 @@ def test_mistakes_of_nodes_at_once(project):
         ("", "SC0303"),
     ],
 )
-def test_wrong_shapes(project, text, code):
+def test_loader_refuses_a_playbook_of_the_wrong_shape(project, text, code):
     assert refused(project, text)[0].code == code
 
 
-def test_attributes_named_like_types(project):
+def test_attribute_may_have_the_name_of_a_node_type(project):
     found = nodes(
         project, 'hosts: web\nresources:\n  - group: staff\n    gid: 50\n  - {file: /x, content: "", group: staff}\n'
     )
     assert sorted(found) == ["file:/x", "group:staff"]
 
 
-def test_secrets_reach_the_host_and_nothing_else(project, monkeypatch):
+def test_secrets_reach_the_host_with_their_values(project, monkeypatch):
     monkeypatch.setenv("TOKEN", "correct-horse")
     path = write(
         project,
@@ -311,7 +311,7 @@ def test_secrets_reach_the_host_and_nothing_else(project, monkeypatch):
     assert wire.count("correct-horse") == 3
 
 
-def test_a_host_is_told_only_its_own_secrets(project, monkeypatch):
+def test_host_receives_only_its_own_secrets(project, monkeypatch):
     monkeypatch.setenv("TOKEN", "correct-horse")
     text = """\
         hosts: web
@@ -323,13 +323,13 @@ def test_a_host_is_told_only_its_own_secrets(project, monkeypatch):
     assert [job.definition.secrets for job in work.jobs] == [{}, {"TOKEN": "correct-horse"}]
 
 
-def test_values_of_a_host_are_never_templates(project):
+def test_variables_of_a_host_are_not_evaluated_as_templates(project):
     (project / "inventory.yml").write_text("hosts: {web1: {vars: {x: '{{ 7 * 7 }}'}}}\n")
     found = nodes(project, 'hosts: web1\nresources:\n  - {file: /x, content: "{{ x }}"}\n')
     assert content(found["file:/x"]) == "{{ 7 * 7 }}"
 
 
-def test_own_node_types(project):
+def test_play_can_use_a_node_type_of_the_project(project):
     (project / "resources").mkdir()
     (project / "resources" / "yaml_own_link.py").write_text(
         textwrap.dedent('''\
@@ -345,6 +345,6 @@ def test_own_node_types(project):
     assert next(iter(found.values()))["attrs"] == {"path": "/a", "target": "/b", "note": "hello"}
 
 
-def test_a_number_of_a_template_is_no_text_outside_of_content(project):
+def test_package_name_refuses_a_number_from_a_template(project):
     (found,) = refused(project, 'hosts: web\nvars: {port: 80}\nresources: [{package: "{{ port }}"}]\n')
     assert "| string" in found.help

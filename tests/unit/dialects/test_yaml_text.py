@@ -1,4 +1,4 @@
-"""Strict YAML: every surprise is an error at its place, with a cure."""
+"""Strict YAML: everything ambiguous is an error, with its place and a way to correct it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def value(data: str):
     "word",
     AMBIGUOUS.split(),
 )
-def test_ambiguous(word):
+def test_parser_refuses_ambiguous_plain_words(word):
     found = problems(f"a: 1\nb: {word}\n")
     assert [(item.code, str(item.places[0])) for item in found] == [("SC0309", "f.yml:2:4")]
     assert "quote it" in found[0].help
@@ -67,7 +67,7 @@ def test_ambiguous(word):
         ("1-2", "1-2"),
     ],
 )
-def test_certain(word, meaning):
+def test_parser_reads_unambiguous_words_with_their_type(word, meaning):
     found = value(f"a: {word}\n")["a"]
     assert (found, type(found)) == (meaning, type(meaning))
 
@@ -104,7 +104,7 @@ def test_certain(word, meaning):
         ("a: 1\n<<<<<<< HEAD\nb: 2\n=======\nb: 3\n>>>>>>> x\n", "SC0314", "f.yml:2:1", "keep one side"),
     ],
 )
-def test_refused(text, code, places, words):
+def test_parser_refuses_invalid_yaml_with_place_and_help(text, code, places, words):
     first = problems(text)[0]
     assert first.code == code
     assert " ".join(map(str, first.places)).startswith(places)
@@ -123,27 +123,27 @@ def test_refused(text, code, places, words):
         ("a: \x9f".encode(), "U+009F"),
     ],
 )
-def test_encodings(data, words):
+def test_parser_refuses_other_encodings_and_control_characters(data, words):
     found = problems(data)
     assert [item.code for item in found] == ["SC0313"]
     assert words in found[0].detail
 
 
-def test_all_at_once():
+def test_parser_reports_all_problems_of_a_file_together():
     found = problems("a: NO\na: 1\nb: !x 1\nc: 0644\n")
     assert [item.code for item in found] == ["SC0309", "SC0306", "SC0312", "SC0309"]
 
 
-def test_problems_are_bounded():
+def test_parser_limits_the_number_of_reported_problems():
     assert len(problems("".join(f"k{i}: no\n" for i in range(1000)))) == yaml_composer.MAX_PROBLEMS
 
 
-def test_depth_and_aliases_that_are_fine():
+def test_parser_accepts_deep_nesting_and_aliases():
     assert value("{a: " * 90 + "1" + "}" * 90)
     assert value("a: &x [1, 2]\nb: *x\nc: &y k\n*y : 1\n") == {"a": [1, 2], "b": [1, 2], "c": "k", "k": 1}
 
 
-def test_large_file(tmp_path):
+def test_load_refuses_a_large_file_without_reading_it(tmp_path):
     path = tmp_path / "big.yml"
     with path.open("wb") as stream:
         stream.truncate(100 * 1024 * 1024)
@@ -155,7 +155,7 @@ def test_large_file(tmp_path):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024
 
 
-def test_files_that_are_none(tmp_path):
+def test_load_refuses_missing_files_directories_and_pipes(tmp_path):
     import os
 
     os.mkfifo(tmp_path / "pipe")
@@ -165,7 +165,7 @@ def test_files_that_are_none(tmp_path):
         assert caught.value.problems[0].code == "SC0301"
 
 
-def test_marks():
+def test_parsed_nodes_keep_positions_and_block_style():
     root = yaml_text.parse("a: 1\nb:\n  - x\n  - |\n    text\n", "f.yml", "a map")
     assert isinstance(root, yaml_tree.Mapping)
     assert str(root.keys["b"].location) == "f.yml:2:1"

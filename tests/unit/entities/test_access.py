@@ -26,7 +26,7 @@ def grant(member: str, level: str) -> dict[str, str]:
     return {"grantType": MEMBERSHIP, "memberId": member, "accessLevelId": level}
 
 
-def test_a_type_is_seen_by_whom_it_was_given_to(scene: Scene) -> None:
+def test_grants_on_a_type_decide_who_may_see_and_use_it(scene: Scene) -> None:
     o, kind = scene.operations, scene.type("PreDelete")
     body = {"name": "e", "entity": {}}
     for who in (ANN, EVE, VIC):
@@ -53,7 +53,7 @@ def test_a_type_is_seen_by_whom_it_was_given_to(scene: Scene) -> None:
     refused(403, GONE, o.create_type, ANN, {})
 
 
-def test_hooks_are_turned_off_only_with_full_control_of_the_type(scene: Scene) -> None:
+def test_skipping_hooks_needs_full_control_of_the_type(scene: Scene) -> None:
     o, kind = scene.operations, scene.type("PreDelete", "PostUpdate")
     o.add_grant(ROOT, kind.id, grant(ANN.id, READ_WRITE))
     entity = scene.entity(kind)
@@ -69,8 +69,8 @@ def test_hooks_are_turned_off_only_with_full_control_of_the_type(scene: Scene) -
 
 @pytest.mark.parametrize("level", [None, *LEVELS])
 @pytest.mark.parametrize("who", [BEN, VIC, EVE], ids=lambda who: who.name)
-def test_an_entity_by_what_was_granted(scene: Scene, who: Principal, level: str | None) -> None:
-    """The organization of Ben and Vic has the access; Vic is a viewer, and Eve is of another one."""
+def test_access_to_an_entity_depends_on_the_granted_level(scene: Scene, who: Principal, level: str | None) -> None:
+    """Access is granted to the organization of Ben and Vic. Vic is a viewer. Eve is in another organization."""
     o, kind = scene.operations, scene.type()
     o.add_grant(ROOT, kind.id, grant(ANN.id, READ_WRITE))
     id = o.create_entity(ANN, kind.id, {"name": "e", "entity": {"foo": "x"}}, resolve=True).entity
@@ -100,7 +100,7 @@ def test_an_entity_by_what_was_granted(scene: Scene, who: Principal, level: str 
     assert scene.state(id) == ("gone" if have == 3 else "RESOLVED")
 
 
-def test_behaviors_are_invoked_with_the_level_that_they_need(scene: Scene) -> None:
+def test_invoking_a_behavior_needs_its_access_level(scene: Scene) -> None:
     o, kind = scene.operations, scene.type()
     entity = scene.entity(kind)
     blink = behavior("blink")
@@ -128,7 +128,7 @@ def test_behaviors_are_invoked_with_the_level_that_they_need(scene: Scene) -> No
     scene.work()
 
 
-def test_access_controls(scene: Scene) -> None:
+def test_grants_can_be_added_changed_replaced_and_deleted(scene: Scene) -> None:
     o, kind = scene.operations, scene.type()
     creator = o.list_grants(ROOT, kind.id, ALL).values
     assert [(item.member, item.level) for item in creator] == [(ROOT.id, FULL_CONTROL)]
@@ -151,7 +151,7 @@ def test_access_controls(scene: Scene) -> None:
     refused(403, GONE, o.add_grant, ROOT, "urn:vcloud:entity:a:b:none", grant(ANN.id, READ_ONLY))
 
 
-def test_tokens(scene: Scene) -> None:
+def test_token_identifies_its_user_until_it_expires_or_is_deleted(scene: Scene) -> None:
     o = scene.operations
     secret = o.add_token("ann", "sales", "author")
     assert o.principal_of(secret) == ANN
@@ -185,5 +185,5 @@ def test_tokens(scene: Scene) -> None:
         ("a", "System", "author"),
     ],
 )
-def test_wrong_tokens(scene: Scene, name: str, org: str, role: str) -> None:
+def test_add_token_refuses_invalid_names_and_roles(scene: Scene, name: str, org: str, role: str) -> None:
     refused(400, "BAD_REQUEST", scene.operations.add_token, name, org, role)

@@ -1,4 +1,4 @@
-"""The table of the deletion of entities: what there is × what hooks say → what there is then. Each row is a test."""
+"""The deletion of entities as tables: the state and the hooks before, the state after. Each row is a test."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def named(row: Row) -> str:
 
 
 @pytest.mark.parametrize("row", rows(DELETIONS), ids=named)
-def test_a_deletion(scene: Scene, row: Row) -> None:
+def test_deletion_runs_hooks_and_ends_in_the_listed_state(scene: Scene, row: Row) -> None:
     before, hooks, failing, invoke, ran, after, status = row
     entity = scene.entity(scene.type(*hooks.split()), before)
     task = scene.operations.delete_entity(ROOT, entity.id, entity.etag, invoke_hooks=invoke == "yes")
@@ -81,7 +81,7 @@ def test_a_deletion(scene: Scene, row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", rows(MARKS), ids=named)
-def test_a_move_to_in_deletion(scene: Scene, row: Row) -> None:
+def test_marking_runs_hooks_and_ends_in_the_listed_state(scene: Scene, row: Row) -> None:
     before, hooks, failing, invoke, ran, after, status = row
     entity = scene.entity(scene.type(*hooks.split()), before)
     body = {"name": "e", "entity": entity.content, "externalId": None, "entityState": IN_DELETION}
@@ -103,7 +103,7 @@ def test_a_move_to_in_deletion(scene: Scene, row: Row) -> None:
 
 
 def check(scene: Scene, task: Task, ran: list[str], status: str) -> None:
-    """Look at a task that has ended, at its text, and at the tasks of the hooks that this names."""
+    """Check a task that has ended, its text, and the tasks of the hooks that its text names."""
     assert (task.status, task.ended is not None, task.progress == 100) == (status, True, status == "success")
     parts = scene.operations.subtasks(ROOT, task.id)
     assert [part.name for part in parts] == [EXECUTE] * len(ran)
@@ -120,8 +120,8 @@ def check(scene: Scene, task: Task, ran: list[str], status: str) -> None:
         }
 
 
-def test_the_table_has_every_row() -> None:
-    """Every way in which the hooks that are bound, and asked to run, can go."""
+def test_deletion_table_covers_every_outcome_of_hooks() -> None:
+    """Each set of hooks has rows with and without invokeHooks, and for each hook that runs a row where it fails."""
     for before in ("RESOLVED", "RESOLUTION_ERROR", "IN_DELETION"):
         for hooks in ("", "PreDelete", "PostDelete", "PreDelete PostDelete"):
             of_type = [row for row in rows(DELETIONS) if row[0] == before and row[1] == hooks]
@@ -133,7 +133,7 @@ def test_the_table_has_every_row() -> None:
 
 @pytest.mark.parametrize("hooks", [(), ("PreDelete", "PostDelete")])
 @pytest.mark.parametrize("invoke_hooks", [True, False])
-def test_what_is_not_resolved_is_neither_deleted_nor_marked(
+def test_unresolved_entity_is_neither_deleted_nor_marked(
     scene: Scene, hooks: tuple[str, ...], invoke_hooks: bool
 ) -> None:
     entity = scene.entity(scene.type(*hooks), "PRE_CREATED")
@@ -146,7 +146,7 @@ def test_what_is_not_resolved_is_neither_deleted_nor_marked(
     assert operations.get_entity(ROOT, entity.id) == entity
 
 
-def test_what_is_marked_for_deletion_stays_so(scene: Scene) -> None:
+def test_entity_marked_for_deletion_keeps_its_mark(scene: Scene) -> None:
     entity = scene.entity(scene.type(), IN_DELETION)
     operations = scene.operations
     code = "RDE_ENTITY_IN_DELETION"
@@ -160,7 +160,7 @@ def test_what_is_marked_for_deletion_stays_so(scene: Scene) -> None:
     assert [item.id for item in listed.values] == [entity.id]
 
 
-def test_content_that_comes_with_the_mark_is_kept_only_if_the_hook_says_yes(scene: Scene) -> None:
+def test_content_sent_with_a_mark_needs_a_successful_hook(scene: Scene) -> None:
     body = {"name": "new", "entity": {"foo": "new"}, "state": IN_DELETION}
     for failing in ([], ["PreDelete"]):
         entity = scene.entity(scene.type("PreDelete", "PostUpdate"))
@@ -170,7 +170,7 @@ def test_content_that_comes_with_the_mark_is_kept_only_if_the_hook_says_yes(scen
         assert (found.name, found.content) == (("e", {"foo": "bar"}) if failing else ("new", {"foo": "new"}))
 
 
-def test_content_that_was_changed_while_the_hook_ran_is_not_lost(scene: Scene) -> None:
+def test_content_changed_before_the_hook_ends_is_not_lost(scene: Scene) -> None:
     operations = scene.operations
     entity = scene.entity(scene.type("PreDelete"))
     operations.update_entity(ROOT, entity.id, {"entity": {"foo": "old"}, "entityState": IN_DELETION})
@@ -180,7 +180,7 @@ def test_content_that_was_changed_while_the_hook_ran_is_not_lost(scene: Scene) -
     assert (found.state, found.content) == (IN_DELETION, {"foo": "newer"})
 
 
-def test_a_deletion_under_way_is_gone_on_with(scene: Scene) -> None:
+def test_repeated_deletion_continues_the_pending_one(scene: Scene) -> None:
     entity = scene.entity(scene.type("PreDelete", "PostDelete"))
     first = scene.operations.delete_entity(ROOT, entity.id)
     assert scene.operations.delete_entity(ROOT, entity.id).id == first.id
@@ -191,7 +191,7 @@ def test_a_deletion_under_way_is_gone_on_with(scene: Scene) -> None:
     assert scene.state(entity.id) == "gone"
 
 
-def test_a_deletion_without_hooks_ends_one_that_waits_for_them(scene: Scene) -> None:
+def test_deletion_without_hooks_ends_a_waiting_deletion(scene: Scene) -> None:
     entity = scene.entity(scene.type("PreDelete"))
     waiting = scene.operations.delete_entity(ROOT, entity.id)
     scene.operations.delete_entity(ROOT, entity.id, invoke_hooks=False)
@@ -199,7 +199,7 @@ def test_a_deletion_without_hooks_ends_one_that_waits_for_them(scene: Scene) -> 
     assert (scene.task(waiting.id).status, scene.state(entity.id)) == ("success", "gone")
 
 
-def test_a_mark_that_comes_before_a_deletion_spares_the_second_hook(scene: Scene) -> None:
+def test_deletion_after_a_mark_runs_pre_delete_only_once(scene: Scene) -> None:
     entity = scene.entity(scene.type("PreDelete", "PostDelete"))
     scene.operations.update_entity(ROOT, entity.id, {"entityState": IN_DELETION})
     scene.operations.delete_entity(ROOT, entity.id)

@@ -1,4 +1,4 @@
-"""Entities: made, resolved, changed, and their behaviors invoked; what hooks and refusals do to them."""
+"""Entities: how they are created, resolved and changed, what hooks do, and how behaviors are invoked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.entities.scenes import ALL, ANN, FAILED, INTERFACE, ROOT, Scene,
 GONE = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
 
 
-def test_resolve_at_once(scene: Scene) -> None:
+def test_create_with_resolve_checks_the_content_at_once(scene: Scene) -> None:
     o, kind = scene.operations, scene.type()
     good = o.create_entity(ROOT, kind.id, {"name": "e", "entity": {"foo": "bar"}}, resolve=True)
     assert (good.status, good.progress, scene.state(good.entity)) == ("success", 100, RESOLVED)
@@ -45,7 +45,9 @@ CREATIONS = [
 
 
 @pytest.mark.parametrize(("content", "does", "resolve", "after"), CREATIONS)
-def test_a_hook_after_creation(scene: Scene, content: dict[str, Any], does: str, resolve: bool, after: str) -> None:
+def test_post_create_hook_decides_the_state_of_an_entity(
+    scene: Scene, content: dict[str, Any], does: str, resolve: bool, after: str
+) -> None:
     kind = scene.type("PostCreate")
     task = scene.operations.create_entity(ROOT, kind.id, {"name": "e", "entity": content}, resolve=resolve)
     assert (task.name, task.status, task.parent) == (EXECUTE, "queued", "")
@@ -65,7 +67,7 @@ def test_a_hook_after_creation(scene: Scene, content: dict[str, Any], does: str,
         assert (ended.status, ended.result) == ("success", {"entityId": task.entity})
 
 
-def test_a_creation_without_its_hook(scene: Scene) -> None:
+def test_creation_without_hooks_runs_no_post_create_hook(scene: Scene) -> None:
     kind = scene.type("PostCreate")
     body = {"name": "e", "entity": {"foo": "bar"}}
     task = scene.operations.create_entity(ROOT, kind.id, body, invoke_hooks=False)
@@ -76,7 +78,7 @@ def test_a_creation_without_its_hook(scene: Scene) -> None:
 
 @pytest.mark.parametrize("before", [PRE_CREATED, RESOLVED, RESOLUTION_ERROR])
 @pytest.mark.parametrize("failing", [[], ["PostUpdate"]])
-def test_a_hook_after_a_change_does_nothing_to_the_state(scene: Scene, before: str, failing: list[str]) -> None:
+def test_post_update_hook_does_not_change_the_state(scene: Scene, before: str, failing: list[str]) -> None:
     entity = scene.entity(scene.type("PostUpdate"), before)
     found = scene.operations.update_entity(ROOT, entity.id, {"name": "new", "entity": {"foo": "new"}})
     assert (found.entity.name, found.entity.state, found.accepted) == ("new", before, False)
@@ -89,7 +91,7 @@ def test_a_hook_after_a_change_does_nothing_to_the_state(scene: Scene, before: s
     assert (without.task, scene.work()) == (None, [])
 
 
-def test_a_hook_is_not_run_for_what_is_marked_for_deletion(scene: Scene) -> None:
+def test_post_update_hook_ignores_entities_marked_for_deletion(scene: Scene) -> None:
     o = scene.operations
     marked = scene.entity(scene.type("PostUpdate"), IN_DELETION)
     assert o.update_entity(ROOT, marked.id, {"entity": {"foo": "x"}}).task is None
@@ -103,7 +105,7 @@ def test_a_hook_is_not_run_for_what_is_marked_for_deletion(scene: Scene) -> None
     assert error["minorErrorCode"] == "RDE_ENTITY_IN_DELETION"
 
 
-def test_content_that_becomes_wrong_is_seen_at_once(scene: Scene) -> None:
+def test_update_with_invalid_content_sets_resolution_error(scene: Scene) -> None:
     entity = scene.entity(scene.type())
     found = scene.operations.update_entity(ROOT, entity.id, {"entity": {"foo": 7}}).entity
     assert (found.state, found.message) == (RESOLUTION_ERROR, "foo: 7 is not of type 'string'")
@@ -112,7 +114,7 @@ def test_content_that_becomes_wrong_is_seen_at_once(scene: Scene) -> None:
     assert scene.operations.resolve_entity(ROOT, entity.id).state == RESOLVED
 
 
-def test_what_a_change_leaves_out_stays(scene: Scene) -> None:
+def test_update_keeps_the_fields_that_it_leaves_out(scene: Scene) -> None:
     entity = scene.entity(scene.type(), externalId="outside")
     o = scene.operations
     found = o.update_entity(ROOT, entity.id, {"state": "RESOLVED"}).entity
@@ -133,7 +135,7 @@ def test_what_a_change_leaves_out_stays(scene: Scene) -> None:
         ("", False),
     ],
 )
-def test_changes_of_what_was_read(scene: Scene, if_match: str | None, matches: bool) -> None:
+def test_if_match_header_allows_or_refuses_a_change(scene: Scene, if_match: str | None, matches: bool) -> None:
     o = scene.operations
     entity = scene.entity(scene.type())
     header = None if if_match is None else if_match.format(entity.revision)
@@ -169,20 +171,20 @@ WRONG_BODIES: list[Any] = [
 
 
 @pytest.mark.parametrize("body", WRONG_BODIES, ids=lambda body: repr(body)[:40])
-def test_wrong_bodies(scene: Scene, body: Any) -> None:
+def test_create_entity_refuses_invalid_bodies(scene: Scene, body: Any) -> None:
     kind = scene.type(nss="wrong", version=f"1.0.{WRONG_BODIES.index(body)}")
     refused(400, "BAD_REQUEST", scene.operations.create_entity, ROOT, kind.id, body)
     assert scene.operations.list_entities(ROOT, Query(f"entityType=={kind.id}")).total == 0
 
 
-def test_wrong_states_and_types(scene: Scene) -> None:
+def test_update_entity_refuses_unknown_states_and_other_types(scene: Scene) -> None:
     o, entity = scene.operations, scene.entity(scene.type())
     message = refused(400, "BAD_REQUEST", o.update_entity, ROOT, entity.id, {"entityState": "IN_DELETIN"})
     assert "Did you mean IN_DELETION?" in message
     refused(409, "RDE_IMMUTABLE", o.update_entity, ROOT, entity.id, {"entityType": scene.type().id})
 
 
-def test_an_entity_moves_to_another_version_of_its_type(scene: Scene) -> None:
+def test_entity_can_move_to_another_version_of_its_type(scene: Scene) -> None:
     old = scene.type(nss="moving")
     new = scene.type(nss="moving", version="2.0.0", schema={"required": ["bar"]})
     entity = scene.entity(old)
@@ -190,7 +192,7 @@ def test_an_entity_moves_to_another_version_of_its_type(scene: Scene) -> None:
     assert (found.id, found.type, found.state) == (entity.id, new.id, RESOLVED)
 
 
-def test_invocations(scene: Scene) -> None:
+def test_invoke_runs_a_behavior_with_its_arguments(scene: Scene) -> None:
     o, kind = scene.operations, scene.type()
     entity = scene.entity(kind)
     blink = behavior("blink")
@@ -213,7 +215,7 @@ def test_invocations(scene: Scene) -> None:
     refused(409, "RDE_ENTITY_NOT_RESOLVED", o.invoke, ROOT, unresolved.id, blink)
 
 
-def test_hooks_do_not_recurse(scene: Scene) -> None:
+def test_update_made_by_a_hook_runs_no_hooks(scene: Scene) -> None:
     o = scene.operations
     entity = scene.entity(scene.type("PostUpdate", "PreDelete"), who=ROOT)
     o.update_entity(ROOT, entity.id, {"entity": {"foo": "x"}})
@@ -232,7 +234,7 @@ def test_hooks_do_not_recurse(scene: Scene) -> None:
     refused(400, "BAD_REQUEST", o.invocation_token, hook.id)
 
 
-def test_an_override_is_what_runs(scene: Scene) -> None:
+def test_hook_runs_the_override_of_its_type(scene: Scene) -> None:
     o, kind = scene.operations, scene.type("PreDelete")
     entity = scene.entity(kind)
     own = o.override_behavior(ROOT, kind.id, behavior("PreDelete"), {"execution": {"type": "noop", "id": "own"}})
@@ -247,7 +249,7 @@ def test_an_override_is_what_runs(scene: Scene) -> None:
     scene.work()
 
 
-def test_lists_by_type_and_interface(scene: Scene) -> None:
+def test_entities_can_be_listed_by_type_version_and_interface(scene: Scene) -> None:
     o = scene.operations
     kinds = [scene.type(nss="listed", version=version) for version in ("1.0.0", "1.1.0", "2.0.0-rc.1", "10.0.0")]
     ids = [scene.entity(kind, PRE_CREATED).id for kind in kinds]

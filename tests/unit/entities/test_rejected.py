@@ -1,4 +1,4 @@
-"""Contents that a type's schema rejects reach no playbook, and never keep an entity from being deleted."""
+"""If the schema of a type rejects contents, no playbook gets them, and the entity can still be deleted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def kind(scene: Scene) -> EntityType:
     return scene.type(nss="rejected", hooks=hooks)
 
 
-def test_creating_ends_with_a_resolution_error_and_runs_nothing(scene: Scene, kind: EntityType) -> None:
+def test_creation_with_rejected_contents_fails_without_running_hooks(scene: Scene, kind: EntityType) -> None:
     o = scene.operations
     task = o.create_entity(ROOT, kind.id, {"name": "e", "entity": {"foo": 1}})
     assert scene.work() == []
@@ -32,7 +32,7 @@ def test_creating_ends_with_a_resolution_error_and_runs_nothing(scene: Scene, ki
     assert (entity.state, entity.message) == (RESOLUTION_ERROR, "foo: 1 is not of type 'string'")
 
 
-def test_updating_runs_nothing_until_the_contents_fit(scene: Scene, kind: EntityType) -> None:
+def test_update_runs_no_hook_until_the_contents_fit(scene: Scene, kind: EntityType) -> None:
     o = scene.operations
     id = scene.entity(kind).id
     updated = o.update_entity(ROOT, id, {"entity": {"foo": []}})
@@ -44,7 +44,7 @@ def test_updating_runs_nothing_until_the_contents_fit(scene: Scene, kind: Entity
 
 
 @pytest.mark.parametrize("content", [{"foo": 1}, {"foo": "fits"}], ids=["rejected", "fitting"])
-def test_every_entity_can_be_deleted(scene: Scene, kind: EntityType, content: dict) -> None:
+def test_entity_can_be_deleted_whatever_its_contents(scene: Scene, kind: EntityType, content: dict) -> None:
     o = scene.operations
     body = {"name": "e", "entity": content}
     id = o.create_entity(ROOT, kind.id, body, resolve=True, invoke_hooks=False).entity

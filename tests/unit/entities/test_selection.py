@@ -35,7 +35,7 @@ def kind(scene: Scene, offered: str) -> EntityType:
 
 
 @pytest.mark.parametrize("execution", DEFINITIONS, ids=lambda each: each["type"])
-def test_a_user_does_not_name_a_playbook_function_or_url(scene: Scene, kind: EntityType, execution: dict) -> None:
+def test_user_may_not_define_what_a_behavior_runs(scene: Scene, kind: EntityType, execution: dict) -> None:
     o = scene.operations
     said = refused(400, WRONG, o.override_behavior, ANN, kind.id, behavior("blink"), {"execution": execution})
     assert "Only administrators define what a behavior runs" in said
@@ -43,12 +43,12 @@ def test_a_user_does_not_name_a_playbook_function_or_url(scene: Scene, kind: Ent
     changed = {"execution": {**execution, "id": "other"}}
     refused(400, WRONG, o.override_behavior, ANN, kind.id, behavior("blink"), changed)
     refused(403, GONE, o.delete_override, ANN, kind.id, behavior("blink"))
-    # Its description is no definition.
+    # Users may change the description, which is not part of the definition.
     same = {"execution": execution, "description": "mine"}
     assert o.override_behavior(ANN, kind.id, behavior("blink"), same).description == "mine"
 
 
-def test_a_user_selects_a_behavior_that_is_offered(scene: Scene, kind: EntityType, offered: str) -> None:
+def test_user_may_select_only_offered_behaviors(scene: Scene, kind: EntityType, offered: str) -> None:
     o = scene.operations
     for ref, code in ((behavior("PreDelete"), (403, GONE)), ("urn:no", (404, "RDE_INVALID_BEHAVIOR_SCOPE"))):
         body = {"execution": {"type": "Behavior", "id": ref}}
@@ -63,7 +63,7 @@ def test_a_user_selects_a_behavior_that_is_offered(scene: Scene, kind: EntityTyp
     o.delete_override(ANN, kind.id, behavior("PostCreate"))
 
 
-def test_a_user_binds_and_opens_only_what_is_offered(scene: Scene, kind: EntityType, offered: str) -> None:
+def test_user_may_bind_and_grant_only_offered_behaviors(scene: Scene, kind: EntityType, offered: str) -> None:
     o = scene.operations
     hooks = {"hooks": {**kind.hooks, "PreDelete": behavior("PreDelete")}}
     refused(403, GONE, o.update_type, ANN, kind.id, hooks)
@@ -73,7 +73,7 @@ def test_a_user_binds_and_opens_only_what_is_offered(scene: Scene, kind: EntityT
     refused(403, GONE, o.add_behavior_grant, ANN, kind.id, opened)
     refused(403, GONE, o.replace_behavior_grants, ANN, kind.id, {"values": [opened]})
     o.add_behavior_grant(ANN, kind.id, {"behaviorId": offered, "accessLevelId": READ_ONLY})
-    # What an administrator opened may be narrowed, and not widened.
+    # Users may restrict what an administrator granted, and not extend it.
     o.add_behavior_grant(ROOT, kind.id, opened)
     refused(403, GONE, o.add_behavior_grant, ANN, kind.id, {**opened, "accessLevelId": READ_ONLY})
     o.add_behavior_grant(ANN, kind.id, {**opened, "accessLevelId": FULL_CONTROL})

@@ -1,4 +1,4 @@
-"""The JSON of each version of the API: what older clients break on is not there, and secrets never are."""
+"""The JSON of each API version: it omits fields that break older clients, and it never contains secrets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEW = OLD | {"entityState", "message", "creationDate", "lastModificationDate"}
 
 
 @pytest.mark.parametrize(("version", "keys"), [(35.0, OLD), (36.0, OLD), (37.0, OLD), (37.1, NEW), (39.0, NEW)])
-def test_an_entity(version: float, keys: set[str]) -> None:
+def test_entity_has_the_fields_of_its_api_version(version: float, keys: set[str]) -> None:
     found = shapes.entity(ENTITY, version)
     assert set(found) == keys
     assert found["owner"]["name"] == "ann"
@@ -38,13 +38,13 @@ def test_an_entity(version: float, keys: set[str]) -> None:
     assert set(found["owner"]) == set(found["org"]) == {"name", "id"}
     assert found["state"] == found.get("entityState", "RESOLUTION_ERROR") == "RESOLUTION_ERROR"
     assert found.get("lastModificationDate") in (None, "1970-01-01T00:01:01.500Z")
-    # The old client takes the message out, and adds the type itself.
+    # The old client removes the message and adds the type itself.
     resolved = shapes.resolved(ENTITY, version)
     assert set(resolved) == (NEW if keys == NEW else OLD - {"entityType"} | {"message"})
     assert resolved["message"] == "why"
 
 
-def test_a_behavior_without_its_secrets() -> None:
+def test_behavior_is_shown_without_its_secrets() -> None:
     execution = {
         "type": "WebHook",
         "_internal_key": "k",
@@ -56,7 +56,7 @@ def test_a_behavior_without_its_secrets() -> None:
     assert found == {"name": "b", "id": "urn:b", "ref": "urn:b", "description": None, "execution": shown}
 
 
-def test_a_type() -> None:
+def test_entity_type_has_the_fields_of_its_api_version() -> None:
     item = EntityType(
         "urn:t", "t", "v", "n", "1.0.0", None, None, {}, ["urn:i"], {"PreDelete": "urn:b"}, None, None, False
     )
@@ -71,7 +71,7 @@ def test_a_type() -> None:
     ("result", "text"),
     [("as it is", "as it is"), ({"a": [1, None]}, '{"a":[1,null]}'), (7, "7"), (True, "true"), (None, None)],
 )
-def test_a_tasks_result(result: Any, text: str | None) -> None:
+def test_task_shows_its_result_as_text(result: Any, text: str | None) -> None:
     item = Task(
         "urn:vcloud:task:1",
         "",
@@ -98,7 +98,7 @@ def test_a_tasks_result(result: Any, text: str | None) -> None:
 
 
 @pytest.mark.parametrize("version", [36.0, 37.1, 39.1])
-def test_answers_are_valid_by_their_own_schema(version: float) -> None:
+def test_answers_match_their_own_schemas(version: float) -> None:
     items = {
         "Entity": shapes.entity(ENTITY, version),
         "Interface": shapes.interface(Interface("urn:i", "i", "v", "n", "1.0.0", False), version),
@@ -117,7 +117,7 @@ def test_answers_are_valid_by_their_own_schema(version: float) -> None:
             jsonschema.Draft202012Validator(schema).validate({**found, needed[0]: 0})
 
 
-def test_users_see_only_which_behavior_it_is() -> None:
+def test_users_see_only_the_public_fields_of_a_behavior() -> None:
     execution = {"type": "WebHook", "id": "hook", "href": "https://inside.example/", "hosts": "web", "selectable": True}
     item = Behavior("urn:i", "urn:b", "urn:b", "b", None, execution)
     public = {"type": "WebHook", "id": "hook", "selectable": True}
@@ -125,7 +125,7 @@ def test_users_see_only_which_behavior_it_is() -> None:
     assert shapes.behavior(item, 39.0)["execution"] == execution
 
 
-def test_a_page() -> None:
+def test_page_has_totals_and_values() -> None:
     found = shapes.page(Page([ENTITY], 26, 2, 25), shapes.entity, 36.0)
     assert (found["resultTotal"], found["pageCount"], found["page"], found["pageSize"]) == (26, 2, 2, 25)
     assert found["values"] == [shapes.entity(ENTITY, 36.0)]

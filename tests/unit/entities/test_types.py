@@ -1,4 +1,4 @@
-"""Interfaces, behaviors and types: what they hold, what of them can be changed when, and what is refused."""
+"""Interfaces, behaviors and types: what they contain, when they can be changed, and what is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GONE = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
 SCOPE = "RDE_INVALID_BEHAVIOR_SCOPE"
 
 
-def test_an_interface(scene: Scene) -> None:
+def test_interface_can_be_created_read_updated_and_deleted(scene: Scene) -> None:
     o = scene.operations
     id = "urn:vcloud:interface:acme:fan:1.2.3"
     body = {"name": "fans", "vendor": "acme", "nss": "fan", "version": "1.2.3", "id": id, "readonly": False}
@@ -53,13 +53,13 @@ def test_an_interface(scene: Scene) -> None:
     ],
     ids=repr,
 )
-def test_wrong_namespaces(scene: Scene, change: dict[str, Any]) -> None:
+def test_interfaces_and_types_refuse_invalid_fields(scene: Scene, change: dict[str, Any]) -> None:
     body = {"name": "x", "vendor": "acme", "nss": "wrong", "version": "1.0.0"} | change
     refused(400, "BAD_REQUEST", scene.operations.create_interface, ROOT, body)
     refused(400, "BAD_REQUEST", scene.operations.create_type, ROOT, body | {"schema": SCHEMA})
 
 
-def test_what_is_read_only_stays(scene: Scene) -> None:
+def test_readonly_interfaces_and_types_refuse_changes(scene: Scene) -> None:
     o = scene.operations
     body = {"name": "x", "vendor": "acme", "nss": "fixed", "version": "1.0.0", "readonly": True}
     id = o.create_interface(ROOT, body).id
@@ -70,7 +70,7 @@ def test_what_is_read_only_stays(scene: Scene) -> None:
     refused(409, "RDE_READONLY", o.delete_type, ROOT, kind.id)
 
 
-def test_a_behavior(scene: Scene) -> None:
+def test_behavior_can_be_created_read_updated_and_deleted(scene: Scene) -> None:
     o = scene.operations
     execution = {"type": "MQTT", "id": "1", "_internal_key": "s3cret", "execution_properties": {"_secure_a": 1}}
     made = o.create_behavior(ROOT, INTERFACE, {"name": "warm", "description": "d", "execution": execution})
@@ -85,7 +85,7 @@ def test_a_behavior(scene: Scene) -> None:
     )
     assert o.get_behavior(ANN, INTERFACE, made.id) == made
     assert made in o.list_behaviors(ANN, INTERFACE, Query("name==w*")).values
-    # What a client can't read, it needn't give back.
+    # A client cannot read secrets, so it need not send them back.
     body = {"name": "warm", "execution": {"type": "MQTT", "id": "2", "execution_properties": {"x": 1}}}
     found = o.update_behavior(ROOT, INTERFACE, made.id, body)
     assert (found.id, found.ref, found.name, found.description) == (made.id, made.ref, "warm", None)
@@ -109,7 +109,7 @@ def test_a_behavior(scene: Scene) -> None:
     refused(403, GONE, o.get_behavior, ROOT, INTERFACE, made.id)
 
 
-def test_overrides(scene: Scene) -> None:
+def test_type_can_override_a_behavior_and_undo_it(scene: Scene) -> None:
     o = scene.operations
     id = "urn:vcloud:interface:acme:one:1.0.0"
     o.create_interface(ROOT, {"name": "one", "vendor": "acme", "nss": "one", "version": "1.0.0"})
@@ -137,7 +137,7 @@ def test_overrides(scene: Scene) -> None:
     assert o.list_type_behaviors(ROOT, kind.id, ALL).values == []
 
 
-def test_hooks_are_behaviors_of_the_types_interfaces(scene: Scene) -> None:
+def test_hooks_must_be_behaviors_of_the_types_interfaces(scene: Scene) -> None:
     o = scene.operations
     body = {"name": "x", "vendor": "acme", "nss": "hooked", "version": "1.0.0", "schema": SCHEMA}
     for interfaces, hooks, code in (
@@ -158,7 +158,7 @@ def test_hooks_are_behaviors_of_the_types_interfaces(scene: Scene) -> None:
     assert kind.hooks == {"PreDelete": behavior("PreDelete")}
 
 
-def test_a_type_that_is_in_use_does_not_change(scene: Scene) -> None:
+def test_type_in_use_refuses_changes(scene: Scene) -> None:
     o, kind = scene.operations, scene.type("PreDelete")
     same = {"name": "lamp", "schema": SCHEMA, "interfaces": [INTERFACE], "hooks": dict(kind.hooks)}
     assert o.update_type(ROOT, kind.id, same | {"description": "d"}).description == "d"
@@ -176,7 +176,7 @@ def test_a_type_that_is_in_use_does_not_change(scene: Scene) -> None:
     refused(403, GONE, o.get_type, ROOT, kind.id)
 
 
-def test_a_version_inherits_access(scene: Scene) -> None:
+def test_new_version_of_a_type_inherits_access(scene: Scene) -> None:
     o = scene.operations
     old = scene.type(nss="heir")
     o.add_grant(ROOT, old.id, {"memberId": ANN.id, "accessLevelId": FULL_CONTROL})
@@ -203,7 +203,7 @@ def test_a_version_inherits_access(scene: Scene) -> None:
     ],
     ids=lambda schema: repr(schema)[:40],
 )
-def test_wrong_schemas(scene: Scene, schema: dict[str, Any]) -> None:
+def test_create_type_refuses_invalid_schemas(scene: Scene, schema: dict[str, Any]) -> None:
     body = {"name": "x", "vendor": "acme", "nss": "schema", "version": "1.0.0", "schema": schema}
     refused(400, "RDE_INVALID_SCHEMA", scene.operations.create_type, ROOT, body)
 
@@ -225,7 +225,7 @@ def test_wrong_schemas(scene: Scene, schema: dict[str, Any]) -> None:
             {"a": 2},
             "a: 1 was",
         ),
-        # Clients write null for what has no value yet, and mean that it is there.
+        # Clients write null for a field that has no value yet. The field counts as present.
         ({"properties": {"a": {"type": "string", "enum": ["x"]}}, "required": ["a"]}, {"a": None}, ""),
         ({"properties": {"a": {"items": {"type": "object"}}}, "required": ["b"]}, {"a": [None]}, "'b' is a required"),
         ({"properties": {"a": {"oneOf": [{"type": "null"}, {"type": "string"}]}}}, {"a": None}, ""),
@@ -236,7 +236,7 @@ def test_wrong_schemas(scene: Scene, schema: dict[str, Any]) -> None:
         ({"properties": {"foo": {"$ref": 5}}}, {"foo": 1}, "a reference in the schema does not point to a schema"),
     ],
 )
-def test_entities_are_looked_at_by_their_types_schema(schema: dict[str, Any], content: Any, wrong: str) -> None:
+def test_contents_are_checked_against_the_schema_of_the_type(schema: dict[str, Any], content: Any, wrong: str) -> None:
     schemas.check_schema(schema)
     found = schemas.error(schema, content, nulls=True)
     assert found.startswith(wrong)

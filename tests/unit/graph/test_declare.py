@@ -27,16 +27,16 @@ def line() -> int:
     return sys._getframe(1).f_lineno
 
 
-def test_position_is_where_it_is_written_with_its_column() -> None:
+def test_node_position_is_the_line_and_column_of_its_call() -> None:
     node = t_plain("a").node
     assert (node.position.file, node.position.line, node.position.column) == (__file__, line() - 1, 12)
 
 
-def test_position_of_a_loop_is_one_place() -> None:
+def test_nodes_from_a_loop_share_one_position() -> None:
     assert len({t_plain(str(index)).node.position for index in range(3)}) == 1
 
 
-def test_attributes_come_by_name_or_in_a_map_in_any_spelling() -> None:
+def test_attributes_may_be_keywords_or_a_map_with_any_keys() -> None:
     one = t_rich("/a", owner="web", count=4)
     two = t_rich("/a", {":owner": "web", Keyword("count"): 4})
     three = declare.declare_at(t_rich, (), {"path": "/a", "owner": "web", "count": 4}, HERE)
@@ -44,7 +44,7 @@ def test_attributes_come_by_name_or_in_a_map_in_any_spelling() -> None:
     assert three.node.position == HERE
 
 
-def test_defaults_are_filled_in_and_none_is_left_out() -> None:
+def test_node_gets_default_attributes_and_omits_none_values() -> None:
     found = attrs(t_rich("/a", owner="web", port=None))
     assert found["mode"] == 0o644 and found["state"] == "on" and found["flag"] is False
     assert not {"port", "names", "env"} & set(found)
@@ -60,24 +60,24 @@ def test_restart_on_adds_to_requires_and_triggers() -> None:
 
 
 @pytest.mark.parametrize("single", ["t_plain:a", Keyword("t_plain:a"), ":t_plain:a"])
-def test_requires_takes_one_name_or_lists_in_lists(single: Any) -> None:
+def test_requires_accepts_one_name_or_nested_lists(single: Any) -> None:
     assert list(t_plain("b", requires=single).node.requires) == ["t_plain:a"]
     assert list(t_plain("b", requires=[[single], [[]]]).node.requires) == ["t_plain:a"]
     assert list(t_plain("b", requires=t_plain("a").node).node.requires) == ["t_plain:a"]
 
 
-def test_options_stay_apart_from_attributes() -> None:
+def test_node_keeps_options_apart_from_attributes() -> None:
     node = t_plain("a", tags="web").node
     assert dict(node.options) == {"tags": ["web"]} and "tags" not in node.attrs
     assert dict(t_plain("a").node.options) == {}
 
 
-def test_maps_keep_their_order() -> None:
+def test_map_attributes_keep_their_order() -> None:
     env = {key: key for key in "zyxwvutsrqponmlkjihgfedcba"}
     assert list(attrs(t_rich("/a", owner="web", env=env))["env"]) == list(env)
 
 
-def test_all_mistakes_of_a_node_come_at_once() -> None:
+def test_declare_reports_all_mistakes_of_a_node_together() -> None:
     with refused("SC0101", "SC0102", "SC0201", "SC0202", "SC0105") as found:
         t_rich("/a", mode=644, count="3", ownr="web", requires=[3.5])
     by_code = {item.code: item for item in found}
@@ -91,13 +91,13 @@ def test_all_mistakes_of_a_node_come_at_once() -> None:
     assert {item.places[0].line for item in found} == {line() - 9}
 
 
-def test_problem_stands_where_the_attribute_is_written() -> None:
+def test_problem_has_the_place_where_the_attribute_is_written() -> None:
     with refused("SC0202") as found:
         declare.declare_at(t_path, ("a",), {}, HERE, {"path": SourceLocation("play.yml", 9, 11)})
     assert found[0].places == (SourceLocation("play.yml", 9, 11),)
 
 
-def test_arguments() -> None:
+def test_declare_refuses_extra_missing_and_repeated_arguments() -> None:
     with refused("SC0104") as found:
         t_plain("a", "b")
     assert found[0].detail == "t_plain takes 1 positional argument (name), got 2"
@@ -112,7 +112,7 @@ def test_arguments() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 5000, "\0"])
-def test_wrong_names(name: str) -> None:
+def test_declare_refuses_invalid_values_of_provides(name: str) -> None:
     with refused("SC0108") as found:
         t_plain("a", provides=name)
     assert len(found[0].detail) < 120
@@ -120,7 +120,7 @@ def test_wrong_names(name: str) -> None:
         t_plain("a", provides=3)
 
 
-def test_wrong_options() -> None:
+def test_declare_refuses_invalid_tags_and_requires() -> None:
     with refused("SC0201"):
         t_plain("a", tags=[1])
     with refused("SC0105") as found:
@@ -128,13 +128,13 @@ def test_wrong_options() -> None:
     assert "a set" in found[0].detail
 
 
-def test_contradiction_is_the_types_own_words() -> None:
+def test_contradiction_shows_the_message_of_the_types_validator() -> None:
     with refused("SC0107") as found:
         t_rich("/a", owner="web", flag=True, count=0)
     assert found[0].detail == "t_rich:/a: flag needs a count"
 
 
-def test_broken_node_gives_no_echoes() -> None:
+def test_broken_node_causes_no_further_problems() -> None:
     with collecting() as found:
         graph = t_path("a", body="x")
         user = t_plain("b", requires=[graph, "t_path:a"])
@@ -145,7 +145,7 @@ def test_broken_node_gives_no_echoes() -> None:
     assert compile_graph(user, WireContext())
 
 
-def test_node_without_a_name_gives_no_echoes() -> None:
+def test_nameless_node_causes_no_problem_in_nodes_that_require_it() -> None:
     with refused("SC0102"):
         graph = t_path()
         from statecfg.graph.graph import merge_graphs
@@ -154,7 +154,7 @@ def test_node_without_a_name_gives_no_echoes() -> None:
         layers(merge_graphs(graph, t_plain("b", requires=["t_path:/etc/x"])))
 
 
-def test_secret_hides_in_messages_and_passes_for_text() -> None:
+def test_secret_counts_as_text_and_stays_hidden_in_messages() -> None:
     from statecfg.playbook.secrets import Secret
 
     secret = Secret("token", "hunter2 hunter2")
@@ -174,7 +174,7 @@ def is_name(value: Any) -> bool:
     return isinstance(value, (str, Keyword)) or type(value).__name__ == "Keyword"
 
 
-def test_documents_validators_check_and_transform() -> None:
+def test_validators_of_the_borg_document_check_and_transform_values() -> None:
     module = "tests.borg"
     validators.forget(module)
     validators.add_validators(module, {"env": [(lambda value: isinstance(value, dict),)]})
@@ -193,7 +193,7 @@ def test_documents_validators_check_and_transform() -> None:
     assert "3 is not accepted by is_name" in found[0].detail
 
 
-def test_validator_that_returns_nothing_is_refused() -> None:
+def test_declare_refuses_a_validator_that_returns_none() -> None:
     from typing import Annotated
 
     def kind(name: Annotated[str, print]) -> None: ...
@@ -204,12 +204,12 @@ def test_validator_that_returns_nothing_is_refused() -> None:
     assert "returned None" in found[0].detail
 
 
-def test_one_mistake_outside_collecting_raises() -> None:
+def test_mistake_outside_collecting_raises_invalid_input() -> None:
     with pytest.raises(InvalidInput, match="relative path"):
         t_path("a")
 
 
-def test_unknown_type_is_named_with_a_suggestion() -> None:
+def test_unknown_node_type_is_reported_with_a_suggestion() -> None:
     from statecfg.graph import registry
 
     with refused("SC0106") as found:

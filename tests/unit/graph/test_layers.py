@@ -1,4 +1,4 @@
-"""Layers, checked against networkx; circles, missing and self requirements, shown as what they are."""
+"""Layers of a graph, and the messages about cycles, missing requirements and nodes that require themselves."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def random_edges(rng: random.Random) -> dict[str, list[str]]:
     return dict(rng.sample(sorted(edges.items()), len(edges)))
 
 
-def test_document_order() -> None:
+def test_layers_begin_with_nodes_that_require_nothing() -> None:
     assert [[node.provides for node in layer] for layer in layers(chain("A", "B", "C"))] == [["C"], ["B"], ["A"]]
 
 
 @given(st.integers(0, 10**9))
 @settings(max_examples=60, deadline=None)
-def test_layers_hold_the_whole_nodemap(seed: int) -> None:
+def test_compiled_layers_contain_every_node_of_the_graph(seed: int) -> None:
     from statecfg.remote.graph.model import Node
     from statecfg.remote.wire.frames import decode_value
 
@@ -53,7 +53,7 @@ def test_layers_hold_the_whole_nodemap(seed: int) -> None:
             assert other.attrs["body"].size == len(node.attrs["body"])
 
 
-def test_circle_is_a_path_with_the_place_of_each_edge() -> None:
+def test_cycle_is_reported_as_a_path_with_all_places() -> None:
     a = t_plain("a", provides="a", requires=["b"])
     b = t_plain("b", provides="b", requires=["c", "free"])
     c = t_plain("c", provides="c", requires=["a"])
@@ -68,33 +68,33 @@ def test_circle_is_a_path_with_the_place_of_each_edge() -> None:
     assert list(found[0].places) == [a.node.position, b.node.position, c.node.position]
 
 
-def test_several_circles_are_all_reported() -> None:
+def test_layers_reports_every_cycle() -> None:
     with refused("SC0113", "SC0113"):
         layers(of_edges({"a": ["b"], "b": ["a"], "c": ["d"], "d": ["c", "a"], "e": ["d"]}))
 
 
-def test_long_circle_is_shortened() -> None:
+def test_message_about_a_long_cycle_is_shortened() -> None:
     names = [f"n{index:03}" for index in range(200)]
     with refused("SC0113") as found:
         layers(of_edges({name: [names[(i + 1) % 200]] for i, name in enumerate(names)}))
     assert "a cycle of 200 nodes" in found[0].detail and len(found[0].detail) < 2000
 
 
-def test_self_requirement_names_resource_and_place() -> None:
+def test_self_requirement_is_reported_with_name_and_place() -> None:
     graph = t_plain("a", requires=["t_plain:a"])
     with refused("SC0112") as found:
         layers(graph)
     assert "t_plain:a requires itself" in found[0].detail and found[0].places == (graph.node.position,)
 
 
-def test_missing_requirement_names_the_nearest() -> None:
+def test_missing_requirement_is_reported_with_the_nearest_name() -> None:
     with refused("SC0111") as found:
         layers(merge_graphs(t_plain("nginx"), t_plain("site", requires=["t_plain:ngnix"])))
     assert "t_plain:site requires t_plain:ngnix" in found[0].detail
     assert "did you mean `t_plain:nginx`?" in found[0].help
 
 
-def test_all_that_is_wrong_comes_at_once() -> None:
+def test_layers_reports_all_kinds_of_problems_together() -> None:
     with refused("SC0110", "SC0111", "SC0112", "SC0113"):
         layers(
             merge_graphs(
@@ -104,7 +104,7 @@ def test_all_that_is_wrong_comes_at_once() -> None:
         )
 
 
-def test_limits_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_layers_refuses_graphs_beyond_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_layers, "MAX_NODES", 10)
     layers(of_edges({str(index): [] for index in range(10)}))
     with refused("SC0115") as found:
@@ -115,7 +115,7 @@ def test_limits_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
         layers(chain(*"abcdefghij"))
 
 
-def test_order_of_declaration_changes_nothing() -> None:
+def test_layers_do_not_depend_on_declaration_order() -> None:
     edges = random_edges(random.Random(7))
     turned = dict(reversed(edges.items()))
     assert [[n.provides for n in layer] for layer in layers(of_edges(edges))] == [

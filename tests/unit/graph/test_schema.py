@@ -16,7 +16,7 @@ def kind_of(function: Any) -> NodeType:
     return NodeType("t", function=function, module=__name__, doc=function.__doc__)
 
 
-def test_signature_is_the_schema() -> None:
+def test_schema_comes_from_the_function_signature() -> None:
     found = schema.of(t_rich)
     assert found.arguments == ("path",) and found.required == ("path", "owner")
     assert found.optional["mode"] == 0o644 and found.optional["count"] == 3 and found.optional["port"] is None
@@ -25,18 +25,18 @@ def test_signature_is_the_schema() -> None:
     assert found.names[-5:] == ("provides", "requires", "restart_on", "tags", "protect")
 
 
-def test_schema_is_made_once() -> None:
+def test_schema_of_a_type_is_made_only_once() -> None:
     assert schema.of(t_rich) is schema.of(t_rich)
 
 
-def test_given_schema_takes_the_documents_spelling() -> None:
+def test_schema_turns_hyphens_in_argument_names_into_underscores() -> None:
     given = Schema(["path-name"], ["user"], {"block?": None})
     found = schema.of(NodeType("t", schema=given, module="nowhere"))
     assert (found.arguments, found.required) == (("path_name",), ("path_name", "user"))
     assert dict(found.optional) == {"block?": None}
 
 
-def test_json_schema_says_what_editors_need() -> None:
+def test_json_schema_describes_every_attribute_for_editors() -> None:
     found = schema.json_schema(t_rich)
     assert found["required"] == ["path", "owner"] and found["additionalProperties"] is False
     properties = found["properties"]
@@ -67,7 +67,7 @@ def default(name: str, *, size: int = "big") -> None: ...
         (default, "the default of `size`: expected an integer, got text: 'big'"),
     ],
 )
-def test_wrong_definition_is_refused_at_its_place(function: Any, message: str) -> None:
+def test_schema_refuses_a_wrong_definition_at_its_line(function: Any, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         schema.of(kind_of(function))
     (found,) = caught.value.problems
@@ -75,7 +75,7 @@ def test_wrong_definition_is_refused_at_its_place(function: Any, message: str) -
     assert found.places[0].line == function.__code__.co_firstlineno
 
 
-def test_every_type_of_resources_has_a_schema() -> None:
+def test_every_shipped_node_type_has_a_schema() -> None:
     from statecfg import resources
 
     for name in resources.available():

@@ -1,4 +1,4 @@
-"""The types of values: what they let pass, what they refuse, and the words they say it in."""
+"""The types of values: what they accept, what they refuse, and with which message."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(("annotation", "given", "kept"), PASS, ids=lambda value: ascii(show(value))[:30])
-def test_passes(annotation: str, given: Any, kept: Any) -> None:
+def test_type_accepts_valid_values(annotation: str, given: Any, kept: Any) -> None:
     assert plain(check(annotation, given)) == kept
 
 
@@ -134,7 +134,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("annotation", "given", "message", "help"), REFUSED, ids=lambda value: ascii(show(value))[:30])
-def test_refused(annotation: str, given: Any, message: str, help: str) -> None:
+def test_type_refuses_invalid_values_with_help(annotation: str, given: Any, message: str, help: str) -> None:
     with pytest.raises(Wrong) as caught:
         check(annotation, given)
     assert message in str(caught.value)
@@ -145,11 +145,11 @@ def test_refused(annotation: str, given: Any, message: str, help: str) -> None:
 @pytest.mark.parametrize(
     "value", ["x" * 10**6, b"x" * 1000, list(range(999)), 10**6000, {"a": "b" * 500}, "\0" * 500], ids=show
 )
-def test_values_are_shown_short(value: Any) -> None:
+def test_show_shortens_long_values(value: Any) -> None:
     assert len(show(value)) <= wrong_values.MAX_SHOWN
 
 
-def test_a_value_whose_repr_raises_is_shown() -> None:
+def test_show_handles_a_value_whose_repr_raises() -> None:
     class Rude:
         def __repr__(self) -> str:
             raise RuntimeError("no")
@@ -158,11 +158,11 @@ def test_a_value_whose_repr_raises_is_shown() -> None:
 
 
 @pytest.mark.parametrize("content", ["text", b"\xff\0", Blob.of(b"x")])
-def test_content_is_text_bytes_or_blob(content: Any) -> None:
+def test_content_accepts_text_bytes_and_blobs(content: Any) -> None:
     assert check("Content", content) == content
 
 
-def test_type_mismatch_and_wrong_value_are_told_apart() -> None:
+def test_mismatch_is_raised_for_a_wrong_type_only() -> None:
     with pytest.raises(Mismatch):
         check("Port", "80")
     with pytest.raises(Wrong) as caught:
@@ -171,6 +171,6 @@ def test_type_mismatch_and_wrong_value_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("annotation", ["Nowhere", "list[", "3", "'x' + 1"])
-def test_an_annotation_without_meaning_is_refused(annotation: str) -> None:
+def test_of_annotation_refuses_an_invalid_annotation(annotation: str) -> None:
     with pytest.raises(TypeProblem):
         of_annotation(annotation, _NAMES)

@@ -1,4 +1,4 @@
-"""ISO 8601 durations: strict where they are ours, lenient where Scoby reads them."""
+"""ISO 8601 durations: deadlines are read strictly, timeouts as leniently as Scoby reads them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from statecfg.problems import durations
 
-# What Scoby makes of a hook's timeout, in seconds.
+# A hook's timeout, and the seconds that Scoby reads from it. 15 is the default for what it cannot read.
 TIMEOUTS = [
     (None, 15),
     ("", 15),
@@ -45,12 +45,12 @@ TIMEOUTS = [
 
 
 @pytest.mark.parametrize(("text", "seconds"), TIMEOUTS)
-def test_a_timeout_is_what_scoby_makes_of_it(text: str | None, seconds: float) -> None:
+def test_timeout_is_read_as_scoby_reads_it(text: str | None, seconds: float) -> None:
     assert durations.timeout(text) == seconds
 
 
 @pytest.mark.parametrize("text", [text for text, seconds in TIMEOUTS if text is not None and seconds == 15])
-def test_what_scoby_can_not_read_is_wrong_where_it_is_ours(text: str) -> None:
+def test_deadline_refuses_durations_that_scoby_cannot_read(text: str) -> None:
     with pytest.raises(ValueError, match="is not an ISO 8601 duration"):
         durations.deadline(text)
 
@@ -59,11 +59,11 @@ def test_what_scoby_can_not_read_is_wrong_where_it_is_ours(text: str) -> None:
     ("text", "why"),
     [("PT0S", "not longer than 0 seconds"), ("-PT5S", "not longer than 0 seconds"), ("P1DT1S", "longer than a day")],
 )
-def test_a_deadline_is_a_time_that_ends(text: str, why: str) -> None:
+def test_deadline_must_be_positive_and_at_most_a_day(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         durations.deadline(text)
 
 
-def test_a_deadline_may_be_a_day_and_a_tenth_of_a_second() -> None:
+def test_deadline_accepts_a_tenth_of_a_second_up_to_a_day() -> None:
     assert durations.deadline("P1D") == 86_400
     assert durations.deadline("PT0.1S") == 0.1

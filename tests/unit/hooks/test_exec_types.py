@@ -1,4 +1,4 @@
-"""Types of exec hooks: where they are found, what configures them, and which are not to be trusted."""
+"""Types of exec hooks: where they are found, how they are configured, and which ones are refused as unsafe."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def wrong(types: HookTypes, name: str) -> list[Problem]:
     return caught.value.problems
 
 
-def test_the_first_on_the_path_wins(tmp_path: Path) -> None:
+def test_first_directory_on_the_hook_path_wins(tmp_path: Path) -> None:
     made(tmp_path / "one", "both", "here: {}", "node-booted")
     made(tmp_path / "two", "both", "there: {}")
     made(tmp_path / "two", "other")
@@ -42,7 +42,7 @@ def test_the_first_on_the_path_wins(tmp_path: Path) -> None:
     assert types.find("other").folder == tmp_path / "two" / "other.hook"
 
 
-def test_links_are_followed(tmp_path: Path) -> None:
+def test_hook_path_follows_symbolic_links(tmp_path: Path) -> None:
     real = made(tmp_path / "elsewhere", "real", "a: {}", "node-booted")
     (tmp_path / "hooks").mkdir()
     (tmp_path / "hooks" / "linked.hook").symlink_to(real)
@@ -51,7 +51,7 @@ def test_links_are_followed(tmp_path: Path) -> None:
     assert types.find("linked").schema == {"a": {}}
 
 
-def test_one_that_there_is_not(tmp_path: Path) -> None:
+def test_unknown_hook_type_is_refused_with_a_suggestion(tmp_path: Path) -> None:
     made(tmp_path, "counter")
     types = HookTypes((tmp_path,))
     (found,) = wrong(types, "conter")
@@ -62,7 +62,7 @@ def test_one_that_there_is_not(tmp_path: Path) -> None:
     assert wrong(types, "outside/secret")[0].code == "SC0620"
 
 
-def test_where_it_was_counts_when_it_is_not_on_the_path(tmp_path: Path) -> None:
+def test_find_falls_back_to_the_former_folder_of_a_type(tmp_path: Path) -> None:
     old, new = made(tmp_path / "old", "a", "old: {}"), made(tmp_path / "new", "a", "new: {}")
     assert HookTypes(()).find("a", old).folder == old
     assert HookTypes((tmp_path / "new",)).find("a", old).folder == new
@@ -71,12 +71,12 @@ def test_where_it_was_counts_when_it_is_not_on_the_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("schema", [None, "", "---\n", "# nothing\n", "~\n"])
-def test_no_configuration(tmp_path: Path, schema: str | None) -> None:
+def test_missing_or_empty_configuration_gives_an_empty_schema(tmp_path: Path, schema: str | None) -> None:
     made(tmp_path, "bare", schema)
     assert HookTypes((tmp_path,)).find("bare").schema == {}
 
 
-def test_configuration_as_yaml_1_1_has_it(tmp_path: Path) -> None:
+def test_configuration_is_read_as_yaml_1_1(tmp_path: Path) -> None:
     text = (
         "flag: {default: no}\nmode: {default: 0755}\nday: {default: 2014-05-21}\n7: {default: x}\nempty:\ntwice: {}\n"
     )
@@ -105,14 +105,14 @@ def test_configuration_as_yaml_1_1_has_it(tmp_path: Path) -> None:
         ("a: {}\n\0", "SC0313", 2),
     ],
 )
-def test_configuration_that_is_wrong(tmp_path: Path, text: str, code: str, line: int) -> None:
+def test_invalid_configuration_is_refused_with_file_and_line(tmp_path: Path, text: str, code: str, line: int) -> None:
     folder = made(tmp_path, "bad", text)
     (found,) = wrong(HookTypes((tmp_path,)), "bad")
     assert (found.code, found.places[0].file) == (code, str(folder / "configuration.yaml"))
     assert found.places[0].line == line
 
 
-def test_wrong_keys_get_a_suggestion(tmp_path: Path) -> None:
+def test_unknown_configuration_key_is_refused_with_a_suggestion(tmp_path: Path) -> None:
     made(tmp_path, "counter", "count: {default: 0}\nneeded: {required: true}")
     with pytest.raises(InvalidInput) as caught:
         HookTypes((tmp_path,)).find("counter").configured({"cuont": 1})
@@ -126,7 +126,7 @@ def test_wrong_keys_get_a_suggestion(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["", "node-booted", "configuration.yaml", "..", "beside"])
 @pytest.mark.parametrize("mode", [0o022, 0o002])
-def test_what_others_could_change_is_refused(tmp_path: Path, what: str, mode: int) -> None:
+def test_hook_type_writable_by_others_is_refused(tmp_path: Path, what: str, mode: int) -> None:
     folder = made(tmp_path / "hooks", "counter", "a: {}", "node-booted", "beside")
     path = Path(os.path.abspath(folder / what))
     path.chmod(path.stat().st_mode | mode)
@@ -137,8 +137,8 @@ def test_what_others_could_change_is_refused(tmp_path: Path, what: str, mode: in
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_only_a_group_that_is_the_owners_own_may_write(tmp_path: Path) -> None:
-    """As with the umask 002 that many systems have: root's group has no other member, that of daemon is another's."""
+def test_only_the_owners_private_group_may_write_a_hook_type(tmp_path: Path) -> None:
+    """With umask 002, files are writable by their group. That is safe for root's own group, not for daemon's."""
     folder = made(tmp_path, "counter", "a: {}", "node-booted")
     for path in (folder, folder / "node-booted", folder / "configuration.yaml"):
         path.chmod(path.stat().st_mode | 0o020)
@@ -149,7 +149,7 @@ def test_only_a_group_that_is_the_owners_own_may_write(tmp_path: Path) -> None:
     assert found.help == f"check them, then: chmod -R go-w {folder}" and "and 1 more" in found.detail
 
 
-def test_other_files_are_no_events_and_programs_that_cannot_start_are_told(tmp_path: Path) -> None:
+def test_hook_type_ignores_other_files_and_reports_doubtful_programs(tmp_path: Path) -> None:
     folder = made(tmp_path, "counter", "a: {}", "node-booted", "node-bound-to-policy", "README.md", "node-deletd")
     (folder / "node-booted").chmod(0o644)
     (folder / "node-bound-to-policy").write_text("#!/usr/bin/pyhton\n")
@@ -174,7 +174,7 @@ def test_other_files_are_no_events_and_programs_that_cannot_start_are_told(tmp_p
         ("echo hi\n", ""),
     ],
 )
-def test_a_program_whose_start_would_fail_is_told(tmp_path: Path, content: str, why: str) -> None:
+def test_doubtful_reports_programs_that_would_fail_to_start(tmp_path: Path, content: str, why: str) -> None:
     folder = made(tmp_path, "counter", None, "node-booted")
     (folder / "node-booted").write_text(content)
     (folder / "node-deleted").symlink_to("nowhere")
@@ -186,14 +186,14 @@ def test_a_program_whose_start_would_fail_is_told(tmp_path: Path, content: str, 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_what_belongs_to_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_hook_type_owned_by_another_user_is_refused(tmp_path: Path) -> None:
     folder = made(tmp_path, "counter", None, "node-booted")
     os.chown(folder / "node-booted", 12345, -1)
     (found,) = wrong(HookTypes((tmp_path,)), "counter")
     assert (found.code, "belongs to user 12345" in found.detail) == ("SC0601", True)
 
 
-def test_the_path_of_a_project(tmp_path: Path) -> None:
+def test_hook_path_comes_from_the_project_settings(tmp_path: Path) -> None:
     assert exec_types.of_project(Project(tmp_path)).path == (tmp_path / "hooks", SHIPPED)
     settings = Settings(hooks=HookSettings(hook_path="mine:/opt/theirs::~/x", hook_execution_path="bin:/opt/bin"))
     project = Project(tmp_path, settings)
@@ -201,7 +201,7 @@ def test_the_path_of_a_project(tmp_path: Path) -> None:
     assert exec_types.execution_path(project) == (str(tmp_path / "bin"), "/opt/bin")
 
 
-def test_what_is_shipped_can_be_used() -> None:
+def test_shipped_hook_types_have_executable_handlers() -> None:
     types = HookTypes((SHIPPED,))
     assert types.names() == ["counter"]
     for name in types.names():

@@ -27,7 +27,7 @@ HOSTS = {"web1": "192.0.2.7", "six": "2001:db8::1"}
         ("//:8080", Reference("Host", "six"), "http://[2001:db8::1]:8080"),
     ],
 )
-def test_an_address_is_resolved(uri: str | None, ref: Reference | None, url: str) -> None:
+def test_resolve_builds_a_url_from_uri_and_reference(uri: str | None, ref: Reference | None, url: str) -> None:
     assert resolve(HttpHook(uri, ref), HOSTS) == url
 
 
@@ -45,12 +45,12 @@ def test_an_address_is_resolved(uri: str | None, ref: Reference | None, url: str
         (None, Reference("Service", "b", "demo", "other/v1"), 'object does not inform "status.address.url"'),
     ],
 )
-def test_what_has_no_address_is_said_in_scobys_words(uri: str | None, ref: Reference | None, text: str) -> None:
+def test_resolve_reports_missing_addresses_as_scoby_does(uri: str | None, ref: Reference | None, text: str) -> None:
     with pytest.raises(AddressError) as failed:
         resolve(HttpHook(uri, ref), HOSTS)
     assert str(failed.value) == text
 
 
-def test_the_environment_names_the_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variable_sets_the_cluster_domain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLUSTER_DOMAIN", "corp.example")
     assert resolve(HttpHook("/v1", SERVICE), {}) == "http://hook.demo.svc.corp.example/v1"

@@ -1,4 +1,4 @@
-"""Registrations: what they may say, and every mistake in them at once, with its place."""
+"""Registrations: what they may contain. All their mistakes are reported together, each with its place."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def refused(root: Path, text: str) -> list[tuple[str, int]]:
     return [(item.code, item.places[0].line) for item in failed.value.problems]
 
 
-def test_a_project_without_hooks_has_none(tmp_path: Path) -> None:
+def test_project_without_hooks_has_no_registrations(tmp_path: Path) -> None:
     assert files.load(Project(tmp_path)) == []
 
 
-def test_a_registration_of_scoby_works_as_it_is(tmp_path: Path) -> None:
+def test_registration_written_for_scoby_loads_unchanged(tmp_path: Path) -> None:
     found = only(tmp_path, SCOBY)
     assert (found.name, found.protocol, found.events) == ("teapot", "http", ("pre-reconcile", "finalize"))
     assert (found.on_failure, found.deadline, found.order, found.where) == ("retry", 120, 100, "controller")
@@ -91,7 +91,7 @@ def test_a_registration_of_scoby_works_as_it_is(tmp_path: Path) -> None:
     assert (found.position.file, found.position.line) == ("hooks/one.yml", 4)
 
 
-def test_a_registration_of_a_program(tmp_path: Path) -> None:
+def test_registration_of_a_program_sets_all_fields(tmp_path: Path) -> None:
     found = only(tmp_path, PROGRAM)
     assert (found.name, found.protocol, found.type) == ("counter", "exec", "counter")
     assert found.configuration == {"value": 0, "name": None}
@@ -101,13 +101,13 @@ def test_a_registration_of_a_program(tmp_path: Path) -> None:
     assert found.select.wire() == {"types": [], "names": [], "tags": ["edge"]}
 
 
-def test_what_is_not_said_of_a_program(tmp_path: Path) -> None:
+def test_registration_of_a_program_has_defaults(tmp_path: Path) -> None:
     found = only(tmp_path, "metadata: {name: x}\nspec: {exec: {type: t}, events: [post-create], where: host}")
     assert (found.deadline, found.on_failure, found.order, found.where) == (30, "abort", 100, "host")
     assert (found.configuration, found.full_control) == ({}, ())
 
 
-def test_hooks_come_by_order_and_name(tmp_path: Path) -> None:
+def test_load_sorts_hooks_by_order_and_name(tmp_path: Path) -> None:
     made = {
         name: PROGRAM.replace("counter", name).replace("order: 7", f"order: {order}")
         for name, order in (("c", 2), ("a", 2), ("b", -1))
@@ -116,12 +116,12 @@ def test_hooks_come_by_order_and_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["v1", '"v1"', "1"])
-def test_the_version_of_the_document_and_of_scoby(tmp_path: Path, version: str) -> None:
+def test_hook_accepts_every_spelling_of_version_1(tmp_path: Path, version: str) -> None:
     assert only(tmp_path, SCOBY.replace("version: v1", f"version: {version}")).http is not None
 
 
 @pytest.mark.parametrize("version", ["v2", "2", "true", '"1"', "[v1]"])
-def test_there_is_no_other_version(tmp_path: Path, version: str) -> None:
+def test_hook_refuses_other_versions(tmp_path: Path, version: str) -> None:
     assert refused(tmp_path, SCOBY.replace("version: v1", f"version: {version}")) == [("SC0603", 8)]
 
 
@@ -129,7 +129,7 @@ def test_there_is_no_other_version(tmp_path: Path, version: str) -> None:
     ("factor", "name"),
     [("{knativeService: {}}", "ksvc"), ("{teapot: {}}", "teapot"), ("{}", "playbook"), ("", "playbook")],
 )
-def test_the_form_factor_has_its_name_on_the_wire(tmp_path: Path, factor: str, name: str) -> None:
+def test_form_factor_gets_its_name_on_the_wire(tmp_path: Path, factor: str, name: str) -> None:
     text = SCOBY.replace(
         "formFactor:\n      deployment: {replicas: 1, service: {port: 80, targetPort: 8080}}", f"formFactor: {factor}"
     )
@@ -137,12 +137,12 @@ def test_the_form_factor_has_its_name_on_the_wire(tmp_path: Path, factor: str, n
     assert http is not None and http.form_factor == name
 
 
-def test_children_get_their_keys(tmp_path: Path) -> None:
+def test_workload_keeps_the_keys_of_its_children(tmp_path: Path) -> None:
     http = only(tmp_path, SCOBY.replace("  workload:", '  workload:\n    children: {deployment: "deployment:*"}')).http
     assert http is not None and http.children == {"deployment": "deployment:*"}
 
 
-def test_what_scoby_passes_over_in_silence_is_a_warning(tmp_path: Path) -> None:
+def test_mistakes_that_scoby_ignores_become_warnings(tmp_path: Path) -> None:
     text = SCOBY.replace("[pre-reconcile, finalize]", "[pre-reconcile, finalise]").replace("PT5S", "5s")
     found = only(tmp_path, text)
     assert found.events == ("pre-reconcile",) and found.http is not None and found.http.timeout == 15
@@ -150,7 +150,7 @@ def test_what_scoby_passes_over_in_silence_is_a_warning(tmp_path: Path) -> None:
     assert found.warnings[1].help.startswith("did you mean `finalize`?")
 
 
-def test_a_hook_that_is_never_called_is_a_warning(tmp_path: Path) -> None:
+def test_hook_without_capabilities_gets_a_warning(tmp_path: Path) -> None:
     found = only(tmp_path, SCOBY.replace("    capabilities: [pre-reconcile, finalize]\n", ""))
     assert found.events == () and [item.code for item in found.warnings] == ["SC0608"]
 
@@ -189,17 +189,17 @@ def test_a_hook_that_is_never_called_is_a_warning(tmp_path: Path) -> None:
         (SCOBY.replace("      deployment:", "      knativeService: {}\n      deployment:"), [("SC0603", 16)]),
     ],
 )
-def test_every_mistake_has_its_place(tmp_path: Path, text: str, wrong: list[tuple[str, int]]) -> None:
+def test_load_reports_every_mistake_with_its_line(tmp_path: Path, text: str, wrong: list[tuple[str, int]]) -> None:
     assert sorted(refused(tmp_path, text)) == sorted(wrong)
 
 
-def test_an_address_has_to_be_there(tmp_path: Path) -> None:
+def test_hook_without_a_full_address_is_refused(tmp_path: Path) -> None:
     start = "metadata: {name: a}\nspec: {hook: {version: v1, capabilities: [finalize], address: "
     for address, code in (("{}", "SC0606"), ("{uri: /v1}", "SC0606"), ("{uri: 'http:///v1'}", "SC0606")):
         assert refused(tmp_path, start + address + "}}") == [(code, 2)]
 
 
-def test_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
+def test_load_reports_mistakes_of_all_files_together(tmp_path: Path) -> None:
     made = project(
         tmp_path,
         a="metadata: {name: a}\nspec: {exec: {type: t}, events: [node-boot]}",
@@ -222,7 +222,7 @@ def test_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o666, 0o646, 0o777])
-def test_a_file_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> None:
+def test_load_refuses_a_file_writable_by_others(tmp_path: Path, mode: int) -> None:
     made = project(tmp_path, one=PROGRAM)
     path = tmp_path / "hooks/one.yml"
     path.chmod(mode)
@@ -232,7 +232,7 @@ def test_a_file_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> N
     assert wrong.code == "SC0601" and f"{path} of user {os.geteuid()} has mode {mode:04o}" in wrong.detail
 
 
-def test_a_directory_that_others_may_write_is_refused(tmp_path: Path) -> None:
+def test_load_refuses_a_directory_writable_by_others(tmp_path: Path) -> None:
     made = project(tmp_path, one=PROGRAM)
     (tmp_path / "hooks").chmod(0o777)
     with pytest.raises(InvalidInput, match=r"hooks of user \d+ has mode 0777"):
@@ -240,7 +240,7 @@ def test_a_directory_that_others_may_write_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
-def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
+def test_load_refuses_a_file_of_another_user(tmp_path: Path) -> None:
     made = project(tmp_path, one=PROGRAM)
     os.chown(tmp_path / "hooks/one.yml", 12345, -1)
     with pytest.raises(InvalidInput, match="belongs to user 12345"):

@@ -1,4 +1,4 @@
-"""Every mistake of a playbook in one go: those of reading, evaluating, checking and preparing, and no echoes."""
+"""All mistakes of a playbook are reported together, whatever the step that finds them, and each only once."""
 
 from __future__ import annotations
 
@@ -169,12 +169,12 @@ def brief(found: list[Problem]) -> list[str]:
 
 
 @pytest.mark.parametrize(("suffix", "text", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_all_of_them_once_and_in_order(project, suffix: str, text: str, expected: list[str]) -> None:
+def test_playbook_reports_every_mistake_once_in_order(project, suffix: str, text: str, expected: list[str]) -> None:
     found = mistakes(project, f"bad.{suffix}", text)
     assert brief(found) == expected, "\n".join(map(str, found))
 
 
-def test_a_problem_of_some_hosts_names_them(project) -> None:
+def test_problem_on_some_hosts_names_those_hosts(project) -> None:
     (project / "inventory.yml").write_text("hosts: {h1: {vars: {port: 1}}, h2: , h3: }\n")
     text = 'hosts: all\nresources: [{file: "/{{ port }}", content: x}, {file: /b, contnt: x}]\n'
     port, content = mistakes(project, "some.yml", text)
@@ -182,7 +182,7 @@ def test_a_problem_of_some_hosts_names_them(project) -> None:
     assert "(on" not in content.detail
 
 
-def test_an_exception_that_names_the_host_is_told_once(project) -> None:
+def test_exception_on_several_hosts_is_reported_once(project) -> None:
     text = """\
     from statecfg import play
     from statecfg.resources import file
@@ -211,13 +211,13 @@ def test_an_exception_that_names_the_host_is_told_once(project) -> None:
         "{include: missing.yml}",
     ],
 )
-def test_what_requires_a_broken_entry_is_not_wrong(project, entry: str) -> None:
+def test_requiring_a_broken_entry_causes_no_second_problem(project, entry: str) -> None:
     text = f'hosts: all\nresources:\n  - {entry}\n  - {{file: /etc/a, content: x, requires: ["package:nginx"]}}\n'
     assert brief(mistakes(project, "echo.yml", text)) in (["SC0106 3"], ["SC0316 3"], ["SC0321 3"], ["SC0319 3"],
         ["SC0318 3"], ["SC0101 3"], ["SC0309 3"], ["SC0301 3"])  # fmt: skip
 
 
-def test_a_broken_variable_is_told_once(project) -> None:
+def test_broken_variable_is_reported_only_once(project) -> None:
     text = """\
     hosts: all
     vars: {root: "{{ nope }}", also: "{{ root }}/x", fine: z}
@@ -230,7 +230,7 @@ def test_a_broken_variable_is_told_once(project) -> None:
     assert brief(mistakes(project, "vars.yml", text)) == ["SC0321 2", "SC0202 5"]
 
 
-def test_inventory_and_playbook_are_told_together(project) -> None:
+def test_mistakes_of_inventory_and_playbook_are_reported_together(project) -> None:
     (project / "inventory.yml").write_text("hosts: {h1: {prot: 1}}\n")
     found = mistakes(project, "both.yml", "hosts: all\nresources: [{fiel: /a}]\n")
     assert brief(found) == ["SC0311 1", "SC0106 2"]
@@ -252,7 +252,7 @@ BROKEN_TYPES = {
 }
 
 
-def test_mistakes_in_node_types_are_their_authors(project) -> None:
+def test_mistakes_in_node_types_are_reported_at_their_place(project) -> None:
     (project / "resources").mkdir()
     for name, text in BROKEN_TYPES.items():
         (project / "resources" / name).write_text(text)

@@ -1,4 +1,4 @@
-"""From graph to wire: what is sent, what is refused, and that it is the same every time."""
+"""From graph to wire: what is sent, what is refused, and that the result is always the same."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def attrs_of(*graphs: Graph, base: Path | None = None) -> dict[str, Any]:
     return found
 
 
-def test_wire_node_leaves_out_what_is_empty() -> None:
+def test_wire_node_omits_empty_fields() -> None:
     (layer,) = compiled(t_plain("a")).layers
     assert layer == [
         {"provides": "t_plain:a", "type": "t_plain", "attrs": {"name": "a"}, "position": layer[0]["position"]}
@@ -38,14 +38,14 @@ def test_wire_node_leaves_out_what_is_empty() -> None:
     assert layer[0]["position"].startswith("test_compile.py:")
 
 
-def test_wire_node_has_everything_given() -> None:
+def test_wire_node_has_requirements_triggers_and_options() -> None:
     one = t_plain("a")
     (_, (node,)) = compiled(t_plain("b", restart_on=[one], tags=["x"])).layers
     assert node["requires"] == node["triggers"] == ["t_plain:a"]
     assert node["options"] == {"tags": ["x"]}
 
 
-def test_definition_lists_types_and_is_json() -> None:
+def test_definition_lists_its_types_and_is_valid_json() -> None:
     found = compiled(
         t_plain("a"), t_rich("/x", owner="web", env={"A": "1"}, argv=["ls", "-l"], free=[{"a": [None, 1.5]}])
     )
@@ -55,17 +55,17 @@ def test_definition_lists_types_and_is_json() -> None:
     assert (rich["env"], rich["argv"], rich["free"]) == ({"A": "1"}, ["ls", "-l"], [{"a": [None, 1.5]}])
 
 
-def test_empty_graph_is_no_layers() -> None:
+def test_empty_graph_compiles_to_no_layers() -> None:
     assert compile_graph(EMPTY, WireContext()).layers == []
 
 
-def test_digest_depends_on_meaning_alone() -> None:
+def test_digest_of_a_definition_ignores_declaration_order() -> None:
     one, two = t_plain("a"), t_plain("b", requires=["t_plain:a"])
     assert compiled(one, two).digest == compiled(two, one).digest
     assert compiled(one, two).digest != compiled(one).digest
 
 
-def test_content_travels_inside_or_by_digest() -> None:
+def test_small_content_is_sent_inline_and_large_by_digest() -> None:
     small, large = "x" * 4096, "x" * 4097
     found = compiled(t_path("/small", body=small), t_path("/large", body=large))
     big, little = found.layers[0]
@@ -74,14 +74,14 @@ def test_content_travels_inside_or_by_digest() -> None:
     assert {digest: blob.read() for digest, blob in found.blobs.items()} == {Blob.of(large).sha256: large.encode()}
 
 
-def test_keys_that_look_like_ours_are_escaped() -> None:
+def test_keys_with_a_dollar_sign_are_escaped() -> None:
     from statecfg.remote.wire.frames import decode_value
 
     given = {"$blob": ["a", 1], "$$": 2, "plain": {"$x": 3}}
     assert decode_value(attrs_of(t_rich("/x", owner="web", free=given))["free"], {}) == given
 
 
-def test_secrets_are_revealed_on_the_wire_and_listed() -> None:
+def test_definition_reveals_secrets_on_the_wire_and_lists_them() -> None:
     from statecfg.playbook.secrets import Secret
 
     secret = Secret("token", "hunter2 hunter2")
@@ -104,7 +104,7 @@ def test_secrets_are_revealed_on_the_wire_and_listed() -> None:
         ("/var/lock/x", "//run/lock/x", "path: /run/lock/x"),
     ],
 )
-def test_two_nodes_for_the_same_thing(one: str, other: str, thing: str) -> None:
+def test_two_nodes_for_the_same_path_are_refused(one: str, other: str, thing: str) -> None:
     graphs = t_path(one), t_path(other)
     with refused("SC0114") as found:
         compiled(*graphs)
@@ -112,14 +112,14 @@ def test_two_nodes_for_the_same_thing(one: str, other: str, thing: str) -> None:
     assert found[0].places == (graphs[0].node.position, graphs[1].node.position)
 
 
-def test_names_apart_do_not_make_things_apart() -> None:
+def test_nodes_with_different_names_may_not_manage_the_same_thing() -> None:
     with refused("SC0114") as found:
         compiled(t_plain("web", provides="one"), t_plain("web", provides="two"))
     assert "one and two manage the same t_plain: web" in found[0].detail
     assert len(compiled(t_path("/var/runner"), t_path("/runner")).layers[0]) == 2
 
 
-def test_present_in_one_file_and_absent_in_another() -> None:
+def test_path_both_present_and_absent_is_refused() -> None:
     from statecfg.graph.declare import declare_at
 
     places = SourceLocation("a.yml", 3, 5), SourceLocation("b.yml", 9, 5)
@@ -133,7 +133,7 @@ def test_present_in_one_file_and_absent_in_another() -> None:
     assert found[0].places == places
 
 
-def test_everything_wrong_comes_at_once(tmp_path: Path) -> None:
+def test_compile_reports_all_kinds_of_problems_together(tmp_path: Path) -> None:
     with refused("SC0111", "SC0113", "SC0114", "SC0118"):
         compiled(
             t_plain("a", requires=["nowhere"]),
@@ -162,14 +162,14 @@ def test_source_is_found_beside_the_playbook_then_in_files(tmp_path: Path) -> No
     assert attrs_of(node_at(tmp_path, "motd"), base=tmp_path)["body"]["text"] == "beside"
 
 
-def test_large_source_stays_on_disk(tmp_path: Path) -> None:
+def test_large_source_file_is_not_held_in_memory(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(b"x" * (HELD + 1))
     found = compiled(node_at(tmp_path, str(tmp_path / "big")), base=tmp_path)
     (blob,) = found.blobs.values()
     assert blob.data is None and blob.size == HELD + 1 and blob == Blob.of(b"x" * (HELD + 1))
 
 
-def test_sources_that_are_refused(tmp_path: Path) -> None:
+def test_compile_refuses_missing_outside_and_special_sources(tmp_path: Path) -> None:
     project, outside = tmp_path / "project", tmp_path / "outside"
     for folder in (project / "playbooks", project / "files", outside):
         folder.mkdir(parents=True)
@@ -192,7 +192,7 @@ def test_sources_that_are_refused(tmp_path: Path) -> None:
         assert found[0].places == (SourceLocation(str(project / "playbooks" / "p.yml"), 3, 5),)
 
 
-def test_tree_lists_what_a_directory_holds(tmp_path: Path) -> None:
+def test_tree_lists_files_links_and_directories(tmp_path: Path) -> None:
     tree = tmp_path / "files" / "site"
     (tree / "sub").mkdir(parents=True)
     (tree / "sub" / "run").write_text("#!")
@@ -218,7 +218,7 @@ def kind(name: str, to_wire: Any) -> NodeType:
     return made
 
 
-def test_to_wire_takes_the_node_or_the_context_too() -> None:
+def test_to_wire_may_take_the_node_and_the_context() -> None:
     one = kind("t_one", lambda node: node.with_attrs(value="one"))
     two = kind("t_two", lambda node, context: {"attrs": {"value": context.host}})
     found = compiled(one("a"), two("a")).layers[0]
@@ -232,13 +232,13 @@ def wrong(error: Exception) -> Any:
     return to_wire
 
 
-def test_to_wire_that_fails_is_placed() -> None:
+def test_failure_in_to_wire_is_reported_with_its_place() -> None:
     with refused("SC0116", "SC0116") as found:
         compiled(kind("t_bad", wrong(ValueError("no such thing")))("a"), kind("t_os", wrong(OSError("gone")))("a"))
     assert found[0].detail == "t_bad:a: no such thing" and found[0].places[0].file == __file__
 
 
-def test_our_own_mistake_stays_one_and_says_which_node() -> None:
+def test_exception_in_our_own_to_wire_names_the_node() -> None:
     ours: dict[str, Any] = {}
     exec(compile("def to_wire(node): 1 / 0", positions.PACKAGE + "resources/ours.py", "exec"), ours)
     with pytest.raises(ZeroDivisionError) as caught:
@@ -246,7 +246,7 @@ def test_our_own_mistake_stays_one_and_says_which_node() -> None:
     assert "while preparing t_crash:a" in caught.value.__notes__[0]
 
 
-def test_an_exception_in_a_users_to_wire_is_the_users() -> None:
+def test_exception_in_a_users_to_wire_is_reported_as_theirs() -> None:
     with refused("SC0504") as found:
         compiled(kind("t_crash", wrong(ZeroDivisionError("x")))("a"))
     assert "ZeroDivisionError: x" in found[0].detail
@@ -254,7 +254,7 @@ def test_an_exception_in_a_users_to_wire_is_the_users() -> None:
 
 
 @pytest.mark.parametrize("answer", [None, 3, {"attrs": 3}, []])
-def test_to_wire_that_returns_no_node(answer: Any) -> None:
+def test_invalid_result_of_to_wire_is_refused(answer: Any) -> None:
     with refused("SC0119") as found:
         compiled(kind("t_answer", lambda node: answer)("a"))
     assert "to_wire of t_answer returned" in found[0].detail
@@ -268,12 +268,12 @@ def nested(depth: int) -> Any:
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, len, nested(MAX_DEPTH + 2), {"a": {3: 4}}])
-def test_values_that_cannot_be_sent(value: Any) -> None:
+def test_compile_refuses_values_that_cannot_be_sent(value: Any) -> None:
     with refused("SC0117") as found:
         compiled(kind("t_value", lambda node: node.with_attrs(value=value))("a"))
     assert found[0].places[0].file == __file__ and len(found[0].detail) < 250
 
 
-def test_document_layers() -> None:
+def test_compiled_layers_follow_the_requirements() -> None:
     found = compiled(chain("A", "B", "C")).layers
     assert [[node["provides"] for node in layer] for layer in found] == [["C"], ["B"], ["A"]]

@@ -1,4 +1,4 @@
-"""Nodes about different things that can't all be true together are refused before any connection."""
+"""Nodes that contradict each other are refused before any connection."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def wrong(*graphs: Graph) -> list[Problem]:
         line_in_file("/srv/app/./f", line="x", create=True),
     ],
 )
-def test_a_child_of_an_absent_directory(child: Graph) -> None:
+def test_present_child_of_an_absent_directory_is_refused(child: Graph) -> None:
     parent = directory("/srv/app", absent=True, recursive=True)
     for graphs in ((parent, child), (child, parent)):
         (found,) = wrong(*graphs)
@@ -35,14 +35,14 @@ def test_a_child_of_an_absent_directory(child: Graph) -> None:
         assert found.places == (child.node.position, parent.node.position)
 
 
-def test_an_absent_child_of_an_absent_directory() -> None:
+def test_absent_child_of_an_absent_directory_is_accepted() -> None:
     parent = directory("/srv/app", absent=True)
     assert wrong(parent, file("/srv/app/a", absent=True), file("/srv/application", content="")) == []
     assert wrong(directory("/srv/app"), file("/srv/app/a", content="")) == []
 
 
 @pytest.mark.parametrize(("field", "one", "other"), [("mode", "0600", "0644"), ("owner", "root", "daemon")])
-def test_two_modes_or_owners_for_one_file(field: str, one: str, other: str) -> None:
+def test_two_modes_or_owners_for_one_file_are_refused(field: str, one: str, other: str) -> None:
     graphs = [file("/etc/x", **{field: one}), line_in_file("/etc/x", line="a", provides="line", **{field: other})]
     (found,) = wrong(*graphs)
     shown = (one, other) if field == "mode" else (repr(one), repr(other))
@@ -51,6 +51,6 @@ def test_two_modes_or_owners_for_one_file(field: str, one: str, other: str) -> N
     assert found.places == (graphs[0].node.position, graphs[1].node.position)
 
 
-def test_the_same_mode_written_in_two_ways() -> None:
+def test_same_mode_in_two_spellings_is_accepted() -> None:
     lines = [line_in_file("/etc/x", line=each, mode=each, provides=each) for each in ("644", "0644")]
     assert wrong(*lines, file("/etc/x", owner="root")) == []

@@ -1,4 +1,4 @@
-"""Inventories: who belongs where, who wins, what is refused."""
+"""Inventories: the groups of hosts, which value of a variable wins, and what is refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def refused(text: str) -> list[str]:
     ]
 
 
-def test_hosts():
+def test_hosts_have_their_address_login_and_groups():
     known = read(TEXT)
     web1 = known.hosts["web1"]
     assert (web1.address, web1.port, web1.login.user, web1.login.become) == ("192.0.2.1", 2222, "deploy", "sudo")
@@ -47,7 +47,7 @@ def test_hosts():
     assert known.hosts["db1"].transport == "local"
 
 
-def test_who_won():
+def test_who_won_names_value_and_line_of_each_variable():
     known = read(TEXT)
     won = {
         name: {key: f"{value} {place.line}" for key, (value, place) in known.who_won(name).items()}
@@ -82,7 +82,7 @@ def test_who_won():
         ("eu , web1", "web1 web2 db1"),
     ],
 )
-def test_patterns(pattern, hosts):
+def test_pattern_selects_hosts_in_inventory_order(pattern, hosts):
     if hosts is None:
         with pytest.raises(InvalidInput):
             read(TEXT).select(pattern)
@@ -106,19 +106,19 @@ def test_patterns(pattern, hosts):
         ("web", "", "SC0407", ""),
     ],
 )
-def test_patterns_that_match_nothing(pattern, limit, code, words):
+def test_invalid_or_unmatched_patterns_are_refused(pattern, limit, code, words):
     with pytest.raises(InvalidInput) as caught:
         read(TEXT).select(pattern, limit)
     assert {item.code for item in caught.value.problems} == {code}
     assert any(words in item.help for item in caught.value.problems)
 
 
-def test_position_in_a_regular_expression():
+def test_invalid_regular_expression_is_reported_with_its_position():
     with pytest.raises(InvalidInput, match=r"`we\(b` is invalid at character 3"):
         read(TEXT).select("~we(b")
 
 
-def test_limit():
+def test_limit_narrows_the_selected_hosts():
     known = read(TEXT)
     assert [host.name for host in known.select("web", "eu")] == ["web2"]
     assert [host.name for host in known.select("all", "web1,db1")] == ["web1", "db1"]
@@ -126,7 +126,7 @@ def test_limit():
     assert [host.name for host in known.select("@local", "@local")] == ["@local"]
 
 
-def test_no_file():
+def test_without_an_inventory_only_the_local_host_exists():
     known = yaml_inventory.load(None)
     local = known.select("@local")[0]
     assert (local.name, local.transport) == ("@local", "local")
@@ -134,13 +134,13 @@ def test_no_file():
         known.select("web")
 
 
-def test_local_may_have_variables():
+def test_local_host_may_have_variables():
     known = read('hosts:\n  "@local": {vars: {x: 1}, python: /usr/bin/python3}\n')
     local = known.select("@local")[0]
     assert (local.transport, local.vars, local.python) == ("local", {"x": 1}, "/usr/bin/python3")
 
 
-def test_all_mistakes_at_once():
+def test_inventory_reports_all_mistakes_together():
     found = refused(
         "hosts:\n"
         "  web1: {adress: a, port: 99999, become: maybe}\n"
@@ -171,31 +171,31 @@ def test_all_mistakes_at_once():
     assert "did you mean `address`" in found[0]
 
 
-def test_circles():
+def test_inventory_refuses_cycles_of_groups():
     text = "groups:\n  a: {groups: [b]}\n  b: {groups: [c]}\n  c: {groups: [a]}\n"
     places = "inventory.yml:2:16 inventory.yml:3:16 inventory.yml:4:16"
     assert refused(text) == [f"SC0402 {places} a → b → c → a (remove one of these groups from the group before it)"]
     assert refused("groups: {a: {groups: [a]}}")[0].startswith("SC0402 inventory.yml:1:23 a → a")
 
 
-def test_group_named_like_a_host():
+def test_group_may_not_have_the_name_of_a_host():
     found = refused("hosts: {web: {}}\ngroups:\n  web: {hosts: [web]}\n")
     assert found[0].startswith("SC0403 inventory.yml:3:3 inventory.yml:1:9")
 
 
-def test_unknown_members():
+def test_unknown_members_of_a_group_are_refused():
     found = refused("hosts: {web1: {}}\ngroups: {a: {hosts: [wbe1], groups: [b]}}\n")
     assert ["did you mean `web1`" in found[0], found[1][:6]] == [True, "SC0404"]
 
 
-def test_groups_that_disagree():
+def test_groups_with_conflicting_variables_are_refused():
     text = "hosts: [w]\ngroups:\n  a: {hosts: [w], vars: {x: 1}}\n  b: {hosts: [w], vars: {x: 2}}\n"
     assert refused(text)[0].startswith("SC0408 inventory.yml:3:29 inventory.yml:4:29")
     assert read(text.replace("x: 2", "x: 1")).hosts["w"].vars == {"x": 1}
     assert read(text.replace("hosts: [w]\n", "hosts: {w: {vars: {x: 3}}}\n", 1)).hosts["w"].vars == {"x": 3}
 
 
-def test_secrets_in_variables(monkeypatch):
+def test_variables_of_a_host_may_be_secrets(monkeypatch):
     monkeypatch.setenv("DB_PASSWORD", "correct horse")
     found = read("hosts: {db: {vars: {password: !secret {env: DB_PASSWORD}}}}").hosts["db"].vars["password"]
     assert (repr(found), found.reveal()) == ("<secret DB_PASSWORD>", "correct horse")
@@ -205,7 +205,7 @@ def test_secrets_in_variables(monkeypatch):
     )
 
 
-def test_many_hosts():
+def test_large_inventory_can_be_read_and_selected():
     names = [f"h{n}" for n in range(3000)]
     text = "hosts: [" + ", ".join(names) + "]\ngroups: {a: {hosts: [" + ", ".join(names) + "], vars: {x: 1}}}"
     assert len(read(text).select("a:!h1")) == 2999

@@ -1,4 +1,4 @@
-"""Projects: where they begin and what their settings may say."""
+"""Projects: which directory is the root, and what the settings may contain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statecfg.playbook import project
 from statecfg.problems import InvalidInput
 
 
-def test_found_upward(tmp_path):
+def test_find_searches_for_the_project_upward(tmp_path):
     deep = tmp_path / "playbooks" / "more"
     deep.mkdir(parents=True)
     (deep / "web.yml").write_text("")
@@ -26,7 +26,7 @@ def test_found_upward(tmp_path):
     assert (found.settings.forks, found.settings.lock_timeout, found.settings.become) == (4, 3.0, None)
 
 
-def test_directory_called_playbooks(tmp_path):
+def test_parent_of_the_playbooks_directory_is_the_project(tmp_path):
     (tmp_path / "playbooks").mkdir()
     assert project.find(tmp_path / "playbooks" / "web.yml").root == tmp_path
     assert list(dialects.inventory(project.find(tmp_path)).hosts) == []
@@ -44,7 +44,7 @@ def test_directory_called_playbooks(tmp_path):
         ("[tools]\nx = 1\n", "SC0411", ":1:1", "there are"),
     ],
 )
-def test_wrong_settings(tmp_path, text, code, place, words):
+def test_read_settings_refuses_mistakes_with_place_and_help(tmp_path, text, code, place, words):
     path = tmp_path / "statecfg.toml"
     path.write_text(text)
     with pytest.raises(InvalidInput) as caught:
@@ -54,7 +54,7 @@ def test_wrong_settings(tmp_path, text, code, place, words):
     assert words in first.help
 
 
-def test_settings_that_anyone_could_change(tmp_path):
+def test_read_settings_refuses_a_file_writable_by_others(tmp_path):
     path = tmp_path / "statecfg.toml"
     path.write_text("forks = 4\n")
     path.chmod(0o666)

@@ -1,4 +1,4 @@
-"""Secrets: used, and never shown, in any spelling."""
+"""Secrets: they can be used, and no spelling of them is ever shown."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def spellings(value: str) -> list[str]:
 
 
 def hints(value: str) -> list[str]:
-    """What must not be left: runs of the value, in each encoding."""
+    """Return parts of the value, in each encoding, that masked text must not contain."""
     raw = value.encode()
     pieces = [line for line in value.splitlines() if len(line) > 7] or [value]
     middle = base64.b64encode(raw)[8:-8].decode()
@@ -66,7 +66,7 @@ def hints(value: str) -> list[str]:
 
 
 @pytest.mark.parametrize("value", CANARIES, ids=range(len(CANARIES)))
-def test_every_spelling_is_masked(value):
+def test_redactor_masks_every_spelling_of_a_secret(value):
     redactor = Redactor({"name": value})
     for spelling in spellings(value):
         masked = redactor.text(f"before {spelling} after")
@@ -77,7 +77,7 @@ def test_every_spelling_is_masked(value):
         assert masked.endswith(" after")
 
 
-def test_json_is_masked():
+def test_redactor_masks_values_of_json_data():
     redactor = Redactor({"pin": "123456", "word": "hunter22"})
     data = {"a": ["x hunter22", 123456, 9912345699, 1.5, None, True], "hunter22": {"b": "ok"}}
     assert redactor.value(data) == {
@@ -87,12 +87,12 @@ def test_json_is_masked():
     assert Redactor({}).value(data) is data
 
 
-def test_the_longest_goes_first():
+def test_redactor_masks_the_longest_secret_first():
     redactor = Redactor({"short": "hunter", "long": "hunter22"})
     assert redactor.text("hunter22 hunter") == "<secret long> <secret short>"
 
 
-def test_what_is_no_secret_stays():
+def test_redactor_leaves_other_text_unchanged():
     text = "package nginx 1.22 installed\n"
     assert Redactor({"a": "hunter22", "b": "x" * 100}).text(text) == text
 
@@ -103,7 +103,7 @@ def hidden(monkeypatch) -> secrets.Secret:
     return secrets.secret("db", env="CANARY")
 
 
-def test_never_shown(hidden, caplog):
+def test_secret_is_never_shown_in_text_logs_or_tracebacks(hidden, caplog):
     shown = [
         f"{hidden!r}",
         repr(hidden + "x"),
@@ -129,7 +129,7 @@ def test_never_shown(hidden, caplog):
     assert caplog.messages == ["value <secret db> <secret db>"]
 
 
-def test_never_carried_away(hidden):
+def test_secret_cannot_be_pickled_dumped_or_copied(hidden):
     for call in (pickle.dumps, json.dumps):
         with pytest.raises(TypeError) as caught:
             call(hidden)
@@ -139,7 +139,7 @@ def test_never_carried_away(hidden):
     assert not hasattr(hidden, "__dict__")
 
 
-def test_use_is_recorded(hidden, monkeypatch):
+def test_recording_contains_every_revealed_secret(hidden, monkeypatch):
     with secrets.recording() as used:
         assert used == {}
         assert hidden.reveal() == "canary-value-42"
@@ -149,7 +149,7 @@ def test_use_is_recorded(hidden, monkeypatch):
     assert {name: value.reveal() for name, value in used.items()} == {"db": "canary-value-42", "db-2": "another-value"}
 
 
-def test_files(tmp_path):
+def test_secret_can_come_from_a_file(tmp_path):
     path = tmp_path / "token.txt"
     path.write_text("from-a-file\n")
     path.chmod(0o600)
@@ -173,7 +173,7 @@ def test_files(tmp_path):
         ({"env": "HOME", "name": "a b"}, "SC0422", "a b"),
     ],
 )
-def test_mistakes(given, code, words, tmp_path, monkeypatch):
+def test_mistakes_in_secrets_are_reported_with_their_place(given, code, words, tmp_path, monkeypatch):
     monkeypatch.setenv("SHORT", "abc")
     (tmp_path / "open").write_text("readable")
     (tmp_path / "open").chmod(0o644)
@@ -187,14 +187,14 @@ def test_mistakes(given, code, words, tmp_path, monkeypatch):
     assert "abc" not in str(first)
 
 
-def test_place_of_a_call():
+def test_problem_of_a_secret_has_the_place_of_its_call():
     with pytest.raises(InvalidInput) as caught:
         secrets.secret("x", env="NOT_SET_ANYWHERE")
     assert caught.value.problems[0].places[0].file == __file__
 
 
-def test_a_secret_is_no_argument_of_a_program() -> None:
-    """Every user of a host can read those."""
+def test_command_refuses_a_secret_among_its_arguments() -> None:
+    """Every user of a host can read the arguments of its processes."""
     from statecfg.resources import command
 
     with pytest.raises(InvalidInput) as caught:

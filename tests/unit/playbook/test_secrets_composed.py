@@ -1,4 +1,4 @@
-"""Text composed with a secret: it arrives with the value, or it is refused; a mask or a token never arrives."""
+"""Text composed with a secret reaches the host with the value, or is refused. No mask or token reaches it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VALUE = 'hun\'ter "22" & <co>'
 
 @pytest.fixture
 def token(monkeypatch: pytest.MonkeyPatch) -> Secret:
-    """Give a secret, the only one of this process: errors name some of all that there are."""
+    """Return the only secret of this process: messages may name any secret that exists."""
     monkeypatch.setattr(tokens, "_SECRETS", {})
     return Secret("tok", VALUE)
 
@@ -91,7 +91,7 @@ ARRIVES: list[tuple[Callable[[Secret], Any], str]] = [
 
 
 @pytest.mark.parametrize(("compose", "arrives"), ARRIVES, ids=map(str, range(len(ARRIVES))))
-def test_composed_text_arrives(token: Secret, compose: Callable[[Secret], Any], arrives: str) -> None:
+def test_text_composed_with_a_secret_arrives(token: Secret, compose: Callable[[Secret], Any], arrives: str) -> None:
     assert sent(compose(token)) == arrives.encode()
 
 
@@ -162,8 +162,10 @@ def rows(*cells: str) -> str:
 
 
 @pytest.mark.parametrize("compose", REFUSED, ids=map(str, range(len(REFUSED))))
-def test_what_would_lose_the_value_is_refused(tmp_path: Path, compose: Callable[[Secret], Any], token: Secret) -> None:
-    """Each of them is refused in a playbook, with its place and the secret's name."""
+def test_text_that_would_lose_the_secret_is_refused(
+    tmp_path: Path, compose: Callable[[Secret], Any], token: Secret
+) -> None:
+    """Composing it raises an error, or compiling reports its place and the name of the secret."""
     try:
         content = compose(token)
     except (ValueError, TypeError) as error:
@@ -176,13 +178,13 @@ def test_what_would_lose_the_value_is_refused(tmp_path: Path, compose: Callable[
     assert "tok" in found.detail and VALUE not in str(found)
 
 
-def test_inside_of_lists_and_maps(token: Secret) -> None:
+def test_secrets_inside_a_map_reach_the_host_and_are_hidden(token: Secret) -> None:
     graph = command("x", argv=["env"], env={"A": f"a{token}", "B": "b"})
     (node,) = compile_graph(graph, WireContext()).layers[0]
     assert node["attrs"]["env"] == {"A": f"a{VALUE}", "B": "b"} and node["hides"] == ["env"]
 
 
-def test_comparisons_compare_the_value(token: Secret) -> None:
+def test_secret_is_compared_by_its_value(token: Secret) -> None:
     assert token == VALUE and token != "x" and token == f"{token}"
     assert token in ["a", VALUE] and "ter" in token and token.startswith("hun") and {VALUE: 1}[token] == 1
     assert sorted([Secret("b", "bbbb"), "aaaa"]) == ["aaaa", "bbbb"]
@@ -197,8 +199,8 @@ def test_tokens_are_masked_in_messages(token: Secret) -> None:
     assert VALUE not in str(caught.value) and "<secret tok>" in str(caught.value)
 
 
-def test_nothing_is_guessable() -> None:
-    """Tokens of different secrets differ, and of one secret there is one."""
+def test_each_secret_has_a_token_of_its_own() -> None:
+    """Different secrets have different tokens, and equal secrets have the same token."""
     found = {str(Secret("a", f"value-{number}")) for number in range(100)}
     assert len(found) == 100 and str(Secret("a", "value-1")) in found
     assert str(Secret("b", "value-1")) not in found
@@ -243,7 +245,7 @@ resources:
 """
 
 
-def test_yaml_and_jinja_compose(made: Callable[..., Any], tmp_path: Path) -> None:
+def test_yaml_and_jinja_can_compose_text_with_a_secret(made: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "x.j2").write_text(
         "{% set y = token ~ '!' %}{{ y | upper }} {{ [token, 'b'] | join(',') }} {{ cfg | tojson }}"
     )
@@ -275,7 +277,7 @@ def test_yaml_and_jinja_compose(made: Callable[..., Any], tmp_path: Path) -> Non
     assert nodes["file:/t"]["hides"] == ["content"]
 
 
-def test_hy_composes(made: Callable[..., Any]) -> None:
+def test_hy_can_compose_text_with_a_secret(made: Callable[..., Any]) -> None:
     nodes = made(
         """\
         (require statecfg.dialects.hy [defplay])
@@ -306,7 +308,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("entry", "line"), PLACES, ids=range(len(PLACES)))
-def test_a_secret_in_a_name_or_path_is_refused_with_its_place(made: Callable[..., Any], entry: str, line: int) -> None:
+def test_secret_in_a_name_or_path_is_refused_with_its_place(made: Callable[..., Any], entry: str, line: int) -> None:
     (found,) = refused(made, YAML + entry, value="/plain/value")
     assert found[0] in ("SC0425", "SC0202") and found[1] == line
 
@@ -321,36 +323,36 @@ def test_a_secret_in_a_name_or_path_is_refused_with_its_place(made: Callable[...
         'process("/bin/sleep", {"user": "root", "group": "root", "env": {}, "args": [token]})',
     ],
 )
-def test_a_secret_in_a_name_is_refused_in_python(made: Callable[..., Any], expression: str) -> None:
+def test_secret_in_a_name_is_refused_in_python(made: Callable[..., Any], expression: str) -> None:
     (found,) = refused(made, f"{HEAD}    return {expression}\n", "site.py")
     assert found[1] == 7
 
 
-def test_host_patterns_hold_no_secret(made: Callable[..., Any]) -> None:
+def test_host_pattern_with_a_secret_is_refused(made: Callable[..., Any]) -> None:
     text = "from statecfg import play, secret\n@play(hosts=f\"a-{secret('t', env='STATECFG_TEST_TOKEN')}\")"
     text += "\ndef x(host): ...\n"
     assert refused(made, text, "site.py") == [("SC0425", 2)]
 
 
-def test_partial_values_are_masked_in_messages(made: Callable[..., Any]) -> None:
+def test_messages_mask_secrets_inside_attribute_values(made: Callable[..., Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
         made(YAML + '  - file: /a\n    content: a\n    owner: "{{ token }} x"\n    mode: "{{ token }}"\n')
     text = str(caught.value)
     assert VALUE not in text and "`owner`" in text and "`mode`" in text and "<secret STATECFG_TEST_TOKEN> x" in text
 
 
-def test_an_error_in_a_users_own_code_shows_no_value(made: Callable[..., Any]) -> None:
+def test_error_in_user_code_does_not_show_the_secret(made: Callable[..., Any]) -> None:
     for body in ('raise ValueError(f"bad {token}")', "raise ValueError(token.reveal())", 'int(token.reveal() + "x")'):
         assert refused(made, f"{HEAD}    {body}\n", "site.py") == [("SC0504", 7)]
     assert refused(made, f"{HEAD}    raise SystemExit(token.reveal())\n", "site.py", "plain-value") == [("SC0505", 7)]
 
 
-def test_a_lost_token_is_told_with_place_and_name(made: Callable[..., Any]) -> None:
+def test_lost_token_is_reported_with_its_place(made: Callable[..., Any]) -> None:
     for body in ('x = f"{token:>9}"', 'x = f"{token}".encode()', "x = token[:2]"):
         assert refused(made, f"{HEAD}    {body}\n", "site.py") == [("SC0423", 7)]
 
 
-def test_process_takes_secrets_in_env(made: Callable[..., Any]) -> None:
+def test_process_accepts_secrets_in_its_environment(made: Callable[..., Any]) -> None:
     attrs = '{"user": "root", "group": "root", "args": ["1"], "env": {"A": token, "B": f"x{token}"}}'
     body = f'return process("/bin/sleep", {attrs})'
     (node,) = made(f"{HEAD}    {body}\n", "site.py").values()
@@ -358,8 +360,8 @@ def test_process_takes_secrets_in_env(made: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("number", ["{{ pin | int }}", "{{ pin | float }}", "{{ pin | int + 1 }}"])
-def test_a_secret_does_not_become_a_number(number: str) -> None:
-    """No report could mask the number, or what is computed from it."""
+def test_templates_refuse_to_convert_a_secret_to_a_number(number: str) -> None:
+    """Reports could mask neither the number nor anything computed from it."""
     pin = Secret("pin", "48151623")
     with pytest.raises(InvalidInput) as caught:
         templates.evaluate(number, {"pin": pin}, SourceLocation("site.yml", 1))

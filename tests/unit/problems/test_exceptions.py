@@ -42,17 +42,17 @@ def drawn() -> set[tuple[str, str]]:
     return pairs
 
 
-def test_every_exception_descends_from_the_root() -> None:
+def test_exceptions_derive_from_statecfg_error() -> None:
     outside = {exception for exception in exceptions() if not issubclass(exception, StatecfgError)}
-    # `except Exception` in the code of users lets these two pass.
+    # These two must not be caught by `except Exception` in the code of users.
     assert outside == {AskedForInput, TookTooLong}
 
 
-def test_the_tree_is_drawn_as_it_is() -> None:
+def test_drawn_tree_matches_the_exception_classes() -> None:
     below = [exception for exception in exceptions() if issubclass(exception, StatecfgError)]
     real = {(label(one), label(base)) for one in below for base in one.__bases__ if issubclass(base, StatecfgError)}
     assert drawn() == real
 
 
-def test_the_drawing_names_those_outside_the_tree() -> None:
+def test_drawing_names_the_exceptions_outside_the_tree() -> None:
     assert all(outside.__name__ in (problems.__doc__ or "") for outside in (AskedForInput, TookTooLong))

@@ -1,4 +1,4 @@
-"""Names and paths: control characters are refused, and what is not what it looks like is warned of."""
+"""Names and paths: control characters are refused, and lookalike characters are reported."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_lookalikes_are_named_with_their_code_point(text: str, says: list[str]) 
     assert list(lookalikes(text)) == says
 
 
-def test_a_graph_has_at_most_so_many_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graph_with_too_many_layers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers, "MAX_LAYERS", 10)
 
     def chain(length: int) -> graph.Graph:

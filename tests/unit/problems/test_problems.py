@@ -25,13 +25,13 @@ from statecfg.remote.graph.suggestions import typing_errors
 ONE = problem("SC0101", "one", "do this", SourceLocation("a.py", 3, 5), SourceLocation("b.py", 1))
 
 
-def test_outside_collecting_a_report_raises() -> None:
+def test_report_outside_collecting_raises_invalid_input() -> None:
     with pytest.raises(InvalidInput) as caught:
         report(ONE)
     assert caught.value.problems == [ONE]
 
 
-def test_inside_collecting_evaluation_goes_on_and_echoes_are_dropped() -> None:
+def test_collecting_gathers_each_problem_once() -> None:
     with collecting() as outer:
         with collecting() as inner:
             report(ONE, ONE)
@@ -41,21 +41,21 @@ def test_inside_collecting_evaluation_goes_on_and_echoes_are_dropped() -> None:
     assert outer == []
 
 
-def test_text_has_code_summary_detail_places_and_help() -> None:
+def test_text_of_invalid_input_has_code_places_and_help() -> None:
     assert str(InvalidInput([ONE])) == (
         "error[SC0101]: unknown attribute: one\n  --> a.py:3:5\n  --> b.py:1\n  help: do this"
     )
 
 
-def test_invalid_input_crosses_processes() -> None:
+def test_invalid_input_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(InvalidInput([ONE]))).problems == [ONE]
 
 
-def test_a_place_twice_is_shown_once() -> None:
+def test_problem_keeps_a_repeated_place_once() -> None:
     assert len(problem("SC0110", "", "", SourceLocation("a", 1), SourceLocation("a", 1)).places) == 1
 
 
-def test_codes_are_well_formed_and_used() -> None:
+def test_problem_codes_are_well_formed_and_used() -> None:
     root = Path(statecfg.__file__).parent
     table = root / "problems/codes.py"
     used = set()
@@ -88,16 +88,16 @@ def test_suggestion_names_the_nearest_and_lists_at_most_eight() -> None:
     assert suggest("x", []) == ""
 
 
-def test_a_question_names_at_most_two_similar_names() -> None:
+def test_did_you_mean_names_at_most_two_similar_names() -> None:
     assert did_you_mean("mod", ["mode", "owner"]) == "did you mean `mode`?"
     assert did_you_mean("mod", ["mode", "moda", "modi"]) == "did you mean `moda` or `mode`?"
     assert did_you_mean("mod", ["owner"]) == ""
 
 
-def test_one_letter_is_near_nothing_but_one_letter_names() -> None:
+def test_nearest_suggests_no_long_name_for_a_single_letter() -> None:
     assert nearest("a", ["bcd", "owner"]) == []
 
 
-def test_suggestions_among_very_many_names_are_found() -> None:
+def test_nearest_finds_a_name_among_very_many() -> None:
     names = [f"file:/etc/app/{index}.conf" for index in range(20_000)]
     assert nearest("file:/etc/app/ngnix.conf", [*names, "file:/etc/app/nginx.conf"]) == ["file:/etc/app/nginx.conf"]

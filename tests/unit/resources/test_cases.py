@@ -1,4 +1,4 @@
-"""Every node type's cases (`cases/*.yml`), dry, wet and twice, in memory."""
+"""Every node type's cases (`cases/*.yml`): planned, applied and planned again in memory."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def arrange(machine: Machine, case: Mapping[str, Any], base: Path) -> None:
 
 @pytest.mark.parametrize("case", [case for case in cases() if "bad" in case.values[0]])
 def test_bad_attributes_are_refused(case: dict[str, Any]) -> None:
-    """What can't be meant is refused where it is declared, with words that say why."""
+    """The declaration of a node with invalid attributes is refused, and the message says why."""
     with pytest.raises(problems.InvalidInput) as caught:
         declared(case["node"])
     said = " ".join(f"{found.summary} {found.detail} {found.help}" for found in caught.value.problems)
@@ -166,8 +166,8 @@ def test_bad_attributes_are_refused(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "case", [case for case in cases() if not {"bad"} & set(case.values[0]) and meant(case, "memory")]
 )
-def test_in_memory(case: dict[str, Any], tmp_path: Path) -> None:
-    """A case in memory: the plan is as it says, changes nothing, does what it says, and leaves nothing to do."""
+def test_case_is_planned_and_applied_in_memory(case: dict[str, Any], tmp_path: Path) -> None:
+    """The plan is as expected and changes nothing. Applying it has the expected result and leaves nothing to do."""
     probes = {argv: Probe(status, text.encode()) for argv, (status, text) in case.get("probes", {}).items()}
     base = project(case, tmp_path / "project")
     machine = MemoryMachine({ROOT: None}, case.get("tables"), probes)
@@ -187,7 +187,7 @@ def test_in_memory(case: dict[str, Any], tmp_path: Path) -> None:
     assert [action.op for action in actions(again)] == case.get("again", [])
 
 
-def test_every_type_has_cases() -> None:
+def test_every_node_type_has_cases_of_each_kind() -> None:
     """Each node type written in Python has a file of cases: present, changed, absent, and refused."""
     types = {name for name in resources.available() if (Path(resources.__path__[0]) / f"{name}.py").exists()}
     assert {path.stem for path in DIRECTORY.glob("*.yml")} >= types
@@ -199,7 +199,7 @@ def test_every_type_has_cases() -> None:
         assert any(not {"bad", "error", "ops", "known_after"} & set(case) for case in mine), name
 
 
-def test_password_hashes_are_secrets(tmp_path: Path) -> None:
-    """A hash given as plain text is treated as a secret: it is masked wherever a report would show it."""
+def test_password_hash_is_treated_as_a_secret(tmp_path: Path) -> None:
+    """A hash in plain text is a secret too: reports mask it."""
     graph = resources.user("deploy", password_hash="$6$salt$hash")
     assert compile_graph(graph, WireContext(base=tmp_path)).secrets == {"password-of-deploy": "$6$salt$hash"}

@@ -1,4 +1,4 @@
-"""The node types' own pages: every attribute is described, and the examples do what they say."""
+"""The pages of node types: they describe every attribute, and their examples are correct."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def sent(graph: Graph, directory: Path) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_each_attribute_is_described(name: str) -> None:
+def test_page_describes_each_attribute_and_nothing_else(name: str) -> None:
     """The page has a `:param` for each attribute and for nothing else."""
     described = re.findall(r"^:param (\w+): \S", page(name), re.M)
     known = schema.of(getattr(resources, name))
@@ -51,7 +51,7 @@ def test_each_attribute_is_described(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_the_yaml_example_is_right(name: str, tmp_path: Path) -> None:
+def test_yaml_example_declares_nodes_of_the_type(name: str, tmp_path: Path) -> None:
     """The example in YAML, put into a playbook, declares nodes of the type."""
     playbook = tmp_path / "playbook.yml"
     text = textwrap.indent(example(name, "YAML"), "  ")
@@ -64,7 +64,7 @@ def test_the_yaml_example_is_right(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_the_python_example_is_right(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_example_declares_a_node_of_the_type(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The example in Python declares a node of the type."""
     monkeypatch.setenv("DEPLOY_PASSWORD", "$6$salt$hash")
     names: dict[str, Any] = {kind: getattr(resources, kind) for kind in TYPES}

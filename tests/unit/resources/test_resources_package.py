@@ -1,4 +1,4 @@
-"""The package of node types: lazy, open to a project's own, and known to editors."""
+"""The package of node types: it imports them lazily, accepts those of a project, and lists them for editors."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def project(tmp_path: Path) -> Iterator[Path]:
             table.pop(f"statecfg.resources.{path.stem}", None)
 
 
-def test_every_name_is_a_node_type() -> None:
+def test_every_available_name_is_a_node_type() -> None:
     for name in resources.available():
         assert isinstance(getattr(resources, name), NodeType) and getattr(resources, name).name == name
 
 
-def test_public_names_are_where_they_say() -> None:
+def test_public_names_come_from_their_listed_modules() -> None:
     for name in statecfg.__all__:
         found = getattr(statecfg, name)
         assert found is getattr(sys.modules[statecfg._HOMES[name]], name)
@@ -45,7 +45,7 @@ def test_public_names_are_where_they_say() -> None:
     assert set(statecfg.__all__) == set(statecfg._HOMES) <= set(dir(statecfg))
 
 
-def test_a_projects_types_join(project: Path) -> None:
+def test_project_can_add_its_own_node_types(project: Path) -> None:
     (project / "own_thing.py").write_text(OWN.format("own_thing"))
     (project / "_shared.py").write_text("X = 1\n")
     resources.add_directory(str(project))
@@ -57,21 +57,21 @@ def test_a_projects_types_join(project: Path) -> None:
     assert own_thing("a").node.provides == "own_thing:a"
 
 
-def test_a_projects_type_in_hy_joins(project: Path) -> None:
+def test_project_can_add_a_node_type_in_hy(project: Path) -> None:
     text = '(require statecfg.dialects.hy [node-type])\n(node-type own-hy "A thing." :arguments [pathname])\n'
     (project / "own_hy.hy").write_text(text.replace("own-hy", "own_hy"))
     resources.add_directory(str(project))
     assert resources.own_hy("/a").node.provides == "own_hy:/a"
 
 
-def test_a_taken_name_is_refused(project: Path) -> None:
+def test_project_may_not_reuse_the_name_of_a_shipped_type(project: Path) -> None:
     (project / "file.py").write_text(OWN.format("file"))
     with refused("SC0120") as found:
         resources.add_directory(str(project))
     assert found[0].places[0].file == str(project / "file.py")
 
 
-def test_a_file_that_defines_no_type_of_its_name_is_refused(project: Path) -> None:
+def test_file_must_define_a_node_type_of_its_own_name(project: Path) -> None:
     (project / "own_other.py").write_text(OWN.format("something_else"))
     resources.add_directory(str(project))
     with refused("SC0119") as found:
@@ -81,14 +81,14 @@ def test_a_file_that_defines_no_type_of_its_name_is_refused(project: Path) -> No
     assert "defines no node type `own_other`" in found[0].detail
 
 
-def test_a_missing_directory_is_no_error(tmp_path: Path) -> None:
+def test_missing_resources_directory_is_ignored(tmp_path: Path) -> None:
     before = list(resources.__path__)
     resources.add_directory(str(tmp_path / "nowhere"))
     assert list(resources.__path__) == before
 
 
-def test_editors_are_told_of_every_type() -> None:
-    """The list under TYPE_CHECKING is one line per node type of ours."""
+def test_type_checking_block_lists_every_node_type() -> None:
+    """The list under TYPE_CHECKING has one line for each shipped node type."""
     tree = ast.parse((ROOT / "resources" / "__init__.py").read_text())
     told = set()
     for node in ast.walk(tree):
@@ -104,7 +104,7 @@ def test_editors_are_told_of_every_type() -> None:
     assert told == set(resources.available_in(str(ROOT / "resources")))
 
 
-def test_in_a_checkout_of_statecfg_its_resources_are_ours(tmp_path: Path) -> None:
+def test_resources_of_a_statecfg_checkout_are_not_added_again(tmp_path: Path) -> None:
     (tmp_path / "resources").mkdir()
     (tmp_path / "statecfg").mkdir()
     (tmp_path / "statecfg/resources").symlink_to("../resources")

@@ -1,4 +1,4 @@
-"""Compacting: blanks that only people need go, and every token stays on its line."""
+"""Compacting removes blanks that only people need, and every token stays on its line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("source", CASES)
-def test_blanks_go_and_lines_stay(source: str) -> None:
+def test_compacted_source_loses_blanks_and_keeps_its_lines(source: str) -> None:
     short = compacted(source)
     assert short == CASES[source]
     assert ast.dump(ast.parse(short)) == ast.dump(ast.parse(source))

@@ -1,4 +1,4 @@
-"""Frames of hosts: whatever JSON arrives is either exactly one of ours, or refused; and it costs what it says."""
+"""Frames of hosts: any JSON is either exactly one of our frames or refused, and its memory is estimated."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def valid(cls: type[Strict]) -> st.SearchStrategy[dict[str, Any]]:
 
 @settings(max_examples=50)
 @given(value=JSON)
-def test_no_json_at_all_raises_anything_but_invalid(value: Any) -> None:
+def test_any_json_is_read_or_raises_invalid(value: Any) -> None:
     for cls in CLASSES:
         try:
             assert cls.from_json(value).to_json() == value
@@ -76,8 +76,8 @@ def test_no_json_at_all_raises_anything_but_invalid(value: Any) -> None:
             assert len(str(problem)) < 1000
 
 
-def test_every_map_in_a_frame_is_strict() -> None:
-    """A key is unknown at any depth, and the message says where."""
+def test_unknown_key_is_refused_at_any_depth() -> None:
+    """The message says where the unknown key is."""
     change = {"object": "/etc/motd", "field": "mode", "before": None, "after": "0644", "x": 1}
     node = {"name": "a", "type": "file", "outcome": "changed", "changes": [change], "actions": [], "position": ""}
     with pytest.raises(Invalid, match=r"^nodes\[0\]\.changes\[0\]: the key 'x' is unknown$"):
@@ -85,12 +85,12 @@ def test_every_map_in_a_frame_is_strict() -> None:
 
 
 @pytest.mark.parametrize(("value", "what"), [(True, "an integer"), (1.0, "an integer"), ("1", "an integer")])
-def test_a_number_is_a_number(value: Any, what: str) -> None:
+def test_integer_field_refuses_booleans_floats_and_text(value: Any, what: str) -> None:
     with pytest.raises(Invalid, match=f"index: {value!r} is not {what}"):
         frames.ActionEvent.from_json({"node": "a", "op": "b", "index": value, "event": "started"})
 
 
-def test_free_data_is_bounded() -> None:
+def test_free_data_is_limited_in_depth_and_size() -> None:
     deep: Any = 1
     for _ in range(200):
         deep = {"a": deep}
@@ -101,7 +101,7 @@ def test_free_data_is_bounded() -> None:
 
 @settings(max_examples=50)
 @given(value=JSON)
-def test_weight_is_at_least_what_it_takes(value: Any) -> None:
+def test_weigh_never_underestimates_the_memory_of_a_value(value: Any) -> None:
     import sys
 
     def taken(item: Any) -> int:
@@ -111,14 +111,14 @@ def test_weight_is_at_least_what_it_takes(value: Any) -> None:
     assert weigh(value) >= taken(value)
 
 
-def test_every_frame_that_the_executor_sends_has_a_class() -> None:
-    """Frames are named in the executor as `type`; each must be known, with all its fields read."""
+def test_every_frame_of_the_executor_has_a_class() -> None:
+    """The `type` of each frame that the executor sends has exactly one class."""
     assert set(frames.KINDS.values()) == {cls for cls in CLASSES if issubclass(cls, frames.Frame)}
     assert all(frames.KINDS[frames.TYPES[cls]] is cls for cls in frames.KINDS.values())
 
 
 @pytest.mark.parametrize("seconds", [-1, 121, 1e300, float("nan")])
-def test_a_hook_that_a_host_calls_has_no_more_time_than_any_hook(seconds: float) -> None:
+def test_host_may_not_call_a_hook_with_an_invalid_time_limit(seconds: float) -> None:
     said = HostReport(Definition([]), "apply", lambda name, data: None)
     said.state = State.ACTING
     calling = {"type": "calling", "hook": "h", "event": "post-create", "name": "file:/a"}

@@ -30,7 +30,7 @@ def definition(*graphs: Graph) -> Definition:
 
 
 class Case:
-    """A session, its clock, and what it has asked for."""
+    """A session, its clock, and the events that it emitted."""
 
     def __init__(self, mode: str = "apply", defined: Definition | None = None, **more: Any) -> None:
         self.now = 100.0
@@ -97,7 +97,7 @@ def done(name: str) -> Iterator[dict[str, Any]]:
     yield {"type": "finished", "node": name, "outcome": "changed"}
 
 
-def test_the_opening_says_everything_that_needs_no_answer() -> None:
+def test_opening_sends_everything_that_needs_no_answer() -> None:
     case = Case()
     headers = sent(case.session.opening())
     assert [header["type"] for header in headers] == ["hello", "run", "nodes"]
@@ -105,7 +105,7 @@ def test_the_opening_says_everything_that_needs_no_answer() -> None:
     assert sent(case.session.begin(case.defined, {"prune": True})) == [{"prune": True, "type": "begin", "parts": []}]
 
 
-def test_an_apply_goes_through_its_states() -> None:
+def test_apply_goes_through_all_states_until_finished() -> None:
     case = Case()
     assert case.session.state is State.CONNECTING
     case.greet()
@@ -127,7 +127,7 @@ def test_an_apply_goes_through_its_states() -> None:
     ]  # fmt: skip
 
 
-def test_bytes_may_come_one_by_one() -> None:
+def test_session_accepts_bytes_one_by_one() -> None:
     case = Case("plan")
     data = b"motd\n" + wire.GREETING + case.session.nonce.encode() + b"\n"
     data += b"".join(
@@ -141,7 +141,7 @@ def test_bytes_may_come_one_by_one() -> None:
     ]
 
 
-def test_a_declined_plan_is_not_applied() -> None:
+def test_declined_plan_is_not_applied() -> None:
     case = Case()
     case.plan()
     assert sent(case.session.go(False)) == [{"type": "no"}]
@@ -152,14 +152,14 @@ def test_a_declined_plan_is_not_applied() -> None:
     assert (report["status"], report["declined"], report["summary"]) == ("ok", True, {"skipped": 1})
 
 
-def test_a_plan_without_changes_waits_for_nothing() -> None:
+def test_plan_without_changes_does_not_wait() -> None:
     case = Case()
     case.plan(waits=False, outcome="unchanged")
     assert case.session.state is State.PLANNED
 
 
 @pytest.mark.parametrize("mode", ["plan", "verify"])
-def test_a_mode_that_only_looks_never_waits(mode: str) -> None:
+def test_plan_and_verify_neither_wait_nor_act(mode: str) -> None:
     case = Case(mode)
     case.plan(waits=True)
     assert case.session.state is State.PLANNED
@@ -168,7 +168,7 @@ def test_a_mode_that_only_looks_never_waits(mode: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["CONNECTING", "PLANNING", "WAITING", "DECLINED", "PLANNED"])
-def test_a_host_may_act_only_with_permission(state: str) -> None:
+def test_host_may_act_only_with_permission(state: str) -> None:
     case = Case()
     case.plan()
     case.session.report.state = State[state]
@@ -177,7 +177,7 @@ def test_a_host_may_act_only_with_permission(state: str) -> None:
     assert broken.value.hint == SUSPICIOUS
 
 
-def test_the_executor_is_sent_once() -> None:
+def test_executor_is_sent_only_once() -> None:
     case = Case()
     case.greet()
     (send,) = case.hear({"type": "need", "bundle": BUNDLE.sha256})
@@ -188,7 +188,7 @@ def test_the_executor_is_sent_once() -> None:
         case.hear({"type": "need", "bundle": BUNDLE.sha256})
 
 
-def test_content_is_sent_once_and_only_if_it_belongs_to_the_run() -> None:
+def test_content_is_sent_once_and_only_if_part_of_the_run() -> None:
     case = Case(defined=definition(file("/etc/motd", content="x" * 10_000)))
     (sha256,) = case.defined.blobs
     case.greet()
@@ -205,7 +205,7 @@ def ask(name: str = "guard", node: str = "file:/etc/motd") -> dict[str, Any]:
     return {"type": "hook", "id": 3, "hook": name, "event": "post-create", "seconds": 30, "resource": resource}
 
 
-def test_a_hook_is_asked_for_and_answered() -> None:
+def test_session_answers_a_hook_that_the_host_requests() -> None:
     case = Case(hooks=[HOOK])
     case.act()
     (call,) = case.hear(ask())
@@ -221,14 +221,14 @@ def test_a_hook_is_asked_for_and_answered() -> None:
 
 
 @pytest.mark.parametrize("frame", [ask("other"), ask(node="file:/etc/passwd")])
-def test_only_hooks_and_resources_of_the_run_are_asked_for(frame: dict[str, Any]) -> None:
+def test_host_may_request_only_hooks_and_resources_of_the_run(frame: dict[str, Any]) -> None:
     case = Case(hooks=[HOOK])
     case.act()
     with pytest.raises(Broken, match=r"hook that is not part|resource that is not part of this run"):
         case.hear(frame)
 
 
-def test_one_answer_is_asked_for_at_a_time() -> None:
+def test_host_may_request_only_one_answer_at_a_time() -> None:
     case = Case(hooks=[HOOK])
     case.act()
     case.hear(ask())
@@ -238,7 +238,7 @@ def test_one_answer_is_asked_for_at_a_time() -> None:
         case.hear({"type": "login"})
 
 
-def test_a_login_is_tried_and_reported() -> None:
+def test_login_is_tried_and_reported() -> None:
     case = Case()
     case.act()
     assert case.hear({"type": "login"}) == [actions.TryLogin()]
@@ -246,7 +246,7 @@ def test_a_login_is_tried_and_reported() -> None:
     assert case.session.report.data["login"] == {"ok": False, "error": "no route"}
 
 
-def test_units_are_served_until_they_may_go() -> None:
+def test_session_serves_units_until_the_host_may_continue() -> None:
     case = Case(units={"units": {"web/0": {}}})
     case.act()
     (told,) = case.hear({"type": "units", "phase": "before", "ok": True})
@@ -263,26 +263,26 @@ def test_units_are_served_until_they_may_go() -> None:
     assert isinstance(last, actions.TellUnits) and last.waits_for_others
 
 
-def test_a_host_without_units_may_not_speak_of_them() -> None:
+def test_host_without_units_may_not_send_unit_frames() -> None:
     case = Case()
     case.act()
     with pytest.raises(Broken, match="units that are not part of this run"):
         case.hear({"type": "units", "phase": "before", "ok": True})
 
 
-def test_the_user_stops_a_run_once() -> None:
+def test_cancel_is_sent_only_once() -> None:
     case = Case()
     assert sent(case.session.cancel()) == [{"type": "cancel"}]
     assert case.session.cancel() == b""
 
 
-def test_an_executor_must_begin_in_time() -> None:
+def test_executor_must_begin_in_time() -> None:
     case = Case()
     with pytest.raises(Broken, match="did not start within 60 s"):
         case.wait(deadlines.START + 1)
 
 
-def test_a_silent_host_is_lost() -> None:
+def test_session_gives_up_on_a_silent_host() -> None:
     case = Case()
     case.plan()
     case.wait(deadlines.DEAD - 1)
@@ -292,8 +292,8 @@ def test_a_silent_host_is_lost() -> None:
         case.wait(2)
 
 
-@pytest.mark.parametrize(("acting", "doing"), [(False, "its plan"), (True, "its apply")])
-def test_heartbeats_are_no_progress(acting: bool, doing: str) -> None:
+@pytest.mark.parametrize(("acting", "doing"), [(False, "its plan"), (True, "what it does")])
+def test_heartbeats_do_not_count_as_progress(acting: bool, doing: str) -> None:
     case = Case()
     case.act() if acting else (case.greet(), case.hear(HELLO))
     with pytest.raises(Broken, match=f"it is alive, but {doing} made no progress for 1800 s"):
@@ -302,7 +302,7 @@ def test_heartbeats_are_no_progress(acting: bool, doing: str) -> None:
             case.wait(10)
 
 
-def test_a_host_that_waits_for_us_has_all_the_time() -> None:
+def test_host_that_waits_for_us_has_no_time_limit() -> None:
     case = Case()
     case.plan()
     for _ in range(400):
@@ -311,7 +311,7 @@ def test_a_host_that_waits_for_us_has_all_the_time() -> None:
     assert case.session.state is State.WAITING
 
 
-def test_a_frame_must_end_in_time() -> None:
+def test_frame_must_end_in_time() -> None:
     case = Case()
     case.greet()
     case.hear(HELLO)
@@ -323,7 +323,7 @@ def test_a_frame_must_end_in_time() -> None:
             case.wait(1)
 
 
-def test_a_connection_that_breaks_while_acting_leaves_unknown_outcomes() -> None:
+def test_connection_lost_while_acting_leaves_unknown_outcomes() -> None:
     case = Case()
     case.act()
     case.hear(next(done("file:/etc/motd")))
@@ -334,7 +334,7 @@ def test_a_connection_that_breaks_while_acting_leaves_unknown_outcomes() -> None
     assert report["error"]["hint"] == AGAIN
 
 
-def test_a_connection_that_breaks_before_changes_nothing() -> None:
+def test_connection_lost_before_acting_changes_nothing() -> None:
     case = Case()
     case.plan()
     case.session.broke("the connection broke", "")
@@ -353,11 +353,11 @@ def test_a_connection_that_breaks_before_changes_nothing() -> None:
         (None, "sh: no", "the executor ended without an answer: sh: no"),
     ],
 )
-def test_a_host_that_ends_without_a_word(status: int | None, errors: str, text: str) -> None:
+def test_silent_end_of_a_host_is_explained_by_its_status(status: int | None, errors: str, text: str) -> None:
     assert Case().session.silence(status, errors).summary == text
 
 
-def test_a_host_that_ends_in_the_middle_of_a_frame() -> None:
+def test_connection_that_ends_inside_a_frame_is_reported() -> None:
     case = Case()
     case.greet()
     list(case.session.receive(wire.encode(HELLO)[:-2]))

@@ -1,4 +1,4 @@
-"""Stripping: what hosts don't need goes from source, and all else stays on its line."""
+"""Stripping removes from source what hosts do not need, and everything else stays on its line."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ CASES = {
 
 
 @pytest.mark.parametrize("source", CASES)
-def test_source_loses_what_hosts_do_not_need(source: str) -> None:
+def test_stripped_source_loses_what_hosts_do_not_need(source: str) -> None:
     short = stripped(source)
     assert short == CASES[source]
     assert short.count("\n") == source.count("\n")
     ast.parse(short)
 
 
-def test_source_in_an_unusual_form_stays() -> None:
+def test_stripping_leaves_unusual_source_unchanged() -> None:
     source = "'''One.'''; x = 1\n"
     assert stripped(source) == source
 
 
-def test_imports_are_found_everywhere() -> None:
+def test_imports_finds_imports_at_every_level() -> None:
     source = (
         "import a.b\nfrom c import d\nfrom . import e\nfrom ..f import g\n"
         "def h():\n    import i\n    import_module('j.k')\n    import_module(name)\n"

@@ -1,4 +1,4 @@
-"""Where the store is: which address counts, what it means, and that no password is ever shown."""
+"""The address of the store: which one is used, what it means, and that no password is ever shown."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from statecfg.store import address
         ("./a:b.db", "BASE/a:b.db"),
     ],
 )
-def test_files(text: str, path: str, tmp_path: Path) -> None:
+def test_parse_reads_paths_and_sqlite_urls(text: str, path: str, tmp_path: Path) -> None:
     found = address.parse(text, tmp_path)
     assert str(found.path) == found.shown == path.replace("BASE", str(tmp_path))
 
 
-def test_a_link_and_its_file_are_one_store(tmp_path: Path) -> None:
+def test_link_and_its_target_are_the_same_store(tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to(tmp_path / "store.db")
     assert address.parse("link.db", tmp_path) == address.parse("store.db", tmp_path)
 
@@ -42,7 +42,7 @@ def test_a_link_and_its_file_are_one_store(tmp_path: Path) -> None:
         ("postgresql://ann@/hosts?host=/run/postgresql&password=pa55w0rd", "postgresql://ann@/hosts"),
     ],
 )
-def test_servers(text: str, shown: str, tmp_path: Path) -> None:
+def test_parse_reads_postgresql_urls_and_hides_passwords(text: str, shown: str, tmp_path: Path) -> None:
     found = address.parse(text, tmp_path)
     assert (found.path, found.shown) == (None, shown)
     assert found.url.startswith("postgresql+psycopg://")
@@ -66,7 +66,7 @@ def test_servers(text: str, shown: str, tmp_path: Path) -> None:
         "\udcff.db",
     ],
 )
-def test_what_is_no_address_is_refused_and_not_shown(text: str, tmp_path: Path) -> None:
+def test_parse_refuses_invalid_addresses_without_showing_passwords(text: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as refused:
         address.parse(text, tmp_path)
     (problem,) = refused.value.problems
@@ -75,7 +75,7 @@ def test_what_is_no_address_is_refused_and_not_shown(text: str, tmp_path: Path) 
     assert "pa55w0rd" not in str(refused.value)
 
 
-def test_which_one_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_flag_wins_over_environment_settings_and_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("STATECFG_STORE", raising=False)
     plain, named = Project(tmp_path), Project(tmp_path, Settings(store="named.db"))
@@ -86,7 +86,7 @@ def test_which_one_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert address.chosen(named, "/srv/flag.db").shown == "/srv/flag.db"
 
 
-def test_the_setting_of_a_project(tmp_path: Path) -> None:
+def test_store_setting_is_read_without_showing_its_password(tmp_path: Path) -> None:
     (tmp_path / "statecfg.toml").write_text('store = "postgresql://ann:pa55w0rd@db/hosts"\n')
     settings = read_settings(tmp_path / "statecfg.toml")
     assert settings.store == "postgresql://ann:pa55w0rd@db/hosts"

@@ -1,4 +1,4 @@
-"""Templates: values keep their types, mistakes have places, and nothing runs for ever."""
+"""Templates: values keep their types, and mistakes are reported with their places."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def problem_of(call, *args, **kwargs) -> Problem:
         ("{{ quoted }}", "{{ port }}"),
     ],
 )
-def test_values(text, result):
+def test_evaluate_returns_values_with_their_types(text, result):
     variables = {
         "port": 8080,
         "digits": "0755",
@@ -60,7 +60,7 @@ def test_values(text, result):
     assert (found, type(found)) == (result, type(result))
 
 
-def test_expressions():
+def test_expression_returns_a_truth_value_or_a_problem():
     variables = {"port": 80}
     assert templates.expression("port > 79", variables, HERE) is True
     assert templates.expression("{{ port > 80 }}", variables, HERE) is False
@@ -93,19 +93,19 @@ def test_expressions():
         ("{{ names | random }}", "SC0320", "random", ""),
     ],
 )
-def test_mistakes(text, code, detail, help_text):
+def test_evaluate_reports_mistakes_with_place_and_help(text, code, detail, help_text):
     found = problem_of(templates.evaluate, text, {"port": 80, "table": {"key": 1}, "names": []}, HERE)
     assert (found.code, found.places[-1]) == (code, HERE)
     assert detail in found.detail
     assert help_text in found.help
 
 
-def test_line_of_a_block():
+def test_problem_in_a_block_names_the_line_of_the_mistake():
     found = problem_of(templates.evaluate, "one\ntwo {{ x }}\n", {}, HERE, block=True)
     assert str(found.places[0]) == "play.yml:9"
 
 
-def test_files(tmp_path):
+def test_render_file_includes_templates_and_places_problems(tmp_path):
     (tmp_path / "templates").mkdir()
     (tmp_path / "play").mkdir()
     site = tmp_path / "play" / "site.j2"
@@ -120,7 +120,7 @@ def test_files(tmp_path):
     assert [str(place) for place in found.places] == [f"{tmp_path}/templates/part.j2:3", str(HERE)]
 
 
-def test_include_loop(tmp_path):
+def test_render_file_refuses_a_cycle_of_includes(tmp_path):
     (tmp_path / "a.j2").write_text("{% include 'b.j2' %}")
     (tmp_path / "b.j2").write_text("{% include 'a.j2' %}")
     found = problem_of(templates.render_file, tmp_path / "a.j2", {}, HERE)
@@ -128,13 +128,13 @@ def test_include_loop(tmp_path):
     assert "a.j2 → b.j2 → a.j2" in found.detail
 
 
-def test_encoding_of_files(tmp_path):
+def test_render_file_refuses_a_file_that_is_not_utf8(tmp_path):
     (tmp_path / "a.j2").write_bytes(b"x\ncaf\xe9")
     found = problem_of(templates.render_file, tmp_path / "a.j2", {}, HERE)
     assert (found.code, found.places[0].line) == ("SC0313", 2)
 
 
-def test_secrets_are_used_and_recorded(monkeypatch):
+def test_templates_use_secret_values_and_record_them(monkeypatch):
     monkeypatch.setenv("PW", "s3cret-value")
     hidden = secrets.secret("pw", env="PW")
     with secrets.recording() as used:

@@ -1,4 +1,4 @@
-"""Known hosts are read as OpenSSH reads them; nothing in a file can break the rest of it."""
+"""Files of known hosts are read as OpenSSH reads them, and a bad line does not affect the others."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ONE, TWO, RSA = key("one"), key("two"), key("one", "ssh-rsa")
         ("[::1]:2222", "::1", 2222, True),
     ],
 )
-def test_names(names: str, host: str, port: int, known: bool) -> None:
+def test_name_patterns_match_hosts_and_ports(names: str, host: str, port: int, known: bool) -> None:
     wanted = Verdict.TRUSTED if known else Verdict.UNKNOWN
     assert parse(line(names, ONE)).check(host, port, ONE).verdict is wanted
 
@@ -77,7 +77,7 @@ def test_names(names: str, host: str, port: int, known: bool) -> None:
         (line("a", ONE, "@unknown-marker"), Verdict.UNKNOWN, []),
     ],
 )
-def test_verdicts(text: str, verdict: Verdict, lines: list[int]) -> None:
+def test_check_returns_the_verdict_and_its_lines(text: str, verdict: Verdict, lines: list[int]) -> None:
     answer = parse(text).check("a", 22, ONE)
     assert (answer.verdict, [e.line for e in answer.entries]) == (verdict, lines)
 
@@ -95,22 +95,22 @@ BAD = [
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_line_is_counted_and_the_rest_is_read(bad: str) -> None:
+def test_parser_records_a_bad_line_and_reads_the_rest(bad: str) -> None:
     known = parse(f"# comment\n\n{bad}\n  \t{line('a', ONE)}", "file")
     assert known.check("a", 22, ONE).verdict is Verdict.TRUSTED
     assert known.bad == ["file:3"]
 
 
-def test_a_key_under_another_types_name_is_bad() -> None:
+def test_key_with_the_wrong_type_name_is_a_bad_line() -> None:
     assert parse(f"a ssh-rsa {base64.b64encode(ONE.blob).decode()}\n").bad == ["known_hosts:1"]
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", ""])
-def test_line_ends(ending: str) -> None:
+def test_parser_accepts_all_line_endings(ending: str) -> None:
     assert parse(line("a", ONE).rstrip() + ending).check("a", 22, ONE).verdict is Verdict.TRUSTED
 
 
-def test_the_types_known_for_a_host_in_their_order() -> None:
+def test_key_types_lists_the_types_of_a_host_in_order() -> None:
     text = line("a", RSA) + line("b", ONE) + line("a", ONE) + line("a", TWO) + line("a", key("x", "sk"), "@revoked")
     assert parse(text).key_types("a") == ["ssh-rsa", "ssh-ed25519"]
 
@@ -126,7 +126,7 @@ def test_files_are_read_once_until_they_change(tmp_path: Path) -> None:
     assert second.check("a", 22, ONE).verdict is Verdict.TRUSTED
 
 
-def test_appending_keeps_what_is_there_even_without_a_last_newline(tmp_path: Path) -> None:
+def test_append_keeps_a_last_line_without_newline(tmp_path: Path) -> None:
     file = tmp_path / "known"
     before = line("a", ONE).rstrip("\n")
     file.write_text(before)
@@ -134,7 +134,7 @@ def test_appending_keeps_what_is_there_even_without_a_last_newline(tmp_path: Pat
     assert file.read_text().startswith(before + "\nb ssh-ed25519 ")
 
 
-def test_a_new_file_is_private(tmp_path: Path) -> None:
+def test_append_creates_a_private_file_and_directory(tmp_path: Path) -> None:
     file = tmp_path / "dir" / "known"
     saved = os.umask(0)
     try:
@@ -145,7 +145,7 @@ def test_a_new_file_is_private(tmp_path: Path) -> None:
     assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path) -> None:
+def test_load_raises_an_error_for_a_directory(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         load([str(tmp_path)])
 
@@ -162,6 +162,6 @@ def test_no_pattern_makes_the_lookup_fail(names: list[str]) -> None:
     assert parse(line(",".join(names), ONE)).check("a", 22, ONE).verdict in (Verdict.TRUSTED, Verdict.UNKNOWN)
 
 
-def test_lookup_names() -> None:
+def test_lookup_name_is_lower_case_and_has_an_unusual_port() -> None:
     assert known_hosts.lookup_name("Web") == "web"
     assert known_hosts.lookup_name("Web", 23) == "[web]:23"

@@ -1,4 +1,4 @@
-"""The small parts of the transports by themselves: quoting, cleaning, gates, tails, deadlines."""
+"""The small parts of the transports: quoting, cleaning, gates, tails, deadlines."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from statecfg.transport.quoting import command_line, quote
 from statecfg.transport.tail import Tail
 
 
-def test_plain_words_stay_readable() -> None:
+def test_command_line_quotes_only_words_that_need_it() -> None:
     assert command_line(["/usr/bin/python3", "-I", "a b"]) == "/usr/bin/python3 -I 'a b'"
     assert quote("it's!") == r"'it'\''s'\!"
 
 
-def test_a_nul_is_refused() -> None:
+def test_command_line_refuses_a_nul_character() -> None:
     with pytest.raises(ValueError, match="NUL"):
         command_line(["a\0b"])
 
 
 @given(st.text())
-def test_cleaned_text_holds_no_control_characters(text: str) -> None:
+def test_cleaned_text_has_no_control_characters(text: str) -> None:
     cleaned = clean(text)
     assert len(cleaned) <= MAX_TEXT
     assert all(c.isprintable() or c in "\n\t" or c.isspace() for c in cleaned)
@@ -35,29 +35,29 @@ def test_cleaned_text_holds_no_control_characters(text: str) -> None:
 
 
 @pytest.mark.parametrize("char", ["\x1b", "\x07", "\x9b", "\r", "\b", "\u202e", "\u200b", "\u2028", "\ud800", "\0"])
-def test_what_could_fool_a_terminal_is_replaced(char: str) -> None:
+def test_transport_error_replaces_control_characters(char: str) -> None:
     error = TransportError("host", f"a{char}b", f"c{char}d")
     assert str(error) == "host: a\ufffdb\n  c\ufffdd"
 
 
-def test_a_summary_is_one_line() -> None:
+def test_summary_of_a_transport_error_is_one_line() -> None:
     assert TransportError("host", "a\nb").summary == "a b"
 
 
-def test_a_gate_does_not_make_one_wait_for_ever() -> None:
+def test_gate_gives_up_after_its_timeout() -> None:
     door = Gate(1)
     with door.enter("first", 1), pytest.raises(Unreachable, match="did not finish"), door.enter("second", 0.1):
         pass
 
 
-def test_there_is_one_gate_for_an_address() -> None:
+def test_each_address_has_its_own_gate() -> None:
     assert gate("192.0.2.1") is gate("192.0.2.1")
     assert gate("192.0.2.1") is not gate("192.0.2.2")
     assert gate("192.0.2.1").limit == HANDSHAKES_PER_ADDRESS == 8
 
 
 @given(st.lists(st.binary(max_size=50)), st.integers(1, 40))
-def test_a_tail_is_the_end_of_what_was_added(chunks: list[bytes], limit: int) -> None:
+def test_tail_keeps_the_last_bytes_within_its_limit(chunks: list[bytes], limit: int) -> None:
     tail = Tail(limit)
     for chunk in chunks:
         tail.add(chunk)
@@ -65,7 +65,7 @@ def test_a_tail_is_the_end_of_what_was_added(chunks: list[bytes], limit: int) ->
     assert sum(map(len, tail.chunks)) < limit + 50
 
 
-def test_within_returns_raises_and_gives_up() -> None:
+def test_within_returns_raises_or_times_out() -> None:
     assert within(5, lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
         within(5, lambda: 1 // 0)

@@ -1,4 +1,4 @@
-"""ssh_config means to us what it means to OpenSSH, and the way to a host follows from it."""
+"""ssh_config is read as OpenSSH reads it, and determines the route to a host."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def hops(tmp_path: Path, text: str, target: Target, **settings: object) -> tuple
     return route(target, Settings(ssh_config=str(file), **settings))
 
 
-def test_tokens_aliases_and_files(tmp_path: Path) -> None:
+def test_route_applies_tokens_aliases_and_known_hosts_files(tmp_path: Path) -> None:
     found = hop(tmp_path, CONFIG, Target("db"))
     assert found.host == "10.0.0.5"
     assert found.user == "postgres"
@@ -57,27 +57,27 @@ def test_tokens_aliases_and_files(tmp_path: Path) -> None:
     assert found.connect_timeout == 3
 
 
-def test_what_the_inventory_says_wins(tmp_path: Path) -> None:
+def test_inventory_wins_over_ssh_config(tmp_path: Path) -> None:
     found = hop(tmp_path, CONFIG, Target("web1", port=22, user="me", identity_files=("/my/key",)))
     assert (found.port, found.user, found.keys) == (22, "me", ("/my/key",))
 
 
-def test_the_address_is_what_is_looked_up(tmp_path: Path) -> None:
+def test_ssh_config_is_looked_up_by_address(tmp_path: Path) -> None:
     found = hop(tmp_path, CONFIG, Target("shop", address="db"))
     assert (found.name, found.host) == ("shop", "10.0.0.5")
 
 
-def test_settings_for_known_hosts_win(tmp_path: Path) -> None:
+def test_known_hosts_setting_wins_over_ssh_config(tmp_path: Path) -> None:
     assert hop(tmp_path, CONFIG, Target("db"), known_hosts=("/mine",)).trust.files == ("/mine",)
 
 
-def test_default_keys_only_where_none_is_named(tmp_path: Path) -> None:
+def test_default_keys_are_used_only_if_none_is_configured(tmp_path: Path) -> None:
     assert [k.rpartition("/")[2] for k in hop(tmp_path, "", Target("x")).keys] == ["id_ed25519", "id_ecdsa", "id_rsa"]
     assert hop(tmp_path, "", Target("x"), default_keys=False).keys == ()
     assert hop(tmp_path, "IdentityFile none\n", Target("x")).keys == ()
 
 
-def test_includes_stand_under_their_block(tmp_path: Path) -> None:
+def test_include_applies_only_inside_its_host_block(tmp_path: Path) -> None:
     (tmp_path / "more.d").mkdir()
     (tmp_path / "more.d" / "1.conf").write_text("User inner\nHost b\n  Port 7\n")
     text = f"Host a b\n  Include {tmp_path}/more.d/*.conf\nHost *\n  User outer\n"
@@ -87,7 +87,7 @@ def test_includes_stand_under_their_block(tmp_path: Path) -> None:
     assert hop(tmp_path, text, Target("c")).user == "outer"
 
 
-def test_an_include_of_itself_ends(tmp_path: Path) -> None:
+def test_recursive_include_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match="Include is nested more than 16 files deep"):
         hops(tmp_path, f"Include {tmp_path}/config\n", Target("a"))
 
@@ -108,19 +108,19 @@ def names(found: tuple[Hop, ...]) -> list[str]:
         ("none", []),
     ],
 )
-def test_jump_hosts(tmp_path: Path, jump: str, way: list[str]) -> None:
+def test_route_goes_through_all_jump_hosts(tmp_path: Path, jump: str, way: list[str]) -> None:
     text = "Host gate\n  HostName gate.example.org\nHost behind\n  ProxyJump gate\nHost *\n  User u\n"
     assert names(hops(tmp_path, f"Host far\n  ProxyJump {jump}\n{text}", Target("far"))) == [*way, "u@far:22"]
     assert names(hops(tmp_path, text, Target("far", proxy_jump=jump))) == [*way, "u@far:22"]
 
 
-def test_a_circle_of_jump_hosts(tmp_path: Path) -> None:
+def test_route_refuses_a_cycle_of_jump_hosts(tmp_path: Path) -> None:
     text = "Host a\n  ProxyJump b\nHost b\n  ProxyJump a\n"
     with pytest.raises(Unreachable, match="ProxyJump is circular: a → b → a"):
         hops(tmp_path, text, Target("a"))
 
 
-def test_a_jump_for_every_host_does_not_lead_to_itself(tmp_path: Path) -> None:
+def test_jump_host_for_all_hosts_must_exclude_itself(tmp_path: Path) -> None:
     text = "Host *\n  ProxyJump gate\n  User u\n"
     with pytest.raises(Unreachable, match="circular"):
         hops(tmp_path, text, Target("a"))
@@ -128,7 +128,7 @@ def test_a_jump_for_every_host_does_not_lead_to_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("jump", ["-oProxyCommand=id", "a b", "a;id", "@", "host:port", "u@"])
-def test_jump_hosts_that_are_none(tmp_path: Path, jump: str) -> None:
+def test_route_refuses_invalid_jump_hosts(tmp_path: Path, jump: str) -> None:
     with pytest.raises(Unreachable):
         hops(tmp_path, "", Target("a", proxy_jump=jump))
 
@@ -148,18 +148,18 @@ def test_jump_hosts_that_are_none(tmp_path: Path, jump: str) -> None:
         ("Match host\n", "config:1: Match host has no pattern"),
     ],
 )
-def test_mistakes_name_their_place(tmp_path: Path, text: str, message: str) -> None:
+def test_route_reports_mistakes_in_ssh_config(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(Unreachable) as caught:
         hops(tmp_path, text, Target("a"))
     assert message in str(caught.value)
 
 
-def test_a_file_that_was_asked_for_must_exist(tmp_path: Path) -> None:
+def test_load_refuses_a_missing_file_that_was_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigProblem, match="No such file"):
         load(str(tmp_path / "missing"))
 
 
-def test_no_file_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_load_accepts_missing_default_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert load("none").lines == ()
     monkeypatch.setattr(ssh_config, "USER_FILE", str(tmp_path / "missing"))
     monkeypatch.setattr(ssh_config, "SYSTEM_FILE", str(tmp_path / "missing too"))
@@ -167,7 +167,7 @@ def test_no_file_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 
 @given(st.text(), st.text(max_size=10))
-def test_no_text_fails_but_with_a_place(text: str, host: str) -> None:
+def test_parser_accepts_any_text_or_reports_a_place(text: str, host: str) -> None:
     try:
         parse(text.replace("nclude", "")).lookup(host)
     except ConfigProblem as problem:

@@ -1,4 +1,4 @@
-"""Charms read on this machine: what is in them, and every way in which one can't be used."""
+"""Charms read on this machine: what they contain, and every reason to refuse one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def codes(folder: Path) -> list[str]:
     return [item.code for item in refused(folder)]
 
 
-def test_a_whole_charm(folder):
+def test_read_returns_hooks_endpoints_options_and_files(folder):
     write(folder / "metadata.yaml", "name: mydb\nprovides: {db: {interface: sql}}\npeers: {cluster: gossip}\n", 0o644)
     write(folder / "config.yaml", "options:\n  port: {type: int, default: 1, description: It listens there}\n", 0o644)
     write(folder / "hooks/db-relation-joined")
@@ -66,7 +66,7 @@ def test_a_whole_charm(folder):
     assert charm.files["lib/common.sh"][1] == folder / "lib/common.sh"
 
 
-def test_programs_alone(tmp_path):
+def test_directory_of_programs_counts_as_a_charm(tmp_path):
     folder = tmp_path / "plain"
     write(folder / "start")
     write(folder / "lib/common.sh")
@@ -77,7 +77,7 @@ def test_programs_alone(tmp_path):
     assert list(charm.options) == ["title"]
 
 
-def test_links_inside_are_links(folder):
+def test_link_inside_a_charm_stays_a_link(folder):
     (folder / "hooks/start").symlink_to("install")
     charm = read(folder)
     assert charm.files["hooks/start"] == (LINK, "install")
@@ -85,7 +85,7 @@ def test_links_inside_are_links(folder):
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../outside", "nowhere"])
-def test_links_that_lead_elsewhere(folder, target):
+def test_charm_refuses_links_to_outside_or_missing_files(folder, target):
     write(folder.parent / "outside")
     (folder / "hooks/start").symlink_to(target)
     (found,) = refused(folder)
@@ -93,7 +93,7 @@ def test_links_that_lead_elsewhere(folder, target):
     assert target in found.detail
 
 
-def test_the_digest_is_of_names_modes_and_contents(folder):
+def test_charm_digest_covers_names_executable_bits_and_contents(folder):
     def change(what):
         before = read(folder).digest
         what()
@@ -110,12 +110,12 @@ def test_the_digest_is_of_names_modes_and_contents(folder):
     assert change(lambda: (folder / "link").symlink_to("readme"))
 
 
-def test_two_copies_are_one_charm(folder, tmp_path):
+def test_copies_of_a_charm_have_the_same_digest(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "copy/db")
     assert read(folder).digest == read(tmp_path / "copy/db").digest
 
 
-def test_what_is_no_charm(tmp_path):
+def test_read_refuses_paths_that_are_not_charms(tmp_path):
     assert codes(tmp_path / "missing") == ["SC0703"]
     assert codes(write(tmp_path / "file")) == ["SC0703"]
     write(tmp_path / "other/notes.txt")
@@ -132,7 +132,7 @@ def test_what_is_no_charm(tmp_path):
         ("db-relation-chnaged", "db-relation-changed"),
         ("db-relaton-joined", "db-relation-joined"),
         ("db-relation-join", "db-relation-joined"),
-        ("bd-relation-joined", None),  # without metadata.yaml it may be meant
+        ("bd-relation-joined", None),  # without metadata.yaml it may be correct
         ("restart", None),
         ("common", None),
         ("hooks.py", None),
@@ -142,7 +142,7 @@ def test_what_is_no_charm(tmp_path):
         ("db-relation-created", None),
     ],
 )
-def test_slips_in_names_of_hooks(folder, name, meant):
+def test_misspelled_hook_names_are_refused_with_a_suggestion(folder, name, meant):
     write(folder / "hooks" / name)
     found = refused(folder)
     assert [item.code for item in found] == (["SC0706"] if meant else [])
@@ -156,19 +156,19 @@ def test_slips_in_names_of_hooks(folder, name, meant):
         *[("mointors-relation-joined", "monitors"), ("mymonitors-relation-joined", None)],
     ],
 )
-def test_slips_in_names_of_relations(folder, name, meant):
+def test_misspelled_relation_names_are_refused_with_a_suggestion(folder, name, meant):
     write(folder / "metadata.yaml", "name: db\nprovides: {db: {interface: sql}, monitors: {interface: any}}\n", 0o644)
     write(folder / "hooks" / name)
     assert [item.help for item in refused(folder)] == ([f"did you mean `{meant}-relation-joined`?"] if meant else [])
 
 
-def test_a_hook_that_is_not_executable(folder):
+def test_charm_refuses_a_hook_that_is_not_executable(folder):
     path = write(folder / "hooks/start", mode=0o644)
     (found,) = refused(folder)
     assert (found.code, found.help) == ("SC0705", f"chmod a+x {path}")
 
 
-def test_a_charm_that_has_one_program_for_all_hooks(folder):
+def test_charm_may_have_one_dispatch_program_for_all_hooks(folder):
     shutil.rmtree(folder / "hooks")
     write(folder / "src/charm.py")
     write(folder / "dispatch")
@@ -178,7 +178,7 @@ def test_a_charm_that_has_one_program_for_all_hooks(folder):
 
 
 @pytest.mark.parametrize("source", charms.SOURCES)
-def test_what_charms_are_built_from(folder, source):
+def test_charm_source_without_hooks_is_refused(folder, source):
     shutil.rmtree(folder / "hooks")
     write(folder / source)
     write(folder / "metadata.yaml", "name: db\n", 0o644)
@@ -187,14 +187,14 @@ def test_what_charms_are_built_from(folder, source):
     assert f"has {source} but no hook" in found.detail
 
 
-def test_a_hook_that_is_a_link_to_what_is_not_executable(folder):
+def test_charm_refuses_a_hook_link_to_a_non_executable_file(folder):
     write(folder / "hooks/hooks.py", mode=0o644)
     (folder / "hooks/start").symlink_to("hooks.py")
     assert codes(folder) == ["SC0705"]
 
 
 @pytest.mark.parametrize("what", ["", "hooks", "hooks/install", "metadata.yaml"])
-def test_what_others_could_change(folder, what):
+def test_charm_refuses_files_writable_by_others(folder, what):
     write(folder / "metadata.yaml", "name: db\n", 0o644)
     path = folder / what
     path.chmod(path.stat().st_mode | 0o002)
@@ -203,12 +203,12 @@ def test_what_others_could_change(folder, what):
     assert "has mode 07" in found.detail or "has mode 06" in found.detail
 
 
-def test_what_lies_where_others_could_put_another(folder):
+def test_charm_refuses_a_parent_directory_writable_by_others(folder):
     folder.parent.chmod(0o777)
     assert codes(folder) == ["SC0601"]
 
 
-def test_many_files_that_others_could_change_are_one_problem(folder):
+def test_many_files_writable_by_others_are_one_problem(folder):
     for name in "abc":
         write(folder / name, mode=0o666)
     (found,) = refused(folder)
@@ -216,7 +216,7 @@ def test_many_files_that_others_could_change_are_one_problem(folder):
     assert "and 2 more" in found.detail
 
 
-def test_a_file_that_changes_after_it_was_read(folder):
+def test_content_refuses_a_file_that_changed_after_reading(folder):
     charm = read(folder)
     assert charm.content("hooks/install") == b"#!/bin/sh\n"
     write(folder / "hooks/install", "#!/bin/sh\nexit 1\n")
@@ -227,21 +227,21 @@ def test_a_file_that_changes_after_it_was_read(folder):
         charm.content("hooks/install")
 
 
-def test_what_is_too_large(folder):
+def test_read_refuses_a_charm_that_is_too_large(folder):
     with (folder / "big").open("wb") as stream:
         stream.truncate(charms.MAX_BYTES)
     (found,) = refused(folder)
     assert found.code == "SC0704" and f"{charms.MAX_BYTES + len('#!/bin/sh' + chr(10)):,}" in found.detail
 
 
-def test_too_many_files(folder, monkeypatch):
+def test_read_refuses_a_charm_with_too_many_files(folder, monkeypatch):
     monkeypatch.setattr(charms, "MAX_FILES", 3)
     for name in "abc":
         write(folder / name)
     assert codes(folder) == ["SC0704"]
 
 
-def test_names_that_files_can_not_have_there(folder):
+def test_read_refuses_line_breaks_and_invalid_utf8_in_file_names(folder):
     write(folder / "a\nb")
     write(Path(os.fsdecode(bytes(folder) + b"/\xff")))
     found = refused(folder)
@@ -249,7 +249,7 @@ def test_names_that_files_can_not_have_there(folder):
     assert all(item.detail.isprintable() for item in found)
 
 
-def test_what_is_no_file(folder):
+def test_read_refuses_a_named_pipe_among_the_hooks(folder):
     os.mkfifo(folder / "hooks/queue", 0o600)
     assert codes(folder) == ["SC0703"]
 
@@ -270,18 +270,18 @@ def test_what_is_no_file(folder):
         ("config.yaml", "options:\n  port: {type: secret, default: x}\n", "SC0710", 2),
     ],
 )
-def test_files_about_a_charm_that_are_wrong(folder, file, text, code, line):
+def test_invalid_metadata_or_config_is_refused_with_its_line(folder, file, text, code, line):
     path = write(folder / file, text, 0o644)
     (found,) = refused(folder)
     assert (found.code, found.places[0][:2]) == (code, (str(path), line))
 
 
-def test_what_cannot_be_read_is_told(folder):
+def test_read_refuses_a_link_to_itself(folder):
     (folder / "loop").symlink_to("loop")
     assert codes(folder) == ["SC0703"]
 
 
-def test_it_stops_at_the_first_where_nobody_collects(folder):
+def test_read_raises_a_problem_outside_collecting(folder):
     write(folder / "hooks/start", mode=0o644)
     with pytest.raises(InvalidInput):
         charms.read(folder)

@@ -1,4 +1,4 @@
-"""The reduction of relation events: what pyjuju's scheduler was seen to do, and what holds whatever happens."""
+"""The reduction of relation events: what pyjuju's scheduler does, and what is true for all events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ran = list[tuple[str, str, list[str]]]
 
 
 def tick(old: str = "", new: str = "", changed: str = "") -> Tick:
-    """Units there before and after one moment, and those whose settings changed in it."""
+    """Return the changes of one moment, from the units before and after it and those whose settings changed."""
     before, after = set(old.split()), set(new.split())
     return {"added": after - before, "removed": before - after, "modified": changed.split()}
 
@@ -27,7 +27,7 @@ def enter(queue: Queue, moment: Tick) -> None:
 
 
 def ran(queue: Queue) -> Ran:
-    """Take all off; return each hook with its remote unit and the members it sees."""
+    """Empty the queue; return each hook with its remote unit and the members that it sees."""
     hooks: Ran = []
     while (event := queue.next()) is not None:
         hooks.append((event[0], HOOKS[event[1]], list(queue.members)))
@@ -36,7 +36,7 @@ def ran(queue: Queue) -> Ran:
 
 A, B, C = "u-1", "u-2", "u-3"
 RUN = None
-# name → members at first, what happens, what is run. RUN: what is due then is run before what follows.
+# name → first members, moments, hooks that run. RUN: run all hooks that are due before the next moment.
 CASES: dict[str, tuple[str, list[Tick | None], Ran]] = {
     "added, modified: joined": ("", [tick("", A), tick(changed=A)], [(A, "joined", [A])]),
     "added, removed: nothing": ("", [tick("", A), tick(A, "")], []),
@@ -80,24 +80,24 @@ CASES: dict[str, tuple[str, list[Tick | None], Ran]] = {
         [tick(A, ""), tick(changed=B), tick(changed=A)],
         [(A, "departed", [B]), (B, "changed", [B])],
     ),
-    "who was not announced is not seen": (
+    "removed before it was announced: never seen": (
         "",
         [tick("", "u-1 u-2"), tick("u-1 u-2", "u-2 u-3", "u-2")],
         [(B, "joined", [B]), (C, "joined", [B, C])],
     ),
-    "who is not there does not change or go": ("u-1", [tick(changed=B), tick("u-3", "")], []),
-    "who is there is not announced again": ("u-1", [tick("", A)], []),
-    "twice added, twice removed": (
+    "modified or removed, but absent: nothing": ("u-1", [tick(changed=B), tick("u-3", "")], []),
+    "added, but already a member: nothing": ("u-1", [tick("", A)], []),
+    "added twice, removed twice: each once": (
         "u-2",
         [tick("", A), tick("", A), tick(B, ""), tick(B, "")],
         [(A, "joined", [A, B]), (B, "departed", [A])],
     ),
-    "added while a change is due": ("u-1", [tick(changed=A), tick("", A)], [(A, "changed", [A])]),
+    "added while a change is due: changed": ("u-1", [tick(changed=A), tick("", A)], [(A, "changed", [A])]),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_happens_is_reduced(case: str) -> None:
+def test_queue_reduces_events_to_the_hooks_that_are_due(case: str) -> None:
     members, happens, expected = CASES[case]
     queue = Queue(members.split())
     hooks: Ran = []
@@ -109,7 +109,7 @@ def test_what_happens_is_reduced(case: str) -> None:
     assert hooks + ran(queue) == expected
 
 
-def test_positions_are_those_of_what_happened() -> None:
+def test_first_event_has_the_position_where_it_happened() -> None:
     queue = Queue(["b"])
     queue.added("a", 3)
     queue.modified("a", 5)
@@ -127,7 +127,7 @@ MOVES = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from([ADDED, REMO
 
 
 @given(MOVES, st.sets(st.sampled_from("abcd")))
-def test_what_holds_whatever_happens(moves: list[Move], first: set[str]) -> None:
+def test_queue_announces_every_change_for_random_events(moves: list[Move], first: set[str]) -> None:
     queue = Queue(first)
     announced, there, unseen = set(first), set(first), set()
 

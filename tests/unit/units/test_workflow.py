@@ -21,13 +21,13 @@ STEPS = {
     "started": (UP, ""),
     "new charm": (replace(UP, digest="c2"), "upgrade-charm"),
     "new settings": (replace(UP, config="s2"), "config-changed"),
-    "both": (replace(UP, digest="c2", config="s2"), "upgrade-charm"),
+    "new charm and new settings": (replace(UP, digest="c2", config="s2"), "upgrade-charm"),
     "new charm before it is installed": (replace(FRESH, digest="c2"), "install"),
     "new charm before it is started": (replace(UP, state="installed", digest="c2"), "upgrade-charm"),
     "install failed": (replace(FRESH, error="install_error", tried="r1"), "install"),
     "start failed": (replace(UP, state="installed", error="start_error", tried="r1"), "start"),
     "upgrade failed, and the old charm is back": (replace(UP, error="charm_upgrade_error"), "upgrade-charm"),
-    "settings failed, and are what they were": (replace(UP, error="configure_error"), "config-changed"),
+    "settings failed, and the old settings are back": (replace(UP, error="configure_error"), "config-changed"),
     "dying": (replace(UP, dying=True), "stop"),
     "dying, with all else due": (replace(UP, dying=True, digest="c2", config="s2"), "stop"),
     "dying, stop failed": (replace(UP, dying=True, error="stop_error", tried="r1"), "stop"),
@@ -39,16 +39,16 @@ STEPS = {
 
 
 @pytest.mark.parametrize("case", STEPS)
-def test_a_units_own_life(case: str) -> None:
+def test_due_returns_the_next_lifecycle_hook_of_a_unit(case: str) -> None:
     life, hook = STEPS[case]
     expected = Due(hook) if hook else None
     assert due(life, [], "r2") == expected
-    # Once more in the run in which it failed: not before another one.
+    # A failed hook is not tried again in the same run.
     assert due(life, [], "r1") == (None if life.tried else expected)
     assert over(life, []) == (life.dying and not hook)
 
 
-def test_a_whole_life() -> None:
+def test_unit_runs_all_lifecycle_hooks_in_order() -> None:
     life, hooks = FRESH, []
     while (step := due(life, [], "r")) is not None:
         hooks.append(step.hook)
@@ -72,47 +72,47 @@ DB = Entered(1, "db", members=("db/0", "db/1"))
 CACHE = Entered(2, "cache")
 RELATIONS: dict[str, tuple[Life, list[Entered], Due | None]] = {
     "nothing happened": (UP, [DB, CACHE], None),
-    "somebody came": (UP, [replace(DB, events=((3, "db/2", ADDED),))], hook("joined", "db/2", "db/0", "db/1", "db/2")),
-    "somebody changed": (UP, [replace(DB, events=((3, "db/1", MODIFIED),))], hook("changed", "db/1", "db/0", "db/1")),
-    "somebody went": (UP, [replace(DB, events=((3, "db/1", REMOVED),))], hook("departed", "db/1", "db/0")),
-    "what happened first comes first": (
+    "a unit joined": (UP, [replace(DB, events=((3, "db/2", ADDED),))], hook("joined", "db/2", "db/0", "db/1", "db/2")),
+    "a unit changed": (UP, [replace(DB, events=((3, "db/1", MODIFIED),))], hook("changed", "db/1", "db/0", "db/1")),
+    "a unit departed": (UP, [replace(DB, events=((3, "db/1", REMOVED),))], hook("departed", "db/1", "db/0")),
+    "the first event of all relations comes first": (
         UP,
         [replace(DB, events=((3, "db/1", REMOVED),)), replace(CACHE, events=((2, "c/0", ADDED),))],
         hook("joined", "c/0", "c/0", number=2, name="cache"),
     ),
-    "its own life comes first": (
+    "lifecycle hooks come before relation hooks": (
         replace(UP, config="s2"),
         [replace(DB, events=((3, "db/1", REMOVED),)), replace(CACHE, dying=True)],
         Due("config-changed"),
     ),
-    "then the end of a relation": (
+    "a relation that ends comes before other events": (
         UP,
         [replace(DB, events=((3, "db/1", REMOVED),)), replace(CACHE, dying=True, members=("c/1", "c/0"))],
         hook("departed", "c/0", "c/1", number=2, name="cache"),
     ),
-    "broken is last": (UP, [replace(CACHE, dying=True)], hook("broken", "", number=2, name="cache")),
-    "what happens in a relation that ends does not count": (
+    "broken is the last hook": (UP, [replace(CACHE, dying=True)], hook("broken", "", number=2, name="cache")),
+    "events of a relation that ends are ignored": (
         UP,
         [replace(CACHE, dying=True, events=((3, "c/1", ADDED),))],
         hook("broken", "", number=2, name="cache"),
     ),
-    "a unit that dies leaves what ends": (
+    "a dying unit leaves a relation that ends": (
         replace(UP, dying=True),
         [replace(DB, dying=True)],
         hook("departed", "db/0", "db/1"),
     ),
-    "and all that it is in": (
+    "a dying unit leaves all its relations": (
         replace(UP, dying=True),
         [replace(DB, events=((3, "db/1", REMOVED),))],
         hook("departed", "db/0", "db/1"),
     ),
-    "then it stops": (replace(UP, dying=True), [], Due("stop")),
+    "a dying unit without relations stops": (replace(UP, dying=True), [], Due("stop")),
     "a failed relation waits for another run": (
         UP,
         [replace(DB, failed="db-relation-changed", tried="r2", events=((3, "db/1", MODIFIED),))],
         None,
     ),
-    "and holds nothing else up": (
+    "a failed relation does not delay other relations": (
         UP,
         [
             replace(DB, failed="db-relation-changed", tried="r2", events=((3, "db/1", MODIFIED),)),
@@ -120,17 +120,17 @@ RELATIONS: dict[str, tuple[Life, list[Entered], Due | None]] = {
         ],
         hook("joined", "c/0", "c/0", number=2, name="cache"),
     ),
-    "but its own end": (
+    "a failed relation delays the end of its unit": (
         replace(UP, dying=True),
         [replace(DB, dying=True, failed="db-relation-departed", tried="r2")],
         None,
     ),
-    "it is tried again in another run": (
+    "a failed hook is tried again in another run": (
         UP,
         [replace(DB, failed="db-relation-changed", tried="r1", events=((3, "db/1", MODIFIED),))],
         hook("changed", "db/1", "db/0", "db/1"),
     ),
-    "or where it is to be": (
+    "a failed hook that any run may retry is due": (
         UP,
         [replace(DB, failed="db-relation-changed", events=((3, "db/1", MODIFIED),))],
         hook("changed", "db/1", "db/0", "db/1"),
@@ -144,13 +144,13 @@ RELATIONS: dict[str, tuple[Life, list[Entered], Due | None]] = {
 
 
 @pytest.mark.parametrize("case", RELATIONS)
-def test_hooks_about_relations(case: str) -> None:
+def test_due_returns_the_next_relation_hook_of_a_unit(case: str) -> None:
     life, relations, expected = RELATIONS[case]
     assert due(life, relations, "r2") == expected
     assert due(life, relations[::-1], "r2") == expected
 
 
-def test_what_is_still_to_be_tried_is_not_over() -> None:
+def test_running_unit_or_failed_relation_is_not_over() -> None:
     assert not over(replace(UP, dying=True), [replace(DB, dying=True, failed="db-relation-departed", tried="r2")])
     assert not over(UP, [])
 
@@ -160,7 +160,9 @@ def test_what_is_still_to_be_tried_is_not_over() -> None:
     st.lists(st.sampled_from([DB, CACHE]), unique=True),
     st.tuples(st.booleans(), st.booleans(), st.booleans()),
 )
-def test_what_holds_of_every_hook(life: Life, relations: list[Entered], flags: tuple[bool, bool, bool]) -> None:
+def test_due_hook_fits_members_and_dying_state(
+    life: Life, relations: list[Entered], flags: tuple[bool, bool, bool]
+) -> None:
     dying, ends, happened = flags
     events = ((7, "db/0", MODIFIED), (8, "c/9", ADDED)) if happened else ()
     there = [replace(each, dying=ends, events=events) for each in relations]
@@ -175,7 +177,7 @@ def test_what_holds_of_every_hook(life: Life, relations: list[Entered], flags: t
     assert (found.relation is None) == (found.kind == "")
 
 
-def test_names() -> None:
+def test_workflow_names_hook_files_errors_and_states() -> None:
     assert workflow.files("upgrade-charm") == ("upgrade-charm", "upgrade")
     assert workflow.files("db-relation-joined") == ("db-relation-joined",)
     assert {workflow.failed_hook(error) for error in workflow.ERRORS.values()} == set(workflow.ERRORS)
@@ -185,5 +187,5 @@ def test_names() -> None:
 @pytest.mark.parametrize(
     ("units", "leads"), [({}, None), ({2: False, 1: False}, 1), ({1: True, 2: False}, 2), ({4: True, 3: True}, 3)]
 )
-def test_the_leader_is_the_first_that_stays(units: dict[int, bool], leads: int | None) -> None:
+def test_leader_is_the_first_unit_that_is_not_dying(units: dict[int, bool], leads: int | None) -> None:
     assert workflow.leader(units) == leads

@@ -55,7 +55,7 @@ def test_text_shows_layers_requirements_and_triggers():
     assert "4 resources in 3 layers" in text
 
 
-def test_svg_holds_every_node_and_edge():
+def test_svg_contains_every_node_and_edge():
     drawing = pictures.fold([("web1", LAYERS)])
     root = ET.fromstring(pictures.draw("svg", drawing).decode())  # our own text
     titles = [element.text for element in root.iter(f"{SVG}title")]
@@ -88,7 +88,7 @@ def test_boxes_never_overlap_and_edges_go_forward(seed):
             assert left.x + left.width < right.x
 
 
-def test_png_is_a_picture_of_the_layouts_size():
+def test_png_has_the_size_of_the_layout():
     from PIL import Image
 
     data = pictures.draw("png", pictures.fold([("web1", LAYERS)]))
@@ -110,7 +110,7 @@ def test_dot_and_mermaid_name_every_edge():
     assert "g0n0 --> g0n3" in mermaid
 
 
-def test_names_cannot_break_out():
+def test_pictures_escape_hostile_names():
     drawings = pictures.fold([("h", [[node('file:/a"]; b\\N<script>')]])])
     assert 'label="file:/a\\"]; b\\\\N<script>"' in pictures.draw("dot", drawings).decode()
     assert "<script>" not in pictures.draw("svg", drawings).decode()

@@ -1,4 +1,4 @@
-"""The plan as Markdown: folded, bounded, escaped, the same bytes for the same plan."""
+"""The plan as Markdown: folded, limited in size, escaped, and identical for the same plan."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def report(nodes, hosts=("web1",)):
     return {"format": 1, "run": "r", "mode": "plan", "playbook": "web.yml", "hosts": each}
 
 
-def test_says_what_matters_first():
+def test_markdown_begins_with_the_summary_of_the_plan():
     text = markdown.text(plan())
     assert text.startswith("### Plan: 15 to add, 9 to change, 6 to destroy\n")
     assert "a dry run: nothing was changed" in text
@@ -45,7 +45,7 @@ def test_says_what_matters_first():
     assert "could not be reached" in text
 
 
-def test_same_plan_same_bytes():
+def test_markdown_of_the_same_plan_is_identical():
     one, other = plan(), plan()
     other["run"] = "another"
     other["hosts"] = dict(reversed(other["hosts"].items()))
@@ -54,7 +54,7 @@ def test_same_plan_same_bytes():
     assert markdown.text(one) == markdown.text(other)
 
 
-def test_never_longer_than_a_comment_and_says_what_is_missing():
+def test_markdown_fits_the_limit_and_counts_omitted_resources():
     many = report([node(f"/etc/{i}", "@@ -1 +1 @@\n" + "+line of text\n" * 100) for i in range(300)], ["a", "b"])
     text = markdown.text(many)
     assert len(text) <= markdown.LIMIT
@@ -63,27 +63,27 @@ def test_never_longer_than_a_comment_and_says_what_is_missing():
     assert text.count("<details>") == text.count("</details>")
 
 
-def test_many_different_hosts_are_cut_as_wholes():
+def test_markdown_of_many_hosts_omits_whole_hosts():
     hosts = {f"host{i:05}": {"status": "ok", "layers": [[node(f"/etc/{i}")]], "summary": {}} for i in range(2000)}
     text = markdown.text({**report([]), "hosts": hosts})
     assert len(text) <= markdown.LIMIT
     assert re.search(r"\d+ whole hosts left out", text)
 
 
-def test_one_huge_diff_leaves_room_for_others():
+def test_huge_diff_leaves_room_for_other_resources():
     text = markdown.text(report([node("/big", "@@ -1 +1 @@\n" + "+x\n" * 50_000), node("/small")]))
     assert len(text) <= markdown.LIMIT
     assert "more lines left out" in text
     assert "**`file:/small`**" in text
 
 
-def test_a_single_line_longer_than_everything():
+def test_markdown_with_one_huge_line_fits_the_limit():
     assert (
         len(markdown.text(report([node("/big" + "x" * 100_000, "@@ -1 +1 @@\n+" + "y" * 100_000)]))) <= markdown.LIMIT
     )
 
 
-def test_no_content_ends_its_fence_or_becomes_markup():
+def test_markdown_keeps_hostile_content_inside_code():
     evil = node("/x</details>`<img src=x>", "@@ -1 +1 @@\n+````\n+</details><script>\n+```\n")
     given = report([evil], ["<b>host`"])
     text = markdown.text(given)
@@ -95,14 +95,14 @@ def test_no_content_ends_its_fence_or_becomes_markup():
     assert "<img" not in outside
 
 
-def test_report_is_left_alone():
+def test_markdown_does_not_change_the_report():
     given = plan()
     before = copy.deepcopy(given)
     markdown.text(given)
     assert given == before
 
 
-def test_each_of_several_things_of_a_node_is_named():
+def test_markdown_names_each_object_of_a_node_with_several():
     made = {**node("tool-b"), "name": "package:tool-b", "type": "package"}
     made["changes"] = [
         {"object": f"package {name}", "field": "version", "before": None, "after": version}

@@ -1,4 +1,4 @@
-"""What people see of a plan and of an apply, from reports as data; the expected texts stand beside them."""
+"""What people see of a plan and of an apply: `reports/` has each report as JSON and its expected text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def lines_of(name, **detail):
 
 @pytest.fixture(autouse=True)
 def _utc(monkeypatch):
-    """Let times be shown as they are in the expected texts."""
+    """Show times in UTC, as the expected texts do."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield
@@ -57,8 +57,8 @@ NAMES = ["plan", "converged", "apply-failed", "lifecycle", "applied-lifecycle", 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_plain_text_is_as_agreed(name):
-    """Set REGENERATE=1 to write the expected texts anew, and read the difference before committing it."""
+def test_plain_text_equals_the_expected_file(name):
+    """Set REGENERATE=1 to write the expected texts again. Read the difference before you commit it."""
     expected = REPORTS / f"{name}.txt"
     text = plain(lines_of(name))
     if os.environ.get("REGENERATE"):
@@ -68,7 +68,7 @@ def test_plain_text_is_as_agreed(name):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("columns", [40, 80, 160])
-def test_terminal_rows_fit_and_say_the_same(columns, name, monkeypatch):
+def test_terminal_rows_fit_the_width_and_keep_the_text(columns, name, monkeypatch):
     from rich.cells import cell_len
 
     lines = lines_of(name, full=True, verbose=True)
@@ -79,7 +79,7 @@ def test_terminal_rows_fit_and_say_the_same(columns, name, monkeypatch):
         assert "".join(line.text.replace("─", "").split()) in squeezed
 
 
-def test_colours(monkeypatch):
+def test_terminal_colours_added_changed_and_removed_resources(monkeypatch):
     text = shown(lines_of("plan"), monkeypatch, 100, color=True)
     assert "\x1b[32mfile:/etc/motd" in text
     assert "\x1b[31mfile:/etc/old.conf" in text
@@ -89,11 +89,11 @@ def test_colours(monkeypatch):
     assert "\x1b" not in shown(lines_of("plan"), monkeypatch, 100)
 
 
-def test_the_last_line_can_be_searched_for():
+def test_plan_ends_with_a_summary_line():
     assert plain(lines_of("plan")).splitlines()[-1] == "Plan: 15 to add, 9 to change, 6 to destroy."
 
 
-def test_what_stays_and_hooks_are_told_when_asked_for():
+def test_verbose_shows_kept_resources_and_hooks():
     brief, verbose = plain(lines_of("lifecycle")), plain(lines_of("lifecycle", verbose=True))
     assert "- unused" not in brief
     assert "- unused" in verbose
@@ -103,7 +103,7 @@ def test_what_stays_and_hooks_are_told_when_asked_for():
     )
 
 
-def test_what_is_only_pending_by_its_state_is_pending():
+def test_owed_restarts_removals_and_unresolved_states_are_pending():
     report = json.loads((REPORTS / "converged.json").read_text())
     assert not pending(report)
     host = next(iter(report["hosts"].values()))
@@ -121,29 +121,29 @@ def test_what_is_only_pending_by_its_state_is_pending():
     assert not pending(report)
 
 
-def test_a_dry_run_says_so_first_and_last():
+def test_plan_mentions_the_dry_run_first_and_last():
     rows = plain(lines_of("converged")).splitlines()
     assert rows[0] == "Dry run: nothing is changed on any host."
     assert rows[-2] == "Dry run: nothing was changed."
 
 
-def test_unchanged_is_hidden_until_asked_for():
+def test_plan_shows_unchanged_resources_only_if_verbose():
     assert "file:/etc/app/07.conf" not in plain(lines_of("plan"))
     assert "file:/etc/app/07.conf" in plain(lines_of("plan", verbose=True))
 
 
-def test_lists_are_cut_with_their_number_and_whole_with_diff():
+def test_plan_shortens_lists_unless_everything_is_requested():
     assert "… 8 more objects" in plain(lines_of("plan"))
     assert "page19.html" in plain(lines_of("plan", full=True))
 
 
-def test_a_long_text_line_ends_in_a_number_not_in_a_thousand_rows(monkeypatch):
+def test_terminal_cuts_a_long_line_and_counts_the_rest(monkeypatch):
     text = shown([make("+ " + "x" * 100_000, hang=2)], monkeypatch, 80)
     assert len(text.splitlines()) == 6
     assert "more characters" in text
 
 
-def test_wide_characters_count_double(monkeypatch):
+def test_terminal_counts_wide_characters_as_two_columns(monkeypatch):
     from rich.cells import cell_len
 
     text = shown([make("+ " + "日本語" * 40, hang=2)], monkeypatch, 80)
@@ -162,14 +162,14 @@ def test_wide_characters_count_double(monkeypatch):
         ([{"before": False, "after": True}], "change"),
     ],
 )
-def test_kind_of_change(changes, kind):
+def test_changes_count_as_add_change_destroy_or_replace(changes, kind):
     assert of_changes(changes) == kind
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (12.3, "12 s"), (185, "3 min 5 s"), (7260, "2 h 1 min")]
 )
-def test_durations(seconds, text):
+def test_duration_is_shown_in_suitable_units(seconds, text):
     assert duration(seconds) == text
 
 
@@ -187,11 +187,11 @@ def test_durations(seconds, text):
         (True, {"TERM": "dumb"}, False, False),
     ],
 )
-def test_when_there_are_colours(terminal, environ, flag, expected):
+def test_colours_depend_on_terminal_environment_and_flag(terminal, environ, flag, expected):
     assert stream.coloured(Terminal() if terminal else io.StringIO(), flag, environ) is expected
 
 
-def test_a_stream_without_our_signs_gets_ascii():
+def test_ascii_stream_gets_ascii_replacements():
     raw = io.BytesIO()
     text = io.TextIOWrapper(raw, encoding="ascii")
     stream.write([make("a → b … ✓ ↳")], text, color=False)
@@ -199,7 +199,7 @@ def test_a_stream_without_our_signs_gets_ascii():
 
 
 @pytest.mark.parametrize("mode", ["plan", "apply", "verify"])
-def test_a_host_without_resources_has_a_line_below_its_heading(mode):
+def test_host_without_resources_is_explained_below_its_heading(mode):
     host = {"status": "ok", "layers": [], "removals": [], "left": [], "summary": {}}
     report = {"format": 1, "mode": mode, "playbook": "p.yml", "hosts": {"web1": host}}
     show = {"plan": plan_lines, "apply": outcome_lines, "verify": verify_lines}[mode]
@@ -211,7 +211,7 @@ def test_a_host_without_resources_has_a_line_below_its_heading(mode):
 
 
 @pytest.mark.parametrize("mode", ["apply", "prune", "destroy"])
-def test_what_is_to_be_done_again_is_what_failed(mode):
+def test_failed_run_suggests_the_same_command_again(mode):
     failed = {"name": "file:/x", "type": "file", "outcome": "failed", "reason": "no", "changes": [], "actions": []}
     report = {"mode": mode, "hosts": {"web1": {"status": "failed", "layers": [], "removals": [[failed]]}}}
     text = plain(outcome_lines(report))

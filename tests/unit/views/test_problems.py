@@ -9,7 +9,7 @@ from statecfg.views.lines import plain
 from statecfg.views.problems import problem_lines
 
 
-def test_a_problem_shows_its_line_and_marks_the_word(tmp_path):
+def test_problem_shows_its_line_and_marks_the_word(tmp_path):
     (tmp_path / "web.yml").write_text("resources:\n\t- file: /etc/motd\n\t  moed: x\n")
     wrong = Problem(
         "SC0101",
@@ -31,7 +31,7 @@ def test_a_problem_shows_its_line_and_marks_the_word(tmp_path):
     )
 
 
-def test_all_places_are_shown_and_missing_files_are_no_harm(tmp_path):
+def test_problem_shows_all_places_even_in_missing_files(tmp_path):
     (tmp_path / "a.py").write_text("x = 1\n")
     wrong = Problem(
         "SC0110",
@@ -46,21 +46,21 @@ def test_all_places_are_shown_and_missing_files_are_no_harm(tmp_path):
     assert "and gone.py:7" in text
 
 
-def test_after_twenty_comes_their_number(tmp_path):
+def test_only_twenty_problems_are_shown_and_the_rest_counted(tmp_path):
     text = plain(problem_lines([Problem("SC0101", "unknown attribute", str(i)) for i in range(45)], tmp_path))
     assert text.count("error[") == 20
     assert "… and 25 more problems" in text
     assert text.endswith("45 problems found; nothing was touched.\n")
 
 
-def test_what_is_about_no_file_names_none_and_a_whole_file_has_no_line():
+def test_problem_omits_an_unknown_file_or_line():
     text = plain(problem_lines([Problem("SC0440", "s", "d", "h", (SourceLocation("<unknown>", 0),))], Path("/")))
     assert "-->" not in text
     text = plain(problem_lines([Problem("SC0118", "s", "d", "h", (SourceLocation("/x/site.py", 0),))], Path("/x")))
     assert "  --> site.py\n" in text
 
 
-def test_a_long_line_is_shown_around_what_is_wrong(tmp_path):
+def test_long_line_is_shown_around_the_marked_word(tmp_path):
     (tmp_path / "site.py").write_text("x = " + "a" * 200 + " wrong " + "b" * 200 + "\n")
     text = plain(problem_lines([Problem("SC0001", "s", "d", "h", (SourceLocation("site.py", 1, 206),))], tmp_path))
     source, mark = text.splitlines()[3:5]

@@ -54,23 +54,23 @@ def poisoned(value, poison: str):
 
 
 @pytest.mark.parametrize("text", [*BYTES, *LATIN, *SEQUENCES])
-def test_a_line_is_one_visible_line(text):
+def test_safe_line_is_always_one_printable_line(text):
     shown = safe.line(text)
     assert shown.isprintable()
     assert "\n" not in shown
     assert safe.line(shown) == shown
 
 
-def test_what_people_write_stays_as_it_is():
+def test_safe_line_keeps_ordinary_text_of_any_language():
     for text in ("grün", "日本語", "Привет", "naïve ☕", "a → b", "⚠️", "C:\\new\\x41"):
         assert safe.line(text) == text
 
 
-def test_escapes_name_the_character():
+def test_safe_line_escapes_characters_by_code_point():
     assert safe.line("\x1b[0m\u202e\ud800\U000e0041\t") == "\\x1b[0m\\u202e\\ud800\\U000e0041\\t"
 
 
-def test_a_block_keeps_its_lines_and_aligns_tabs():
+def test_safe_block_keeps_lines_and_expands_tabs():
     assert safe.block("a\tb\n\x1b\n") == ["a       b", "\\x1b"]
 
 
@@ -83,7 +83,7 @@ def test_colours_are_the_only_escapes_on_a_terminal():
     assert_harmless(re.sub(r"\x1b\[[0-9;]*m", "", shown))
 
 
-def test_facts_problems_and_pictures_are_harmless(tmp_path):
+def test_facts_problems_and_pictures_escape_hostile_text(tmp_path):
     report = {"mode": "facts", "hosts": {"h" + HOSTILE: {"status": "ok", "layers": [], "facts": {HOSTILE: HOSTILE}}}}
     assert_harmless(plain(facts_lines(report)))
     (tmp_path / "x.yml").write_bytes(HOSTILE.encode("utf-8", "replace").replace(b"\n", b""))
@@ -96,6 +96,6 @@ def test_facts_problems_and_pictures_are_harmless(tmp_path):
         assert_harmless(pictures.draw(kind, drawings).decode())
 
 
-def test_json_gives_back_what_was_reported():
+def test_json_view_returns_the_report_unchanged():
     report = poisoned(copy.deepcopy(json.loads((REPORTS / "plan.json").read_text())), HOSTILE)
     assert json.loads(as_json.text(report)) == report

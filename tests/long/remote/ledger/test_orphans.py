@@ -1,4 +1,4 @@
-"""The order in which random nodes go."""
+"""The order in which random nodes are removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.unit.remote.ledger.test_orphans import enter, look, names, row
 
 
 @given(st.dictionaries(st.sampled_from("abcdefgh"), st.sets(st.sampled_from("abcdefgh"))))
-def test_any_order_has_each_once_and_dependents_before(requires: dict[str, set[str]]) -> None:
+def test_each_node_is_removed_once_and_after_its_dependents(requires: dict[str, set[str]]) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as place:

@@ -1,4 +1,4 @@
-"""Random steps: the planned and the imagined machine do what the real one does."""
+"""Random steps: the planned machine and the machine in memory do what the real one does."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def take(machine: Machine, top: str, step: tuple[Any, ...]) -> str:
     else:
         result = machine.write(path, step[2], backup="-old")
     reason = str(result.get("reason", ""))
-    # Which link of a circle is one too many is of no interest.
+    # It does not matter at which link of a circle the machine stops.
     return reason.split(" (")[0] if "Too many levels" in reason else reason
 
 
@@ -85,8 +85,8 @@ def view(machine: Machine, top: str) -> dict[str, Any]:
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(before=st.lists(STEPS, max_size=8), steps=st.lists(STEPS, max_size=10))
-def test_a_plan_predicts_what_really_happens(before: list[Any], steps: list[Any]) -> None:
-    """Whatever stands there and whatever is done: the plan says what each step will say, and what there will be."""
+def test_plan_predicts_the_result_of_random_steps(before: list[Any], steps: list[Any]) -> None:
+    """The plan predicts the result of each step and the state after all of them."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as made:
         top = os.path.realpath(made)
         real = RealMachine()
@@ -102,9 +102,9 @@ def test_a_plan_predicts_what_really_happens(before: list[Any], steps: list[Any]
 
 @settings(max_examples=100, deadline=None)
 @given(steps=st.lists(STEPS, max_size=14))
-def test_memory_is_like_a_host(steps: list[Any]) -> None:
-    """The machine that node types are tried on behaves as an empty directory of a host does."""
-    # Far below what only one of them has: links with `..` through links lead up, a step at a time.
+def test_memory_machine_behaves_like_a_real_host(steps: list[Any]) -> None:
+    """Node types are tested on the machine in memory, so it must behave like an empty directory of a host."""
+    # Begin deep in the tree: `..` in a link leads up one level, and further up the two machines differ.
     above = ["/1" * depth for depth in range(1, 17)]
     memory = MemoryMachine(dict.fromkeys(above))
     with tempfile.TemporaryDirectory(dir=MEMORY) as made:

@@ -1,4 +1,4 @@
-"""Frames of random content, whole and damaged: they come back, or they are refused at once."""
+"""Frames of random content: whole ones come back unchanged, and damaged ones are refused."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ JSON = st.recursive(
 
 
 @given(st.recursive(st.text('[]{}\\\\"a'), lambda inner: st.lists(inner) | st.dictionaries(st.text('\\\\"[a'), inner)))
-def test_json_without_its_texts(value: Any) -> None:
-    """What is left of it has the brackets of its lists and maps, and no others."""
+def test_without_texts_keeps_only_structural_brackets(value: Any) -> None:
+    """Without its strings, JSON has the brackets of its lists and maps and no others."""
 
     def brackets(item: Any) -> str:
         if isinstance(item, dict):
@@ -46,7 +46,7 @@ def test_json_without_its_texts(value: Any) -> None:
 
 @settings(max_examples=500)
 @given(header=st.dictionaries(TEXT, JSON, max_size=3), at=st.integers(0, 10_000), byte=st.integers(0, 255))
-def test_a_changed_byte(header: dict[str, Any], at: int, byte: int) -> None:
+def test_changed_byte_gives_a_frame_or_protocol_error(header: dict[str, Any], at: int, byte: int) -> None:
     data = bytearray(encode(dict(header, type="x" * 300), b"body" * 100))
     data[at % len(data)] = byte
     try:
@@ -57,8 +57,8 @@ def test_a_changed_byte(header: dict[str, Any], at: int, byte: int) -> None:
 
 
 @given(header=st.dictionaries(TEXT, JSON, max_size=4), body=st.binary(max_size=2000), cut=st.integers(1, 50))
-def test_frames_come_back_whole(header: dict[str, Any], body: bytes, cut: int) -> None:
-    """Whatever the pieces it arrives in, a frame is what it was."""
+def test_decoder_returns_whole_frames_from_any_pieces(header: dict[str, Any], body: bytes, cut: int) -> None:
+    """Frames may arrive in pieces of any size."""
     header = dict(header, type="x")
     data = encode(header, body) + encode({"type": "y"})
     decoder, found = Decoder(), []
@@ -70,8 +70,8 @@ def test_frames_come_back_whole(header: dict[str, Any], body: bytes, cut: int) -
 
 @settings(max_examples=500)
 @given(st.binary(max_size=400))
-def test_random_bytes(data: bytes) -> None:
-    """Frames, or ProtocolError, and nothing else."""
+def test_random_bytes_give_frames_or_protocol_error(data: bytes) -> None:
+    """The decoder returns frames or raises ProtocolError, and nothing else."""
     try:
         for header, body in Decoder().feed(data):
             assert isinstance(header["type"], str) and isinstance(body, bytes)
@@ -80,5 +80,5 @@ def test_random_bytes(data: bytes) -> None:
 
 
 @given(JSON)
-def test_values_come_back(value: Any) -> None:
+def test_decoded_values_equal_the_encoded_ones(value: Any) -> None:
     assert decode_value(json.loads(json.dumps(encode_value(value))), {}) == value

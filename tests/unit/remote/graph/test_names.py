@@ -1,4 +1,4 @@
-"""The names of outcomes, statuses, states, modes and events: one list, which the docs contain and all code uses."""
+"""The names of outcomes, statuses, states, modes and events: the docs explain them, and all code uses them."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def test_each_list_contains_all_its_names(listed: type[names.Outcome]) -> None:
     assert len(listed.ALL) == len(single)
 
 
-def test_every_list_has_a_page() -> None:
+def test_every_list_of_names_has_a_page_in_the_docs() -> None:
     assert set(PAGES) == {
         value for module in (names, events) for value in vars(module).values() if isinstance(value, type)
     }
 
 
-def test_code_compares_with_the_names_and_not_with_strings() -> None:
+def test_code_compares_with_names_instead_of_strings() -> None:
     paths = [*REPOSITORY.glob("statecfg/*/**/*.py"), *REPOSITORY.glob("statecfg/*.py")]
     wrong = [
         f"{path.relative_to(REPOSITORY)}:{line}: {text!r}"
@@ -88,6 +88,6 @@ def last_word(side: ast.expr) -> str:
     return ""
 
 
-def test_the_check_finds_strings() -> None:
+def test_literals_finds_strings_in_comparisons() -> None:
     code = 'host["status"] == "ok" or node.outcome in ("changed", "x") or said.get("mode") != "plan" or mode == MODE'
     assert [text for _, text in literals(ast.parse(code))] == ["ok", "changed", "plan"]

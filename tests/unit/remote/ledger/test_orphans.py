@@ -1,4 +1,4 @@
-"""What left a definition: renamed, replaced, somebody else's by now, protected; and the order in which it goes."""
+"""Orphans left a definition: some were renamed, replaced or taken over, some are protected; the order of removal."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def names(layers: Iterable[Iterable[Node]]) -> list[list[str]]:
     return [[each.provides for each in layer] for layer in layers]
 
 
-def test_what_is_not_defined_any_more_left(ledger: Ledger) -> None:
+def test_undefined_resources_are_removed_only_when_pruning(ledger: Ledger) -> None:
     enter(ledger, row("a", "path:/a"), row("b", "path:/b"))
     assert names(look(ledger, node("a", path="/a")).to_remove) == [["b"]]
     found = look(ledger, node("a", path="/a"), pruning=False)
@@ -63,35 +63,35 @@ def test_what_is_not_defined_any_more_left(ledger: Ledger) -> None:
     assert look(ledger, node("a", path="/a"), node("b", path="/b")).to_remove == []
 
 
-def test_another_name_for_the_same_thing_is_a_rename(ledger: Ledger) -> None:
+def test_new_name_for_the_same_path_is_a_rename(ledger: Ledger) -> None:
     enter(ledger, row("old", "path:/x"))
     found = look(ledger, node("new", path="/srv/../x/"))
     assert (found.to_remove, found.to_keep) == ([], []) and found.renamed["new"].name == "old"
 
 
-def test_another_type_for_the_same_thing_replaces_it_whether_or_not_anybody_prunes(ledger: Ledger) -> None:
+def test_new_type_for_the_same_path_replaces_without_pruning(ledger: Ledger) -> None:
     enter(ledger, row("old", "path:/x"), row("same", "path:/y"))
     found = look(ledger, node("new", "symlink", path="/x"), node("same", "symlink", path="/y"), pruning=False)
     assert names(found.to_remove) == [["old", "same (the file /y)"]] and not found.renamed
     assert refusal(found, 2, False) == ""
 
 
-def test_the_same_name_for_another_thing(ledger: Ledger) -> None:
-    """What it was before stays until somebody prunes, by a name of its own; and does so with another type, too."""
+def test_reused_name_keeps_the_old_resource_until_pruning(ledger: Ledger) -> None:
+    """Until then, the old resource has a name of its own. The same is true if the new node has another type."""
     enter(ledger, row("conf", "path:/old"), row("other", "path:/b"))
     found = look(ledger, node("conf", path="/new"), node("other", "t_several", paths=["/c"]), pruning=False)
     assert found.to_remove == [] and names(found.to_keep) == [["conf (the file /old)", "other (the file /b)"]]
     assert found.reused == {"conf", "other"}
 
 
-def test_names_may_be_swapped(ledger: Ledger) -> None:
+def test_swapped_names_count_as_two_renames(ledger: Ledger) -> None:
     enter(ledger, row("a", "path:/x"), row("b", "path:/y"))
     found = look(ledger, node("a", path="/y"), node("b", path="/x"))
     assert (found.to_remove, found.to_keep) == ([], [])
     assert {name: each.name for name, each in found.renamed.items()} == {"a": "b", "b": "a"}
 
 
-def test_a_process_with_other_arguments_is_the_same(ledger: Ledger) -> None:
+def test_process_with_other_arguments_is_not_an_orphan(ledger: Ledger) -> None:
     attrs = {"user": "root", "args": ["1"], "env": {}, "group": "root", "pathname": "/bin/x"}
     claims = ["process: root /bin/x 1", "process record:app"]
     enter(ledger, row("app", *claims, kind="process"))
@@ -100,8 +100,8 @@ def test_a_process_with_other_arguments_is_the_same(ledger: Ledger) -> None:
     assert list(found.renamed) == ["renamed"]
 
 
-def test_two_that_become_one(ledger: Ledger) -> None:
-    """The record of one goes, and what it is about is the other's."""
+def test_merging_two_nodes_removes_only_one_record(ledger: Ledger) -> None:
+    """The record of one node is removed. The other node now manages what it was about."""
     enter(ledger, row("a", "path:/a", kind="t_several"), row("b", "path:/b", kind="t_several"))
     found = look(ledger, node("a", "t_several", paths=["/a", "/b"]), pruning=False)
     ((former,),) = found.to_remove
@@ -112,7 +112,7 @@ def test_two_that_become_one(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("first", ["site", "other"])
-def test_what_another_playbook_manages_only_loses_its_record(ledger: Ledger, first: str) -> None:
+def test_resource_managed_by_another_playbook_only_loses_its_record(ledger: Ledger, first: str) -> None:
     second = "other" if first == "site" else "site"
     for number, playbook in enumerate((first, second)):
         enter(ledger, row(playbook, "path:/x", since=float(number)), playbook=playbook)
@@ -121,26 +121,26 @@ def test_what_another_playbook_manages_only_loses_its_record(ledger: Ledger, fir
     assert "path:/x" in look(ledger).to_remove[0][0].resource.definition.claims
 
 
-def test_playbooks_see_only_their_own(ledger: Ledger) -> None:
+def test_playbook_sees_only_its_own_orphans(ledger: Ledger) -> None:
     enter(ledger, row("theirs", "path:/t"), playbook="other")
     assert look(ledger).to_remove == []
 
 
-def test_part_of_a_definition_lets_nothing_leave(ledger: Ledger) -> None:
-    """What the part is about can be known all the same: it was renamed, or replaced."""
+def test_partial_run_finds_renames_and_replacements_but_no_orphans(ledger: Ledger) -> None:
+    """A partial run defines only some resources. It still knows what those renamed or replaced."""
     enter(ledger, row("a", "path:/a"), row("b", "path:/b"), row("c", "path:/c", state="IN_DELETION"))
     found = look(ledger, node("new", path="/a"), node("new-b", "symlink", path="/b"), pruning=False, partial=True)
     assert list(found.renamed) == ["new"] and names(found.to_remove) == [["b"]] and found.to_keep == []
 
 
-def test_what_was_begun_to_be_removed_goes_on(ledger: Ledger) -> None:
+def test_removal_that_began_continues_without_pruning(ledger: Ledger) -> None:
     enter(ledger, row("a", "path:/a", state="IN_DELETION"), row("b", "path:/b"))
     found = look(ledger, pruning=False)
     assert names(found.to_remove) == [["a"]] and names(found.to_keep) == [["b"]]
     assert refusal(found, 2, False) == ""
 
 
-def test_secrets_stand_in_claims_as_masks(ledger: Ledger) -> None:
+def test_rename_is_found_by_claims_with_masked_secrets(ledger: Ledger) -> None:
     enter(ledger, row("old", "path:/home/<secret who>"))
 
     def claimed(found: Node) -> list[str]:
@@ -152,7 +152,7 @@ def test_secrets_stand_in_claims_as_masks(ledger: Ledger) -> None:
 # Order
 
 
-def test_dependents_go_first(ledger: Ledger) -> None:
+def test_dependents_are_removed_first(ledger: Ledger) -> None:
     chain = [row("a", "path:/a"), row("b", "path:/b", requires=["a"]), row("c", "path:/c", requires=["b", "a"])]
     enter(ledger, *chain, row("alone", "path:/d", requires=["kept", "alone"]))
     found = look(ledger)
@@ -161,8 +161,8 @@ def test_dependents_go_first(ledger: Ledger) -> None:
     assert requires == {"alone": (), "c": (), "b": ("c",), "a": ("b", "c")}
 
 
-def test_a_circle_goes_last_and_together(ledger: Ledger) -> None:
-    """Records come from several runs, so they may require each other in a circle, which no definition could."""
+def test_nodes_in_a_cycle_are_removed_last_and_together(ledger: Ledger) -> None:
+    """Records come from several runs, so they may require each other in a cycle. A definition may not."""
     pairs = [("a", ["b"]), ("b", ["a"]), ("c", ["a"]), ("d", [])]
     enter(ledger, *[row(name, f"path:/{name}", requires=requires) for name, requires in pairs])
     assert names(look(ledger).to_remove) == [["c", "d"], ["a", "b"]]
@@ -171,7 +171,7 @@ def test_a_circle_goes_last_and_together(ledger: Ledger) -> None:
 # Refusals
 
 
-def test_protected_nodes_refuse(ledger: Ledger) -> None:
+def test_removal_of_protected_nodes_is_refused(ledger: Ledger) -> None:
     enter(ledger, *[row(name, f"path:/{name}", protect=int(name in "ab")) for name in "abcdef"])
     kept = [node(name, path=f"/{name}") for name in "cdef"]
     assert refusal(look(ledger, *kept), 6, True).startswith("a, b are protected: define them with `protect: false`")
@@ -180,8 +180,8 @@ def test_protected_nodes_refuse(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(("total", "refused"), [(3, True), (4, False), (5, False)])
-def test_more_than_half_needs_a_word(ledger: Ledger, total: int, refused: bool) -> None:
-    """Of all resources on the host, not only of the playbook's."""
+def test_removal_of_more_than_half_needs_permission(ledger: Ledger, total: int, refused: bool) -> None:
+    """Half of all resources on the host counts, not half of the playbook's."""
     enter(ledger, row("a", "path:/a"), row("b", "path:/b"))
     found = look(ledger)
     assert bool(refusal(found, total, False)) is refused
@@ -193,7 +193,7 @@ def test_more_than_half_needs_a_word(ledger: Ledger, total: int, refused: bool) 
 # What is kept
 
 
-def test_attributes_are_kept_whole_and_content_by_its_digest() -> None:
+def test_record_keeps_whole_attributes_and_digests_of_content() -> None:
     long = "echo " + "x" * 5000
     found = with_digests({"undo": long, "argv": ("a", 1), "content": Blob.of("x"), "env": {"A": None}})
     assert found["undo"] == long and found["argv"] == ["a", 1] and found["content"].startswith("sha256:")
@@ -203,7 +203,7 @@ def test_attributes_are_kept_whole_and_content_by_its_digest() -> None:
     assert with_digests(secret) == "holds a secret (6 bytes)"
 
 
-def test_what_is_remembered_comes_back(tmp_path: Path) -> None:
+def test_memory_of_a_node_is_restored_with_its_content(tmp_path: Path) -> None:
     memory = {"$odd": [1, None, {"was": Blob.of("content")}], "plain": "x"}
     (tmp_path / Blob.of("content").sha256).write_text("content")
     found = with_content(json.loads(json.dumps(encode_value(memory, -1))), str(tmp_path))
@@ -215,8 +215,8 @@ def package(name: str, requires: Iterable[str] = (), **attrs: Any) -> dict[str, 
     return row(f"package:{name}", f"package:{name}", kind="package", requires=requires, attrs={"name": name, **attrs})
 
 
-def test_packages_go_last_whatever_others_require(ledger: Ledger) -> None:
-    """All in one layer, after what they may be needed for; ones that come back follow those that go."""
+def test_packages_are_removed_last_despite_requirements(ledger: Ledger) -> None:
+    """They go in one layer, after all nodes that may need them. Packages that come back follow those that go."""
     enter(
         ledger, package("server"), package("client"), package("old", absent=True), row("shop", kind="command"),
         row("unit", kind="service", requires=["package:server"]),
@@ -228,8 +228,8 @@ def test_packages_go_last_whatever_others_require(ledger: Ledger) -> None:
     assert (list(former.requires), list(former.sees)) == (["unit"], [])
 
 
-def test_only_the_packages_that_others_wait_for_go_before_them(ledger: Ledger) -> None:
-    """A package with a source of its own goes before that source; the tool that fetched it goes last."""
+def test_package_is_removed_before_the_source_it_requires(ledger: Ledger) -> None:
+    """Docker goes before its package source. The tool that fetched the key of that source goes last."""
     enter(
         ledger, package("curl"), row("key", kind="command", requires=["package:curl"]),
         row("source", "path:/s", requires=["key"]), package("docker", ["source"]), package("other"),
@@ -240,8 +240,8 @@ def test_only_the_packages_that_others_wait_for_go_before_them(ledger: Ledger) -
     ]  # fmt: skip
 
 
-def test_packages_that_require_each_others_users_go(ledger: Ledger) -> None:
-    """However packages and other nodes require each other, the order has no circle."""
+def test_packages_are_removed_before_the_users_they_require(ledger: Ledger) -> None:
+    """Packages go in one layer. If they require other nodes, the order still has no cycle."""
     enter(
         ledger, row("u1", "user:u1", kind="user"), row("u2", "user:u2", kind="user"),
         package("a", ["u1"]), package("b", ["u2"]),

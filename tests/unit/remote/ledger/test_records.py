@@ -17,23 +17,23 @@ LINE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_a_resource_keeps_all_fields_of_its_line() -> None:
+def test_resource_keeps_all_fields_of_its_line() -> None:
     assert json.loads(json.dumps(Resource.from_json(LINE).to_json())) == LINE
     renamed = dict(LINE, first_run="r1", since=5.0, replaces={"name": "old", "claims": ["path:/conf"]})
     assert Resource.from_json(renamed).to_json() == renamed
 
 
-def test_a_line_of_0_3_0_has_no_triggers() -> None:
+def test_line_of_version_0_3_0_is_read_without_triggers() -> None:
     old = {key: value for key, value in LINE.items() if key != "triggers"}
     assert Resource.from_json(dict(old, replaced=False)).definition.triggers is None
 
 
-def test_an_unknown_key_is_refused() -> None:
+def test_resource_refuses_an_unknown_key() -> None:
     with pytest.raises(TypeError):
         Resource.from_json(dict(LINE, colour="red"))
 
 
-def test_a_restart_can_be_owed_to_a_resource_without_a_node() -> None:
+def test_owed_restart_restores_its_resource_without_a_node() -> None:
     debt = Debt("conf", "cause", 1.0, "r1", Resource.from_json(LINE).debt)
     assert debt.how is not None
     assert set(debt.how) == {"name", "type", "module", "attrs", "position", "tags"}
@@ -44,12 +44,12 @@ def test_a_restart_can_be_owed_to_a_resource_without_a_node() -> None:
     }  # fmt: skip
 
 
-def test_an_orphan_is_recorded_under_the_name_of_its_resource() -> None:
+def test_orphan_is_recorded_under_the_name_of_its_resource() -> None:
     orphan = Orphan(Resource("conf", Definition("file", "m", {"path": "/old"})), "conf (the file /old)")
     assert (orphan.provides, recorded_name(orphan)) == ("conf (the file /old)", "conf")
 
 
-def test_a_journal_has_new_resources_and_new_states_in_order() -> None:
+def test_journal_returns_new_resources_and_states_in_order() -> None:
     lines = [{"manage": LINE}, {"entity": "conf", "state": "", "heir": ["other", "theirs"]}]
     account = Account([json.dumps(line) for line in lines])
     assert account.managed == ["conf"]

@@ -1,4 +1,4 @@
-"""Files that are written in one step."""
+"""Files that are replaced in one step: their content is the old or the new, never a part of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statecfg.remote.graph.model import Blob
 from statecfg.remote.machine import durable
 
 
-def test_a_file_is_replaced_with_its_mode(tmp_path: Path) -> None:
+def test_replace_writes_content_and_mode(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_text("old")
     durable.replace(str(path), [b"ne", b"w"], 0o640)
@@ -22,7 +22,7 @@ def test_a_file_is_replaced_with_its_mode(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["f"]
 
 
-def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+def test_replace_replaces_a_link_without_following_it(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("x")
     (tmp_path / "f").symlink_to("target")
     durable.replace(str(tmp_path / "f"), [b"new"])
@@ -30,7 +30,7 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "target").read_text() == "x"
 
 
-def test_a_failure_leaves_the_former_content(tmp_path: Path) -> None:
+def test_failed_replace_keeps_the_old_content(tmp_path: Path) -> None:
     def pieces() -> Iterator[bytes]:
         yield b"ne"
         raise OSError("the source is gone")
@@ -45,13 +45,13 @@ def test_a_failure_leaves_the_former_content(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["f"]
 
 
-def test_the_rest_of_a_killed_process_does_not_matter(tmp_path: Path) -> None:
+def test_replace_overwrites_the_temporary_file_of_a_killed_process(tmp_path: Path) -> None:
     (tmp_path / f"f.{os.getpid()}").write_text("half")
     durable.replace(str(tmp_path / "f"), [b"new"])
     assert os.listdir(tmp_path) == ["f"]
 
 
-def test_content_is_kept_once_by_its_digest(tmp_path: Path) -> None:
+def test_keep_stores_content_once_under_its_digest(tmp_path: Path) -> None:
     blob, folder = Blob.of(b"content"), tmp_path / "before"
     for _ in range(2):
         durable.keep(str(folder), blob)

@@ -1,4 +1,4 @@
-"""One suite for all machines: the same steps give the same results and the same end, planned, real and in memory."""
+"""The same steps have the same results on all machines: real, planned and in memory."""
 
 from __future__ import annotations
 
@@ -73,32 +73,32 @@ def ok(result: dict[str, Any]) -> bool:
     return bool(result["status"] == "ok")
 
 
-def test_a_new_file(host: Setting) -> None:
+def test_write_creates_a_file_with_the_default_mode(host: Setting) -> None:
     assert ok(host.machine.write(host.at("f"), "text\n"))
     kind, mode, _, _, content = seen(host.machine, host.at("f"))
     assert (kind, mode, content) == ("file", 0o644, b"text\n")
     assert host.machine.listdir(host.at("")) == ["f"]
 
 
-def test_mode_stays_as_it_is_where_not_given(host: Setting) -> None:
+def test_write_without_a_mode_keeps_the_mode(host: Setting) -> None:
     host.machine.write(host.at("f"), "one", mode=0o640)
     host.machine.write(host.at("f"), "two")
     assert host.machine.stat(host.at("f")).mode == 0o640
     assert host.machine.read(host.at("f")) == b"two"
 
 
-def test_same_content_again_gets_its_mode(host: Setting) -> None:
+def test_write_of_the_same_content_sets_the_mode(host: Setting) -> None:
     host.machine.write(host.at("f"), "one")
     assert ok(host.machine.write(host.at("f"), "one", mode=0o600))
     assert host.machine.stat(host.at("f")).mode == 0o600
 
 
-def test_digest_is_of_the_content(host: Setting) -> None:
+def test_digest_is_the_sha256_of_the_content(host: Setting) -> None:
     host.machine.write(host.at("f"), "")
     assert host.machine.digest(host.at("f")) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
-def test_backup_keeps_the_old_file(host: Setting) -> None:
+def test_backup_keeps_the_old_content_and_mode(host: Setting) -> None:
     host.machine.write(host.at("f"), "one", mode=0o600)
     assert ok(host.machine.write(host.at("f"), "two", mode=0o644, backup=".old"))
     assert seen(host.machine, host.at("f.old"))[:2] == ("file", 0o600)
@@ -107,7 +107,7 @@ def test_backup_keeps_the_old_file(host: Setting) -> None:
     assert host.machine.read(host.at("f.old")) == b"one", "nothing changed, so there is nothing to keep"
 
 
-def test_a_link_is_replaced_by_a_file(host: Setting) -> None:
+def test_write_replaces_a_link_by_a_file(host: Setting) -> None:
     host.machine.write(host.at("target"), "left alone")
     host.machine.symlink(host.at("f"), "target")
     assert ok(host.machine.write(host.at("f"), "new"))
@@ -126,7 +126,7 @@ def test_reading_follows_links(host: Setting) -> None:
     assert host.machine.stat(host.at("one")).target == "d/e"
 
 
-def test_writing_goes_through_directories_that_are_links(host: Setting) -> None:
+def test_write_follows_links_to_directories(host: Setting) -> None:
     host.machine.mkdir(host.at("real"))
     host.machine.symlink(host.at("link"), host.at("real"))
     assert ok(host.machine.write(host.at("link/f"), "x"))
@@ -136,7 +136,7 @@ def test_writing_goes_through_directories_that_are_links(host: Setting) -> None:
     assert host.machine.stat(host.at("real/f")) is not None
 
 
-def test_links_in_a_circle(host: Setting) -> None:
+def test_circular_links_can_be_neither_read_nor_written(host: Setting) -> None:
     host.machine.symlink(host.at("a"), "b")
     host.machine.symlink(host.at("b"), "a")
     with pytest.raises(OSError):
@@ -145,14 +145,14 @@ def test_links_in_a_circle(host: Setting) -> None:
     assert result["reason"] == f"cannot write {host.at('a/f')}: Too many levels of symbolic links"
 
 
-def test_a_directory_and_those_above_it(host: Setting) -> None:
+def test_mkdir_creates_missing_parent_directories(host: Setting) -> None:
     assert ok(host.machine.mkdir(host.at("a/b/c"), mode=0o700, parents=True))
     assert [host.machine.stat(host.at(path)).mode for path in ("a", "a/b", "a/b/c")] == [0o755, 0o755, 0o700]
     assert ok(host.machine.mkdir(host.at("a/b/c"))), "one that is there is no error"
     assert host.machine.stat(host.at("a/b/c")).mode == 0o700
 
 
-def test_a_tree_is_removed(host: Setting) -> None:
+def test_recursive_remove_deletes_a_tree_but_not_link_targets(host: Setting) -> None:
     host.machine.mkdir(host.at("a/b"), parents=True)
     host.machine.write(host.at("a/b/f"), "x")
     host.machine.symlink(host.at("a/out"), host.at("kept"))
@@ -165,7 +165,7 @@ def test_a_tree_is_removed(host: Setting) -> None:
     assert host.machine.listdir(host.at("kept")) == ["f"]
 
 
-def test_what_is_made_again_is_empty(host: Setting) -> None:
+def test_directory_is_empty_after_removal_and_creation(host: Setting) -> None:
     host.machine.mkdir(host.at("a"))
     host.machine.write(host.at("a/f"), "x")
     host.machine.remove(host.at("a"), recursive=True)
@@ -175,7 +175,7 @@ def test_what_is_made_again_is_empty(host: Setting) -> None:
 
 
 @pytest.mark.parametrize("path", ["gone", "gone/further", "file/below"])
-def test_removing_what_is_not_there_is_no_error(host: Setting, path: str) -> None:
+def test_remove_succeeds_if_nothing_is_there(host: Setting, path: str) -> None:
     host.machine.write(host.at("file"), "x")
     assert ok(host.machine.remove(host.at(path)))
 
@@ -256,8 +256,8 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_faults(host: Setting, fault: str) -> None:
-    """What can't be done is refused in the same words, and leaves everything as it was."""
+def test_impossible_operations_fail_and_change_nothing(host: Setting, fault: str) -> None:
+    """Every machine refuses with the same message, and nothing changes."""
     machine = host.machine
     machine.write(host.at("file"), "x")
     machine.mkdir(host.at("dir"))
@@ -276,7 +276,7 @@ def test_faults(host: Setting, fault: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["no", "dir", "no/f", "link-to-nothing"])
-def test_what_is_no_file_can_not_be_read(host: Setting, path: str) -> None:
+def test_read_and_digest_raise_for_paths_without_a_file(host: Setting, path: str) -> None:
     host.machine.mkdir(host.at("dir"))
     host.machine.symlink(host.at("link-to-nothing"), "nothing")
     for look in (host.machine.read, host.machine.digest):
@@ -285,27 +285,27 @@ def test_what_is_no_file_can_not_be_read(host: Setting, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["no", "file", "file/x"])
-def test_what_is_no_directory_can_not_be_listed(host: Setting, path: str) -> None:
+def test_listdir_raises_for_paths_without_a_directory(host: Setting, path: str) -> None:
     host.machine.write(host.at("file"), "x")
     with pytest.raises((FileNotFoundError, NotADirectoryError)):
         host.machine.listdir(host.at(path))
 
 
-def test_nothing_stands_below_a_file(host: Setting) -> None:
+def test_stat_returns_none_for_paths_below_a_file(host: Setting) -> None:
     host.machine.write(host.at("file"), "x")
     assert host.machine.stat(host.at("file/x")) is None
     assert host.machine.apparent(host.at("file/x/y")) is None
 
 
-def test_paths_are_taken_as_written(host: Setting) -> None:
+def test_machine_accepts_paths_with_dots_and_double_slashes(host: Setting) -> None:
     host.machine.mkdir(host.at("d"))
     assert ok(host.machine.write(host.at("d//./f"), "x"))
     assert host.machine.stat(host.at("d/../d/f/")).kind == "file"
 
 
 @pytest.mark.skipif(not ROOT, reason="only root may give files away")
-def test_owners(tmp_path: Path) -> None:
-    """Owner and group by name or number; the kernel takes set-user-id away, and the plan knows."""
+def test_plan_predicts_owners_groups_and_modes(tmp_path: Path) -> None:
+    """Owners and groups may be names or numbers. The kernel clears set-user-id bits, and the plan predicts that."""
     shown = []
     for machine in (Planned(RealMachine()), RealMachine()):
         top = str(tmp_path.resolve())
@@ -326,7 +326,7 @@ def test_owners(tmp_path: Path) -> None:
     assert shown[1][0][:4] == ("file", 0o755, "root", "daemon")
 
 
-def test_memory_belongs_to_root_whoever_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_the_memory_machine_belong_to_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accounts, "own_names", lambda: ("ann", "staff"))
     memory = MemoryMachine({"/etc/motd": "Hello."})
     stat = memory.stat("/etc/motd")

@@ -13,13 +13,13 @@ from statecfg.remote.wire.frames import ProtocolError
 ORDER: dict[str, Any] = {"run": "r1", "mode": "apply", "who": "me@here", "playbook": "web.yml", "types": {}}
 
 
-def test_an_order_has_defaults() -> None:
+def test_order_has_defaults_for_missing_keys() -> None:
     order = Order.from_json(ORDER)
     assert (order.mode, order.acting, order.prune, order.lock_timeout) == (Mode.APPLY, True, False, 0.0)
     assert not order.has_units
 
 
-def test_a_later_frame_completes_an_order() -> None:
+def test_later_frame_completes_a_copy_of_the_order() -> None:
     order = Order.from_json(ORDER)
     complete = order.with_json({"prune": True, "units": {"units": {"web/0": {}}}})
     assert complete.prune and complete.has_units
@@ -33,11 +33,11 @@ def test_a_later_frame_completes_an_order() -> None:
         ({key: ORDER[key] for key in ORDER if key != "run"}, "unknown or missing keys: run"),
     ],
 )
-def test_anything_else_is_refused(given: dict[str, Any], why: str) -> None:
+def test_order_refuses_unknown_and_missing_keys(given: dict[str, Any], why: str) -> None:
     with pytest.raises(ProtocolError, match=why):
         Order.from_json(given)
 
 
-def test_an_order_is_frozen() -> None:
-    with pytest.raises(AttributeError, match="an order can't be changed"):
+def test_order_refuses_assignment_to_its_fields() -> None:
+    with pytest.raises(AttributeError, match="an order is frozen"):
         Order.from_json(ORDER).prune = True

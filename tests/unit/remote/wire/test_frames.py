@@ -1,4 +1,4 @@
-"""Frames: what is sent comes back whole, and whatever else arrives is refused at once and costs little."""
+"""Frames: what is sent arrives unchanged, and anything else is refused at once and at little cost."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def frame(text: bytes, body: bytes = b"") -> bytes:
 
 @pytest.mark.parametrize("size", [0, 1, wire.PACK_FROM, wire.BODY_LIMIT])
 @pytest.mark.parametrize("unit", [b"a", bytes(range(256))])
-def test_bodies_up_to_the_limit(size: int, unit: bytes) -> None:
+def test_bodies_up_to_the_limit_arrive_unchanged(size: int, unit: bytes) -> None:
     body = (unit * size)[:size]
     assert Decoder().feed(encode({"type": "blob"}, body)) == [({"type": "blob"}, body)]
 
 
-def test_over_the_limit_is_not_sent() -> None:
+def test_encode_refuses_oversized_frames_and_nan() -> None:
     with pytest.raises(ProtocolError):
         encode({"type": "x"}, b"a" * (wire.BODY_LIMIT + 1))
     with pytest.raises(ProtocolError):
@@ -76,18 +76,18 @@ BAD = {
     "only brackets": frame(b"[" * 100_000),
     "not packed at all": HEAD.pack(10, 20, PACKED) + b"x" * 20,
     "packed and cut": HEAD.pack(1000, 20, PACKED) + zlib.compress(json.dumps({"type": "x" * 1000}).encode())[:20],
-    "less than it says": HEAD.pack(1000, 21, PACKED) + zlib.compress(b'{"type": "x"}'),
+    "packed, shorter than stated": HEAD.pack(1000, 21, PACKED) + zlib.compress(b'{"type": "x"}'),
     "a bomb": HEAD.pack(20, len(zlib.compress(b"0" * 10**8)), PACKED) + zlib.compress(b"0" * 10**8),
     "something after what was packed": HEAD.pack(13, 25, PACKED) + zlib.compress(b'{"type": "x"}') + b"more",
 }
 _LENGTH = len(zlib.compress(b'{"type": "x"}'))
-BAD["less than it says"] = HEAD.pack(1000, _LENGTH, PACKED) + zlib.compress(b'{"type": "x"}')
+BAD["packed, shorter than stated"] = HEAD.pack(1000, _LENGTH, PACKED) + zlib.compress(b'{"type": "x"}')
 BAD["something after what was packed"] = HEAD.pack(13, _LENGTH + 4, PACKED) + zlib.compress(b'{"type": "x"}') + b"more"
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_frame_is_refused(name: str) -> None:
-    """Refused with ProtocolError, within a second of a processor, and in little memory."""
+def test_decoder_refuses_invalid_frames_at_little_cost(name: str) -> None:
+    """Each raises ProtocolError within one second of CPU time and 16 MiB of memory."""
     tracemalloc.start()
     try:
         before = time.process_time()
@@ -99,18 +99,18 @@ def test_what_is_no_frame_is_refused(name: str) -> None:
         tracemalloc.stop()
 
 
-def test_brackets_within_texts_do_not_count() -> None:
+def test_brackets_inside_strings_do_not_count_as_nesting() -> None:
     header = {"type": "x", "a": '\\"[[{' * 1000, "b": [[["]" * 500]]] * 100}
     assert Decoder().feed(encode(header))[0][0] == header
 
 
-def test_nesting_up_to_the_limit() -> None:
+def test_decoder_accepts_nesting_up_to_the_limit() -> None:
     text = b'{"type": "x", "a": ' + b"[" * (wire.DEPTH - 1) + b"]" * (wire.DEPTH - 1) + b"}"
     assert Decoder().feed(frame(text))[0][0]["type"] == "x"
 
 
 @pytest.mark.parametrize("kept", [1, 5, 8, 9, 10, 30, 312])
-def test_a_cut_stream_says_where(kept: int) -> None:
+def test_decoder_says_where_a_stream_was_cut(kept: int) -> None:
     data = HEAD.pack(313, 0, 0) + b"x" * 313
     decoder = Decoder()
     assert decoder.feed(data[:kept]) == []
@@ -119,14 +119,14 @@ def test_a_cut_stream_says_where(kept: int) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"text", b"\xff\x00", b"a" * 4096])
-def test_small_content_travels_inside(content: bytes) -> None:
+def test_small_content_is_sent_inside_the_value(content: bytes) -> None:
     blobs: dict[str, Blob] = {}
     found = decode_value(encode_value({"content": Blob.of(content)}), blobs)["content"]
     assert found.read() == content
     assert list(blobs) == [found.sha256]
 
 
-def test_large_content_travels_by_its_digest() -> None:
+def test_large_content_is_replaced_by_its_digest() -> None:
     left: dict[str, Blob] = {}
     blob = Blob.of(b"a" * 4097)
     sent = encode_value([blob, blob], blobs=left)
@@ -136,7 +136,7 @@ def test_large_content_travels_by_its_digest() -> None:
     assert left == {blob.sha256: blob}
 
 
-def test_content_that_is_not_what_it_says() -> None:
+def test_decode_value_refuses_content_with_a_wrong_digest() -> None:
     sent = encode_value(Blob.of("one"))
     sent["text"] = "two"
     with pytest.raises(ProtocolError):
@@ -144,12 +144,12 @@ def test_content_that_is_not_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {1: 2}, {"a": {1}}, b"bytes", 1j])
-def test_what_has_no_form_in_json_is_not_sent(value: Any) -> None:
+def test_encode_value_refuses_values_without_a_json_form(value: Any) -> None:
     with pytest.raises(TypeError):
         encode_value(value)
 
 
-def test_pieces_of_content() -> None:
+def test_pieces_split_content_and_mark_the_last_frame() -> None:
     for size in (0, 1, wire.BODY_LIMIT // 2, wire.BODY_LIMIT // 2 + 1, 3 * wire.BODY_LIMIT):
         content = bytes(range(256)) * (size // 256 + 1)
         blob = Blob.of(content[:size])
@@ -158,6 +158,6 @@ def test_pieces_of_content() -> None:
         assert [header["last"] for header, _ in frames] == [False] * (len(frames) - 1) + [True]
 
 
-def test_a_node() -> None:
+def test_decode_node_restores_name_type_and_attributes() -> None:
     node = decode_node({"provides": "file:/a", "type": "file", "attrs": {"path": "/a", "$$x": 1}}, {})
     assert (node.provides, node.type, node.requires, node.attrs) == ("file:/a", "file", (), {"path": "/a", "$x": 1})

@@ -20,7 +20,7 @@ JSON = st.recursive(
 
 
 @given(value=JSON)
-def test_json_is_read_as_it_was_written(value: Any) -> None:
+def test_loads_reads_json_as_it_was_written(value: Any) -> None:
     assert loads(json.dumps(value), unique=True) == value
 
 
@@ -35,22 +35,22 @@ def test_json_is_read_as_it_was_written(value: Any) -> None:
         ("[1, 2", "Expecting"),
     ],
 )
-def test_anything_else_is_refused(text: str, why: str) -> None:
+def test_loads_refuses_invalid_json_with_a_reason(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         loads(text, unique=True)
 
 
-def test_the_last_of_equal_keys_counts_if_they_are_allowed() -> None:
+def test_last_of_equal_keys_wins_if_duplicates_are_allowed() -> None:
     assert loads('{"a": 1, "a": 2}') == {"a": 2}
 
 
-def test_the_longest_number_can_be_chosen() -> None:
+def test_loads_limits_the_digits_of_a_number() -> None:
     assert loads("123", digits=3) == 123
     with pytest.raises(ValueError, match="an integer of 4 digits"):
         loads("1234", digits=3)
 
 
 @pytest.mark.parametrize(("value", "levels"), [(1, 0), ([], 1), ([[1], 2], 2), ({"a": {"b": [1]}}, 3)])
-def test_levels_are_counted(value: Any, levels: int) -> None:
+def test_deeper_counts_levels_of_nesting(value: Any, levels: int) -> None:
     assert not deeper(value, levels)
     assert deeper([value], levels)
