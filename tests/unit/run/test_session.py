@@ -292,7 +292,7 @@ def test_session_gives_up_on_a_silent_host() -> None:
         case.wait(2)
 
 
-@pytest.mark.parametrize(("acting", "doing"), [(False, "its plan"), (True, "what it does")])
+@pytest.mark.parametrize(("acting", "doing"), [(False, "its plan"), (True, "its apply")])
 def test_heartbeats_do_not_count_as_progress(acting: bool, doing: str) -> None:
     case = Case()
     case.act() if acting else (case.greet(), case.hear(HELLO))
