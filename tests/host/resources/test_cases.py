@@ -56,7 +56,7 @@ def executed(plan: Plan, facets: Facets) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "case", [case for case in cases() if not {"bad", "tables", "probes"} & set(case.values[0]) and meant(case, "real")]
 )
-def test_on_this_machine(case: dict[str, Any], tmp_path: Path) -> None:
+def test_a_node_type_case_does_exactly_what_was_planned(case: dict[str, Any], tmp_path: Path) -> None:
     """A case on real files: exactly what was planned is done, it took hold, and nothing is left to do."""
     root = tmp_path / "host"
     root.mkdir()

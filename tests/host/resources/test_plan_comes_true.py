@@ -43,7 +43,7 @@ def compare(host: Host, graphs: list[Graph]) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.type)
-def test_actions_planned_are_actions_done(case: Case, booted: Host) -> None:
+def test_apply_does_exactly_the_planned_actions_for_every_type(case: Case, booted: Host) -> None:
     root = f"/srv/{case.type}"
     case.bare(booted, root)
     graphs = case.declare(root, [])
@@ -68,7 +68,7 @@ def halfway(apt_packages: Any) -> Iterator[Host]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.type)
-def test_plans_come_true_after_a_run_that_failed_half_way(case: Case, halfway: Host) -> None:
+def test_apply_does_exactly_the_planned_actions_after_a_failed_run(case: Case, halfway: Host) -> None:
     root = f"/srv/{case.type}"
     case.bare(halfway, root)
     # The barrier stands in the first layer: what is in later ones is never started.
@@ -94,7 +94,7 @@ def table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def test_the_page_has_these_figures() -> None:
+def test_the_documentation_page_has_the_measured_figures() -> None:
     if len(_FOUND) < len(CASES) * len(STATES):
         pytest.skip("not run on this machine: only a run of the whole module has all the figures")
     assert table() in PAGE.read_text(encoding="utf-8"), table()

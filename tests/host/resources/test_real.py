@@ -137,7 +137,7 @@ def web(port: str = "8080", version: str | None = None) -> Graph:
     return resources.service("webd", running=True, enabled=True, restart_on=[conf], requires=[webd])
 
 
-def test_a_web_server_bare_again_and_drifted(managed: Managed) -> None:
+def test_a_web_server_is_installed_left_unchanged_and_repaired(managed: Managed) -> None:
     """Bare: the plan names every action and they are what is done; again: nothing; drifted: only what drifted."""
     host = managed.host
     plan = managed.plan(web())
@@ -179,7 +179,7 @@ def test_a_web_server_bare_again_and_drifted(managed: Managed) -> None:
     assert operations(managed.apply(web())) == {"service:webd": ["start"]}
 
 
-def test_refused_content_leaves_the_service_alone(managed: Managed) -> None:
+def test_invalid_configuration_leaves_the_service_unchanged(managed: Managed) -> None:
     """A configuration that the program refuses is not put in place, and what depends on it does not start."""
     managed.apply(web())
     before = managed.host.run(["systemctl", "show", "--value", "--property=MainPID", "webd"]).stdout
@@ -189,7 +189,7 @@ def test_refused_content_leaves_the_service_alone(managed: Managed) -> None:
     assert managed.host.run(["systemctl", "show", "--value", "--property=MainPID", "webd"]).stdout == before
 
 
-def test_everything_goes(managed: Managed) -> None:
+def test_absent_nodes_remove_every_resource_type(managed: Managed) -> None:
     """Absent nodes of every type take away what the others brought."""
     managed.apply(web())
     stopped = resources.service("webd", running=False, enabled=False)
@@ -206,7 +206,7 @@ def test_everything_goes(managed: Managed) -> None:
     assert managed.host.run(["dpkg", "-s", "webd"], check=False).returncode == 1
 
 
-def test_packages_of_a_layer_are_one_transaction(managed: Managed) -> None:
+def test_packages_of_one_layer_are_installed_in_one_transaction(managed: Managed) -> None:
     """Versions are kept to, packages come along and go along, and a layer's packages take one apt-get."""
     host = managed.host
     log = host.path("/var/log/apt/history.log")
@@ -229,7 +229,7 @@ def test_packages_of_a_layer_are_one_transaction(managed: Managed) -> None:
     assert "it has: 1.0" in unknown["reason"]
 
 
-def test_a_package_that_fails_half_way(managed: Managed) -> None:
+def test_a_half_installed_package_fails_until_it_can_be_configured(managed: Managed) -> None:
     """A package that could not be configured is a failure each time, and finished by the run that can."""
     first = managed.ask([resources.package("broken")], apply=True)["apply"]
     assert outcomes(first) == {"package:broken": "failed"}
@@ -241,7 +241,7 @@ def test_a_package_that_fails_half_way(managed: Managed) -> None:
     managed.apply(resources.package("broken", absent=True, purge=True))
 
 
-def test_lists_are_fetched_when_they_are_old(managed: Managed) -> None:
+def test_old_package_lists_are_updated_for_a_missing_package(managed: Managed) -> None:
     """A package that is missing gets newer lists first; one that is there does not."""
     host = managed.host
     host.run(["touch", "-d", "3 days ago", "/var/lib/apt/lists"])
@@ -258,7 +258,7 @@ def test_lists_are_fetched_when_they_are_old(managed: Managed) -> None:
 UNIT = "[Service]\nExecStart=/bin/sleep {}\n[Install]\nWantedBy=multi-user.target\n"
 
 
-def test_units_of_our_own(managed: Managed) -> None:
+def test_a_changed_unit_file_is_reloaded_before_the_unit_starts(managed: Managed) -> None:
     """A unit's file is read before it starts, and again before it restarts; drop-ins, masks and aliases count."""
     host = managed.host
 
@@ -289,7 +289,7 @@ def test_units_of_our_own(managed: Managed) -> None:
     assert "there is no unit cronn.service" in missing["reason"]
 
 
-def test_instances_of_a_template(managed: Managed) -> None:
+def test_a_template_instance_can_be_enabled_started_and_stopped(managed: Managed) -> None:
     """An instance of a template is enabled, started, found again, and stopped."""
     unit = resources.file(f"{UNITS}/nap@.service", content=UNIT.format("%i"))
     service = resources.service("nap@77", running=True, enabled=True, requires=[unit])
@@ -300,7 +300,7 @@ def test_instances_of_a_template(managed: Managed) -> None:
     assert operations(managed.apply(off)) == {"service:nap@77": ["disable", "stop"]}
 
 
-def test_users_groups_and_passwords(managed: Managed) -> None:
+def test_users_get_their_groups_passwords_and_homes(managed: Managed) -> None:
     """Users get groups, passwords and homes; what is there is changed in one step, and goes again."""
     host = managed.host
     hashed = "$6$salt$" + "a" * 86
@@ -359,7 +359,7 @@ def test_links_that_a_user_planted_are_not_followed(managed: Managed) -> None:
     assert host.path("/etc/precious").exists()
 
 
-def test_without_systemd_or_with_apt_only(light_host: lab.Host, tmp_path: Path) -> None:
+def test_a_host_without_systemd_rejects_services_and_accepts_packages(light_host: lab.Host, tmp_path: Path) -> None:
     """A host without systemd says so, and packages work on it all the same."""
     managed = prepared(light_host, tmp_path)
     (service,) = managed.plan(resources.service("ssh", running=True))

@@ -93,7 +93,7 @@ def ops(node: dict[str, Any]) -> list[str]:
 # Removals trigger restarts
 
 
-def test_destroy_restarts_what_stays_with_the_former_settings(site: Site) -> None:
+def test_destroy_restarts_a_remaining_service_with_its_former_settings(site: Site) -> None:
     """The plan says so; the processes are what they were, and not only the files."""
     assert site.ports() == ["22"]
     site.say("apply", SSHD)
@@ -107,7 +107,7 @@ def test_destroy_restarts_what_stays_with_the_former_settings(site: Site) -> Non
     assert site.report("destroy")["removals"] == []
 
 
-def test_prune_restarts_what_is_still_defined(site: Site) -> None:
+def test_prune_restarts_a_service_that_is_still_defined(site: Site) -> None:
     """As part of an apply the service takes its turn among the others; by itself, after what goes."""
     site.say("apply", SSHD)
     without = SSHD.partition("  - file")[0] + "  - service: ssh\n    running: true\n    enabled: true\n"
@@ -161,7 +161,7 @@ def nap(site: Site) -> Iterator[Site]:
     site.host.run(["systemctl", "daemon-reload"])
 
 
-def test_drop_ins_that_go_are_read_again(nap: Site) -> None:
+def test_removing_a_drop_in_reloads_and_restarts_its_unit(nap: Site) -> None:
     """Otherwise the unit would go on with them at each restart."""
     nap.say("apply", NAPS)
     assert running(nap) == "5 sleep 2000"
@@ -171,7 +171,7 @@ def test_drop_ins_that_go_are_read_again(nap: Site) -> None:
     assert running(nap) == "0 sleep 1000" and nap.show("nap", "NeedDaemonReload") == "no"
 
 
-def test_a_restart_that_a_removal_owes_is_made_up_for(nap: Site) -> None:
+def test_the_next_destroy_does_an_owed_restart(nap: Site) -> None:
     """It is kept on the host, although the record of the service is gone, and shown until it is done."""
     nap.say("apply", NAPS)
     nap.host.write("/run/systemd/system/nap.service.d/broken.conf", "[Service]\nExecStartPre=/bin/false\n")
@@ -189,7 +189,7 @@ def test_a_restart_that_a_removal_owes_is_made_up_for(nap: Site) -> None:
     assert "owed" not in nap.say("destroy").out and not nap.report("destroy")["owed"]
 
 
-def test_a_debt_to_a_unit_that_is_gone_is_no_debt(nap: Site) -> None:
+def test_a_restart_owed_to_a_missing_unit_is_dropped(nap: Site) -> None:
     """Nothing is shown of it, and nothing is to be done."""
     nap.say("apply", NAPS)
     nap.host.write("/run/systemd/system/nap.service.d/broken.conf", "[Service]\nExecStartPre=/bin/false\n")
@@ -224,7 +224,7 @@ resources:
 """
 
 
-def test_a_unit_that_a_socket_starts_is_started_by_it_again(site: Site) -> None:
+def test_destroy_restores_a_socket_and_its_service(site: Site) -> None:
     """The socket can't come back before its service is stopped; a connection may then start that at any time."""
     units = "/usr/lib/systemd/system"
     site.host.write(f"{units}/lamp.socket", "[Socket]\nListenStream=/run/lamp\n")
@@ -288,7 +288,7 @@ def settings(text: str) -> str:
     return SSHD.replace("Port 22\\nPort 2222\\n", text)
 
 
-def test_settings_that_let_nobody_in_are_taken_back(site: Site) -> None:
+def test_sshd_settings_that_prevent_every_login_are_rolled_back(site: Site) -> None:
     """The outcome says so, and another apply with settings that are right goes through."""
     before = site.show("ssh", "InvocationID")
     done = site.report("apply", settings("AllowUsers nobody-at-all\\n"), code=1)
@@ -303,7 +303,7 @@ def test_settings_that_let_nobody_in_are_taken_back(site: Site) -> None:
     site.say("destroy")
 
 
-def test_sshd_has_to_accept_its_settings_before_it_is_restarted(site: Site) -> None:
+def test_sshd_settings_with_a_syntax_error_are_rolled_back(site: Site) -> None:
     """It goes on with what it has, and what it refuses doesn't stay on the disk for the next boot."""
     before = site.show("ssh", "InvocationID")
     done = site.report("apply", settings("AllowUsrs root\\n"), code=1)
@@ -314,7 +314,7 @@ def test_sshd_has_to_accept_its_settings_before_it_is_restarted(site: Site) -> N
     site.say("destroy")
 
 
-def test_a_removal_that_would_lock_out_is_taken_back(site: Site) -> None:
+def test_a_removal_that_would_prevent_every_login_is_rolled_back(site: Site) -> None:
     """What goes stays under management, so that it can go once the cause is mended."""
     hand = "/etc/ssh/sshd_config.d/99-hand.conf"
     site.say("apply", settings("PubkeyAuthentication yes\\n"))
@@ -331,7 +331,7 @@ def test_a_removal_that_would_lock_out_is_taken_back(site: Site) -> None:
     assert site.report("destroy")["removals"] == [] and not site.report("destroy")["owed"]
 
 
-def test_settings_come_back_when_the_controller_is_lost_before_it_could_log_in(site: Site) -> None:
+def test_sshd_settings_are_rolled_back_when_the_controller_is_lost(site: Site) -> None:
     """Nobody can tell then whether a login works."""
     asleep = "AuthorizedKeysCommand /bin/sleep 1000\\nAuthorizedKeysCommandUser root\\nAuthorizedKeysFile none\\n"
     (site.directory / "site.yml").write_text(settings(asleep))
@@ -348,7 +348,7 @@ def test_settings_come_back_when_the_controller_is_lost_before_it_could_log_in(s
     site.say("destroy")
 
 
-def test_sshd_is_watched_whatever_restarts_it(site: Site) -> None:
+def test_sshd_settings_are_rolled_back_after_a_restart_by_a_command(site: Site) -> None:
     """A command does, too, and so may a package's own script."""
     playbook = f"""
 hosts: guarded
@@ -365,7 +365,7 @@ resources:
     site.say("destroy")
 
 
-def test_a_run_that_did_not_come_over_ssh_says_that_nobody_tried(site: Site) -> None:
+def test_a_local_run_says_that_no_new_login_was_tried(site: Site) -> None:
     local = settings("LogLevel VERBOSE\\n").replace("hosts: guarded", 'hosts: "@local"')
     site.host.write("/root/local/site.yml", local)
     for verb in ("apply", "destroy"):
@@ -381,7 +381,7 @@ def test_a_run_that_did_not_come_over_ssh_says_that_nobody_tried(site: Site) -> 
 # What starts and dies
 
 
-def test_a_unit_that_dies_a_second_later_has_failed(site: Site) -> None:
+def test_a_unit_that_ends_soon_after_its_start_has_failed(site: Site) -> None:
     """Its result and its last lines are told, without the secret; what depends on it was not held up."""
     script = "echo last words of hunter2-token; while ! test -e /run/die; do sleep 0.1; done; exit 7"
     site.host.write("/usr/lib/systemd/system/dies.service", f"[Service]\nExecStart=/bin/sh -c '{script}'\n")
@@ -411,7 +411,7 @@ resources:
     site.say("destroy", LIFE_TOKEN="hunter2-token")
 
 
-def test_a_unit_that_does_not_start_tells_why(site: Site) -> None:
+def test_a_unit_that_does_not_start_reports_the_reason(site: Site) -> None:
     unit = "[Service]\nType=notify\nExecStart=/bin/sh -c 'echo no such port; exit 3'\n"
     site.host.write("/usr/lib/systemd/system/broken.service", unit)
     site.host.run(["systemctl", "daemon-reload"])

@@ -47,7 +47,7 @@ def on_files(case: dict[str, Any]) -> bool:
         and on_files(case.values[0])
     ],
 )
-def test_every_case_comes_and_goes(case: dict[str, Any], tmp_path: Path) -> None:
+def test_undo_restores_the_files_of_every_case(case: dict[str, Any], tmp_path: Path) -> None:
     """What a case brought about is undone to the byte, as planned, and then nothing is left to do."""
     root = tmp_path / "host"
     root.mkdir()
@@ -106,7 +106,7 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def test_a_file_that_was_there_comes_back_whatever_happened_since(site: Site) -> None:
+def test_undo_restores_an_earlier_file_after_any_change(site: Site) -> None:
     """Content, mode and set-user-id bit; also where the file was changed or removed, or the definition was."""
     path = site / "f"
     path.write_bytes(b"\xff\x00old")
@@ -124,7 +124,7 @@ def test_a_file_that_was_there_comes_back_whatever_happened_since(site: Site) ->
         assert different(before, snapshot(site.root)) == {}, disturb
 
 
-def test_attributes_alone(site: Site) -> None:
+def test_undo_of_a_mode_keeps_content_that_changed_since(site: Site) -> None:
     """A node that gave a file only its mode takes only that back: the content is somebody else's."""
     path = site / "f"
     path.write_text("one")
@@ -135,7 +135,7 @@ def test_attributes_alone(site: Site) -> None:
     assert (path.read_text(), path.stat().st_mode & 0o7777) == ("two", 0o600)
 
 
-def test_large_content_is_kept_up_to_a_limit(site: Site) -> None:
+def test_undo_restores_large_content_up_to_a_limit(site: Site) -> None:
     """Two MiB come back; of what is over the limit the plan of the removal says that it does not."""
     path, large = site / "f", site / "large"
     path.write_bytes(b"x" * (2 << 20))
@@ -148,7 +148,7 @@ def test_large_content_is_kept_up_to_a_limit(site: Site) -> None:
     assert [text for text in left if "67108865 bytes are too much" in text]
 
 
-def test_what_stands_in_the_place_of_ours_stays(site: Site) -> None:
+def test_undo_keeps_a_directory_that_replaced_the_file(site: Site) -> None:
     """Somebody put a directory where the node's file was: it is not the node's to remove."""
     path = site / "f"
     site.apply(resources.file(str(path), content="x"))
@@ -159,7 +159,7 @@ def test_what_stands_in_the_place_of_ours_stays(site: Site) -> None:
     assert path.is_dir()
 
 
-def test_what_others_put_into_a_directory_stays(site: Site) -> None:
+def test_undo_keeps_a_directory_with_files_of_others(site: Site) -> None:
     """A directory of ours goes only when nothing of others is in it, and says why not."""
     made = resources.directory(str(site / "d"))
     site.apply(made, resources.file(str(site / "d/ours"), content="x", requires=[made]))
@@ -169,7 +169,7 @@ def test_what_others_put_into_a_directory_stays(site: Site) -> None:
     assert sorted(path.name for path in site.root.rglob("*")) == ["d", "theirs"]
 
 
-def test_directories_that_were_made_for_several(site: Site) -> None:
+def test_undo_removes_shared_parents_with_the_last_directory(site: Site) -> None:
     """The directories above go with the last of those that they were made for, also where all go at one time."""
     before = snapshot(site.root)
     site.apply(*[resources.directory(str(site / f"a/b/{name}"), parents=True) for name in "xyz"])
@@ -181,7 +181,7 @@ def test_directories_that_were_made_for_several(site: Site) -> None:
     assert different(before, snapshot(site.root)) == {}
 
 
-def test_a_source_that_changed_over_time(site: Site) -> None:
+def test_undo_removes_files_that_came_into_the_source_later(site: Site) -> None:
     """Files that came into the source later go; files that were there before it come back."""
     (site / "d").mkdir()
     (site / "d/old").write_text("old")
@@ -211,7 +211,7 @@ def grown(site: Site) -> None:
 
 
 @pytest.mark.parametrize("kind", ["purged", "removed"])
-def test_trees_that_were_removed(site: Site, kind: str) -> None:
+def test_undo_restores_a_removed_or_purged_tree(site: Site, kind: str) -> None:
     """A tree comes back as it was: content, modes, links, empty directories."""
     grown(site)
     before = snapshot(site.root)
@@ -226,7 +226,7 @@ def test_trees_that_were_removed(site: Site, kind: str) -> None:
     assert different(before, snapshot(site.root)) == {}
 
 
-def test_a_tree_over_the_limit(site: Site) -> None:
+def test_undo_says_that_a_very_large_tree_does_not_come_back(site: Site) -> None:
     """Of a tree with more files than are kept the plan of the removal says that it does not come back."""
     (site / "t").mkdir()
     for number in range(10_001):
@@ -238,7 +238,7 @@ def test_a_tree_over_the_limit(site: Site) -> None:
 
 
 @pytest.mark.parametrize("first", ["one", "two"])
-def test_two_lines_of_a_file_that_they_made(site: Site, first: str) -> None:
+def test_undo_removes_a_created_file_with_its_last_line(site: Site, first: str) -> None:
     """The file goes with the last of them, whichever that is."""
     before = snapshot(site.root)
     path = str(site / "f")
@@ -250,7 +250,7 @@ def test_two_lines_of_a_file_that_they_made(site: Site, first: str) -> None:
     assert different(before, snapshot(site.root)) == {}
 
 
-def test_two_lines_of_a_file_at_one_time(site: Site) -> None:
+def test_undo_restores_several_lines_of_a_file_at_once(site: Site) -> None:
     """Nodes of one layer go side by side, each undoing its own part of what the other leaves."""
     (site / "f").write_text("a = 1\nb = 2\nc = 3")
     before = snapshot(site.root)
@@ -264,7 +264,7 @@ def test_two_lines_of_a_file_at_one_time(site: Site) -> None:
     assert different(before, snapshot(site.root)) == {}
 
 
-def test_a_link_in_the_place_of_a_file(site: Site) -> None:
+def test_undo_restores_files_and_links_replaced_by_links(site: Site) -> None:
     """A file that a link replaced comes back; a link that led elsewhere leads there again."""
     (site / "f").write_text("x")
     (site / "l").symlink_to("f")
@@ -278,7 +278,7 @@ def test_a_link_in_the_place_of_a_file(site: Site) -> None:
     assert different(before, snapshot(site.root)) == {}
 
 
-def test_commands_with_an_undo(site: Site) -> None:
+def test_a_command_undo_runs_once_and_only_for_its_own_work(site: Site) -> None:
     """`undo` runs once, where the guards say that the command's work stands, and never where it stood before."""
     made, kept = site / "made", site / "kept"
     kept.write_text("x")
@@ -330,7 +330,7 @@ def running(program: Path) -> list[int]:
     return found
 
 
-def test_processes_are_stopped_and_started_again(site: Site, sleeper: Any) -> None:
+def test_undo_stops_started_and_starts_stopped_processes(site: Site, sleeper: Any) -> None:
     """One that did not run is stopped; one that somebody had started stays; one that was stopped is started."""
     program = site.folder / "program"
     site.apply(sleeper())
@@ -353,7 +353,7 @@ def test_processes_are_stopped_and_started_again(site: Site, sleeper: Any) -> No
     site.apply(sleeper(absent=True))
 
 
-def test_a_process_whose_arguments_held_a_secret(site: Site, sleeper: Any) -> None:
+def test_undo_does_not_start_a_process_that_needs_a_secret(site: Site, sleeper: Any) -> None:
     """What the ledger does not hold can't be started again."""
     site.apply(sleeper())
     site.apply(sleeper(absent=True))
@@ -391,7 +391,7 @@ resources:
 
 
 @pytest.mark.parametrize("verb", ["apply", "prune", "destroy"])
-def test_from_the_command_line(tmp_path: Path, verb: str) -> None:
+def test_prune_and_destroy_from_the_command_line_restore_the_host(tmp_path: Path, verb: str) -> None:
     """What leaves the definition goes, also where it came one by one; the rest stays, until all is destroyed."""
     root = tmp_path / "host"
     (root / "old/deep").mkdir(parents=True)
@@ -465,7 +465,7 @@ def put(root: Path, things: dict[str, tuple[str, str, str]]) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(THINGS, DEFINITION, st.lists(st.booleans(), min_size=5, max_size=5))
-def test_any_definition_comes_and_goes(things: Any, definition: Any, chained: list[bool]) -> None:
+def test_undo_of_any_definition_restores_the_files(things: Any, definition: Any, chained: list[bool]) -> None:
     """Random trees, random nodes, done or half done: what was there is there again, to the bit."""
     with TemporaryDirectory() as folder:
         site = Site(Path(folder))

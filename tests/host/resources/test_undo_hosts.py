@@ -112,7 +112,7 @@ def managed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Managed]:
         host.stop()
 
 
-def test_a_web_server_comes_and_goes(managed: Managed) -> None:
+def test_undo_of_a_web_server_restores_the_host(managed: Managed) -> None:
     """Package, configuration, group, user, directory, files, service: the host is what it was."""
     before = managed.state()
     managed.come(web())
@@ -167,7 +167,7 @@ resources:
 """
 
 
-def test_from_the_command_line(managed: Managed, tmp_path: Path) -> None:
+def test_prune_and_destroy_over_ssh_restore_the_host(managed: Managed, tmp_path: Path) -> None:
     """Everything at once, over SSH: half of it goes when it leaves the definition, the rest when it is destroyed."""
     options = reach(tmp_path, [managed.host])
     playbook = tmp_path / "site.yml"
@@ -200,7 +200,7 @@ resources:
 """
 
 
-def test_a_destroy_owes_nothing_to_units_that_went_with_their_package(managed: Managed, tmp_path: Path) -> None:
+def test_destroy_owes_no_restart_to_units_of_removed_packages(managed: Managed, tmp_path: Path) -> None:
     """They are no part of it, whatever else a command may have done, and another destroy has nothing to do."""
     options = reach(tmp_path, [managed.host])
     playbook = tmp_path / "site.yml"
@@ -223,7 +223,7 @@ def debts(host: lab.Host) -> str:
     return host.run(["python3", "-I", "-S", "-c", query]).stdout.strip()
 
 
-def test_units_end_with_packages_that_do_not_stop_them(managed: Managed) -> None:
+def test_removing_a_package_stops_its_running_unit(managed: Managed) -> None:
     """The plan shows it; of a unit that systemd doesn't stop by hand it says that it stays up."""
     host = managed.host
     ops, left = managed.come_and_go(resources.package("lingers"))
@@ -236,7 +236,7 @@ def test_units_end_with_packages_that_do_not_stop_them(managed: Managed) -> None
     host.run(["systemctl", "kill", "refuses"])
 
 
-def test_an_absent_package_takes_its_unit_along(managed: Managed, tmp_path: Path) -> None:
+def test_an_absent_package_stops_its_unit(managed: Managed, tmp_path: Path) -> None:
     options = reach(tmp_path, [managed.host])
     playbook = tmp_path / "site.yml"
     playbook.write_text("hosts: undo\nresources:\n  - package: lingers\n    absent: true\n")
@@ -250,7 +250,7 @@ def test_an_absent_package_takes_its_unit_along(managed: Managed, tmp_path: Path
     managed.host.run(["systemctl", "stop", "lingers"], check=False)
 
 
-def test_packages_go_with_what_came_along(managed: Managed) -> None:
+def test_undo_removes_a_package_with_its_dependencies(managed: Managed) -> None:
     """Dependencies go with the last package that needs them; what somebody else put on top keeps a package there."""
     ops, left = managed.come_and_go(resources.package("tool-b"))
     assert (ops, left) == ({"package:tool-b": ["remove"]}, [])
@@ -263,7 +263,7 @@ def test_packages_go_with_what_came_along(managed: Managed) -> None:
     managed.host.run(["apt-get", "-qy", "purge", "tool-a", "tool-b"])
 
 
-def test_versions_and_marks_come_back(managed: Managed) -> None:
+def test_undo_restores_package_versions_and_automatic_marks(managed: Managed) -> None:
     """A package that was there goes back to its version, and is there for others only if it was."""
     host = managed.host
     host.run(["apt-get", "-qy", "install", "tool-a=1.0", "tool-b"])
@@ -279,7 +279,7 @@ def test_versions_and_marks_come_back(managed: Managed) -> None:
     host.run(["apt-get", "-qy", "purge", "tool-a", "tool-b"])
 
 
-def test_a_version_that_cannot_be_had_any_more(managed: Managed) -> None:
+def test_undo_keeps_a_package_whose_former_version_is_unavailable(managed: Managed) -> None:
     """What apt does not have any more stays as it is, and the removal says so."""
     host = managed.host
     host.run(["apt-get", "-qy", "install", "tool-a=1.0"])
@@ -291,7 +291,7 @@ def test_a_version_that_cannot_be_had_any_more(managed: Managed) -> None:
     host.run(["apt-get", "-qy", "purge", "tool-a"])
 
 
-def test_a_purged_package_comes_back_with_its_configuration(managed: Managed) -> None:
+def test_undo_restores_a_purged_package_with_its_configuration(managed: Managed) -> None:
     """So do the changes that were made to its configuration files, and how its service stood.
 
     The configuration comes back before the package, whose service is started as soon as it is installed: a service
@@ -311,7 +311,7 @@ def test_a_purged_package_comes_back_with_its_configuration(managed: Managed) ->
 
 
 @pytest.mark.parametrize(("enabled", "running"), [(True, True), (False, False)])
-def test_units_stand_as_they_stood(managed: Managed, enabled: bool, running: bool) -> None:
+def test_undo_restores_the_state_of_a_unit(managed: Managed, enabled: bool, running: bool) -> None:
     """Running, started at boot, masked: what the node was given comes back, from each beginning."""
     host = managed.host
     host.write(f"{LIBRARY}/nap.service", UNIT.format(1000))
@@ -328,7 +328,7 @@ def test_units_stand_as_they_stood(managed: Managed, enabled: bool, running: boo
     host.run(["systemctl", "disable", "--now", "nap"])
 
 
-def test_units_that_are_gone_need_nothing(managed: Managed) -> None:
+def test_undo_ignores_units_that_no_longer_exist(managed: Managed) -> None:
     """A mask over nothing goes; a unit whose file is gone is left alone."""
     host = managed.host
     managed.come_and_go(resources.service("nowhere", masked=True))
@@ -341,7 +341,7 @@ def test_units_that_are_gone_need_nothing(managed: Managed) -> None:
     assert managed.go() == ({}, [])
 
 
-def test_users_and_groups_come_and_go(managed: Managed) -> None:
+def test_undo_removes_new_users_and_groups_but_keeps_homes(managed: Managed) -> None:
     """New ones go, the group of a user's own name only if it came with it; homes stay unless they are to go."""
     host = managed.host
     crew = resources.group("crew", gid=4300)
@@ -359,7 +359,7 @@ def test_users_and_groups_come_and_go(managed: Managed) -> None:
     host.run(["groupdel", "worker"])
 
 
-def test_what_was_changed_of_users_and_groups_comes_back(managed: Managed) -> None:
+def test_undo_restores_changed_users_and_groups(managed: Managed) -> None:
     """Fields, groups and members; what somebody changed that the node was not given stays."""
     host = managed.host
     for name in ("one", "two", "three"):
@@ -380,7 +380,7 @@ def test_what_was_changed_of_users_and_groups_comes_back(managed: Managed) -> No
     host.run(["passwd", "--lock", "worker"])
 
 
-def test_users_and_groups_that_were_removed_come_back(managed: Managed) -> None:
+def test_undo_restores_removed_users_and_groups(managed: Managed) -> None:
     """With number, groups, members and, where it was removed, home; the password does not."""
     host = managed.host
     host.run(["sh", "-c", "id worker || useradd --create-home --groups one worker; mkdir -m 700 -p ~worker/.ssh"])

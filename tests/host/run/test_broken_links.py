@@ -46,7 +46,9 @@ def points(size: int, count: int, seed: int) -> list[int]:
 
 
 @pytest.mark.parametrize("way", ["from", "to"])
-def test_cut_after_k_bytes(target: Host, place: str, tmp_path: Path, way: str) -> None:
+def test_a_connection_cut_at_any_byte_is_never_taken_for_success(
+    target: Host, place: str, tmp_path: Path, way: str
+) -> None:
     definition = rig.small_files(place, 30)
     assert rig.run(target, definition).host()["status"] == "ok"
     sent, received = total(target, definition, tmp_path / "known_hosts")
@@ -68,7 +70,7 @@ def test_cut_after_k_bytes(target: Host, place: str, tmp_path: Path, way: str) -
     processes.wait_until(lambda: rig.lock_is_free(target), 20, "the lock to be free")
 
 
-def test_cut_while_the_executor_is_sent(target: Host, place: str, tmp_path: Path) -> None:
+def test_an_interrupted_executor_upload_leaves_no_partial_cache_file(target: Host, place: str, tmp_path: Path) -> None:
     definition = rig.small_files(place, 2)
     assert rig.run(target, definition).host()["status"] == "ok"
     kept = target.path("/var/lib/statecfg/cache") / bundle.build(definition.types).sha256
@@ -81,7 +83,7 @@ def test_cut_while_the_executor_is_sent(target: Host, place: str, tmp_path: Path
     assert kept.stat().st_size == size
 
 
-def test_cut_while_content_is_sent(target: Host, place: str, tmp_path: Path) -> None:
+def test_an_interrupted_content_upload_leaves_no_partial_file(target: Host, place: str, tmp_path: Path) -> None:
     content = bytes(random.Random(1).randbytes(300_000))
     source = tmp_path / "source"
     source.write_bytes(content)
@@ -95,7 +97,7 @@ def test_cut_while_content_is_sent(target: Host, place: str, tmp_path: Path) -> 
     assert not left
 
 
-def test_reset_in_mid_frame(target: Host, place: str, tmp_path: Path) -> None:
+def test_a_connection_reset_is_reported_quickly(target: Host, place: str, tmp_path: Path) -> None:
     definition = rig.small_files(place, 400)
     assert rig.run(target, definition, "plan").host()["status"] == "ok"
     done = cut_at(target, definition, tmp_path / "known_hosts", 6000, "from", reset=True)
@@ -104,7 +106,7 @@ def test_reset_in_mid_frame(target: Host, place: str, tmp_path: Path) -> None:
     assert rig.run(target, definition).host()["status"] == "ok"
 
 
-def test_one_second_of_delay_is_no_fault(target: Host, place: str, tmp_path: Path) -> None:
+def test_a_connection_with_one_second_of_delay_succeeds(target: Host, place: str, tmp_path: Path) -> None:
     with Relay(target, delay=0.5) as relay:
         done = rig.run(relay.seen(tmp_path / "known_hosts"), rig.small_files(place, 3))
     assert done.host()["status"] == "ok"

@@ -42,7 +42,7 @@ def uploads(done: Done) -> int:
     return done.kinds().count("uploading")
 
 
-def test_a_kept_executor_is_used_again(target: Host, definition: Definition, kept: Path) -> None:
+def test_a_cached_executor_is_used_again(target: Host, definition: Definition, kept: Path) -> None:
     done = run(target, definition)
     went_well(done)
     assert uploads(done) == 0
@@ -81,7 +81,7 @@ def test_a_damaged_executor_is_replaced_and_never_run(
 
 
 @pytest.mark.parametrize("what", ["empty", "link", "directory", "fifo"])
-def test_what_is_no_file_is_not_followed(target: Host, definition: Definition, kept: Path, what: str) -> None:
+def test_a_cached_executor_must_be_a_regular_file(target: Host, definition: Definition, kept: Path, what: str) -> None:
     good = kept.read_bytes()
     kept.unlink()
     if what == "empty":
@@ -103,7 +103,7 @@ def test_what_is_no_file_is_not_followed(target: Host, definition: Definition, k
 
 
 @pytest.mark.parametrize("damage", [flip, lambda data: data[:40], lambda data: b""], ids=["flipped", "cut", "empty"])
-def test_a_damaged_compiled_part_is_made_again(
+def test_a_damaged_compiled_executor_is_compiled_again(
     target: Host, definition: Definition, kept: Path, damage: Callable[[bytes], bytes]
 ) -> None:
     # One for each Python that has run it.
@@ -121,7 +121,7 @@ def test_a_damaged_compiled_part_is_made_again(
 
 
 @pytest.mark.parametrize("what", ["another owner", "writable by all", "a link"])
-def test_a_cache_that_is_not_ours_alone_is_not_used(
+def test_a_cache_directory_that_others_can_write_is_not_used(
     target: Host, definition: Definition, kept: Path, what: str
 ) -> None:
     folder = kept.parent
@@ -147,7 +147,7 @@ def test_a_cache_that_is_not_ours_alone_is_not_used(
         folder.chmod(0o700)
 
 
-def test_a_full_state_directory_gives_a_plan_and_no_run(make_light_hosts: Callable[[int], list[Host]]) -> None:
+def test_a_full_state_directory_allows_plan_but_not_apply(make_light_hosts: Callable[[int], list[Host]]) -> None:
     (host,) = make_light_hosts(1)
     host.run(["mkdir", "-p", "/var/lib/statecfg"])
     host.run(["mount", "-t", "tmpfs", "-o", "size=4k,mode=0700", "none", "/var/lib/statecfg"])
@@ -163,7 +163,7 @@ def test_a_full_state_directory_gives_a_plan_and_no_run(make_light_hosts: Callab
     assert not host.path("/srv/full").exists()
 
 
-def test_a_read_only_state_directory_gives_a_plan_and_no_run(make_light_hosts: Callable[[int], list[Host]]) -> None:
+def test_a_read_only_state_directory_allows_plan_but_not_apply(make_light_hosts: Callable[[int], list[Host]]) -> None:
     (host,) = make_light_hosts(1)
     host.run(["mkdir", "-p", "/var/lib/statecfg"])
     host.run(["mount", "-t", "tmpfs", "-o", "ro,mode=0700", "none", "/var/lib/statecfg"])
@@ -177,7 +177,9 @@ def test_a_read_only_state_directory_gives_a_plan_and_no_run(make_light_hosts: C
     assert not host.path("/srv/read-only").exists()
 
 
-def test_executors_of_other_versions_go_after_a_month(target: Host, definition: Definition, kept: Path) -> None:
+def test_executors_of_other_versions_are_deleted_after_a_month(
+    target: Host, definition: Definition, kept: Path
+) -> None:
     stale, recent = kept.with_name("0" * 64), kept.with_name("1" * 64)
     for path in (stale, recent):
         path.write_bytes(b"other")

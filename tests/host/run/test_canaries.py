@@ -187,7 +187,7 @@ def playbook(site: Site, version: str) -> None:
     )
 
 
-def test_canaries_are_where_they_were_given_and_nowhere_else(host: Host, tmp_path: Path) -> None:
+def test_secrets_appear_only_in_their_target_files(host: Host, tmp_path: Path) -> None:
     site = Site(tmp_path / "site", [host])
     host.write("/srv/lines", "".join(f"l{n} former\n" for n in range(len(CANARIES))))
     site.hook("notes", dict.fromkeys(RESOURCES, NOTE))

@@ -64,7 +64,7 @@ def sleeping(host: Host) -> bool:
     return False
 
 
-def test_entities_live_on_a_host(sites: Sites, host: Host) -> None:
+def test_creating_updating_and_deleting_an_entity_changes_the_host(sites: Sites, host: Host) -> None:
     made = sites.create("site", "blog", title="Blog", extra=True)
     assert made.status == "success" and made.operation.startswith("Invoked provide blog"), made
     assert made.details.startswith("run ") and "\n  site1: ok (" in made.details
@@ -84,7 +84,7 @@ def test_entities_live_on_a_host(sites: Sites, host: Host) -> None:
     assert sites.delete("shop").status == "success" and there(host) == []
 
 
-def test_polled_deletion(sites: Sites, host: Host) -> None:
+def test_an_entity_in_deletion_is_found_by_a_filter_and_deleted(sites: Sites, host: Host) -> None:
     """Marked for deletion, where the PreDelete hook removes it from the host; found by the filter; deleted."""
     sites.create("polled", "wiki", title="Wiki")
     assert there(host) == ["wiki.html"]
@@ -101,7 +101,7 @@ def test_polled_deletion(sites: Sites, host: Host) -> None:
     assert sites.delete("wiki").status == "success" and sites.state("wiki") == "gone"
 
 
-def test_hooks_that_fail_leave_the_states_of_the_document(sites: Sites, host: Host) -> None:
+def test_a_failed_hook_leaves_the_documented_entity_state(sites: Sites, host: Host) -> None:
     host.path("/srv/sites").mkdir()
     host.path("/srv/sites/bad.html").mkdir()  # where a file is to be
     failed = sites.create("site", "bad", title="x")
@@ -126,7 +126,7 @@ def test_hooks_that_fail_leave_the_states_of_the_document(sites: Sites, host: Ho
     assert sites.delete("left").status == "error" and sites.state("left") == "IN_DELETION"
 
 
-def test_two_entities_at_once_wait_for_each_other(sites: Sites, host: Host) -> None:
+def test_two_entities_created_at_once_both_succeed(sites: Sites, host: Host) -> None:
     kind = "urn:vcloud:type:acme:site:1.0.0"
     tasks = [
         sites.calls.create_entity(ME, kind, {"name": name, "entity": {"title": "Same"}}).id for name in ("one", "two")
@@ -137,7 +137,7 @@ def test_two_entities_at_once_wait_for_each_other(sites: Sites, host: Host) -> N
     assert {"one.html", "two.html"} <= set(there(host))
 
 
-def test_a_task_survives_the_death_of_who_runs_it(sites: Sites, host: Host) -> None:
+def test_another_worker_finishes_the_task_of_a_killed_process(sites: Sites, host: Host) -> None:
     slow = "- command: slow\n    argv: [sh, -c, 'sleep 3; touch /srv/slept']\n    creates: /srv/slept\n"
     sites.write(
         "playbooks/slow.yml",
@@ -164,7 +164,7 @@ def test_a_task_survives_the_death_of_who_runs_it(sites: Sites, host: Host) -> N
     assert host.path("/srv/slow").read_text() == "done" and sites.state("slow") == "RESOLVED"
 
 
-def test_an_entity_that_moves_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_an_entity_that_moves_is_removed_from_its_old_host(tmp_path: Path) -> None:
     with or_skip():
         hosts = light_hosts(2, prefix="moved")
     moving = Sites(tmp_path, tuple(hosts))

@@ -60,7 +60,7 @@ def host_half(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=lambda python: Path(python).parents[1].name)
-def test_a_plan_without_changes_loads_little(host_half: Path, python: str) -> None:
+def test_a_plan_without_changes_loads_few_modules(host_half: Path, python: str) -> None:
     place = host_half / "state"
     place.mkdir()
     (host_half / "f").write_text("x\n")

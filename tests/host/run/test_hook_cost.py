@@ -30,7 +30,7 @@ def traced(host: Host, place: str, number: int, hooks: list[Any]) -> tuple[int, 
     return len(begun), sum('execve("' in line and "= -1" not in line for line in lines)
 
 
-def test_one_process_each(target: Host, place: str) -> None:
+def test_each_hook_call_starts_exactly_one_process(target: Host, place: str) -> None:
     if target.run(["sh", "-c", "command -v strace"], check=False).returncode:
         pytest.skip("not run on this machine: there is no strace (Debian: strace)")
     program = dict.fromkeys(("pre-reconcile", "post-create"), "#!/bin/sh\nexit 0\n")

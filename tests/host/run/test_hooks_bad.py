@@ -129,7 +129,9 @@ def bad(machines: list[Host], tmp_path_factory: pytest.TempPathFactory) -> tuple
     return site, measured(site, "apply", "site.yml", "--yes")
 
 
-def test_bad_programs_are_bounded_and_the_run_goes_on(bad: tuple[Site, Ended], machines: list[Host]) -> None:
+def test_a_run_with_misbehaving_hook_programs_succeeds_within_limits(
+    bad: tuple[Site, Ended], machines: list[Host]
+) -> None:
     site, ended = bad
     print(f"{ended.seconds:.1f} s, {ended.memory:.0f} MiB")
     assert (ended.code, ended.memory < 250, ended.seconds < 120) == (0, True, True), ended.err
@@ -141,7 +143,9 @@ def test_bad_programs_are_bounded_and_the_run_goes_on(bad: tuple[Site, Ended], m
 
 
 @pytest.mark.parametrize("where", ["controller", "host"])
-def test_bad_programs_are_told_of(bad: tuple[Site, Ended], machines: list[Host], where: str) -> None:
+def test_the_report_and_the_hook_log_name_every_misbehaving_program(
+    bad: tuple[Site, Ended], machines: list[Host], where: str
+) -> None:
     site, ended = bad
     host = machines[where == "host"]
     fired = {each["hook"].removesuffix(f"-{where}"): each for each in ended.report["hosts"][host.name]["fired"]}
@@ -175,7 +179,7 @@ SERVICES = {
 }  # fmt: skip
 
 
-def test_bad_services_are_bounded_and_the_run_goes_on(machines: list[Host], tmp_path: Path) -> None:
+def test_a_run_with_misbehaving_http_hooks_succeeds_within_limits(machines: list[Host], tmp_path: Path) -> None:
     site = Site(tmp_path / "site", machines[:1])
     site.files(served="1")
     with ExitStack() as stack:

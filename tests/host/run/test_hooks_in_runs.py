@@ -56,7 +56,7 @@ def boot(host: Host, name: str) -> None:
 # Events of hosts
 
 
-def test_events_of_a_host_come_when_they_are_true(site: Site, host: Host) -> None:
+def test_host_events_fire_only_when_they_happen(site: Site, host: Host) -> None:
     site.files(a="1")
     site.hook("notes", dict.fromkeys(hooked.HOSTS, NOTE))
     count = 0
@@ -106,7 +106,7 @@ def test_events_of_a_host_come_when_they_are_true(site: Site, host: Host) -> Non
 # Events of resources
 
 
-def test_events_of_resources_their_order_and_what_selects_them(site: Site, host: Host) -> None:
+def test_resource_events_call_the_selected_hooks_in_order(site: Site, host: Host) -> None:
     site.files(a="1", b="1")
     order = {"here-first": 1, "there-second": 2, "here-third": 3}
     for name, number in order.items():
@@ -143,7 +143,7 @@ def test_events_of_resources_their_order_and_what_selects_them(site: Site, host:
     ]
 
 
-def test_hooks_keep_their_configuration_and_metadata_where_they_run(site: Site, host: Host) -> None:
+def test_hooks_can_update_their_configuration_and_the_host_metadata(site: Site, host: Host) -> None:
     counts = """#!/bin/sh
 exec python3 -c 'import json, sys
 given = json.load(sys.stdin)
@@ -183,7 +183,7 @@ def watched() -> Watched:
     return Watched()
 
 
-def test_http_hooks_are_asked_again_and_hold_back(site: Site, host: Host, watched: Watched) -> None:
+def test_http_hooks_are_retried_and_can_block_a_destroy(site: Site, host: Host, watched: Watched) -> None:
     def change(request: Any) -> None:
         if request.children:
             request.children[A]["spec"]["content"] = "reshaped"
@@ -246,7 +246,7 @@ def test_doing_without_hooks_needs_full_control(site: Site, watched: Watched) ->
 # One at a time
 
 
-def test_hooks_of_many_hosts_take_turns_and_waiting_is_no_failure(tmp_path: Path) -> None:
+def test_hooks_of_many_hosts_take_turns_without_timing_out(tmp_path: Path) -> None:
     with or_skip():
         machines = lab.light_hosts(10, prefix="turn")
     try:
@@ -263,7 +263,7 @@ def test_hooks_of_many_hosts_take_turns_and_waiting_is_no_failure(tmp_path: Path
             host.stop()
 
 
-def test_statecfg_in_a_hook_is_refused_and_blocks_nothing(site: Site, host: Host) -> None:
+def test_statecfg_started_by_a_hook_is_refused_without_blocking(site: Site, host: Host) -> None:
     site.files(a="1")
     settings = " ".join(f"{name}={value}" for name, value in site.environment.items())
     statecfg = f"{settings} PYTHONPATH={ROOT} {sys.executable} -m statecfg"
@@ -303,7 +303,7 @@ def applying(site: Site) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_ctrl_c_lets_a_hook_end_and_again_ends_it(site: Site, host: Host) -> None:
+def test_ctrl_c_waits_for_resource_hooks_and_ends_host_hooks(site: Site, host: Host) -> None:
     site.files(a="1", b="1")
     site.hook("slow", {"post-create": HELD.format(root=site.root)}, select={"tags": ["a"]})
     with applying(site) as process:

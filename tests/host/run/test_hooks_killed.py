@@ -26,7 +26,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
 
 
 @pytest.mark.parametrize("who", POINTS)
-def test_killed_in_an_apply_with_hooks(killed: Found, who: str) -> None:
+def test_the_next_apply_recovers_from_a_kill_during_hooks(killed: Found, who: str) -> None:
     seen = given(killed, who)
     print(who, [(round(each["delay"], 2), each["code"]) for each in seen])
     assert len(seen) == POINTS[who]

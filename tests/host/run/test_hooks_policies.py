@@ -165,7 +165,7 @@ EXPECTED: dict[str, dict[int, tuple[Told, str, Told, str]]] = {
 
 
 @pytest.mark.parametrize("case", EXPECTED)
-def test_a_hook_that_fails_and_is_mended(seen: dict[str, list[Seen]], case: str) -> None:
+def test_a_failing_hook_follows_its_policy_until_it_is_repaired(seen: dict[str, list[Seen]], case: str) -> None:
     for number, (run, found) in enumerate(zip(RUNS, seen[case], strict=True)):
         what = EXPECTED[case].get(number - number % 2)
         told, fires = what[2 * (number % 2) :][:2] if what is not None else (QUIET[number], "")
@@ -174,7 +174,7 @@ def test_a_hook_that_fails_and_is_mended(seen: dict[str, list[Seen]], case: str)
 
 
 @pytest.mark.parametrize("case", [case for case in EXPECTED if not case.endswith("continue")])
-def test_a_failure_says_which_hook_what_it_said_and_what_follows(seen: dict[str, list[Seen]], case: str) -> None:
+def test_a_hook_failure_names_the_hook_and_its_error(seen: dict[str, list[Seen]], case: str) -> None:
     event, _, policy = case.partition(" ")
     (number,) = list(EXPECTED[case])[-1:]
     host = seen[case][number].report

@@ -34,7 +34,7 @@ def killed() -> Iterator[Found]:
 
 
 @pytest.mark.parametrize("who", list(crashes.KILLS))
-def test_killed_at_random_moments(killed: Found, who: str) -> None:
+def test_the_next_run_converges_after_a_kill_at_a_random_moment(killed: Found, who: str) -> None:
     seen = given(killed, who)
     gone = [each["gone"] for each in seen]
     cut = [each for each in seen if each["old"] or each.get("status") == "unknown"]
@@ -55,14 +55,14 @@ def lived() -> Iterator[Found]:
 
 
 @pytest.mark.parametrize("who", ["client", "executor"])
-def test_killed_while_hooks_fire_and_nodes_go(lived: Found, who: str) -> None:
+def test_the_next_run_recovers_from_a_kill_during_hooks_and_removals(lived: Found, who: str) -> None:
     seen = given(lived, who)
     cut = [each for each in seen if each["warned"]]
     print(f"{who} killed {len(seen)} times: {len(cut)} cut off, {sum(each['owed'] for each in seen)} owed a restart")
     assert len(cut) >= LIVES // 3
 
 
-def test_children_end_with_the_controller(target: Host, place: str) -> None:
+def test_the_executor_and_its_children_end_when_the_client_is_killed(target: Host, place: str) -> None:
     with rig.client(target, "chain", place, "1", "600", "word") as client:
         client.await_line("action-started command:wait-0")
         processes.wait_until(lambda: "sleep" in names(target), 30, "the command to run")
@@ -224,7 +224,7 @@ def silenced() -> Iterator[Found]:
 
 
 @pytest.mark.parametrize("how", list(SILENCES))
-def test_a_host_that_falls_silent_is_given_up_and_does_nothing_more(silenced: Found, how: str) -> None:
+def test_a_host_that_falls_silent_stops_and_is_reported_as_unknown(silenced: Found, how: str) -> None:
     host, done, seconds = given(silenced, how)
     print(f"{how}: given up after {seconds:.1f} s: {done.host()['error']['summary']}")
     assert seconds < 45  # what the host still says, hearing nothing, keeps it alive for some seconds
@@ -236,13 +236,13 @@ def test_a_host_that_falls_silent_is_given_up_and_does_nothing_more(silenced: Fo
     assert any("was cut off" in text for text in again["warnings"])
 
 
-def test_a_client_that_was_stopped_knows_that_it_knows_nothing(silenced: Found) -> None:
+def test_a_suspended_client_does_not_report_success(silenced: Found) -> None:
     report = given(silenced, "client stopped")
     assert report["status"] in ("unknown", "failed"), report
     assert report["error"] if report["status"] == "unknown" else report["halted"]
 
 
-def test_a_partition_before_any_action(silenced: Found) -> None:
+def test_a_partition_before_any_action_makes_the_host_unreachable(silenced: Found) -> None:
     done = given(silenced, "before")
     report = done.host()
     print(f"partition before: {done.seconds:.1f} s: {report['error']}")
@@ -251,6 +251,6 @@ def test_a_partition_before_any_action(silenced: Found) -> None:
     assert done.seconds < 30
 
 
-def test_a_partition_that_heals_is_no_fault(silenced: Found) -> None:
+def test_a_run_survives_a_short_network_partition(silenced: Found) -> None:
     done = given(silenced, "for a while")
     assert done.host()["status"] == "ok", done.host()

@@ -40,7 +40,7 @@ def as_root(host: Host, place: str, user: str, become: Become) -> rig.Done:
 
 
 @pytest.mark.parametrize(("user", "become"), [("free", Become()), ("asked", Become(password=PASSWORD))])
-def test_sudo_makes_root(host: Host, place: str, user: str, become: Become) -> None:
+def test_an_apply_with_sudo_acts_as_root(host: Host, place: str, user: str, become: Become) -> None:
     done = as_root(host, place, user, become)
     assert (done.host()["status"], set(done.outcomes().values())) == ("ok", {"changed"}), done.host()
     info = host.path(f"{place}.txt").stat()
@@ -48,7 +48,7 @@ def test_sudo_makes_root(host: Host, place: str, user: str, become: Become) -> N
     assert not host.path(f"/home/{user}/.local/state/statecfg").exists()
 
 
-def test_sudo_that_the_inventory_asks_for(host: Host, place: str) -> None:
+def test_the_inventory_can_request_sudo(host: Host, place: str) -> None:
     owned = file(f"{place}.txt", content="root's\n", mode="0600", owner="root")
     done = rig.run(host, rig.define(owned), inventory={"user": "free", "become": "sudo"})
     assert done.host()["status"] == "ok"
@@ -63,7 +63,9 @@ def test_sudo_that_the_inventory_asks_for(host: Host, place: str) -> None:
         ("free", Become(user="nobody-there"), "there is no user nobody-there"),
     ],
 )
-def test_sudo_that_says_no(host: Host, place: str, user: str, become: Become, says: str) -> None:
+def test_a_sudo_refusal_is_reported_and_nothing_changes(
+    host: Host, place: str, user: str, become: Become, says: str
+) -> None:
     report = as_root(host, place, user, become).host()
     assert (report["status"], report["error"]["summary"]) == ("unreachable", says)
     assert report["error"]["detail"] == "Nothing was changed."
@@ -71,7 +73,7 @@ def test_sudo_that_says_no(host: Host, place: str, user: str, become: Become, sa
     assert not host.path(f"{place}.txt").exists()
 
 
-def test_a_chatty_shell_and_a_password(host: Host, place: str) -> None:
+def test_sudo_with_a_password_works_with_a_shell_that_prints_text(host: Host, place: str) -> None:
     host.write("/home/asked/.bashrc", "echo welcome; echo more\n")
     try:
         done = as_root(host, place, "asked", Become(password=PASSWORD))
@@ -112,7 +114,7 @@ class Sampler:
             self.samples += 1
 
 
-def test_the_password_is_in_no_arguments_and_no_environment(host: Host, place: str) -> None:
+def test_the_sudo_password_is_in_no_arguments_environment_or_report(host: Host, place: str) -> None:
     slow = command("slow", argv=["sh", "-c", f"env > {place}.env; sleep 1"], creates=f"{place}.env")
     with Sampler(PASSWORD) as sampler:
         become = Become(password=PASSWORD)
@@ -144,7 +146,7 @@ def spellings(text: str) -> list[str]:
 
 @pytest.mark.parametrize("number", range(len(CANARIES)))
 @pytest.mark.parametrize("mode", ["plan", "apply"])
-def test_a_secret_is_in_its_target_and_nowhere_else(host: Host, place: str, number: int, mode: str) -> None:
+def test_a_secret_appears_only_in_its_target_file(host: Host, place: str, number: int, mode: str) -> None:
     value = CANARIES[number]
     secret = Secret("canary", value)
     path = f"{place}.secret"
@@ -170,7 +172,7 @@ def test_a_secret_is_in_its_target_and_nowhere_else(host: Host, place: str, numb
     nowhere(host, value, *(f"/var/lib/statecfg/before/{each.name}" for each in kept))
 
 
-def test_a_secret_that_is_printed_in_pieces(host: Host, place: str) -> None:
+def test_a_secret_printed_in_pieces_is_still_masked(host: Host, place: str) -> None:
     value = CANARIES[0]
     half = len(value) // 2
     path = f"{place}.secret"

@@ -144,7 +144,7 @@ def dropped(seed: int) -> set[str]:
     return found | {name for name, (_, requires, _) in HUNDRED.items() if found.intersection(requires)}
 
 
-def test_any_of_a_hundred_leave(site: Site) -> None:
+def test_pruning_any_of_a_hundred_nodes_restores_the_host(site: Site) -> None:
     before = site.state()
     assert names(site.run(list(HUNDRED), "apply")["layers"]) == set(HUNDRED)
     full = site.state()
@@ -175,7 +175,7 @@ def test_any_of_a_hundred_leave(site: Site) -> None:
     assert site.state() == before
 
 
-def test_it_has_every_node_type() -> None:
+def test_the_hundred_nodes_cover_every_node_type() -> None:
     given = rig.define(*[graph for graph, _, _ in HUNDRED.values()])
     ours = resources.available_in(str(ROOT / "resources"))
     assert {node["type"] for layer in given.layers for node in layer} == set(ours)

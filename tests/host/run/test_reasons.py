@@ -35,7 +35,7 @@ def shown(done: rig.Done) -> str:
     return " ".join(render(outcome_lines(done.report), io.StringIO(), color=False).split())
 
 
-def test_a_full_disk_while_content_is_sent(full: Host) -> None:
+def test_a_full_disk_during_an_upload_is_reported(full: Host) -> None:
     options = f"size=2m,mode=0700,uid={full.run(['id', '-u', 'full']).stdout.strip()}"
     full.run(["mount", "-t", "tmpfs", "-o", options, "none", STATE])
     try:
@@ -50,7 +50,7 @@ def test_a_full_disk_while_content_is_sent(full: Host) -> None:
     assert "could not be reached" not in shown(done)
 
 
-def test_a_limit_of_file_sizes_while_content_is_sent(full: Host) -> None:
+def test_a_file_size_limit_during_an_upload_is_reported(full: Host) -> None:
     full.write("/home/full/.bashrc", "ulimit -f 2048\n")
     try:
         done = apply(full, "y" * LARGE)
@@ -62,7 +62,7 @@ def test_a_limit_of_file_sizes_while_content_is_sent(full: Host) -> None:
     )  # fmt: skip
 
 
-def test_a_journal_that_can_not_be_written_stops_the_run_and_says_why(full: Host) -> None:
+def test_a_run_stops_when_the_journal_cannot_be_written(full: Host) -> None:
     """The first node fills the file system; the journal of the second can't be written."""
     options = f"size=2m,mode=0700,uid={full.run(['id', '-u', 'full']).stdout.strip()}"
     full.run(["mount", "-t", "tmpfs", "-o", options, "none", STATE])

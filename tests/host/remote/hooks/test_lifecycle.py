@@ -150,7 +150,7 @@ def table(server: Machine, tmp_path_factory: pytest.TempPathFactory) -> Table:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_every_row(table: Table, row: Row) -> None:
+def test_a_resource_ends_in_the_state_that_its_hook_result_allows(table: Table, row: Row) -> None:
     assert table.fired(0, row) == ([(row.event, STATUS[row.ending])] if row.fires else [])
     assert table.runs[0].outcomes()[row.name] == row.outcome
     assert table.states[0].get(row.name) == row.after
@@ -167,13 +167,13 @@ def test_every_row(table: Table, row: Row) -> None:
     assert table.fired(last, row) == expected
 
 
-def test_the_table_has_every_row(table: Table) -> None:
+def test_the_table_covers_every_state_event_and_result(table: Table) -> None:
     assert len(ROWS) == len({row.name for row in ROWS}) == 2 * 5 * 3 * 4 + 4 * 3 * 4
     assert table.runs[0].end["status"] == "failed" and table.runs[1].end["status"] == "ok"
     assert table.runs[2].end["status"] == "ok" and set(table.states[2].values()) == {"RESOLVED"}
 
 
-def test_a_plan_fires_nothing_and_says_what_would(machine: Machine) -> None:
+def test_a_plan_lists_hooks_without_running_them(machine: Machine) -> None:
     host = machine.folder / "host"
     events = [*COMING, *GOING]
     all_of_them = hook("all", dict.fromkeys(events, f"#!/bin/sh\ntouch {host}/fired\n"), events)
@@ -190,7 +190,7 @@ def test_a_plan_fires_nothing_and_says_what_would(machine: Machine) -> None:
     assert {event for event, _, _, _ in done.fired} == {"pre-delete", "finalize", "post-delete", "pre-reconcile"}
 
 
-def test_hooks_are_fired_in_their_order_until_one_aborts(machine: Machine) -> None:
+def test_hooks_run_in_order_until_one_aborts(machine: Machine) -> None:
     node = file(str(machine.folder / "host" / "f"), content="x", provides="f")
     endings = [("late", 30, 0, "abort"), ("first", 10, 1, "continue"), ("second", 20, 1, "abort")]
     hooks = [
@@ -202,7 +202,7 @@ def test_hooks_are_fired_in_their_order_until_one_aborts(machine: Machine) -> No
     assert "the pre-reconcile hook second failed" in done.part("layers", "layer")[0]["reason"]
 
 
-def test_hooks_owed_are_asked_again_though_another_fails(machine: Machine) -> None:
+def test_an_owed_hook_is_retried_although_another_hook_fails(machine: Machine) -> None:
     """Two are owed; the first fails for good in the next run: the other is still owed, and asked by the one after."""
     path = machine.folder / "host" / "f"
     node = file(str(path), content="x", provides="f")
@@ -222,7 +222,7 @@ def test_hooks_owed_are_asked_again_though_another_fails(machine: Machine) -> No
     assert machine.run(node, hooks=hooks((0, "abort"), (0, "retry"))).fired == []
 
 
-def test_a_new_name_is_a_new_life_with_the_old_memory(machine: Machine) -> None:
+def test_a_renamed_resource_fires_post_create_and_keeps_its_memory(machine: Machine) -> None:
     """Also where the run is killed before its hooks were fired: the next one fires them."""
     path = machine.folder / "host" / "f"
     path.write_text("former")
@@ -280,7 +280,7 @@ steps = st.tuples(definitions, st.booleans(), st.one_of(st.just(0), st.integers(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=st.sets(st.sampled_from("fgdl")), sequence=st.lists(steps, min_size=1, max_size=5))
-def test_whatever_happens_the_host_is_what_it_was_in_the_end(
+def test_destroy_restores_the_host_after_any_sequence_of_runs(
     server: Machine, tmp_path: Path, before: set[str], sequence: list[tuple[dict[str, str | None], bool, int]]
 ) -> None:
     shutil.rmtree(tmp_path)

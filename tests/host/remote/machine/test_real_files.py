@@ -29,7 +29,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
     assert [name for _, _, names in os.walk(tmp_path) for name in names if name.startswith(".statecfg-")] == []
 
 
-def test_a_new_inode_each_time(place: Path) -> None:
+def test_write_replaces_the_inode_only_when_content_changes(place: Path) -> None:
     """Whoever has the old file open keeps the old content whole."""
     machine = RealMachine()
     machine.write(f"{place}/f", "old" * 1000)
@@ -41,7 +41,7 @@ def test_a_new_inode_each_time(place: Path) -> None:
     assert os.stat(place / "f").st_ino == inode, "the same content is not written again"
 
 
-def test_readers_see_old_or_new(place: Path) -> None:
+def test_readers_see_either_the_old_or_the_new_content(place: Path) -> None:
     contents = [b"a" * 100_000, b"b" * 50_000]
     machine, seen, stop = RealMachine(), set(), threading.Event()
     machine.write(f"{place}/f", contents[0])
@@ -61,7 +61,7 @@ def test_readers_see_old_or_new(place: Path) -> None:
     assert seen <= set(contents) and len(seen) == 2
 
 
-def test_never_wider_than_it_will_be(place: Path) -> None:
+def test_new_files_never_have_wider_permissions_than_requested(place: Path) -> None:
     """Under the widest umask, watched all the while: no name in the directory is ever open to others."""
     machine, modes, stop = RealMachine(), set(), threading.Event()
 
@@ -89,7 +89,7 @@ def test_never_wider_than_it_will_be(place: Path) -> None:
 
 
 @needs_root
-def test_owner_mode_and_attributes_are_kept(place: Path) -> None:
+def test_write_keeps_owner_mode_and_extended_attributes(place: Path) -> None:
     machine = RealMachine()
     (place / "f").write_text("old")
     os.chown(place / "f", 1, 2)
@@ -105,7 +105,7 @@ def test_owner_mode_and_attributes_are_kept(place: Path) -> None:
     assert {name: os.getxattr(place / "f", name) for name in os.listxattr(place / "f")} == before
 
 
-def test_hard_links_keep_the_old_content(place: Path) -> None:
+def test_write_leaves_other_hard_links_unchanged(place: Path) -> None:
     (place / "f").write_text("old")
     os.link(place / "f", place / "other")
     assert RealMachine().write(f"{place}/f", "new")["status"] == "ok"
@@ -113,7 +113,7 @@ def test_hard_links_keep_the_old_content(place: Path) -> None:
 
 
 @needs_root
-def test_a_planted_hard_link_is_not_given_away(place: Path) -> None:
+def test_chown_and_chmod_refuse_a_hard_link_planted_by_another_user(place: Path) -> None:
     (place / "secret").write_text("root's")
     os.chmod(place / "secret", 0o600)
     (place / "home").mkdir()
@@ -132,7 +132,7 @@ def test_a_planted_hard_link_is_not_given_away(place: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["fifo", "socket"])
-def test_what_is_no_file_is_left_alone(place: Path, kind: str) -> None:
+def test_write_refuses_to_replace_a_fifo_or_socket(place: Path, kind: str) -> None:
     """And nothing hangs on it."""
     path = f"{place}/f"
     if kind == "fifo":
@@ -149,7 +149,7 @@ def test_what_is_no_file_is_left_alone(place: Path, kind: str) -> None:
     assert machine.remove(path) == {"status": "ok"}
 
 
-def test_a_tree_with_a_link_out_of_it(place: Path) -> None:
+def test_recursive_remove_does_not_follow_links_out_of_the_tree(place: Path) -> None:
     (place / "outside").mkdir()
     (place / "outside/f").write_text("kept")
     (place / "tree/d").mkdir(parents=True)
@@ -159,14 +159,14 @@ def test_a_tree_with_a_link_out_of_it(place: Path) -> None:
     assert (place / "outside/f").read_text() == "kept"
 
 
-def test_removing_a_link_removes_the_link(place: Path) -> None:
+def test_removing_a_link_keeps_its_target(place: Path) -> None:
     (place / "d").mkdir()
     (place / "link").symlink_to("d")
     assert RealMachine().remove(f"{place}/link", recursive=True) == {"status": "ok"}
     assert (place / "d").is_dir()
 
 
-def test_what_a_validator_refuses(place: Path) -> None:
+def test_write_keeps_the_old_file_when_a_validator_fails(place: Path) -> None:
     (place / "f").write_text("old")
     result = RealMachine().write(f"{place}/f", "bad", validate=["/bin/sh", "-c", "echo {} is bad; exit 1"])
     assert result["reason"] == f"the new content is refused by /bin/sh: {place}/f is bad"
@@ -174,7 +174,7 @@ def test_what_a_validator_refuses(place: Path) -> None:
     assert RealMachine().write(f"{place}/f", "good", validate=["grep", "-q", "good", "{}"]) == {"status": "ok"}
 
 
-def test_changed_by_somebody_else_meanwhile(place: Path) -> None:
+def test_write_keeps_a_change_made_during_validation(place: Path) -> None:
     """An editor that saves while new content is being looked at is not run over."""
     (place / "f").write_text("old")
     result = RealMachine().write(f"{place}/f", "new", validate=["/bin/sh", "-c", f"echo theirs > {place}/f; : {{}}"])
@@ -182,14 +182,14 @@ def test_changed_by_somebody_else_meanwhile(place: Path) -> None:
     assert (place / "f").read_text() == "theirs\n"
 
 
-def test_content_that_never_arrived(place: Path) -> None:
+def test_write_fails_when_its_content_never_arrived(place: Path) -> None:
     (place / "f").write_text("old")
     result = RealMachine().write(f"{place}/f", Blob("0" * 64, 9999))
     assert "has not arrived" in result["reason"]
     assert (place / "f").read_text() == "old"
 
 
-def test_what_a_run_that_was_cut_off_left_is_cleared_away(place: Path) -> None:
+def test_write_removes_temporary_files_of_an_interrupted_run(place: Path) -> None:
     half, link, made, young = (".statecfg-" + digit * 18 for digit in "0ab7")
     (place / half).write_text("half")
     (place / link).symlink_to("x")
@@ -212,7 +212,7 @@ def test_what_a_run_that_was_cut_off_left_is_cleared_away(place: Path) -> None:
         (place / name).unlink()
 
 
-def test_a_device_is_never_opened() -> None:
+def test_read_and_stat_never_open_a_device() -> None:
     """To open some devices is to set them off."""
     opened: list[Any] = []
     sys.addaudithook(lambda event, arguments: opened.append(arguments[0]) if event == "open" else None)
@@ -251,7 +251,7 @@ print(open(place + "/mine/f").read(), oct(os.stat(place + "/mine/unreadable").st
 
 
 @needs_root
-def test_as_an_ordinary_user() -> None:
+def test_an_ordinary_user_gets_the_permission_errors_that_were_planned() -> None:
     """The plan foresees what the user may not do; a file that can't be read can still be changed by its owner."""
     import tempfile
 
@@ -323,7 +323,7 @@ CASES = {
 
 @needs_root
 @pytest.mark.parametrize("case", CASES)
-def test_file_systems_that_fail(tmp_path: Path, case: str) -> None:
+def test_a_failing_file_system_gives_a_clear_reason(tmp_path: Path, case: str) -> None:
     """A clean failure that says why, the old file untouched, nothing left over."""
     prepare, body, expected = CASES[case]
     place = tmp_path.resolve()
@@ -339,7 +339,7 @@ def test_file_systems_that_fail(tmp_path: Path, case: str) -> None:
 
 
 @needs_root
-def test_an_immutable_file(place: Path) -> None:
+def test_write_and_remove_report_an_immutable_file(place: Path) -> None:
     (place / "f").write_text("old")
     if subprocess.run(["chattr", "+i", place / "f"], check=False, capture_output=True).returncode:
         pytest.skip("this file system knows no attributes")
@@ -351,7 +351,7 @@ def test_an_immutable_file(place: Path) -> None:
         subprocess.run(["chattr", "-i", place / "f"], check=True)
 
 
-def test_nothing_stays_open(place: Path) -> None:
+def test_file_operations_leave_no_descriptors_open(place: Path) -> None:
     machine, before = RealMachine(), len(os.listdir("/proc/self/fd"))
     machine.write(f"{place}/f", "x", backup=".b")
     machine.write(f"{place}/f", "y", 0o600, backup=".b")
