@@ -1,4 +1,4 @@
-"""Modules that node types of users import under the names of 0.3: they load, and one warning names the new module."""
+"""Imports of modules under their 0.3 names still work, and one warning names the new module."""
 
 from __future__ import annotations
 

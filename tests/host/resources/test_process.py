@@ -1,4 +1,4 @@
-"""The process type, written in Hy: on real processes, from bare to gone, and in memory."""
+"""The process type, which is written in Hy, on real processes and in memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ME = pwd.getpwuid(os.geteuid()).pw_name
 
 
 class Program:
-    """A program of this test's own, and the process node that is about it."""
+    """A program made for the test, and the process node that manages it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -92,7 +92,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
 
 
 def ops(plan: Plan) -> tuple[str | None, list[str]]:
-    """Return the shutdown-first action and the others of a plan's only node."""
+    """Return the shutdown-first action and the other actions of a plan's only node."""
     ((step,),) = plan.layers
     assert step.outcome != "failed", step.reason
     first = step.spec.shutdown_first
@@ -146,7 +146,7 @@ def test_a_script_started_by_somebody_else_is_not_adopted(program: Program) -> N
     try:
         while program.entries() != [""] and not program.running():
             time.sleep(0.01)
-        # A script's own arguments stand behind its interpreter's: only a program's are compared.
+        # The command line of a script begins with its interpreter, so its arguments are not compared.
         assert ops(program.plan()) == (None, ["ensure-running"])
     finally:
         other.kill()
@@ -179,7 +179,7 @@ def test_a_process_that_fails_reports_the_reason(program: Program) -> None:
     report = program.apply(**{"seconds": "0", "status": "3", "block?": True})
     assert report["outcome"] == "failed"
     assert "exit status 3" in report["reason"]
-    program.path.write_text("#!/bin/true\n")  # which ends at once also where Python takes its time to start
+    program.path.write_text("#!/bin/true\n")  # ends at once, also where Python starts slowly
     report = program.apply(seconds="0")
     assert report["outcome"] == "failed"
     assert "ended at once" in report["reason"]
@@ -193,7 +193,7 @@ def test_a_process_that_fails_reports_the_reason(program: Program) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has set-user-id programs")
 def test_a_process_with_set_user_id_belongs_to_its_real_user() -> None:
-    """As `su` does for anybody who calls it by the name of a program of root's, and waits for a password."""
+    """For example, any user can start `su` under another program's name while it waits for a password."""
     from statecfg.resources.shared import processes
 
     nobody = pwd.getpwnam("nobody").pw_uid

@@ -1,4 +1,4 @@
-"""Importing node types: what it loads, in a fresh process, and what type checkers learn from it."""
+"""Imports of node types: what they load in a new process, and what type checkers know about them."""
 
 from __future__ import annotations
 

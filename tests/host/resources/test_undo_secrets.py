@@ -1,4 +1,4 @@
-"""Commands whose undo needs a secret: destroy takes it from the playbook, and nothing is forgotten without it."""
+"""Commands whose undo needs a secret: destroy takes it from the playbook, and without it the record stays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def machine(server: Machine, tmp_path: Path) -> Machine:
 
 
 def clean(machine: Machine, said: Said) -> None:
-    """See that the secret stands in nothing that the host keeps or says."""
+    """Check that the host neither stores nor reports the secret."""
     assert SECRET not in str(said.frames)
     for folder, _, names in os.walk(machine.place):
         assert not [name for name in names if SECRET.encode() in Path(folder, name).read_bytes()]
@@ -62,7 +62,7 @@ def test_an_undo_with_a_secret_needs_the_playbook_that_contains_it(machine: Mach
         return command("base", argv=["touch", str(made)], creates=str(made), undo=undo)
 
     assert machine.run(node(SECRET)).end["status"] == "ok"
-    # Without the playbook, and with one whose undo is another by now: nothing is done, and nothing forgotten.
+    # Without the playbook, or with a playbook whose undo has changed, nothing is done and the record stays.
     for graphs in ((), (command("base", argv=["true"], undo=f"true {SECRET} # another"),)):
         said = machine.run(*graphs, mode="destroy", yes=True)
         assert said.end["status"] == "failed" and [each["outcome"] for each in said.part("removals")] == ["skipped"]
@@ -85,7 +85,7 @@ def test_an_undo_uses_the_current_value_of_a_secret(machine: Machine) -> None:
 
 
 def test_prune_keeps_a_command_whose_undo_needs_a_missing_secret(machine: Machine) -> None:
-    """What the command needs stays as well, since its undo will need that."""
+    """The node that the command requires stays as well, because the undo will need it."""
     needed = command("needed", argv=["true"], effects={}, undo="true")
     other = command("other", argv=["true"], effects={}, undo="true")
     assert machine.run(other, needed, base(machine, f": {SECRET}", requires=[needed])).end["status"] == "ok"

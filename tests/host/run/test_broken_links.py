@@ -1,4 +1,4 @@
-"""A connection that is cut, wherever in its bytes that is: never taken for a result, never a traceback."""
+"""A connection that is cut at any byte is never taken for a result and never causes a traceback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POINTS = 24
 
 
 def cut_at(target: Host, definition: Definition, known_hosts: Path, k: int, way: str, reset: bool = False) -> rig.Done:
-    """Apply through a relay that closes after k bytes one way ("from" or "to" the host); check what holds."""
+    """Apply through a relay that closes after k bytes "from" or "to" the host; check the report."""
     cut = {"cut_after": k} if way == "from" else {"cut_sent": k}
     with Relay(target, reset=reset, **cut) as relay:
         seen = relay.seen(known_hosts)
@@ -34,7 +34,7 @@ def cut_at(target: Host, definition: Definition, known_hosts: Path, k: int, way:
 
 
 def total(target: Host, definition: Definition, known_hosts: Path) -> tuple[int, int]:
-    """Return how many bytes a whole converged conversation takes to and from the host."""
+    """Return how many bytes an apply without changes sends to the host and receives from it."""
     with Relay(target) as relay:
         assert rig.run(relay.seen(known_hosts), definition).host()["status"] == "ok"
         return relay.sent(), relay.received()
@@ -52,7 +52,7 @@ def test_a_connection_cut_at_any_byte_is_never_taken_for_success(
     definition = rig.small_files(place, 30)
     assert rig.run(target, definition).host()["status"] == "ok"
     sent, received = total(target, definition, tmp_path / "known_hosts")
-    # The last packets only close what is over already.
+    # The last packets only close a conversation that is already over.
     size = received - 600 if way == "from" else sent - 600
     seen: dict[str, int] = {}
     for k in points(size, POINTS, 7):
@@ -102,7 +102,7 @@ def test_a_connection_reset_is_reported_quickly(target: Host, place: str, tmp_pa
     assert rig.run(target, definition, "plan").host()["status"] == "ok"
     done = cut_at(target, definition, tmp_path / "known_hosts", 6000, "from", reset=True)
     assert re.search(r"connection|reset|closed", done.host()["error"]["summary"])
-    assert done.seconds < 14  # and not when the host is taken for gone
+    assert done.seconds < 14  # before the deadline for a silent host
     assert rig.run(target, definition).host()["status"] == "ok"
 
 

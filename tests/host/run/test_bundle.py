@@ -1,4 +1,4 @@
-"""The bundle: each host gets what it needs, made for the oldest Python that hosts may have."""
+"""The bundle: each host gets only the code that it needs, and that code runs on the oldest supported Python."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check(node, world):
             return []
 """
 
-# Annotations need Python 3.12, and names that hosts don't have.
+# The annotations need Python 3.12 and names that are missing on hosts.
 MODERN = """\
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The executor's copy on the host: what is kept is used, and what is not what it should be is never run."""
+"""The executor's cached copy on the host: it is used again, and a damaged copy is never run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.host.run.rig import Done, define, run
 from tests.lab import Host
 
 CACHE = "/var/lib/statecfg/cache"
-# What the bytes would do, were they run in place of ours.
+# What would happen if the host ran these bytes.
 EVIL = "import os; os.close(os.open('/srv/evil-ran', os.O_CREAT))"
 
 
@@ -26,7 +26,7 @@ def definition() -> Definition:
 
 @pytest.fixture
 def kept(target: Host, definition: Definition) -> Path:
-    """Give the executor as the host keeps it."""
+    """Give the cached executor on the host."""
     assert run(target, definition).host()["status"] == "ok"
     path = target.path(CACHE) / bundle.build(definition.types).sha256
     assert path.is_file()
@@ -106,7 +106,7 @@ def test_a_cached_executor_must_be_a_regular_file(target: Host, definition: Defi
 def test_a_damaged_compiled_executor_is_compiled_again(
     target: Host, definition: Definition, kept: Path, damage: Callable[[bytes], bytes]
 ) -> None:
-    # One for each Python that has run it.
+    # There is one for each Python that has run the executor.
     compiled = [path for path in kept.parent.iterdir() if path.name.startswith(kept.name + ".cpython")]
     damaged = {path: damage(path.read_bytes()) for path in compiled}
     for path, data in damaged.items():

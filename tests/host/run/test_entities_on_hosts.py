@@ -1,4 +1,4 @@
-"""Entities that are real things on a real host: made by creating, changed by changing, removed by deleting them."""
+"""Entities that stand for files on a real host: creating, updating and deleting them changes the host."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def host() -> Iterator[Host]:
 
 @pytest.fixture(scope="module")
 def sites(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    """Give a project with a type for each way of deleting; all of them are the same playbook."""
+    """Give a project with an entity type for each way of deleting; all types use the same playbook."""
     found = Sites(tmp_path_factory.mktemp("sites"), (host,))
     found.write("behaviors/guard.py", FUNCTIONS)
     found.playbook("provide")
@@ -73,7 +73,7 @@ def test_creating_updating_and_deleting_an_entity_changes_the_host(sites: Sites,
     assert sites.state("blog") == "RESOLVED" and there(host) == ["blog.extra", "blog.html"]
     assert host.path("/srv/sites/blog.html").read_text() == "Blog plain"
 
-    # Two side by side; neither prunes the other, nor takes the directory with it that both need.
+    # Two entities: neither prunes the other or removes the directory that both need.
     assert sites.create("site", "shop", title="Shop").status == "success"
     assert sites.update("blog", title="News", extra=False).status == "success"
     assert there(host) == ["blog.html", "shop.html"]
@@ -85,7 +85,7 @@ def test_creating_updating_and_deleting_an_entity_changes_the_host(sites: Sites,
 
 
 def test_an_entity_in_deletion_is_found_by_a_filter_and_deleted(sites: Sites, host: Host) -> None:
-    """Marked for deletion, where the PreDelete hook removes it from the host; found by the filter; deleted."""
+    """The PreDelete hook removes the marked entity from the host. A query finds the entity, and it can be deleted."""
     sites.create("polled", "wiki", title="Wiki")
     assert there(host) == ["wiki.html"]
     before = sites.entity("wiki")
@@ -157,7 +157,7 @@ def test_another_worker_finishes_the_task_of_a_killed_process(sites: Sites, host
     (task,) = sites.calls.list_tasks(ME, Query(page_size=1)).values
     assert task.entity_name == "slow" and task.status == "running"
     assert not host.path("/srv/slow").exists()
-    # Half a minute later, for whoever comes then: nobody renewed the lease.
+    # Half a minute later another worker takes the task, because nobody renewed the lease.
     with sites.working(later=31) as worker:
         ended = worker.finish(task.id, 60, ME)
     assert ended.status == "success", ended

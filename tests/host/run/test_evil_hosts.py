@@ -1,4 +1,4 @@
-"""A host that answers with anything but what it should: bounded, explained, and no matter to the other hosts."""
+"""A host that sends wrong answers: the damage is limited, the error explained, and other hosts are not affected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.lab.fixtures import or_skip
 EVIL = Path(__file__).with_name("evil.py")
 LOOK = "Look at the host"
 
-# Who answers; what the error says; the status.
+# Kind of answer: part of the error, status.
 CASES = {
     "garbage": ("not a statecfg frame", "unreachable"),
     "no_greeting": ("more than 65536 bytes before the executor began", "unreachable"),
@@ -169,7 +169,7 @@ def test_escape_sequences_from_a_host_do_not_reach_the_terminal(evil: PlainSshd,
 
 @pytest.mark.parametrize("how", ["wide_texts", "heavy_reports", "many_values"])
 def test_many_hostile_hosts_stay_within_the_memory_limit(evil: PlainSshd, how: str) -> None:
-    """The memory of the whole controller, measured on its process, while each host sends the worst that it can."""
+    """Measures the memory of the controller's process while each host sends the worst possible answer."""
     count = 8
     answer(evil, how)
     argv = [sys.executable, "-m", "tests.host.run.many_evil", str(count), evil.address, str(evil.port), evil.user]
@@ -180,7 +180,7 @@ def test_many_hostile_hosts_stay_within_the_memory_limit(evil: PlainSshd, how: s
     assert len(said["errors"]) == count
     assert all("of memory" in error for error in said["errors"].values()), said["errors"]
     grown, limit = (said["most"] - said["before"]) >> 10, (count * (frame_reader.MEMORY + wire.PACKED_LIMIT)) >> 20
-    # Decoding one frame, and what Python and SSH keep beside it.
+    # Allow for decoding one frame and for the memory of Python and SSH.
     assert grown < limit + 2 * (frame_reader.FRAME >> 20) + count * 8, f"{grown} MiB more"
 
 

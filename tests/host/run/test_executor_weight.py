@@ -1,4 +1,4 @@
-"""What the executor costs before it does anything: the modules a plan without changes loads, on each Python."""
+"""The start-up cost of the executor: the modules that a plan without changes loads on each Python."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEAVY = {
     *("tempfile", "shutil", "pathlib", "urllib", "socket", "ssl", "email", "http", "asyncio", "unicodedata", "random"),
     *("traceback", "tokenize", "linecache", "base64", "selectors", "pickle", "decimal", "datetime", "contextlib"),
 }
-MOST = 66  # modules, those of the interpreter's own start not counted
+MOST = 66  # modules, without those that the interpreter itself loads at its start
 
 PLAN = """
 import json, os, sys

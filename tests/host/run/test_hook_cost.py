@@ -1,4 +1,4 @@
-"""What a hook of the host costs: a process for each time that it is fired, and nothing more."""
+"""The cost of a host's hook: one process for each call, and nothing more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILES = 12
 
 
 def traced(host: Host, place: str, number: int, hooks: list[Any]) -> tuple[int, int]:
-    """Apply under strace; return how many processes were begun and how many programs executed."""
+    """Apply under strace; return how many processes were started and how many programs executed."""
     log = f"{place}/trace-{number}"
     host.run(["mkdir", "-p", place])
     options = f"-o {log} -e trace=execve,fork,vfork,clone,clone3"

@@ -1,4 +1,4 @@
-"""Programs and services that behave as badly as they can, as hooks of a run: bounded, told of, and the run goes on."""
+"""Misbehaving programs and services as hooks of a run: they are limited and reported, and the run continues."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PROGRAMS = {
 
 @dataclass
 class Ended:
-    """How the command ended: exit code, its output, the seconds it took and the most memory it had (MiB)."""
+    """How the command ended: exit code, output, duration in seconds and peak memory in MiB."""
 
     code: int
     report: dict[str, Any]
@@ -52,7 +52,7 @@ class Ended:
     memory: float
 
 
-# A process begins with the memory of the one that it was forked from: a small one stands between us and the command.
+# A forked process starts with the memory of its parent, so a small process starts the command.
 BETWEEN = """
 import os, resource, subprocess, sys
 code = subprocess.run(sys.argv[2:]).returncode

@@ -1,4 +1,4 @@
-"""Hooks in runs, through the command line on real hosts: called when they should be, with what they should be given."""
+"""Hooks in runs from the command line on real hosts: they are called at the right time with the right input."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def site(host: Host, tmp_path: Path) -> Iterator[Site]:
 
 
 def boot(host: Host, name: str) -> None:
-    """Let a host be in another boot, as far as its kernel says."""
+    """Make the host report another boot id."""
     script = f"echo {name} > /run/boot-{name}; mount --bind /run/boot-{name} /proc/sys/kernel/random/boot_id"
     host.run(["sh", "-c", script])
 
@@ -85,13 +85,13 @@ def test_host_events_fire_only_when_they_happen(site: Site, host: Host) -> None:
     assert after(*apply, code=1) == []
     assert after("hosts", "unbind", host.name, "site.yml") == ["unbound-from-policy"]
     boot(host, "third")
-    assert after("destroy", "site.yml", "--yes") == ["booted"]  # it was bound no longer
+    assert after("destroy", "site.yml", "--yes") == ["booted"]  # the host was no longer bound
     site.files(a="2")
     assert after(*apply) == ["bound-to-policy", "install-finished"]
     assert after("destroy", "site.yml", "--yes") == ["unbound-from-policy"]
     assert after("hosts", "forget", host.name, "--yes") == ["deleted"]
     (site.root / "hooks/notes.yml").unlink()
-    assert after(*apply) == []  # it is no longer declared
+    assert after(*apply) == []  # the hook is no longer declared
 
     told = {each["hook"]["cause"].removeprefix("node-"): each for each in site.seen("notes")}
     for each in told.values():
@@ -160,7 +160,7 @@ print(json.dumps({"hook": {"configuration": {"update": {"count": count}}},
     shown = site.run("hosts", "show", host.name, "--json").json()["hosts"][host.name]["metadata"]
     assert shown == {"keep": 2, "on-controller": 3, "on-host": 3}
     assert site.configuration("on-controller") == {"count": 3}
-    assert site.configuration("on-host") == {"count": 0}  # its host has one of its own
+    assert site.configuration("on-host") == {"count": 0}  # the host has its own configuration
     site.do("apply")
     assert site.run("hosts", "show", host.name, "--json").json()["hosts"][host.name]["metadata"]["on-host"] == 6
 
@@ -215,7 +215,7 @@ def test_http_hooks_are_retried_and_can_block_a_destroy(site: Site, host: Host, 
         assert fired(site.one("destroy")) == [("greeting", "finalize", "", "ok")]
         assert not host.path("/srv/site-a").exists()
         site.do("apply")
-        host.run(["rm", "-r", "/var/lib/statecfg"])  # the ledger is lost: there is nothing to remove, but to finalize
+        host.run(["rm", "-r", "/var/lib/statecfg"])  # without the ledger, nothing is removed, but finalize still runs
         assert fired(site.one("destroy")) == [("greeting", "finalize", "", "ok")]
         site.do("apply")
     (site.root / "hooks/greeting.yml").unlink()
@@ -283,12 +283,12 @@ def test_statecfg_started_by_a_hook_is_refused_without_blocking(site: Site, host
     assert causes(site.seen("notes")) == ["node-install-finished"]
 
 
-# Ended from outside
+# Interrupted from outside
 
 
 @contextmanager
 def applying(site: Site) -> Iterator[subprocess.Popen[str]]:
-    """Apply in a process of its own, whose hook has begun."""
+    """Apply in a separate process, and wait until its hook has begun."""
     for mark in ("begun", "ended"):
         (site.root / mark).unlink(missing_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **site.environment}

@@ -1,4 +1,4 @@
-"""The executor killed at the calls by which it writes; `script/soak points` tries every one."""
+"""The executor is killed at its write calls. `script/soak points` tries every call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run at a time on a host: who comes second is told who is there; what a crash leaves is in nobody's way."""
+"""One run at a time on a host: a second run learns who holds the lock, and remains of a crash block nobody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts that are not as one would like: chatty or foreign login shells, odd environments, other Pythons."""
+"""Unusual hosts: login shells that print text, other login shells, odd environments and other Pythons."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def user(target: Host) -> str:
 
 @pytest.fixture
 def home(target: Host, user: str) -> Iterator[str]:
-    """Give the home of an ordinary user, which is as it was afterwards."""
+    """Give the home of an ordinary user, and restore it afterwards."""
     place = f"/home/{user}"
     target.run(["cp", "-a", place, "/srv/home-before"])
     yield place
@@ -134,7 +134,7 @@ def test_an_apply_works_with_a_full_noexec_tmp(target: Host, user: str, home: st
 
 
 def shims(target: Host, home: str, *names: str) -> None:
-    """Let a login's PATH hold nothing but these programs, each a link."""
+    """Limit the user's PATH to these programs, each a link."""
     target.run(["rm", "-rf", f"{home}/bin"])
     for name in names:
         target.run(["mkdir", "-p", f"{home}/bin"])

@@ -1,4 +1,4 @@
-"""One exchange per host: how many round trips it takes, over what, and what crosses a second time."""
+"""One exchange per host: its round trips, its connection, and what is sent again in a second run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DELAY = 1.0  # seconds there and back: long enough that a busy machine makes no 
 
 
 def round_trips(target: Host, definition: object, known_hosts: Path) -> float:
-    """Return how many round trips pass between authentication and the end of a converged apply: time over delay."""
+    """Return the round trips from authentication to the end of an apply without changes: time divided by delay."""
     with Relay(target, delay=DELAY / 2) as slow:
         seen = slow.seen(known_hosts)
         done = run(seen, definition, connect=settings(seen))
@@ -46,7 +46,7 @@ def test_a_converged_host_takes_three_round_trips_for_any_size(
     definition = small_files(place, count)
     assert run(target, definition).host()["status"] == "ok"
     trips = round_trips(target, definition, tmp_path / "known_hosts")
-    for _ in range(2):  # what a busy machine adds is not there each time
+    for _ in range(2):  # a busy machine may delay some of the measurements
         if trips > 3.2:
             trips = min(trips, round_trips(target, definition, tmp_path / "known_hosts"))
     record_property("round_trips", round(trips, 2))

@@ -1,4 +1,4 @@
-"""Becoming root by sudo, end to end; and that its password, and secrets, are nowhere they need not be."""
+"""Becoming root with sudo; and the sudo password and secrets are only where they have to be."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_sudo_with_a_password_works_with_a_shell_that_prints_text(host: Host, pl
 
 
 class Sampler:
-    """Looks at the arguments and the environment of every process there is, as often as it can."""
+    """Reads the arguments and the environment of every process as often as it can."""
 
     def __init__(self, *needles: str) -> None:
         self.needles = [needle.encode() for needle in needles]
@@ -131,7 +131,7 @@ def test_the_sudo_password_is_in_no_arguments_environment_or_report(host: Host, 
 
 
 def nowhere(host: Host, text: str, *but: str) -> None:
-    """See that no file that was written on the host holds a text, but the ones given."""
+    """Check that no file written on the host contains the text, except the given files."""
     upper = host.home / "upper"
     for path in upper.rglob("*"):
         if path.is_file() and not path.is_symlink() and f"/{path.relative_to(upper)}" not in but:
@@ -139,7 +139,7 @@ def nowhere(host: Host, text: str, *but: str) -> None:
 
 
 def spellings(text: str) -> list[str]:
-    """Return how a text may stand in what we say."""
+    """Return the forms in which the text could appear in our output."""
     raw = text.encode()
     return [text, json.dumps(text)[1:-1], repr(text)[1:-1], raw.hex(), base64.b64encode(raw).decode().rstrip("=")[:-1]]
 
@@ -166,7 +166,7 @@ def test_a_secret_appears_only_in_its_target_file(host: Host, place: str, number
         assert host.read(path) == value
         assert done.outcomes()["command:says-it"] == "failed"
     host.path(path).unlink()
-    # What stood there before, secret or not, is kept to come back one day: for the owner's eyes only.
+    # The former content may be a secret. It is kept for undo, readable only by its owner.
     kept = list(host.path("/var/lib/statecfg/before").glob("*"))
     assert all(each.stat().st_mode & 0o777 == 0o600 and each.parent.stat().st_mode & 0o777 == 0o700 for each in kept)
     nowhere(host, value, *(f"/var/lib/statecfg/before/{each.name}" for each in kept))

@@ -1,4 +1,4 @@
-"""Prune and destroy on a real host: what goes, what comes back, and what must not go."""
+"""Prune and destroy on a real host: what they remove, what they restore, and what they must not remove."""
 
 from __future__ import annotations
 

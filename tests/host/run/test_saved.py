@@ -1,4 +1,4 @@
-"""Saved plans travel: made in one checkout, applied in another, and refused if any input differs."""
+"""Saved plans: made in one checkout, applied in another, and refused if any input differs."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_saved_plan_can_be_applied_from_another_checkout(site: Checkout, tmp_p
     assert "Applied: 5 added" in ran.out
     assert "+ port 8090 eu <secret TOKEN>" in ran.out  # a log shows what happened
     assert SECRET not in ran.out + ran.err
-    # It is done; so what is there now is not what it was planned for.
+    # The plan is done, so the host is no longer in the state for which the plan was made.
     assert "now: nothing to do" in other("apply", "web.plan", code=6).out
 
 
@@ -152,7 +152,7 @@ def test_a_stale_plan_names_each_input_that_changed(site: Checkout, tmp_path: Pa
         assert "error[SC0432]: saved plan is stale" in refused.err
         differences = [line.strip() for line in refused.err.splitlines() if "≠" in line]
         assert differences[0] == f"≠ {name}: has changed since the plan was made"
-        # What of the inventory it is, is said too.
+        # For the inventory the changed variable is named, too.
         assert differences[1:] == (["≠   app: its variable `port` has changed"] if "inventory" in name else [])
         assert "help: plan again" in refused.err
     assert not site.out.exists()
@@ -272,7 +272,7 @@ def test_damaged_and_edited_plans_are_refused(site: Checkout) -> None:
         stream.write(whole.encode())
         stream.truncate(257 << 20)
     assert "is larger than 268,435,456 bytes" in site("show", "web.plan", code=5).err
-    # A plan whose checksum somebody made fit must not end in a traceback.
+    # An edited plan with a recomputed checksum must not cause a traceback.
     plan = json.loads(whole)
     for key in ("format", "version", "statecfg", "sha256"):
         del plan[key]
@@ -325,7 +325,7 @@ def test_a_plan_holds_no_secret(site: Checkout) -> None:
     site("plan", "playbooks/web.yml", "--out", "two.plan", TOKEN="another-canary")
     one, two = (json.loads((site.root / f"{name}.plan").read_text()) for name in ("one", "two"))
     assert SECRET not in json.dumps(one)
-    # No digest differs but those of scrypt: no guess can be tried against any other.
+    # Only the scrypt digests differ, so no other digest can be used to guess the secret.
     assert one["secrets"] != two["secrets"]
     for plan in (one, two):
         for key in ("sha256", "run", "secrets", "salt", "made"):

@@ -1,4 +1,4 @@
-"""Drift on a real host: what the host changed, what the definition changed, and what can't be told."""
+"""Drift on a real host: changes on the host, changes in the definition, and hosts that can't be verified."""
 
 from __future__ import annotations
 

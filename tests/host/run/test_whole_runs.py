@@ -1,4 +1,4 @@
-"""Saved plans, many hosts, and restarts that a crash must not lose: the fleet as a whole."""
+"""Whole runs: saved plans, many hosts at once, and restarts that a crash must not lose."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def fifty() -> Iterator[list[Host]]:
 
 
 def under_way(done: rig.Done) -> int:
-    """Return how many hosts were talked to at once, at most."""
+    """Return the maximum number of hosts that were connected at the same time."""
     now = most = 0
     for kind in done.kinds():
         now += {"connecting": 1, "finished": -1}.get(kind, 0)
@@ -99,7 +99,7 @@ def test_one_hanging_host_does_not_block_the_other_hosts(fifty: list[Host]) -> N
     assert set(statuses.values()) == {"ok"}
     last = max(when for when, event in done.events if event.kind == "finished" and event.host != hanging.name)
     print(f"50 hosts, forks 8: {quick.seconds:.1f} s; one hangs: the others {last:.1f} s, it {done.seconds:.1f} s")
-    # While it hung, its place was held, and through the other seven went more than were there at first.
+    # While one host hung, more than eight others began and ended in the remaining seven places.
     its = [number for number, (_, event) in enumerate(done.events) if event.host == hanging.name]
     meanwhile = [event for _, event in done.events[its[0] : its[-1]] if event.host != hanging.name]
     begun, ended = ({event.host for event in meanwhile if event.kind == kind} for kind in ("connecting", "finished"))

@@ -1,4 +1,4 @@
-"""The ledger's file: formats, what a run leaves in it, what it is when something cuts it off or it is out of reach."""
+"""The ledger file: its formats, what a run records in it, and interrupted, foreign or unwritable ledgers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from statecfg.remote.run.dependents import Dependents
 from statecfg.resources import directory, file
 from tests.host.remote.managed import Machine
 
-# What the first version of this program made, and filled.
+# A filled ledger of the first version.
 FIRST = """
 CREATE TABLE run (id TEXT PRIMARY KEY, started REAL NOT NULL, ended REAL, mode TEXT NOT NULL, who TEXT NOT NULL,
                   playbook TEXT NOT NULL, status TEXT NOT NULL);
@@ -50,7 +50,7 @@ def machine(server: Machine, tmp_path: Path) -> Machine:
     return Machine(tmp_path, server.server)
 
 
-# What 0.3.0 made of it, with a resource of a service and a debt.
+# What 0.3.0 added: a service resource with a debt.
 SECOND = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE action (run TEXT NOT NULL REFERENCES run(id), number INTEGER NOT NULL, node TEXT NOT NULL,
@@ -92,7 +92,7 @@ def tables(path: Path) -> set[str]:
 
 
 def row(name: str, path: str = "", kind: str = "file", **more: Any) -> dict[str, Any]:
-    """Return a record as journals have it."""
+    """Return a record in the form of a journal."""
     fields: dict[str, Any] = {
         "type": kind, "module": "m", "claims": [f"path:{path or '/' + name}"], "digest": "", "state": "RESOLVED",
         "memory": {"was": name}, "after": "", "attrs": {}, "requires": [], "tags": [], "protect": 0, "position": "",
@@ -102,7 +102,7 @@ def row(name: str, path: str = "", kind: str = "file", **more: Any) -> dict[str,
 
 
 def account(*records: Any) -> Account:
-    """Return the account of a run: of records that came under management, and of what became of entities."""
+    """Return the account of a run: the records that it added, and what it did with entities."""
     lines = [{"manage": each} if "type" in each else each for each in records]
     return Account([json.dumps(line) for line in lines])
 
@@ -139,7 +139,7 @@ def test_a_ledger_of_the_first_format_is_migrated_without_loss(place: str) -> No
 
 
 def test_a_ledger_of_0_3_0_is_migrated_without_loss(place: str) -> None:
-    """Its records don't say which requirements trigger a service, so all of them do."""
+    """Its records don't say which requirements trigger a service, so all requirements do."""
     path = first(place)
     database = sqlite3.connect(path)
     database.executescript(SECOND)
@@ -156,7 +156,7 @@ def test_a_ledger_of_0_3_0_is_migrated_without_loss(place: str) -> None:
 
 
 def test_reading_an_older_ledger_does_not_migrate_it(place: str) -> None:
-    """It has no lineage yet: one that the next look would not find must not be told to anybody."""
+    """It has no lineage yet. A reader must not report a new one that the next reader would not find."""
     path = first(place)
     before = path.read_bytes()
     ledger = Ledger(place, reading=True)
@@ -250,7 +250,7 @@ def test_history_lists_the_newest_runs_and_forgets_the_oldest(place: str) -> Non
 
 
 def test_a_run_is_not_recorded_twice_after_a_kill(place: str) -> None:
-    """Killed after its commit and before its journal was gone, it ended all the same, and nothing is said of it."""
+    """A run was killed after its commit and before it deleted its journal. It counts as ended, without a warning."""
     Journal(place, "r1").manage([Resource.from_json(row("a"))])
     ((_, found),) = interrupted_runs(place)
     ledger = Ledger(place)
@@ -290,7 +290,7 @@ def test_the_next_run_takes_over_the_records_of_an_interrupted_run(place: str) -
 
 
 def test_a_new_resource_never_inherits_memory_of_a_removed_one(place: str) -> None:
-    """A thing goes and another one of its name comes: the new one has its own memory."""
+    """One resource is removed and another one gets its name. The new one has its own memory."""
     fold(place, account(row("x")))
     came = row("x", "/x", "symlink", memory={"was": "new"})
     fold(place, account({"entity": "x", "state": ""}, came, {"entity": "x", "state": "RESOLVED"}), "r2")
@@ -326,7 +326,7 @@ def test_a_resource_whose_name_is_reused_keeps_its_record(place: str) -> None:
     assert rows(place) == {"conf": "new", aside: "conf"} and aside == "conf (the file /old)"
 
 
-# Memory handed on
+# Inherited memory
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ def test_former_content_is_deleted_with_the_last_record_that_uses_it(place: str)
     for name in ("aaa", "bbb", "ccc.123"):
         (folder / name).write_text(name)
     fold(place, account(row("a", memory={"content": {"$blob": ["aaa", 3]}}), row("b", memory={"$blob": ["bbb", 3]})))
-    assert sorted(os.listdir(folder)) == ["aaa", "bbb"]  # what a killed run had half written goes, too
+    assert sorted(os.listdir(folder)) == ["aaa", "bbb"]  # the half-written file of a killed run is deleted, too
     fold(place, account({"entity": "a", "state": ""}), "r2")
     assert os.listdir(folder) == ["bbb"]
 
@@ -375,7 +375,7 @@ def test_former_content_of_all_interrupted_runs_is_kept(place: str) -> None:
 
 
 def foreign(machine: Machine) -> None:
-    """Let the ledger be one that came with a disk of another machine."""
+    """Make the ledger look as if it came with a disk of another machine."""
     machine.query("UPDATE meta SET value = 'f00dfacecafe1234' WHERE key = 'machine'")
 
 
@@ -420,11 +420,11 @@ def test_a_ledger_without_a_machine_id_is_not_foreign(place: str) -> None:
     ledger.close()
 
 
-# Places that can't be written
+# Directories that can't be written
 
 
 def test_a_run_fails_cleanly_when_the_ledger_stays_locked(machine: Machine) -> None:
-    """For ten seconds; then nothing was done, and nothing is left that looks like a run."""
+    """It waits ten seconds. Then it fails, has done nothing, and leaves no record of a run."""
     path = machine.folder / "f"
     machine.run()
     other = sqlite3.connect(machine.place / "ledger.db", isolation_level=None)

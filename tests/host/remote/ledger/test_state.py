@@ -1,4 +1,4 @@
-"""The host's memory of runs: one at a time, each accounted for, nothing owed forgotten."""
+"""The host's records of runs: the lock, the journal, and the debts of interrupted runs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_taking_a_held_lock_waits_for_the_given_time(place: str, holder: Any) ->
 
 @pytest.mark.parametrize("text", ['{"run": "old", "pid": 1}', "", "no json", "[1]", "\xff"])
 def test_stale_text_in_a_lock_file_does_not_block_anyone(place: str, text: str) -> None:
-    """What a dead run wrote of itself, with the number of a process that lives, holds nobody up."""
+    """The text of a dead run does not block others, even if it contains the id of a living process."""
     (Path(place) / "lock").write_text(text)
     assert Lock(place).held(0) is None
     lock = Lock(place)
@@ -158,7 +158,7 @@ def test_a_journal_lists_the_nodes_that_were_under_way(place: str) -> None:
 
 
 def test_a_journal_truncated_anywhere_is_still_readable(place: str) -> None:
-    """Wherever a crash cuts the text off, what stands before it counts."""
+    """Wherever a crash truncates the text, all complete lines count."""
     lines = [{"intend": ["a"]}, {"node": "a", "op": "write"}, {"node": "a", "outcome": "changed"}]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     for end in range(len(text) + 1):
@@ -185,7 +185,7 @@ def test_a_journal_reports_that_the_disk_is_full(place: str) -> None:
 
 
 def test_a_partly_written_journal_line_reports_why_it_failed(place: str) -> None:
-    """The first write is short, as the file may not grow; the second says why."""
+    """The first write is short because of the file size limit. The second write gives the reason."""
     script = f"""
 import resource, sys
 sys.path.insert(0, {str(Path(state.__file__).parents[3])!r})
@@ -244,7 +244,7 @@ def test_a_debt_is_removed_once_it_is_paid(place: str) -> None:
 
 
 def test_a_debt_stays_until_its_service_is_restarted(place: str) -> None:
-    """The change was made and the service not restarted: that is kept until it is."""
+    """The file was changed and the service was not restarted. The debt stays until a run restarts it."""
     assert ended(place, "r1", account(("conf", "started"), ("conf", "changed"), ("service", "skipped")), DEBT) == DEBT
     assert ended(place, "r2", account()) == DEBT
     assert ended(place, "r3", account(("service", "started"), ("service", "failed"))) == DEBT
@@ -261,7 +261,7 @@ def test_a_change_that_never_began_creates_no_debt(place: str) -> None:
 
 
 def test_an_interrupted_run_owes_only_for_changes_it_began(place: str) -> None:
-    """The journal tells, though the ledger was never closed."""
+    """The journal contains the information, although the run never closed the ledger."""
     ledger = Ledger(place)
     ledger.begin(run("r1"), [("service", "conf", None), ("other", "late", None)])
     Journal(place, "r1").started("conf", "write")
@@ -323,7 +323,7 @@ os.kill(os.getpid(), 9)
 
 
 def test_a_reader_rolls_back_an_interrupted_commit(place: str) -> None:
-    """Killed with half of a transaction in the file: reading it, too, first makes it whole."""
+    """A kill left half of a transaction in the file. Even a reader first repairs the file."""
     Ledger(place).close()
     subprocess.run([sys.executable, "-c", CRASH, place + "/ledger.db"], check=False)
     assert os.path.exists(place + "/ledger.db-journal")

@@ -1,4 +1,4 @@
-"""Removing trees deeper than Python recurses and than a path can name, safely and without many open files."""
+"""Removal of trees that are too deep for recursion and for path names, safely and with few open files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statecfg.resources import directory
 from tests.host.remote import managed
 from tests.host.remote.managed import Machine
 
-DEPTH = 3000  # thrice what Python recurses
+DEPTH = 3000  # three times Python's recursion limit
 
 
 def chain(place: Path, depth: int) -> None:
@@ -33,7 +33,7 @@ def chain(place: Path, depth: int) -> None:
 
 @pytest.fixture
 def few_files() -> Iterator[None]:
-    """Let this process open a few more files than it has open."""
+    """Limit this process to a few more open files than it has now."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 12, before[1]))
@@ -81,7 +81,7 @@ def swapping(monkeypatch: pytest.MonkeyPatch, name: str, when: Callable[[], None
 def test_remove_stops_when_a_directory_is_moved_out_of_the_tree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`..` would lead out of the tree: nothing there is touched."""
+    """`..` would then lead out of the tree. The directory outside stays as it is."""
     (tmp_path / "tree/a/b").mkdir(parents=True)
     (tmp_path / "outside/b").mkdir(parents=True)
     (tmp_path / "outside/kept").write_text("kept")

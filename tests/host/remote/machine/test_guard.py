@@ -1,4 +1,4 @@
-"""The guard: whatever would change the host from within a check is refused, swallowed or not."""
+"""The guard refuses everything by which a check would change the host, even if the check swallows the error."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_guard_allows_read_operations(place: Path) -> None:
 
 
 def test_the_guard_allows_writes_only_inside_allowed(place: Path) -> None:
-    """And only that: right after it the guard is up again."""
+    """After `allowed` ends, the guard refuses writes again."""
     with reading_only(), allowed():
         assert subprocess.run(["true"], check=False).returncode == 0
     with pytest.raises(WriteAttempt), reading_only():

@@ -1,4 +1,4 @@
-"""Walking to a file: no link that another user controls is followed, however fast it is swapped."""
+"""Path lookup never follows a link that another user controls, however fast that user swaps it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def walked(path: str, follow: bool = False) -> tuple[str, str]:
-    """Return the directory and the name that a walk ends at."""
+    """Return the directory and the name at which the lookup of a path ends."""
     descriptor, name, directory = open_parent(path, follow)
     try:
         assert os.readlink(f"/proc/self/fd/{descriptor}") == directory
@@ -95,7 +95,7 @@ def foreign(place: Path) -> Path:
 @needs_root
 @pytest.mark.parametrize("owner", [0, STRANGER])
 def test_a_link_in_another_users_directory_is_refused(foreign: Path, owner: int) -> None:
-    """By the machine that acts and by the one that plans, in the same words; nothing is written outside."""
+    """The real machine and the planning machine give the same reason, and nothing is written outside."""
     os.chown(foreign / "link", owner, owner, follow_symlinks=False)
     with pytest.raises(UnsafePath):
         walked(f"{foreign}/link/f")
@@ -125,7 +125,7 @@ def test_links_in_shared_directories_are_followed_only_when_safe(place: Path, mo
 
 @pytest.fixture
 def racer(foreign: Path) -> Iterator[list[int]]:
-    """Another user who swaps a directory with a link to root's, as fast as may be; counts the swaps."""
+    """Another user swaps a directory with a link to root's directory as fast as possible; counts the swaps."""
     (foreign / "d").mkdir()
     (foreign / "link").unlink()
     (foreign / "evil").symlink_to(foreign.parent / "outside")

@@ -1,4 +1,4 @@
-"""Child processes: every wait ends, nothing is left behind, and no amount of output does harm."""
+"""Child processes: every wait ends, no process is left over, and large output does no harm."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def alive(pid: int) -> bool:
 
 @pytest.fixture
 def pids(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
-    """The processes that wrote their number to the file $PIDS; all of them are ended with the test."""
+    """The processes that wrote their id to the file $PIDS; the fixture kills them at the end of the test."""
     path = tmp_path / "pids"
 
     def read() -> list[int]:
@@ -153,7 +153,7 @@ def test_run_stops_all_descendants_after_the_timeout(
 
 @pytest.mark.parametrize("way", ["", "setsid "])
 def test_run_does_not_wait_for_a_background_process(tmp_path: Path, pids: Callable[[], list[int]], way: str) -> None:
-    """One that keeps the pipe open: the result is there at once, and the child lives on, as a daemon must."""
+    """The child keeps the pipe open. The result comes at once, and the child keeps running, as a daemon must."""
     before = time.monotonic()
     outcome = shell(f"echo said; {way}sleep 60 & echo $! > $PIDS", tmp_path)
     assert time.monotonic() - before < 20
@@ -168,7 +168,7 @@ def test_run_does_not_wait_for_endless_background_output(tmp_path: Path, pids: C
 
 
 def test_run_keeps_only_the_end_of_very_large_output() -> None:
-    """Both streams at once: it ends, little is kept, and what was cut is said."""
+    """Both streams write at once. The run ends, keeps little output and reports how much it cut."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     script = "head -c 50000000 /dev/zero >&2 & head -c 50000000 /dev/zero; wait; echo the end"
     outcome = run(["/bin/sh", "-c", script], 60)
@@ -181,7 +181,7 @@ def test_run_keeps_only_the_end_of_very_large_output() -> None:
 
 
 def test_a_slow_listener_receives_all_output() -> None:
-    """What the program said last is still read, however long the listener takes over it."""
+    """The last output is still read, even if the listener needs a long time for each piece."""
     heard: list[bytes] = []
 
     def listen(piece: bytes) -> None:

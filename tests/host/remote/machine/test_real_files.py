@@ -1,4 +1,4 @@
-"""Files really changed: entirely or not at all, never wider than they will be, nothing left lying about."""
+"""Real file changes are atomic, never give wider permissions than requested, and leave no temporary files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_write_replaces_the_inode_only_when_content_changes(place: Path) -> None:
-    """Whoever has the old file open keeps the old content whole."""
+    """A reader with the old file open keeps reading the whole old content."""
     machine = RealMachine()
     machine.write(f"{place}/f", "old" * 1000)
     with open(place / "f") as held:
@@ -62,7 +62,7 @@ def test_readers_see_either_the_old_or_the_new_content(place: Path) -> None:
 
 
 def test_new_files_never_have_wider_permissions_than_requested(place: Path) -> None:
-    """Under the widest umask, watched all the while: no name in the directory is ever open to others."""
+    """A thread watches the directory under umask 0: no name there is ever accessible to others."""
     machine, modes, stop = RealMachine(), set(), threading.Event()
 
     def watch() -> None:
@@ -124,7 +124,7 @@ def test_chown_and_chmod_refuse_a_hard_link_planted_by_another_user(place: Path)
         RealMachine().chmod(f"{place}/home/f", 0o644),
     ):
         assert "hard links" in result["reason"]
-    # New content, or a new owner, gets an inode of its own, so that the other name keeps what it has.
+    # A write with new content or a new owner makes a new inode, so the other hard link stays as it is.
     assert RealMachine().write(f"{place}/home/f", "root's", 0o644, "daemon") == {"status": "ok"}
     info, given = os.stat(place / "secret"), os.stat(place / "home/f")
     assert (info.st_mode & 0o777, info.st_uid) == (0o600, 0) and (given.st_mode & 0o777, given.st_uid) == (0o644, 1)
@@ -133,7 +133,7 @@ def test_chown_and_chmod_refuse_a_hard_link_planted_by_another_user(place: Path)
 
 @pytest.mark.parametrize("kind", ["fifo", "socket"])
 def test_write_refuses_to_replace_a_fifo_or_socket(place: Path, kind: str) -> None:
-    """And nothing hangs on it."""
+    """No operation hangs."""
     path = f"{place}/f"
     if kind == "fifo":
         os.mkfifo(path)
@@ -175,7 +175,7 @@ def test_write_keeps_the_old_file_when_a_validator_fails(place: Path) -> None:
 
 
 def test_write_keeps_a_change_made_during_validation(place: Path) -> None:
-    """An editor that saves while new content is being looked at is not run over."""
+    """The write does not overwrite what an editor saved while the new content was being validated."""
     (place / "f").write_text("old")
     result = RealMachine().write(f"{place}/f", "new", validate=["/bin/sh", "-c", f"echo theirs > {place}/f; : {{}}"])
     assert "another program is changing it; apply again" in result["reason"]
@@ -194,7 +194,7 @@ def test_write_removes_temporary_files_of_an_interrupted_run(place: Path) -> Non
     (place / half).write_text("half")
     (place / link).symlink_to("x")
     (place / made).mkdir()
-    # Names that only look like ours are somebody's own.
+    # Similar names belong to somebody else.
     others = [".statecfg-notes", ".statecfg-" + "0" * 17, ".statecfg-" + "0" * 19, ".statecfg-" + "A" * 18]
     for name in others:
         (place / name).write_text("somebody's own")
@@ -213,7 +213,7 @@ def test_write_removes_temporary_files_of_an_interrupted_run(place: Path) -> Non
 
 
 def test_read_and_stat_never_open_a_device() -> None:
-    """To open some devices is to set them off."""
+    """Opening a device can trigger an action."""
     opened: list[Any] = []
     sys.addaudithook(lambda event, arguments: opened.append(arguments[0]) if event == "open" else None)
     machine = RealMachine()
@@ -252,7 +252,7 @@ print(open(place + "/mine/f").read(), oct(os.stat(place + "/mine/unreadable").st
 
 @needs_root
 def test_an_ordinary_user_gets_the_permission_errors_that_were_planned() -> None:
-    """The plan foresees what the user may not do; a file that can't be read can still be changed by its owner."""
+    """The plan predicts the permission errors. An owner can change a file even without read permission."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as made:
@@ -324,7 +324,7 @@ CASES = {
 @needs_root
 @pytest.mark.parametrize("case", CASES)
 def test_a_failing_file_system_gives_a_clear_reason(tmp_path: Path, case: str) -> None:
-    """A clean failure that says why, the old file untouched, nothing left over."""
+    """The operation fails and gives the reason, the old file stays, and no temporary file is left over."""
     prepare, body, expected = CASES[case]
     place = tmp_path.resolve()
     script = f'P={place}; {prepare.replace("$P", "$P")}; exec {sys.executable} -c "$0" {REPOSITORY} $P'

@@ -1,4 +1,4 @@
-"""Execution: the planned actions taken on the real host, in the document's order, each accounted for."""
+"""Execution: a run performs the planned actions in the documented order and reports each of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _nothing_done() -> None:
 
 @op
 def step(machine: Any, name: str, result: Any = None) -> Any:
-    """Do what the test wants done; known to have been done from then on."""
+    """Do what the test wants, and record that it was done."""
     answer = machine.run(["/bin/true"], effect={})
     if result is not None and not hasattr(machine, "entries"):
         return result
@@ -54,7 +54,7 @@ def steps(name: str, *actions: str, requires: Any = (), **more: Any) -> Node:
 
 
 def started(run: Run) -> list[str]:
-    """Return the actions begun, by their argument, in order of their beginning."""
+    """Return the nodes whose actions began, in the order of the beginnings."""
     return [line[1] for line in run.journal.lines if line[0] == "started"]
 
 
@@ -85,7 +85,7 @@ def test_the_documented_example_changes_every_node() -> None:
 
 
 def test_the_documented_example_stops_after_a_failed_action() -> None:
-    """Layer 1 was done, action5 succeeded, action6 failed and why, action7 was never attempted, nothing after it."""
+    """Layer 1 succeeds. In layer 2 action5 succeeds, action6 fails with a reason, and action7 is not attempted."""
     run = example({"action6": error("the disk is full")})
     assert [[found["name"] for found in layer] for layer in run.layers] == [
         ["node1", "node2"],
@@ -110,7 +110,7 @@ def test_the_documented_example_stops_after_a_failed_action() -> None:
 
 
 def test_two_failures_in_a_layer_are_both_reported() -> None:
-    """action1 and action4, side by side: both are told, and the second layer is not begun."""
+    """action1 and action4 fail in parallel. The report has both, and the second layer does not begin."""
     run = example({"action1": error("one"), "action4": error("four")})
     assert run.statuses("node1") == ["error", "not-attempted"]
     assert run.statuses("node2") == ["ok", "error"]
@@ -171,7 +171,7 @@ def test_an_exception_in_an_op_fails_only_its_node(problem: BaseException) -> No
 
 
 def chain(results: dict[str, Any], **options: Any) -> Run:
-    """A requires B, B requires C; all have something to be done first."""
+    """A requires B, B requires C; all of them have a shutdown-first action."""
     return Run(
         STEPPING,
         [
@@ -201,7 +201,7 @@ def test_a_failed_shutdown_stops_the_whole_run() -> None:
 
 
 def test_a_node_that_will_be_skipped_is_not_shut_down() -> None:
-    """A check that failed ends the run before A's layer: then A must not be stopped before all else either."""
+    """A failed check ends the run before A's layer. So the run must not shut A down at its beginning either."""
 
     def failing(node: Node) -> Any:
         raise ValueError("no")
@@ -358,7 +358,7 @@ def test_a_failed_batch_is_retried_one_action_at_a_time() -> None:
 
 
 def test_a_node_fails_when_its_change_does_not_last(tmp_path: Path) -> None:
-    """The op says ok and another program puts the old content back."""
+    """The op succeeds, and then another program restores the old content."""
     place = tmp_path / "f"
 
     @op
@@ -379,7 +379,7 @@ def test_a_node_fails_when_its_change_does_not_last(tmp_path: Path) -> None:
 
 
 def test_a_node_fails_when_another_node_undoes_its_state(tmp_path: Path) -> None:
-    """A node that had nothing to do is looked at again when its layer acted."""
+    """A node with nothing to do is checked again after other nodes of its layer have acted."""
     place = tmp_path / "f"
     place.write_text("wanted")
 
@@ -443,7 +443,7 @@ def test_an_unknown_node_is_planned_when_its_turn_comes(tmp_path: Path) -> None:
 
 
 def test_program_output_is_reported_live_and_in_order(tmp_path: Path) -> None:
-    """The program says no more until what it said was heard."""
+    """The program writes the next line only after the test has received the line before."""
     script = "for n in 0 1 2; do echo $n; for m in $(seq 600); do [ -e $n ] && break; sleep 0.05; done; done"
 
     class Answering(Run):

@@ -1,4 +1,4 @@
-"""Resources under management on a host: remembered, pruned, handed from one playbook to another, never half."""
+"""Managed resources on a host: recorded, pruned, and passed between playbooks, also when a run is interrupted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.unit.remote.ledger.managed_types import t_lasting, t_several
 ROOT = os.geteuid() == 0
 
 
-# Coming and going
+# Adding and removing
 
 
 def test_pruning_and_destroying_restore_the_original_host(machine: Machine, host: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_rename_in_a_partial_run_keeps_the_former_content(machine: Machine, ho
 
 
 def test_a_name_reused_by_another_type_keeps_both_memories(machine: Machine, host: Path) -> None:
-    """By the same name: the file goes and the link comes, and the file that was there before both comes back."""
+    """A link takes the name and path of a file. Destroy brings back the file that was there before both."""
     (host / "x").write_text("former")
     before = snapshot(host)
     fine(machine.run(file(str(host / "x"), content="ours", provides="x")))
@@ -172,7 +172,7 @@ def test_pruning_more_than_half_of_the_resources_needs_confirmation(machine: Mac
 
 @pytest.mark.parametrize("goes", ["one", "two"])
 def test_a_file_shared_by_two_playbooks_stays_until_both_let_go(machine: Machine, host: Path, goes: str) -> None:
-    """Whichever goes first, the file stays; with the last one what was there before both comes back."""
+    """The file stays when the first playbook is destroyed. The second destroy brings back the former file."""
     (host / "f").write_text("former")
     before = snapshot(host)
     node = file(str(host / "f"), content="ours")
@@ -195,7 +195,7 @@ def test_playbooks_never_prune_each_other(machine: Machine, host: Path) -> None:
     assert list(done.outcomes()) == [f"file:{host}/b"] and (host / "a").exists()
 
 
-# What is looked at
+# Verify and history
 
 
 def drift(said: Said) -> dict[str, list[str]]:
@@ -226,7 +226,7 @@ def test_verify_tells_host_drift_from_definition_drift(machine: Machine, host: P
 
 
 def test_verify_shows_unfinished_nodes_as_pending_after_a_failed_apply(machine: Machine, host: Path) -> None:
-    """Nothing of it was ever applied to the end, so nothing can have changed; what did succeed is as defined."""
+    """The unfinished nodes were never applied, so they can't drift. The finished file can."""
     path = str(host / "done")
     bad = command("bad", argv=["false"], unless="false")
     nodes = [file(path, content="x"), bad, file(str(host / "later"), content="x", requires=[bad])]
@@ -256,7 +256,7 @@ def test_history_lists_finished_failed_and_interrupted_runs(machine: Machine, ho
     assert one["outcomes"] == {"command:bad": "failed"} and one["who"] == "ann@desk"
     assert [(each["node"], each["status"]) for each in one["actions"]] == [("command:bad", "error")]
     assert machine.run(mode="history", history={"playbook": "other"}).end["history"] == []
-    assert machine.journals() == [f"{cut}.jsonl"]  # who looks changes nothing
+    assert machine.journals() == [f"{cut}.jsonl"]  # reading changes nothing
 
 
 def test_a_restart_stays_owed_across_a_rename_until_it_is_done(machine: Machine, host: Path) -> None:
@@ -282,11 +282,11 @@ def test_a_restart_stays_owed_across_a_rename_until_it_is_done(machine: Machine,
     assert (host / "running").read_text() == "one"
 
 
-# What is kept
+# Former content and secrets
 
 
 def test_destroy_restores_a_large_file_without_loading_it_into_memory(machine: Machine, host: Path) -> None:
-    """And is never in memory as a whole; the executor is forked from this process, and begins with what that has."""
+    """The executor is forked from this process, so its memory starts at the size of this process."""
     block = os.urandom(1 << 20)
     with (host / "large").open("wb") as stream:
         for _ in range(50):
@@ -307,7 +307,7 @@ def test_destroy_restores_a_large_file_without_loading_it_into_memory(machine: M
 
 @pytest.mark.parametrize("mask", [0, 0o077])
 def test_kept_former_content_is_readable_only_by_its_owner(machine: Machine, host: Path, mask: int) -> None:
-    """Neither while it is kept nor when it comes back; and it stands nowhere else."""
+    """Both the kept copy and the restored file are private, and the content is in no other file."""
     (host / "key").write_text("former s3cret")
     (host / "key").chmod(0o600)
     old = os.umask(mask)
@@ -324,7 +324,7 @@ def test_kept_former_content_is_readable_only_by_its_owner(machine: Machine, hos
 
 
 def test_the_ledger_and_the_journal_contain_no_secrets(machine: Machine, host: Path) -> None:
-    """Of attributes, claims and what programs say there is a mask; a run that is cut off leaves none behind either."""
+    """Attributes, claims and program output are masked, also when the run is interrupted."""
     canary = "c4n4ry-of-a-secret"
     nodes = [
         command("tell", shell=f"echo {canary} >&2; exit 3", unless="false"),
@@ -347,7 +347,7 @@ def test_a_very_long_undo_command_is_kept_and_run(machine: Machine, host: Path) 
     assert not (host / "made").exists()
 
 
-# Cut off
+# Interrupted runs
 
 
 def test_a_plan_and_the_next_run_both_report_an_interrupted_run(machine: Machine, host: Path) -> None:
@@ -395,7 +395,7 @@ def test_the_next_destroy_finishes_an_interrupted_one(machine: Machine, host: Pa
     assert kill > 60
 
 
-# Places that can't be written
+# State directories that can't be written
 
 
 @pytest.fixture
@@ -423,7 +423,7 @@ def whole(machine: Machine) -> None:
 def test_a_full_disk_fails_one_run_and_the_next_succeeds(
     machine: Machine, host: Path, small: Callable[[int], Path]
 ) -> None:
-    """Filled up to so many KiB before an apply: it does its work or says what is wrong, and the next one goes well."""
+    """With a few KiB left, an apply succeeds or reports that the disk is full, and the next apply succeeds."""
     (host / "f").write_text("former" * 3000)
     nodes = [file(str(host / "f"), content="ours"), *[file(str(host / f"n{n}"), content="x") for n in range(20)]]
     before = snapshot(host)
@@ -456,7 +456,7 @@ def test_a_full_disk_fails_one_run_and_the_next_succeeds(
 def test_a_run_does_not_begin_when_a_hook_cannot_be_stored(
     machine: Machine, host: Path, small: Callable[[int], Path]
 ) -> None:
-    """Its files come whole or not at all, and the run says why it has not begun."""
+    """A hook's files are stored completely or not at all, and the run reports why it did not begin."""
     place = small(1024)
     files = {"pre-reconcile": COUNT, "data": "x" * 200_000}
     counter = hook("counter", files, ["pre-reconcile"], schema={"value": {}, "again": {}})
@@ -489,7 +489,7 @@ def test_a_read_only_state_directory_fails_apply_but_allows_plan(
 
 
 def test_a_disk_that_fills_up_during_a_run_stops_it(machine: Machine, host: Path, small: Callable[[int], Path]) -> None:
-    """Nothing more begins, and what was under way is known by the next run."""
+    """The run begins no more actions, and the next run knows what was under way."""
     place = small(1024)
     fill = f"dd if=/dev/zero of={place}/ballast bs=1024 2>/dev/null; touch {host}/mark"
     cut = command("cut", shell=fill, creates=f"{host}/mark")
@@ -503,11 +503,11 @@ def test_a_disk_that_fills_up_during_a_run_stops_it(machine: Machine, host: Path
     assert len(machine.rows()) == 31
 
 
-# At once
+# Parallel runs
 
 
 def test_a_second_run_at_the_same_time_is_refused(machine: Machine, host: Path) -> None:
-    """One has the host; the other is told who, does nothing, and both are told apart afterwards."""
+    """The second run learns that the host is locked, does nothing, and is not in the ledger."""
     script = (
         f"touch {host}/begun; for n in $(seq 600); do [ -e {host}/go ] && break; sleep 0.05; done; touch {host}/mark"
     )
@@ -558,7 +558,7 @@ def counts(machine: Machine) -> Any:
 
 
 def test_a_hooks_configuration_stays_consistent_when_the_run_is_killed(machine: Machine, host: Path) -> None:
-    """Two values that change together: they never differ, and lag behind by no more than the run that was cut off."""
+    """The hook updates two values together. They never differ, and at most the update of the killed run is lost."""
     counter = hook("counter", {"pre-reconcile": COUNT}, ["pre-reconcile"], schema={"value": {}, "again": {}})
     node = file(str(host / "f"), content="x")
     fine(machine.run(node, hooks=[counter]))

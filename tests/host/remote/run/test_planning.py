@@ -1,4 +1,4 @@
-"""Planning: what each node would do, found out on an imagined machine, and honest about what can't be known."""
+"""Planning: what each node would do, simulated on a planned machine, and what can't be known yet."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_file_written_after_an_unknown_step_is_known_again() -> None:
 
 
 def test_a_new_package_makes_units_unknown_but_not_itself() -> None:
-    """The package itself is known to be there, units are not."""
+    """The plan knows that the package will be installed. It does not know which units there will be."""
     found = planned(
         [node("nginx", "pkg")],
         [node("seen", "pkg-seen", ["nginx"], package="nginx"), node("unit", "unit", ["nginx"])],
@@ -167,7 +167,7 @@ def test_a_probe_is_unknown_when_a_required_node_acts_first() -> None:
 
 
 def test_a_probe_with_declared_inputs_is_known_until_one_changes() -> None:
-    """A file that the program does not read, and what declares the facet itself, change nothing about its answer."""
+    """Changes outside the declared inputs leave the probe's answer known."""
     ask = ["ask"]
     kinds = dict(
         KINDS,
@@ -255,7 +255,7 @@ def test_a_check_that_fails_skips_its_dependents_only(bad: str) -> None:
 
 
 def test_several_changes_of_a_field_are_shown_as_one() -> None:
-    """Many steps, one change each: the first before, the last after, and nothing of what came back."""
+    """The change shows the first old value and the last new value. A file that was made and removed is not shown."""
 
     def check(node: Node) -> Any:
         return [
@@ -290,7 +290,7 @@ def test_equal_plans_have_equal_fingerprints() -> None:
     assert other.fingerprints() != planned(*layers).fingerprints()
 
 
-# What a check must not do, and what an op may do past the machine
+# Checks that write, and ops that bypass the machine
 
 ATTEMPTS = {
     "open": lambda p: open(p / "made", "w"),
@@ -360,7 +360,7 @@ def nullary() -> Any:
 
 
 class HyKeyword:
-    """Looks as Hy's own keyword does."""
+    """Looks like Hy's own keyword."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -451,7 +451,7 @@ def test_an_op_with_a_bad_result_fails_in_the_plan(result: Any) -> None:
 
 
 def test_a_check_receives_its_node_all_nodes_and_earlier_actions() -> None:
-    """The node, all nodes by name, and the actions of the layers before."""
+    """A check receives the node, all nodes by name, and the actions of earlier layers."""
     seen: list[Any] = []
 
     def check(one: Any, two: Any, three: Any) -> Any:
@@ -477,7 +477,7 @@ def test_a_change_with_a_secret_shows_no_old_value_or_digest() -> None:
 
 
 def test_large_reports_omit_diffs_beyond_the_size_limit() -> None:
-    """One host may make the controller keep so much: what comes after that has no differences and logs."""
+    """The controller keeps a limited amount per host. Nodes beyond the limit have no differences and logs."""
     change = {"object": "/f", "field": "content", "before": "a", "after": "b", "diff": "+x\n" * 20_000}
     action = {"op": "write", "args": {}, "status": "ok", "log": "y" * 20_000}
     nodes = [{"name": f"n{number}", "changes": [change], "actions": [action]} for number in range(400)]

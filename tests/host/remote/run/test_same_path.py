@@ -34,7 +34,7 @@ def test_a_file_and_its_lines_can_change_in_one_layer(machine: Machine, host: Pa
 
 
 def test_nodes_that_reach_one_file_by_different_paths_do_not_collide(machine: Machine, host: Path) -> None:
-    """A link of its directory and a hard link lead to the same file: both count as the same path."""
+    """A link to its directory and a hard link lead to the same file, so all count as the same path."""
     (host / "real").mkdir()
     (host / "real/f").write_text("a\n")
     (host / "way").symlink_to("real")
@@ -52,7 +52,7 @@ def test_nodes_that_reach_one_file_by_different_paths_do_not_collide(machine: Ma
 
 
 def test_destroy_undoes_nodes_of_one_path_in_reverse_order(machine: Machine, host: Path) -> None:
-    """Each node remembers what it found; undone in the opposite order, they bring back what was there at first."""
+    """Each node remembers what it found. Undone in reverse order, they restore the original file."""
     path = host / "f"
     path.write_text("a\n")
     path.chmod(0o644)
@@ -65,7 +65,7 @@ def test_destroy_undoes_nodes_of_one_path_in_reverse_order(machine: Machine, hos
     assert different(before, snapshot(host)) == {}
 
 
-# Planned as unchanged, with work to do after all
+# Nodes that were planned as unchanged and then had to change
 
 
 def test_a_failure_names_the_node_that_changed_the_resource(machine: Machine, host: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_failure_names_all_nodes_that_could_have_made_the_change(machine: Mach
 
 
 def test_nodes_that_change_the_same_unit_run_one_at_a_time() -> None:
-    """Effects on a whole table, or on anything at all, hold nobody up."""
+    """Effects on a whole table or on everything don't make nodes wait for each other."""
 
     def doing(*effects: tuple[str, str]) -> NodeRun:
         touches = Touches(effects=effects)
