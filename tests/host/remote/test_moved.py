@@ -1,4 +1,4 @@
-"""Modules that node types of users import under the names of 0.3: they load, and one warning names the new module."""
+"""Imports of modules under their 0.3 names still work, and one warning names the new module."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check(node, world):
 
 
 @pytest.mark.parametrize("name", sorted(MOVED))
-def test_a_former_name_gives_the_same_module(name: str) -> None:
+def test_a_former_module_name_imports_the_new_module(name: str) -> None:
     former, new = f"statecfg.remote.{name}", f"statecfg.remote.{MOVED[name]}"
     code = (
         f"import {former} as a, {new} as b; import importlib; assert a is b is importlib.reload(a); print(a.__name__)"
@@ -52,14 +52,14 @@ def test_a_former_public_name_gives_the_same_class() -> None:
     assert "<string>:1: FutureWarning: statecfg.Place is now statecfg.SourceLocation" in done.stderr
 
 
-def test_a_former_name_of_the_docs_gives_the_same_module() -> None:
+def test_a_former_documented_name_imports_the_new_module() -> None:
     code = "from statecfg.hooks import http_hooks; from statecfg.hooks.http import calls; assert http_hooks is calls"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr.count("FutureWarning") == 1
     assert "<string>:1: FutureWarning: statecfg.hooks.http_hooks is now statecfg.hooks.http.calls" in done.stderr
 
 
-def test_a_node_type_of_0_3_loads_here_and_on_hosts(tmp_path: Path) -> None:
+def test_a_node_type_written_for_0_3_loads_with_warnings(tmp_path: Path) -> None:
     (tmp_path / "resources").mkdir()
     (tmp_path / "resources/note.py").write_text(TYPE)
     (tmp_path / "statecfg.toml").touch()

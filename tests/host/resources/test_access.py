@@ -1,4 +1,4 @@
-"""Access lists and former owners: nobody keeps a way into what a node manages, and the plan shows what goes."""
+"""Access lists and former owners: nobody keeps access to a managed file, and the plan shows what is removed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from statecfg.resources import directory, file, line_in_file
 from tests.host.remote.managed import Machine, Said
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
-EVE, BOB = 4242, 4243  # users and groups that no host has
+EVE, BOB = 4242, 4243  # users and groups that exist on no host
 USER_OBJ, USER, GROUP_OBJ, GROUP, MASK, OTHER = 1, 2, 4, 8, 0x10, 0x20
 
 
@@ -61,8 +61,8 @@ def applied(machine: Machine, *nodes: Any) -> None:
 
 
 @needs_root
-def test_a_planted_list_is_noticed_and_removed(machine: Machine, path: Path) -> None:
-    """Plan and verify notice it although mode, owner and content are right; an apply removes it."""
+def test_an_added_access_list_is_noticed_and_removed(machine: Machine, path: Path) -> None:
+    """Plan and verify notice the list although mode, owner and content are right. An apply removes it."""
     node = file(str(path), content="content\n", mode="0640")
     applied(machine, node)
     plant(path, 0o640, (USER, EVE, 6))
@@ -77,7 +77,7 @@ def test_a_planted_list_is_noticed_and_removed(machine: Machine, path: Path) -> 
 
 @needs_root
 @pytest.mark.parametrize("content", [None, "content\n", "other\n"])
-def test_a_list_that_grants_no_more_stays(machine: Machine, path: Path, content: str | None) -> None:
+def test_an_access_list_that_grants_no_extra_rights_stays(machine: Machine, path: Path, content: str | None) -> None:
     os.chmod(path, 0o644)
     plant(path, 0o644, (USER, EVE, 0), (GROUP, BOB, 4))
     applied(machine, file(str(path), content=content, mode="0644"))
@@ -88,18 +88,18 @@ def test_a_list_that_grants_no_more_stays(machine: Machine, path: Path, content:
 
 @needs_root
 @pytest.mark.parametrize("given", [{"content": "content\n"}, {"content": "other\n"}, {}], ids=str)
-def test_a_list_of_a_former_owner_goes(machine: Machine, path: Path, given: dict[str, str]) -> None:
-    """Whoever owned the file may have made the list, so it goes although no mode is asked for."""
+def test_an_owner_change_removes_the_access_list(machine: Machine, path: Path, given: dict[str, str]) -> None:
+    """The former owner may have made the list, so it is removed although the node has no mode."""
     os.chown(path, EVE, EVE)
     plant(path, 0o660, (USER, BOB, 6), owning=4)
     applied(machine, file(str(path), owner="root", **given))
     info = path.stat()
-    # What was the mask is not what the owning group had.
+    # The new group permissions are those of the owning group, not the mask.
     assert (info.st_uid, info.st_mode & 0o7777, lists(path)) == (0, 0o640, [])
 
 
 @needs_root
-def test_a_directory_and_what_it_hands_down(machine: Machine, path: Path) -> None:
+def test_default_access_lists_are_removed_and_not_inherited(machine: Machine, path: Path) -> None:
     place = path.parent / "d"
     place.mkdir()
     os.chmod(place, 0o750)
@@ -121,9 +121,7 @@ def test_a_directory_and_what_it_hands_down(machine: Machine, path: Path) -> Non
 
 @needs_root
 @pytest.mark.parametrize("given", [{"owner": "root"}, {"mode": "0600"}], ids=str)
-def test_a_former_owner_with_the_file_open_writes_into_the_void(
-    machine: Machine, path: Path, given: dict[str, str]
-) -> None:
+def test_a_former_owner_cannot_write_through_an_open_file(machine: Machine, path: Path, given: dict[str, str]) -> None:
     os.chown(path, EVE, EVE)
     os.link(path, path.parent / "eve's")
     with path.open("r+") as eve:
@@ -133,8 +131,8 @@ def test_a_former_owner_with_the_file_open_writes_into_the_void(
 
 
 @needs_root
-def test_a_line_and_a_tree_and_an_undo_change_hands_too(machine: Machine, path: Path) -> None:
-    """Each puts a new file in place of one that comes from somebody else, or goes back to them."""
+def test_an_owner_change_replaces_the_file_for_lines_trees_and_undo(machine: Machine, path: Path) -> None:
+    """Each puts a new file in place of the one that belongs to the other owner."""
     source = machine.folder / "files" / "tree"
     source.mkdir(parents=True)
     (source / "inside").write_text("content\n")
@@ -152,8 +150,8 @@ def test_a_line_and_a_tree_and_an_undo_change_hands_too(machine: Machine, path: 
 
 
 @needs_root
-def test_set_user_id_does_not_change_hands(machine: Machine, path: Path) -> None:
-    """Nobody gets a program of root's by having made the file that root's content goes to."""
+def test_an_owner_change_clears_the_set_user_id_bits(machine: Machine, path: Path) -> None:
+    """Otherwise a user could get a set-user-id program of root by creating the file first."""
     os.chown(path, EVE, EVE)
     os.chmod(path, 0o6777)
     applied(machine, file(str(path), content="other\n", owner="root"))
@@ -161,8 +159,8 @@ def test_set_user_id_does_not_change_hands(machine: Machine, path: Path) -> None
 
 
 @needs_root
-def test_content_that_changes_while_it_is_copied(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host copies what it has instead of asking for it, but only what is proven to be the right content."""
+def test_a_write_fails_when_the_copied_content_changes_meanwhile(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host copies content that it already has, but only after it has checked that the content is right."""
     os.chown(path, EVE, EVE)
     blob = unsent("content\n")
     machine = RealMachine()
@@ -180,7 +178,7 @@ def test_content_that_changes_while_it_is_copied(path: Path, monkeypatch: pytest
 
 
 def unsent(text: str) -> Any:
-    """Return content of which only the digest has come."""
+    """Return a blob of which the host knows only the digest."""
     from statecfg.remote.graph.model import Blob
 
     full = Blob.of(text)
@@ -193,8 +191,8 @@ LISTS = [(), ((USER, EVE, 6),), ((USER, EVE, 4), (GROUP, BOB, 7)), ((USER, EVE, 
 @needs_root
 @pytest.mark.parametrize("kind", ["file", "directory"])
 @pytest.mark.parametrize("what", ["write", "chmod", "chown"])
-def test_the_plan_is_what_happens(tmp_path: Path, kind: str, what: str) -> None:
-    """Every list with every mode and owner, before and after: what was imagined stands there."""
+def test_the_planned_mode_owner_and_access_list_match_the_result(tmp_path: Path, kind: str, what: str) -> None:
+    """Tries every list with every mode and owner, before and after the operation."""
     place = tmp_path / "x"
     modes, owners = (None, 0o600, 0o640, 0o664, 0o4755), (None, "root", str(EVE))
     for named, old, uid, mode, owner in itertools.product(LISTS, (0o644, 0o660, 0o6750), (0, EVE, BOB), modes, owners):

@@ -1,4 +1,4 @@
-"""The node types' cases on this machine's own files: exactly what was planned is done, and nothing is left to do."""
+"""The node types' cases on real files: apply does exactly what was planned, and a second plan has nothing to do."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def placed(value: Any, root: str) -> Any:
 
 
 class Unrecorded:
-    """A journal for runs that nobody asks about afterwards."""
+    """A journal that records nothing."""
 
     def intend(self, nodes: Sequence[str]) -> None: ...
     def started(self, node: str, op: str) -> None: ...
@@ -56,8 +56,8 @@ def executed(plan: Plan, facets: Facets) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "case", [case for case in cases() if not {"bad", "tables", "probes"} & set(case.values[0]) and meant(case, "real")]
 )
-def test_on_this_machine(case: dict[str, Any], tmp_path: Path) -> None:
-    """A case on real files: exactly what was planned is done, it took hold, and nothing is left to do."""
+def test_a_node_type_case_does_exactly_what_was_planned(case: dict[str, Any], tmp_path: Path) -> None:
+    """Apply does what was planned, the files are as expected, and a second plan has nothing to do."""
     root = tmp_path / "host"
     root.mkdir()
     case = placed(case, str(root))

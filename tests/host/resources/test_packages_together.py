@@ -1,4 +1,4 @@
-"""Packages of one run, planned and removed together on a real host: dependencies, conflicts, what stays, and links."""
+"""Packages that one run plans and removes together on a real host: dependencies, conflicts, and what stays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests import lab
 from tests.host.command import Ran, reach, statecfg
 
 LEDGER = "/var/lib/statecfg/ledger.db"
-# Makes the ledger's memory of packages what 0.3.0 wrote: names without versions, and nothing about what came along.
+# Changes the ledger's package memory to the form of 0.3.0: names without versions, and no added dependencies.
 AS_0_3_0 = """
 import hashlib, json, os, sqlite3
 database = sqlite3.connect("/var/lib/statecfg/ledger.db")
@@ -109,8 +109,8 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("written_by", ["now", "0.3.0"])
-def test_packages_go_last_and_dependencies_with_the_last_that_needs_them(site: Site, written_by: str) -> None:
-    """Commands are undone while the package is there, whatever they require; the host has the packages it had."""
+def test_destroy_removes_packages_last_and_their_dependencies_with_them(site: Site, written_by: str) -> None:
+    """Commands are undone before the packages are removed. Afterwards the host has its former packages."""
     before = site.packages()
     playbook = site.write("db.yml", "package: db-client", "package: db-server", *COMMANDS)
     site("apply", playbook, "--yes")
@@ -134,8 +134,8 @@ def test_packages_go_last_and_dependencies_with_the_last_that_needs_them(site: S
     assert "Nothing to remove" in site("destroy", playbook, "--yes").out
 
 
-def test_a_dependency_stays_until_the_last_package_goes(site: Site) -> None:
-    """The package that goes first leaves it, the plan and the report say so, and the other one takes it along."""
+def test_a_shared_dependency_stays_until_its_last_package_is_removed(site: Site) -> None:
+    """The first removal leaves the dependency, and plan and report say so. The last removal takes it along."""
     before = site.packages()
     playbook = site.write("db.yml", "package: db-server", "package: db-client, requires: ['package:db-server']")
     site("apply", playbook, "--yes")
@@ -150,8 +150,8 @@ def test_a_dependency_stays_until_the_last_package_goes(site: Site) -> None:
     assert site.packages() == before
 
 
-def test_what_another_playbook_manages_stays(site: Site) -> None:
-    """A dependency that is a package of another playbook stays, and goes with that playbook."""
+def test_a_dependency_managed_by_another_playbook_stays(site: Site) -> None:
+    """A dependency that another playbook manages stays until that playbook is destroyed."""
     before = site.packages()
     one = site.write("one.yml", "package: db-server")
     other = site.write("other.yml", "package: db-common")
@@ -164,7 +164,7 @@ def test_what_another_playbook_manages_stays(site: Site) -> None:
     assert site.packages() == before
 
 
-def test_an_absent_package_does_not_take_what_another_playbook_wants(site: Site) -> None:
+def test_an_absent_package_cannot_remove_a_package_of_another_playbook(site: Site) -> None:
     """Even with `dependents`: the plan fails and names the other playbook's node."""
     site("apply", site.write("other.yml", "package: db-client"), "--yes")
     playbook = site.write("one.yml", "package: db-common, absent: true, dependents: true")
@@ -173,8 +173,8 @@ def test_an_absent_package_does_not_take_what_another_playbook_wants(site: Site)
     assert reason.endswith("/other.yml installs")
 
 
-def test_a_package_that_another_one_needs_by_now_stays(site: Site) -> None:
-    """What somebody installed by hand keeps a package there; later it goes with that."""
+def test_a_package_needed_by_a_manually_installed_one_stays(site: Site) -> None:
+    """A package installed by hand keeps its dependency. Both are removed together later."""
     playbook = site.write("db.yml", "package: db-common")
     site("apply", playbook, "--yes")
     site.host.run(["apt-get", "-qy", "install", "db-client"])
@@ -185,7 +185,7 @@ def test_a_package_that_another_one_needs_by_now_stays(site: Site) -> None:
 
 
 def test_packages_stay_when_an_undo_fails(site: Site) -> None:
-    """A command that can't be undone keeps the packages that its undo may need; the next destroy ends it."""
+    """A failed command undo keeps the packages that it may need. The next destroy removes them."""
     playbook = site.write("db.yml", "package: db-server", *COMMANDS)
     site("apply", playbook, "--yes")
     site.host.run(["rm", "/var/tmp/data/lonely"])
@@ -201,8 +201,8 @@ def test_packages_stay_when_an_undo_fails(site: Site) -> None:
     assert site.has("db-server", "db-core", "db-common") == []
 
 
-def test_what_was_upgraded_is_listed(site: Site) -> None:
-    """A package that was there before is upgraded for another one, and stays so: plan and report say it."""
+def test_plan_and_destroy_list_packages_that_stay_upgraded(site: Site) -> None:
+    """An existing package is upgraded for another one and stays upgraded. Plan and report say so."""
     site.host.run(["apt-get", "-qy", "install", "db-common=1.0"])
     playbook = site.write("db.yml", "package: db-server-next")
     site("apply", playbook, "--yes")
@@ -214,8 +214,8 @@ def test_what_was_upgraded_is_listed(site: Site) -> None:
 
 
 @pytest.mark.parametrize("requires", ["", ", requires: ['package:db-server']"])
-def test_packages_that_exclude_each_other_are_found_by_the_plan(site: Site, requires: str) -> None:
-    """In the same layer or a later one: the plan fails, names both, and an apply changes nothing."""
+def test_the_plan_fails_for_conflicting_packages(site: Site, requires: str) -> None:
+    """The packages are in the same layer or in two. The plan fails and names both, and an apply changes nothing."""
     before = site.packages()
     playbook = site.write("db.yml", "package: db-server", f"package: db-rival{requires}")
     planned = site.report("plan", playbook, code=1)
@@ -229,8 +229,8 @@ def test_packages_that_exclude_each_other_are_found_by_the_plan(site: Site, requ
     assert site.packages() == before
 
 
-def test_dependencies_of_a_later_layer_are_planned(site: Site) -> None:
-    """A package after another one, and after a file that apt does not read, is planned with all that comes along."""
+def test_the_plan_lists_dependencies_of_packages_in_later_layers(site: Site) -> None:
+    """The package requires another package and a file that apt does not read. The plan still lists everything."""
     playbook = site.write(
         "db.yml",
         "package: db-client",
@@ -247,8 +247,8 @@ def test_dependencies_of_a_later_layer_are_planned(site: Site) -> None:
     site("destroy", playbook, "--yes")
 
 
-def test_packages_after_new_sources_are_known_later(site: Site) -> None:
-    """What apt will find in a source that this run adds isn't guessed."""
+def test_a_package_after_a_new_source_is_known_only_later(site: Site) -> None:
+    """The plan does not guess what apt will find in a source that this run adds."""
     source = "deb [trusted=yes] file:/srv/apt ./\\n# again\\n"
     playbook = site.write(
         "db.yml",
@@ -262,8 +262,8 @@ def test_packages_after_new_sources_are_known_later(site: Site) -> None:
     site("destroy", playbook, "--yes")
 
 
-def test_a_link_that_a_package_makes_is_not_replaced(site: Site) -> None:
-    """A file node where the package makes a link fails at its turn; `follow` would manage what it leads to."""
+def test_a_file_node_never_replaces_a_link_of_a_package(site: Site) -> None:
+    """The file node fails at its turn. With `follow` it would manage the target of the link."""
     playbook = site.write(
         "db.yml", "package: linker", "file: /etc/linked.conf, content: ours, requires: ['package:linker']"
     )
@@ -278,8 +278,8 @@ def test_a_link_that_a_package_makes_is_not_replaced(site: Site) -> None:
     site("destroy", playbook, "--yes")
 
 
-def test_a_removal_that_would_take_more_than_planned_is_refused(light: lab.Host, tmp_path: Path) -> None:
-    """What somebody installed since the plan is not taken: apt is asked again just before the removal."""
+def test_a_removal_that_would_remove_unplanned_packages_is_refused(light: lab.Host, tmp_path: Path) -> None:
+    """Somebody installed a package since the plan. apt is asked again just before the removal."""
     from tests.host.resources.test_real import PLACE, prepared
 
     prepared(light, tmp_path)

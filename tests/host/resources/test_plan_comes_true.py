@@ -1,4 +1,4 @@
-"""What a plan says is what an apply does: every node type, on bare, converged, drifted and half-failed hosts."""
+"""An apply does what the plan says: for every node type, on bare, converged, drifted and half-failed hosts."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _FOUND: dict[tuple[str, str], tuple[int, int, int]] = {}
 
 
 def barrier(root: str) -> Graph:
-    """Return a command that fails until a file says otherwise, so that a run stops half-way."""
+    """Return a command that fails until a file exists, so that a run stops half-way."""
     return command("barrier", shell=f"test -e {root}-open", unless=f"test -e {root}-open", effects={})
 
 
 def compare(host: Host, graphs: list[Graph]) -> tuple[int, int, int]:
-    """Plan, apply, apply again; return how many nodes there are, act, and are known only later."""
+    """Plan, apply, apply again; return the numbers of all nodes, of changed nodes, and of nodes known only later."""
     planned = nodes(fleet_run(host, graphs, "plan"))
     applied_report = fleet_run(host, graphs, "apply")
     assert applied_report["status"] == "ok", applied_report
@@ -43,7 +43,7 @@ def compare(host: Host, graphs: list[Graph]) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.type)
-def test_actions_planned_are_actions_done(case: Case, booted: Host) -> None:
+def test_apply_does_exactly_the_planned_actions_for_every_type(case: Case, booted: Host) -> None:
     root = f"/srv/{case.type}"
     case.bare(booted, root)
     graphs = case.declare(root, [])
@@ -58,7 +58,7 @@ def test_actions_planned_are_actions_done(case: Case, booted: Host) -> None:
 
 @pytest.fixture(scope="module")
 def halfway(apt_packages: Any) -> Iterator[Host]:
-    """Give a host of its own, on which runs first fail half-way."""
+    """Give a separate host, on which runs first fail half-way."""
     from tests import lab
 
     host = lab.booted_host("halfway")
@@ -68,10 +68,10 @@ def halfway(apt_packages: Any) -> Iterator[Host]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.type)
-def test_plans_come_true_after_a_run_that_failed_half_way(case: Case, halfway: Host) -> None:
+def test_apply_does_exactly_the_planned_actions_after_a_failed_run(case: Case, halfway: Host) -> None:
     root = f"/srv/{case.type}"
     case.bare(halfway, root)
-    # The barrier stands in the first layer: what is in later ones is never started.
+    # The barrier is in the first layer, so later layers never start.
     graphs = [*case.declare(root, []), barrier(root)]
     failed = fleet_run(halfway, graphs, "apply")
     assert failed["status"] == "failed"
@@ -81,7 +81,7 @@ def test_plans_come_true_after_a_run_that_failed_half_way(case: Case, halfway: H
 
 
 def table() -> str:
-    """Return the figures as the page shows them: nodes that act as planned / nodes known only later, of all nodes."""
+    """Return the table of the page: per node type and state the exact, the acting and the later known nodes."""
     rows = ["| node type | " + " | ".join(STATES) + " |", "| --- |" + " --- |" * len(STATES)]
     for case in CASES:
         cells = []
@@ -94,7 +94,7 @@ def table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def test_the_page_has_these_figures() -> None:
+def test_the_documentation_page_has_the_measured_figures() -> None:
     if len(_FOUND) < len(CASES) * len(STATES):
         pytest.skip("not run on this machine: only a run of the whole module has all the figures")
     assert table() in PAGE.read_text(encoding="utf-8"), table()

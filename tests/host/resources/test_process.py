@@ -1,4 +1,4 @@
-"""The process type, written in Hy: on real processes, from bare to gone, and in memory."""
+"""The process type, which is written in Hy, on real processes and in memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ME = pwd.getpwuid(os.geteuid()).pw_name
 
 
 class Program:
-    """A program of this test's own, and the process node that is about it."""
+    """A program made for the test, and the process node that manages it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -92,14 +92,14 @@ def program(tmp_path: Path) -> Iterator[Program]:
 
 
 def ops(plan: Plan) -> tuple[str | None, list[str]]:
-    """Return the shutdown-first action and the others of a plan's only node."""
+    """Return the shutdown-first action and the other actions of a plan's only node."""
     ((step,),) = plan.layers
     assert step.outcome != "failed", step.reason
     first = step.spec.shutdown_first
     return first and first.op, [action.op for action in step.spec.actions]
 
 
-def test_it_is_started_once_and_left_alone(program: Program) -> None:
+def test_a_process_is_started_once_and_left_running(program: Program) -> None:
     assert ops(program.plan()) == (None, ["ensure-running"])
     assert program.running() == []
     assert program.apply()["outcome"] == "changed"
@@ -112,7 +112,7 @@ def test_it_is_started_once_and_left_alone(program: Program) -> None:
 
 
 @pytest.mark.parametrize("change", [{"seconds": "301"}, {"colour": "blue"}])
-def test_other_arguments_or_environment_stop_it_first(program: Program, change: dict[str, str]) -> None:
+def test_a_process_with_changed_attributes_is_stopped_and_restarted(program: Program, change: dict[str, str]) -> None:
     program.apply()
     (before,) = program.running()
     assert ops(program.plan(**change)) == ("service-down", ["ensure-running"])
@@ -122,7 +122,7 @@ def test_other_arguments_or_environment_stop_it_first(program: Program, change: 
     assert ops(program.plan(**change)) == (None, [])
 
 
-def test_one_that_died_is_started_again(program: Program) -> None:
+def test_a_process_that_died_is_started_again(program: Program) -> None:
     program.apply()
     (pid,) = program.running()
     os.kill(pid, signal.SIGKILL)
@@ -133,7 +133,7 @@ def test_one_that_died_is_started_again(program: Program) -> None:
     assert len(program.running()) == 1
 
 
-def test_absent_stops_it_and_forgets_it(program: Program) -> None:
+def test_an_absent_process_is_stopped_and_forgotten(program: Program) -> None:
     program.apply()
     assert ops(program.plan(absent=True)) == (None, ["service-down"])
     assert program.apply(absent=True)["outcome"] == "changed"
@@ -141,19 +141,19 @@ def test_absent_stops_it_and_forgets_it(program: Program) -> None:
     assert ops(program.plan(absent=True)) == (None, [])
 
 
-def test_a_script_that_somebody_else_started_does_not_count(program: Program) -> None:
+def test_a_script_started_by_somebody_else_is_not_adopted(program: Program) -> None:
     other = subprocess.Popen([program.path, str(program.diary), "300", "0"])
     try:
         while program.entries() != [""] and not program.running():
             time.sleep(0.01)
-        # A script's own arguments stand behind its interpreter's: only a program's are compared.
+        # The command line of a script begins with its interpreter, so its arguments are not compared.
         assert ops(program.plan()) == (None, ["ensure-running"])
     finally:
         other.kill()
         other.wait()
 
 
-def test_a_binary_that_somebody_else_started_counts(tmp_path: Path) -> None:
+def test_a_binary_started_by_somebody_else_is_adopted(tmp_path: Path) -> None:
     other = subprocess.Popen(["/bin/sleep", "300.125"])
     try:
         graph = process("/bin/sleep", user=ME, group="root", env={}, args=["300.125"], provides=f"t:{tmp_path}")
@@ -164,7 +164,7 @@ def test_a_binary_that_somebody_else_started_counts(tmp_path: Path) -> None:
         other.wait()
 
 
-def test_one_that_blocks_runs_once_to_its_end(program: Program) -> None:
+def test_a_blocking_process_runs_once_to_its_end(program: Program) -> None:
     once = {"seconds": "0.2", "block?": True}
     assert program.apply(**once)["outcome"] == "changed"
     assert program.entries() == ["red"]
@@ -175,11 +175,11 @@ def test_one_that_blocks_runs_once_to_its_end(program: Program) -> None:
     program.apply(**once, colour="blue", absent=True)
 
 
-def test_failures_are_told(program: Program) -> None:
+def test_a_process_that_fails_reports_the_reason(program: Program) -> None:
     report = program.apply(**{"seconds": "0", "status": "3", "block?": True})
     assert report["outcome"] == "failed"
     assert "exit status 3" in report["reason"]
-    program.path.write_text("#!/bin/true\n")  # which ends at once also where Python takes its time to start
+    program.path.write_text("#!/bin/true\n")  # ends at once, also where Python starts slowly
     report = program.apply(seconds="0")
     assert report["outcome"] == "failed"
     assert "ended at once" in report["reason"]
@@ -192,8 +192,8 @@ def test_failures_are_told(program: Program) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has set-user-id programs")
-def test_what_another_user_runs_with_our_rights_is_not_taken_for_it() -> None:
-    """As `su` does for anybody who calls it by the name of a program of root's, and waits for a password."""
+def test_a_process_with_set_user_id_belongs_to_its_real_user() -> None:
+    """For example, any user can start `su` under another program's name while it waits for a password."""
     from statecfg.resources.shared import processes
 
     nobody = pwd.getpwnam("nobody").pw_uid
@@ -209,7 +209,7 @@ def test_what_another_user_runs_with_our_rights_is_not_taken_for_it() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may start a program as another user")
-def test_it_runs_as_the_user_and_group_it_is_given(program: Program) -> None:
+def test_a_process_runs_as_its_user_and_group(program: Program) -> None:
     program.path = Path("/bin/sleep")
     program.node = lambda **more: process(
         "/bin/sleep",
@@ -227,7 +227,7 @@ def test_it_runs_as_the_user_and_group_it_is_given(program: Program) -> None:
     assert set(environment) == {"PATH", "LANG", "HOME", "COLOUR"}
 
 
-def test_in_memory_the_plan_comes_true(tmp_path: Path) -> None:
+def test_the_memory_machine_runs_a_process_as_planned(tmp_path: Path) -> None:
     machine = MemoryMachine({"/bin/x": ""}, {"processes": {}})
     graph = process("/bin/x", user=":root", group="root", env={"A": 1}, args=["-v", 2], provides="p")
     nodes = layers([graph], tmp_path)
@@ -244,7 +244,7 @@ def test_in_memory_the_plan_comes_true(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"env": []}, {"args": "x"}, {"user": 1}, {"block?": "yes"}, {"args": [None]}, {"colour": 1}]
 )
-def test_wrong_attributes_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_process_attributes_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(problems.InvalidInput):
         process("/bin/x", {"user": "u", "group": "g", "env": {}, "args": [], **wrong})
 
@@ -256,7 +256,7 @@ def test_two_nodes_about_the_same_process_are_refused(tmp_path: Path) -> None:
     layers([process("/bin/x", same, provides="one"), process("/bin/x", {**same, "args": []}, provides="two")], tmp_path)
 
 
-def test_the_record_holds_no_values_of_the_environment(program: Program) -> None:
+def test_the_process_record_contains_no_environment_values(program: Program) -> None:
     from statecfg.resources.shared import processes
 
     program.apply(colour="very-secret")

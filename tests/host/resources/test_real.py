@@ -1,4 +1,4 @@
-"""The node types on real hosts: what is planned is done, it takes hold, and a second run has nothing to do."""
+"""The node types on real hosts: apply does what was planned, and a second run has nothing to do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests import lab
 from tests.host import sent
 
 PLACE = "/opt/executor"
-# Runs on the host, isolated, by the host's own Python: plans what it reads and, when told to, does it.
+# Runs isolated in the host's Python: plans the definition on its stdin and, if told to, applies it.
 DRIVER = f"""
 import json, sys
 sys.path.insert(0, {PLACE!r})
@@ -65,7 +65,7 @@ class Managed:
     project: Path
 
     def ask(self, graphs: Sequence[Graph], apply: bool) -> dict[str, Report]:
-        """Plan on the host, and do it where told to."""
+        """Plan on the host, and apply if told to."""
         definition = compile_graph(merge_graphs(*graphs), WireContext(base=self.project))
         content = [encode_value(blob, inline=1 << 30) for blob in definition.blobs.values()]
         given = {"layers": definition.layers, "blobs": content, "apply": apply, "owed": {}}
@@ -78,7 +78,7 @@ class Managed:
         return self.ask(graphs, apply=False)["plan"]
 
     def apply(self, *graphs: Graph) -> Report:
-        """Apply a definition; see that exactly the plan is done, and that nothing is left to do after it."""
+        """Apply a definition; check that exactly the plan is done, and that a second plan is empty."""
         before = self.plan(*graphs)
         found = self.ask(graphs, apply=True)
         assert operations(before) == operations(found["plan"])
@@ -92,7 +92,7 @@ class Managed:
 
 
 def operations(report: Report, names: set[str] | None = None) -> dict[str, list[str]]:
-    """Return what each node that does something does: the names of its ops."""
+    """Return the names of the ops of each node that has any."""
     return {
         node["name"]: [action["op"] for action in node["actions"]]
         for node in report
@@ -101,12 +101,12 @@ def operations(report: Report, names: set[str] | None = None) -> dict[str, list[
 
 
 def outcomes(report: Report) -> dict[str, str]:
-    """Return the outcome of each node that did not stay as it was."""
+    """Return the outcome of each node that is not unchanged."""
     return {node["name"]: node["outcome"] for node in report if node["outcome"] != "unchanged"}
 
 
 def diff(report: Report, thing: str, field: str) -> tuple[Any, Any]:
-    """Return what a report says that a field of a thing was and becomes."""
+    """Return the old and the new value of a field in a report."""
     changes: list[Mapping[str, Any]] = [change for node in report for change in node.get("changes", ())]
     (found,) = (change for change in changes if (change["object"], change["field"]) == (thing, field))
     return found["before"], found["after"]
@@ -137,8 +137,8 @@ def web(port: str = "8080", version: str | None = None) -> Graph:
     return resources.service("webd", running=True, enabled=True, restart_on=[conf], requires=[webd])
 
 
-def test_a_web_server_bare_again_and_drifted(managed: Managed) -> None:
-    """Bare: the plan names every action and they are what is done; again: nothing; drifted: only what drifted."""
+def test_a_web_server_is_installed_left_unchanged_and_repaired(managed: Managed) -> None:
+    """On a bare host the plan lists every action. Later it lists nothing, and after drift only the repairs."""
     host = managed.host
     plan = managed.plan(web())
     assert operations(plan) == {
@@ -155,7 +155,7 @@ def test_a_web_server_bare_again_and_drifted(managed: Managed) -> None:
     assert host.run(["systemctl", "is-active", "webd"]).stdout == "active\n"
     assert host.read("/etc/webd/webd.conf").startswith("# ours")
     assert host.run(["stat", "-c", "%U:%G %a", "/srv/site"]).stdout == "site:site 750\n"
-    # Each kind of drift is found, and nothing else.
+    # The plan finds each kind of drift, and nothing else.
     before = host.run(["systemctl", "show", "--value", "--property=MainPID", "webd"]).stdout
     host.write("/etc/webd/webd.conf", "port = 8080\n")
     assert operations(managed.plan(web())) == {"file:/etc/webd/webd.conf": ["write"], "service:webd": ["restart"]}
@@ -179,8 +179,8 @@ def test_a_web_server_bare_again_and_drifted(managed: Managed) -> None:
     assert operations(managed.apply(web())) == {"service:webd": ["start"]}
 
 
-def test_refused_content_leaves_the_service_alone(managed: Managed) -> None:
-    """A configuration that the program refuses is not put in place, and what depends on it does not start."""
+def test_invalid_configuration_leaves_the_service_unchanged(managed: Managed) -> None:
+    """A configuration that the program rejects is not installed, and the service that depends on it is skipped."""
     managed.apply(web())
     before = managed.host.run(["systemctl", "show", "--value", "--property=MainPID", "webd"]).stdout
     report = managed.ask([web("eighty")], apply=True)["apply"]
@@ -189,8 +189,8 @@ def test_refused_content_leaves_the_service_alone(managed: Managed) -> None:
     assert managed.host.run(["systemctl", "show", "--value", "--property=MainPID", "webd"]).stdout == before
 
 
-def test_everything_goes(managed: Managed) -> None:
-    """Absent nodes of every type take away what the others brought."""
+def test_absent_nodes_remove_every_resource_type(managed: Managed) -> None:
+    """Absent nodes remove what the other nodes created."""
     managed.apply(web())
     stopped = resources.service("webd", running=False, enabled=False)
     gone = [
@@ -206,8 +206,8 @@ def test_everything_goes(managed: Managed) -> None:
     assert managed.host.run(["dpkg", "-s", "webd"], check=False).returncode == 1
 
 
-def test_packages_of_a_layer_are_one_transaction(managed: Managed) -> None:
-    """Versions are kept to, packages come along and go along, and a layer's packages take one apt-get."""
+def test_packages_of_one_layer_are_installed_in_one_transaction(managed: Managed) -> None:
+    """One apt-get installs a layer's packages. Versions are respected, and dependents are removed only on request."""
     host = managed.host
     log = host.path("/var/log/apt/history.log")
     runs = log.read_text().count("Commandline:") if log.exists() else 0
@@ -229,8 +229,8 @@ def test_packages_of_a_layer_are_one_transaction(managed: Managed) -> None:
     assert "it has: 1.0" in unknown["reason"]
 
 
-def test_a_package_that_fails_half_way(managed: Managed) -> None:
-    """A package that could not be configured is a failure each time, and finished by the run that can."""
+def test_a_half_installed_package_fails_until_it_can_be_configured(managed: Managed) -> None:
+    """A package that can't be configured fails in each run. A later run that can configure it finishes it."""
     first = managed.ask([resources.package("broken")], apply=True)["apply"]
     assert outcomes(first) == {"package:broken": "failed"}
     again = managed.ask([resources.package("broken")], apply=True)
@@ -241,8 +241,8 @@ def test_a_package_that_fails_half_way(managed: Managed) -> None:
     managed.apply(resources.package("broken", absent=True, purge=True))
 
 
-def test_lists_are_fetched_when_they_are_old(managed: Managed) -> None:
-    """A package that is missing gets newer lists first; one that is there does not."""
+def test_old_package_lists_are_updated_for_a_missing_package(managed: Managed) -> None:
+    """Old lists are updated before a missing package is installed, and not for an installed package."""
     host = managed.host
     host.run(["touch", "-d", "3 days ago", "/var/lib/apt/lists"])
     plan = managed.plan(resources.package("tool-a", update_cache=86400))
@@ -258,8 +258,8 @@ def test_lists_are_fetched_when_they_are_old(managed: Managed) -> None:
 UNIT = "[Service]\nExecStart=/bin/sleep {}\n[Install]\nWantedBy=multi-user.target\n"
 
 
-def test_units_of_our_own(managed: Managed) -> None:
-    """A unit's file is read before it starts, and again before it restarts; drop-ins, masks and aliases count."""
+def test_a_changed_unit_file_is_reloaded_before_the_unit_starts(managed: Managed) -> None:
+    """systemd reloads a new or changed unit file before it starts or restarts the unit, also for drop-ins."""
     host = managed.host
 
     def definition(seconds: int, **wanted: Any) -> list[Graph]:
@@ -289,8 +289,8 @@ def test_units_of_our_own(managed: Managed) -> None:
     assert "there is no unit cronn.service" in missing["reason"]
 
 
-def test_instances_of_a_template(managed: Managed) -> None:
-    """An instance of a template is enabled, started, found again, and stopped."""
+def test_a_template_instance_can_be_enabled_started_and_stopped(managed: Managed) -> None:
+    """An instance of a template unit is enabled, started, found in a later plan, and stopped."""
     unit = resources.file(f"{UNITS}/nap@.service", content=UNIT.format("%i"))
     service = resources.service("nap@77", running=True, enabled=True, requires=[unit])
     assert operations(managed.apply(service))["service:nap@77"][-2:] == ["enable", "start"]
@@ -300,8 +300,8 @@ def test_instances_of_a_template(managed: Managed) -> None:
     assert operations(managed.apply(off)) == {"service:nap@77": ["disable", "stop"]}
 
 
-def test_users_groups_and_passwords(managed: Managed) -> None:
-    """Users get groups, passwords and homes; what is there is changed in one step, and goes again."""
+def test_users_get_their_groups_passwords_and_homes(managed: Managed) -> None:
+    """Users get groups, passwords and homes. An existing user is changed in one step and can be removed."""
     host = managed.host
     hashed = "$6$salt$" + "a" * 86
     staff = resources.group("crew", gid=4300)
@@ -332,7 +332,7 @@ def test_users_groups_and_passwords(managed: Managed) -> None:
 
 
 def test_links_that_a_user_planted_are_not_followed(managed: Managed) -> None:
-    """Root writes into a user's directory, and never through a link that the user put there."""
+    """Root writes into a user's directory, but never through a link that the user put there."""
     host = managed.host
     host.run(["useradd", "--create-home", "mallory"])
     as_mallory = ["runuser", "-u", "mallory", "--"]
@@ -359,8 +359,8 @@ def test_links_that_a_user_planted_are_not_followed(managed: Managed) -> None:
     assert host.path("/etc/precious").exists()
 
 
-def test_without_systemd_or_with_apt_only(light_host: lab.Host, tmp_path: Path) -> None:
-    """A host without systemd says so, and packages work on it all the same."""
+def test_a_host_without_systemd_rejects_services_and_accepts_packages(light_host: lab.Host, tmp_path: Path) -> None:
+    """A service fails with a reason on a host without systemd, and packages still work."""
     managed = prepared(light_host, tmp_path)
     (service,) = managed.plan(resources.service("ssh", running=True))
     assert (service["outcome"], "does not run systemd" in service["reason"]) == ("failed", True)

@@ -1,4 +1,4 @@
-"""Importing node types: what it loads, in a fresh process, and what type checkers learn from it."""
+"""Imports of node types: what they load in a new process, and what type checkers know about them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def run(script: str) -> str:
     return done.stdout.strip()
 
 
-def test_importing_a_submodule_first_changes_nothing() -> None:
+def test_importing_a_submodule_first_still_gives_the_node_type() -> None:
     script = "import statecfg.resources.file; from statecfg.resources import file; print(type(file).__name__)"
     assert run(script) == "NodeType"
 
 
-def test_only_what_is_used_is_imported() -> None:
+def test_importing_a_node_type_loads_no_other_modules() -> None:
     script = (
         "import sys; from statecfg.resources import symlink\n"
         "print([m for m in sys.modules if m in ('statecfg.resources.package', 'hy', 'yaml', 'jinja2', 'paramiko')])"
@@ -29,14 +29,14 @@ def test_only_what_is_used_is_imported() -> None:
     assert run(script) == "[]"
 
 
-def test_importing_statecfg_is_cheap() -> None:
+def test_importing_statecfg_loads_no_expensive_modules() -> None:
     script = "import sys; before = set(sys.modules); import statecfg; print(sorted(set(sys.modules) - before))"
     loaded = ast.literal_eval(run(script))
     assert [name for name in loaded if name.startswith("statecfg")] == ["statecfg"]
     assert not {"typing", "dataclasses", "inspect", "re"} & set(loaded)
 
 
-def test_a_type_checker_knows_what_a_type_takes(tmp_path: Path) -> None:
+def test_a_type_checker_finds_wrong_node_type_arguments(tmp_path: Path) -> None:
     text = (
         "from statecfg import secret\n"
         "from statecfg.resources import command, file, package, user\n"

@@ -1,4 +1,4 @@
-"""Services on a booted host answer removals, and sshd above all: its settings come and go, and nobody is locked out."""
+"""Services on a booted host react to removals. Changed sshd settings never lock anybody out."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def ops(node: dict[str, Any]) -> list[str]:
 # Removals trigger restarts
 
 
-def test_destroy_restarts_what_stays_with_the_former_settings(site: Site) -> None:
-    """The plan says so; the processes are what they were, and not only the files."""
+def test_destroy_restarts_a_remaining_service_with_its_former_settings(site: Site) -> None:
+    """Not only the files are restored: sshd also runs with its former settings again."""
     assert site.ports() == ["22"]
     site.say("apply", SSHD)
     assert site.ports() == ["22", "2222"]
@@ -107,8 +107,8 @@ def test_destroy_restarts_what_stays_with_the_former_settings(site: Site) -> Non
     assert site.report("destroy")["removals"] == []
 
 
-def test_prune_restarts_what_is_still_defined(site: Site) -> None:
-    """As part of an apply the service takes its turn among the others; by itself, after what goes."""
+def test_prune_restarts_a_service_that_is_still_defined(site: Site) -> None:
+    """An apply restarts the service at its turn among the others. A prune restarts it after the removals."""
     site.say("apply", SSHD)
     without = SSHD.partition("  - file")[0] + "  - service: ssh\n    running: true\n    enabled: true\n"
     planned = site.report("plan", without, "--prune")
@@ -161,8 +161,8 @@ def nap(site: Site) -> Iterator[Site]:
     site.host.run(["systemctl", "daemon-reload"])
 
 
-def test_drop_ins_that_go_are_read_again(nap: Site) -> None:
-    """Otherwise the unit would go on with them at each restart."""
+def test_removing_a_drop_in_reloads_and_restarts_its_unit(nap: Site) -> None:
+    """Without a reload the unit would keep the drop-in's settings at each restart."""
     nap.say("apply", NAPS)
     assert running(nap) == "5 sleep 2000"
     done = nap.report("destroy")
@@ -171,8 +171,8 @@ def test_drop_ins_that_go_are_read_again(nap: Site) -> None:
     assert running(nap) == "0 sleep 1000" and nap.show("nap", "NeedDaemonReload") == "no"
 
 
-def test_a_restart_that_a_removal_owes_is_made_up_for(nap: Site) -> None:
-    """It is kept on the host, although the record of the service is gone, and shown until it is done."""
+def test_a_failed_restart_is_repeated_by_the_next_destroy(nap: Site) -> None:
+    """The debt stays on the host although the service's record is gone, and it is shown until it is paid."""
     nap.say("apply", NAPS)
     nap.host.write("/run/systemd/system/nap.service.d/broken.conf", "[Service]\nExecStartPre=/bin/false\n")
     nap.host.run(["systemctl", "daemon-reload"])
@@ -189,8 +189,8 @@ def test_a_restart_that_a_removal_owes_is_made_up_for(nap: Site) -> None:
     assert "owed" not in nap.say("destroy").out and not nap.report("destroy")["owed"]
 
 
-def test_a_debt_to_a_unit_that_is_gone_is_no_debt(nap: Site) -> None:
-    """Nothing is shown of it, and nothing is to be done."""
+def test_a_restart_owed_to_a_missing_unit_is_dropped(nap: Site) -> None:
+    """The debt is not shown, and there is nothing to do."""
     nap.say("apply", NAPS)
     nap.host.write("/run/systemd/system/nap.service.d/broken.conf", "[Service]\nExecStartPre=/bin/false\n")
     nap.host.run(["systemctl", "daemon-reload"])
@@ -204,7 +204,7 @@ def test_a_debt_to_a_unit_that_is_gone_is_no_debt(nap: Site) -> None:
     nap.host.write(NAP, UNIT)
     nap.host.run(["systemctl", "daemon-reload"])
     nap.host.run(["systemctl", "start", "nap"])
-    assert nap.report("destroy")["removals"] == []  # it is no debt of the next one of this name, either
+    assert nap.report("destroy")["removals"] == []  # a new unit of this name does not inherit the debt
 
 
 def test_a_unit_that_does_not_run_owes_no_restart(nap: Site) -> None:
@@ -224,8 +224,8 @@ resources:
 """
 
 
-def test_a_unit_that_a_socket_starts_is_started_by_it_again(site: Site) -> None:
-    """The socket can't come back before its service is stopped; a connection may then start that at any time."""
+def test_destroy_restores_a_socket_and_its_service(site: Site) -> None:
+    """The service must stop before the socket can start again. A connection may then start the service any time."""
     units = "/usr/lib/systemd/system"
     site.host.write(f"{units}/lamp.socket", "[Socket]\nListenStream=/run/lamp\n")
     site.host.write(f"{units}/lamp.service", "[Service]\nExecStart=/bin/sleep 1000\n")
@@ -280,7 +280,7 @@ def test_sshd_and_its_socket_are_restarted_one_at_a_time(site: Site) -> None:
         site.host.run(["systemctl", "enable", "--now", "ssh.service"])
 
 
-# Nobody is locked out
+# Rollback of settings that prevent logins
 
 
 def settings(text: str) -> str:
@@ -288,8 +288,8 @@ def settings(text: str) -> str:
     return SSHD.replace("Port 22\\nPort 2222\\n", text)
 
 
-def test_settings_that_let_nobody_in_are_taken_back(site: Site) -> None:
-    """The outcome says so, and another apply with settings that are right goes through."""
+def test_sshd_settings_that_prevent_every_login_are_rolled_back(site: Site) -> None:
+    """The outcome says so, and a later apply with correct settings succeeds."""
     before = site.show("ssh", "InvocationID")
     done = site.report("apply", settings("AllowUsers nobody-at-all\\n"), code=1)
     assert done["login"] == {"ok": True}  # after the former settings came back
@@ -303,8 +303,8 @@ def test_settings_that_let_nobody_in_are_taken_back(site: Site) -> None:
     site.say("destroy")
 
 
-def test_sshd_has_to_accept_its_settings_before_it_is_restarted(site: Site) -> None:
-    """It goes on with what it has, and what it refuses doesn't stay on the disk for the next boot."""
+def test_sshd_settings_with_a_syntax_error_are_rolled_back(site: Site) -> None:
+    """sshd keeps running with its old settings, and the rejected file is removed before the next boot."""
     before = site.show("ssh", "InvocationID")
     done = site.report("apply", settings("AllowUsrs root\\n"), code=1)
     (file,), (service,) = done["layers"]
@@ -314,8 +314,8 @@ def test_sshd_has_to_accept_its_settings_before_it_is_restarted(site: Site) -> N
     site.say("destroy")
 
 
-def test_a_removal_that_would_lock_out_is_taken_back(site: Site) -> None:
-    """What goes stays under management, so that it can go once the cause is mended."""
+def test_a_removal_that_would_prevent_every_login_is_rolled_back(site: Site) -> None:
+    """The resources stay under management, so they can be removed once the cause is repaired."""
     hand = "/etc/ssh/sshd_config.d/99-hand.conf"
     site.say("apply", settings("PubkeyAuthentication yes\\n"))
     site.host.write(hand, "PubkeyAuthentication no\n")
@@ -331,8 +331,8 @@ def test_a_removal_that_would_lock_out_is_taken_back(site: Site) -> None:
     assert site.report("destroy")["removals"] == [] and not site.report("destroy")["owed"]
 
 
-def test_settings_come_back_when_the_controller_is_lost_before_it_could_log_in(site: Site) -> None:
-    """Nobody can tell then whether a login works."""
+def test_sshd_settings_are_rolled_back_when_the_controller_is_lost(site: Site) -> None:
+    """Without the controller nobody can check whether a login works."""
     asleep = "AuthorizedKeysCommand /bin/sleep 1000\\nAuthorizedKeysCommandUser root\\nAuthorizedKeysFile none\\n"
     (site.directory / "site.yml").write_text(settings(asleep))
     before = site.show("ssh", "InvocationID")
@@ -348,8 +348,8 @@ def test_settings_come_back_when_the_controller_is_lost_before_it_could_log_in(s
     site.say("destroy")
 
 
-def test_sshd_is_watched_whatever_restarts_it(site: Site) -> None:
-    """A command does, too, and so may a package's own script."""
+def test_sshd_settings_are_rolled_back_after_a_restart_by_a_command(site: Site) -> None:
+    """A command or a package script can restart sshd, too."""
     playbook = f"""
 hosts: guarded
 resources:
@@ -365,7 +365,7 @@ resources:
     site.say("destroy")
 
 
-def test_a_run_that_did_not_come_over_ssh_says_that_nobody_tried(site: Site) -> None:
+def test_a_local_run_says_that_no_new_login_was_tried(site: Site) -> None:
     local = settings("LogLevel VERBOSE\\n").replace("hosts: guarded", 'hosts: "@local"')
     site.host.write("/root/local/site.yml", local)
     for verb in ("apply", "destroy"):
@@ -378,11 +378,11 @@ def test_a_run_that_did_not_come_over_ssh_says_that_nobody_tried(site: Site) -> 
         assert "sshd was restarted. statecfg could not try a new login" in " ".join(said.split())
 
 
-# What starts and dies
+# Units that fail
 
 
-def test_a_unit_that_dies_a_second_later_has_failed(site: Site) -> None:
-    """Its result and its last lines are told, without the secret; what depends on it was not held up."""
+def test_a_unit_that_ends_soon_after_its_start_has_failed(site: Site) -> None:
+    """The report contains its result and last lines without the secret, and dependents did not have to wait."""
     script = "echo last words of hunter2-token; while ! test -e /run/die; do sleep 0.1; done; exit 7"
     site.host.write("/usr/lib/systemd/system/dies.service", f"[Service]\nExecStart=/bin/sh -c '{script}'\n")
     site.host.run(["systemctl", "daemon-reload"])
@@ -411,7 +411,7 @@ resources:
     site.say("destroy", LIFE_TOKEN="hunter2-token")
 
 
-def test_a_unit_that_does_not_start_tells_why(site: Site) -> None:
+def test_a_unit_that_does_not_start_reports_the_reason(site: Site) -> None:
     unit = "[Service]\nType=notify\nExecStart=/bin/sh -c 'echo no such port; exit 3'\n"
     site.host.write("/usr/lib/systemd/system/broken.service", unit)
     site.host.run(["systemctl", "daemon-reload"])

@@ -1,4 +1,4 @@
-"""Node types undone, on this machine's own files: the host is what it was before the node came."""
+"""Undo of node types on this machine's files: it restores the state from before the node."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FILES = ("file", "directory", "symlink", "line_in_file")
 
 
 def on_files(case: dict[str, Any]) -> bool:
-    """Return whether a case is about files alone and brings something about."""
+    """Return whether a case concerns only files and changes something."""
     nodes = [case["node"], *case.get("with", ())]
     return bool(case.get("ops")) and all(next(iter(node)) in FILES for node in nodes)
 
@@ -47,8 +47,8 @@ def on_files(case: dict[str, Any]) -> bool:
         and on_files(case.values[0])
     ],
 )
-def test_every_case_comes_and_goes(case: dict[str, Any], tmp_path: Path) -> None:
-    """What a case brought about is undone to the byte, as planned, and then nothing is left to do."""
+def test_undo_restores_the_files_of_every_case(case: dict[str, Any], tmp_path: Path) -> None:
+    """Undo reverts every change of a case to the byte, as planned, and then nothing is left to do."""
     root = tmp_path / "host"
     root.mkdir()
     case = placed(case, str(root))
@@ -66,7 +66,7 @@ def test_every_case_comes_and_goes(case: dict[str, Any], tmp_path: Path) -> None
 
 
 class Site:
-    """A directory of the test's own, and nodes that come to it and go."""
+    """A directory made for the test, and the nodes that are applied to it and undone."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.root = folder, folder / "host"
@@ -95,7 +95,7 @@ class Site:
         assert not bad, bad
 
     def undo(self) -> list[str]:
-        """Let everything go, dependents first; return what is left as it is."""
+        """Undo everything, dependents first; return the messages about what stays."""
         return [
             text for layer in reversed(self.layers) for text in self.ledger.undo(*[node.provides for node in layer])
         ]
@@ -106,8 +106,8 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def test_a_file_that_was_there_comes_back_whatever_happened_since(site: Site) -> None:
-    """Content, mode and set-user-id bit; also where the file was changed or removed, or the definition was."""
+def test_undo_restores_an_earlier_file_after_any_change(site: Site) -> None:
+    """Content, mode and set-user-id bit come back, even if the file or the definition changed in between."""
     path = site / "f"
     path.write_bytes(b"\xff\x00old")
     path.chmod(0o4710)
@@ -124,8 +124,8 @@ def test_a_file_that_was_there_comes_back_whatever_happened_since(site: Site) ->
         assert different(before, snapshot(site.root)) == {}, disturb
 
 
-def test_attributes_alone(site: Site) -> None:
-    """A node that gave a file only its mode takes only that back: the content is somebody else's."""
+def test_undo_of_a_mode_keeps_content_that_changed_since(site: Site) -> None:
+    """A node that set only the mode restores only the mode."""
     path = site / "f"
     path.write_text("one")
     path.chmod(0o600)
@@ -135,8 +135,8 @@ def test_attributes_alone(site: Site) -> None:
     assert (path.read_text(), path.stat().st_mode & 0o7777) == ("two", 0o600)
 
 
-def test_large_content_is_kept_up_to_a_limit(site: Site) -> None:
-    """Two MiB come back; of what is over the limit the plan of the removal says that it does not."""
+def test_undo_restores_large_content_up_to_a_limit(site: Site) -> None:
+    """Two MiB come back. For a file over the limit the plan of the removal says that it does not come back."""
     path, large = site / "f", site / "large"
     path.write_bytes(b"x" * (2 << 20))
     with large.open("wb") as stream:
@@ -148,8 +148,8 @@ def test_large_content_is_kept_up_to_a_limit(site: Site) -> None:
     assert [text for text in left if "67108865 bytes are too much" in text]
 
 
-def test_what_stands_in_the_place_of_ours_stays(site: Site) -> None:
-    """Somebody put a directory where the node's file was: it is not the node's to remove."""
+def test_undo_keeps_a_directory_that_replaced_the_file(site: Site) -> None:
+    """Somebody put a directory in place of the node's file. Undo does not remove it."""
     path = site / "f"
     site.apply(resources.file(str(path), content="x"))
     path.unlink()
@@ -159,8 +159,8 @@ def test_what_stands_in_the_place_of_ours_stays(site: Site) -> None:
     assert path.is_dir()
 
 
-def test_what_others_put_into_a_directory_stays(site: Site) -> None:
-    """A directory of ours goes only when nothing of others is in it, and says why not."""
+def test_undo_keeps_a_directory_with_files_of_others(site: Site) -> None:
+    """Undo removes a directory only if it is empty, and otherwise gives the reason."""
     made = resources.directory(str(site / "d"))
     site.apply(made, resources.file(str(site / "d/ours"), content="x", requires=[made]))
     (site / "d/theirs").write_text("y")
@@ -169,8 +169,8 @@ def test_what_others_put_into_a_directory_stays(site: Site) -> None:
     assert sorted(path.name for path in site.root.rglob("*")) == ["d", "theirs"]
 
 
-def test_directories_that_were_made_for_several(site: Site) -> None:
-    """The directories above go with the last of those that they were made for, also where all go at one time."""
+def test_undo_removes_shared_parents_with_the_last_directory(site: Site) -> None:
+    """Parent directories are removed with the last directory that needs them, also if all are removed at once."""
     before = snapshot(site.root)
     site.apply(*[resources.directory(str(site / f"a/b/{name}"), parents=True) for name in "xyz"])
     assert site.undo() == []
@@ -181,8 +181,8 @@ def test_directories_that_were_made_for_several(site: Site) -> None:
     assert different(before, snapshot(site.root)) == {}
 
 
-def test_a_source_that_changed_over_time(site: Site) -> None:
-    """Files that came into the source later go; files that were there before it come back."""
+def test_undo_removes_files_that_came_into_the_source_later(site: Site) -> None:
+    """Files that were added to the source later are removed, and files from before the node come back."""
     (site / "d").mkdir()
     (site / "d/old").write_text("old")
     (site / "d/also").write_text("also")
@@ -211,8 +211,8 @@ def grown(site: Site) -> None:
 
 
 @pytest.mark.parametrize("kind", ["purged", "removed"])
-def test_trees_that_were_removed(site: Site, kind: str) -> None:
-    """A tree comes back as it was: content, modes, links, empty directories."""
+def test_undo_restores_a_removed_or_purged_tree(site: Site, kind: str) -> None:
+    """The tree comes back with its content, modes, links and empty directories."""
     grown(site)
     before = snapshot(site.root)
     path = str(site / "t")
@@ -226,8 +226,8 @@ def test_trees_that_were_removed(site: Site, kind: str) -> None:
     assert different(before, snapshot(site.root)) == {}
 
 
-def test_a_tree_over_the_limit(site: Site) -> None:
-    """Of a tree with more files than are kept the plan of the removal says that it does not come back."""
+def test_undo_says_that_a_very_large_tree_does_not_come_back(site: Site) -> None:
+    """For a tree with too many files the plan of the removal says that it does not come back."""
     (site / "t").mkdir()
     for number in range(10_001):
         (site / f"t/{number}").touch()
@@ -238,8 +238,8 @@ def test_a_tree_over_the_limit(site: Site) -> None:
 
 
 @pytest.mark.parametrize("first", ["one", "two"])
-def test_two_lines_of_a_file_that_they_made(site: Site, first: str) -> None:
-    """The file goes with the last of them, whichever that is."""
+def test_undo_removes_a_created_file_with_its_last_line(site: Site, first: str) -> None:
+    """The file is removed with the last of its two lines, in either order."""
     before = snapshot(site.root)
     path = str(site / "f")
     one = resources.line_in_file(path, line="a", create=True, provides="one")
@@ -250,8 +250,8 @@ def test_two_lines_of_a_file_that_they_made(site: Site, first: str) -> None:
     assert different(before, snapshot(site.root)) == {}
 
 
-def test_two_lines_of_a_file_at_one_time(site: Site) -> None:
-    """Nodes of one layer go side by side, each undoing its own part of what the other leaves."""
+def test_undo_restores_several_lines_of_a_file_at_once(site: Site) -> None:
+    """Nodes of one layer are undone together, and each of them reverts only its own line."""
     (site / "f").write_text("a = 1\nb = 2\nc = 3")
     before = snapshot(site.root)
     path = str(site / "f")
@@ -264,7 +264,7 @@ def test_two_lines_of_a_file_at_one_time(site: Site) -> None:
     assert different(before, snapshot(site.root)) == {}
 
 
-def test_a_link_in_the_place_of_a_file(site: Site) -> None:
+def test_undo_restores_files_and_links_replaced_by_links(site: Site) -> None:
     """A file that a link replaced comes back; a link that led elsewhere leads there again."""
     (site / "f").write_text("x")
     (site / "l").symlink_to("f")
@@ -278,8 +278,8 @@ def test_a_link_in_the_place_of_a_file(site: Site) -> None:
     assert different(before, snapshot(site.root)) == {}
 
 
-def test_commands_with_an_undo(site: Site) -> None:
-    """`undo` runs once, where the guards say that the command's work stands, and never where it stood before."""
+def test_a_command_undo_runs_once_and_only_for_its_own_work(site: Site) -> None:
+    """`undo` runs once if the guards find the command's result, and never if the result existed before."""
     made, kept = site / "made", site / "kept"
     kept.write_text("x")
     log = site / "log"
@@ -304,7 +304,7 @@ def test_commands_with_an_undo(site: Site) -> None:
 
 @pytest.fixture
 def sleeper(site: Site) -> Iterator[Any]:
-    """Give a function that declares a process of the test's own; whatever of it still runs at the end is stopped."""
+    """Give a function that declares a process node; processes that still run at the end are killed."""
     me, group = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(os.getegid()).gr_name
     program = site.folder / "program"
     shutil.copy("/bin/sleep", program)
@@ -321,7 +321,7 @@ def sleeper(site: Site) -> Iterator[Any]:
 
 
 def running(program: Path) -> list[int]:
-    """Return the processes of a program that is the test's own."""
+    """Return the ids of the processes that run a program."""
     found = []
     for path in Path("/proc").glob("[0-9]*/exe"):
         with suppress(OSError):
@@ -330,8 +330,8 @@ def running(program: Path) -> list[int]:
     return found
 
 
-def test_processes_are_stopped_and_started_again(site: Site, sleeper: Any) -> None:
-    """One that did not run is stopped; one that somebody had started stays; one that was stopped is started."""
+def test_undo_stops_started_and_starts_stopped_processes(site: Site, sleeper: Any) -> None:
+    """A process that the node started is stopped. One started by somebody else stays. A stopped one is started."""
     program = site.folder / "program"
     site.apply(sleeper())
     assert len(running(program)) == 1
@@ -353,8 +353,8 @@ def test_processes_are_stopped_and_started_again(site: Site, sleeper: Any) -> No
     site.apply(sleeper(absent=True))
 
 
-def test_a_process_whose_arguments_held_a_secret(site: Site, sleeper: Any) -> None:
-    """What the ledger does not hold can't be started again."""
+def test_undo_does_not_start_a_process_that_needs_a_secret(site: Site, sleeper: Any) -> None:
+    """The ledger does not contain the secret, so the process can't be started again."""
     site.apply(sleeper())
     site.apply(sleeper(absent=True))
     name = f"process:{site.folder / 'program'}"
@@ -391,8 +391,8 @@ resources:
 
 
 @pytest.mark.parametrize("verb", ["apply", "prune", "destroy"])
-def test_from_the_command_line(tmp_path: Path, verb: str) -> None:
-    """What leaves the definition goes, also where it came one by one; the rest stays, until all is destroyed."""
+def test_prune_and_destroy_from_the_command_line_restore_the_host(tmp_path: Path, verb: str) -> None:
+    """Prune removes nodes that left the definition, also if they were added later. Destroy removes the rest."""
     root = tmp_path / "host"
     (root / "old/deep").mkdir(parents=True)
     (root / "old/deep/file").write_text("old")
@@ -404,7 +404,7 @@ def test_from_the_command_line(tmp_path: Path, verb: str) -> None:
     first = "resources:\n  - file: {root}/first\n    content: x\n"
     playbook.write_text(PLAYBOOK.replace("resources:\n", first).format(root=root))
     statecfg("apply", playbook, "--yes", cwd=tmp_path)
-    # A file that came later, into a directory that stood by then, requires nothing.
+    # A file that is added later, in a directory that already exists, requires nothing.
     playbook.write_text(PLAYBOOK.format(root=root) + f"  - file: {root}/site/later\n    content: x\n")
     statecfg("apply", playbook, "--yes", "--prune", cwd=tmp_path)
     assert not (root / "first").exists()
@@ -448,7 +448,7 @@ DEFINITION = st.dictionaries(
 
 
 def put(root: Path, things: dict[str, tuple[str, str, str]]) -> None:
-    """Put files, directories and links under a directory, as far as they go together."""
+    """Create files, directories and links below a directory, and skip those without a parent directory."""
     for name, (kind, content, mode) in sorted(things.items()):
         path = root / name
         if not path.parent.is_dir() or path.parent.is_symlink():
@@ -465,8 +465,8 @@ def put(root: Path, things: dict[str, tuple[str, str, str]]) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(THINGS, DEFINITION, st.lists(st.booleans(), min_size=5, max_size=5))
-def test_any_definition_comes_and_goes(things: Any, definition: Any, chained: list[bool]) -> None:
-    """Random trees, random nodes, done or half done: what was there is there again, to the bit."""
+def test_undo_of_any_definition_restores_the_files(things: Any, definition: Any, chained: list[bool]) -> None:
+    """Random trees and random nodes, even if half of them fail: undo restores the tree exactly."""
     with TemporaryDirectory() as folder:
         site = Site(Path(folder))
         put(site.root, things)
@@ -474,7 +474,7 @@ def test_any_definition_comes_and_goes(things: Any, definition: Any, chained: li
         site.source("tree/sub/y", "from the source")
         before = snapshot(site.root)
         graphs: list[Graph] = []
-        # What is above comes first; else some of them require the one before, and some go side by side.
+        # Parents come first. Some nodes require the one before, and others run in parallel.
         for number, (name, (kind, attrs)) in enumerate(sorted(definition.items())):
             above = [graph for graph, other in zip(graphs, sorted(definition), strict=False) if name.startswith(other)]
             requires = graphs[-1:] if chained[number] else above

@@ -1,4 +1,4 @@
-"""Node types undone on a booted host: packages, units, users and groups are what they were before the nodes came."""
+"""Undo of node types on a booted host: packages, units, users and groups return to their former state."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests import lab
 from tests.host.command import reach, statecfg
 from tests.host.resources.test_real import PLACE, UNIT, prepared, web
 
-LIBRARY = "/usr/lib/systemd/system"  # what stands in /etc can't be masked
+LIBRARY = "/usr/lib/systemd/system"  # a unit in /etc can't be masked
 DRIVER = Path(__file__).parent / "undo_on_host.py"
-# Everything that packages, units, users, groups and files of a host are, in words.
+# Prints the state of all packages, units, users, groups and files of a host.
 STATE = r"""
 dpkg-query --show --showformat='${Package} ${Version} ${db:Status-Abbrev}\n' | sort
 echo; apt-mark showauto | sort
@@ -47,7 +47,7 @@ sys.exit("webd does not answer")
 
 
 class Managed:
-    """A host to which nodes come, and from which they go."""
+    """A host on which nodes are applied and undone."""
 
     def __init__(self, host: lab.Host, project: Path) -> None:
         self.host, self.project = host, project
@@ -64,19 +64,19 @@ class Managed:
         return self.host.run(["sh", "-c", STATE], check=False).stdout.splitlines()
 
     def come(self, *graphs: Graph) -> None:
-        """Let nodes come; each has to succeed."""
+        """Apply nodes; each has to succeed."""
         self.graphs = graphs
         bad = [node for node in self.ask("come") if node[1] not in ("changed", "unchanged")]
         assert not bad, bad
 
     def go(self) -> Any:
-        """Let them go: the plan has come true, and nothing is left to do. Return ops by node, and what is left."""
+        """Undo the nodes as planned, with nothing left to do; return ops by node, and what stays."""
         found = self.ask("go")
         assert (found["wrong"], found["rest"]) == ([], {})
         return found["ops"], found["left"]
 
     def come_and_go(self, *graphs: Graph) -> Any:
-        """Let nodes come and go, and compare the host."""
+        """Apply and undo nodes, and compare the state of the host."""
         before = self.state()
         self.come(*graphs)
         assert self.state() != before
@@ -112,12 +112,12 @@ def managed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Managed]:
         host.stop()
 
 
-def test_a_web_server_comes_and_goes(managed: Managed) -> None:
-    """Package, configuration, group, user, directory, files, service: the host is what it was."""
+def test_undo_of_a_web_server_restores_the_host(managed: Managed) -> None:
+    """Package, configuration, group, user, directory, files and service are undone."""
     before = managed.state()
     managed.come(web())
     ops, left = managed.go()
-    managed.host.run(["rm", "-r", "/home/site"])  # a home stays
+    managed.host.run(["rm", "-r", "/home/site"])  # undo keeps a home
     after = managed.state()
     assert sorted(set(before) ^ set(after)) == []
     assert ops == {
@@ -126,7 +126,7 @@ def test_a_web_server_comes_and_goes(managed: Managed) -> None:
         "file:/srv/site/index": ["remove"],
         "group:site": ["groupdel"],
         "package:webd": ["remove"],
-        "user:site": ["userdel", "groupadd"],  # userdel takes the group of its name along, which was there before
+        "user:site": ["userdel", "groupadd"],  # userdel also removes the group, which existed before the user
     }
     assert left == []
 
@@ -167,8 +167,8 @@ resources:
 """
 
 
-def test_from_the_command_line(managed: Managed, tmp_path: Path) -> None:
-    """Everything at once, over SSH: half of it goes when it leaves the definition, the rest when it is destroyed."""
+def test_prune_and_destroy_over_ssh_restore_the_host(managed: Managed, tmp_path: Path) -> None:
+    """All types together, over SSH: prune removes half of the nodes, and destroy removes the rest."""
     options = reach(tmp_path, [managed.host])
     playbook = tmp_path / "site.yml"
     before = managed.state()
@@ -200,8 +200,8 @@ resources:
 """
 
 
-def test_a_destroy_owes_nothing_to_units_that_went_with_their_package(managed: Managed, tmp_path: Path) -> None:
-    """They are no part of it, whatever else a command may have done, and another destroy has nothing to do."""
+def test_destroy_owes_no_restart_to_units_of_removed_packages(managed: Managed, tmp_path: Path) -> None:
+    """The removals contain no restart of such a unit, and another destroy has nothing to do."""
     options = reach(tmp_path, [managed.host])
     playbook = tmp_path / "site.yml"
     playbook.write_text(WEB)
@@ -223,8 +223,8 @@ def debts(host: lab.Host) -> str:
     return host.run(["python3", "-I", "-S", "-c", query]).stdout.strip()
 
 
-def test_units_end_with_packages_that_do_not_stop_them(managed: Managed) -> None:
-    """The plan shows it; of a unit that systemd doesn't stop by hand it says that it stays up."""
+def test_removing_a_package_stops_its_running_unit(managed: Managed) -> None:
+    """The plan shows the stop. For a unit that refuses a manual stop it says that the unit keeps running."""
     host = managed.host
     ops, left = managed.come_and_go(resources.package("lingers"))
     assert (ops, left) == ({"package:lingers": ["remove"]}, [])
@@ -236,7 +236,7 @@ def test_units_end_with_packages_that_do_not_stop_them(managed: Managed) -> None
     host.run(["systemctl", "kill", "refuses"])
 
 
-def test_an_absent_package_takes_its_unit_along(managed: Managed, tmp_path: Path) -> None:
+def test_an_absent_package_stops_its_unit(managed: Managed, tmp_path: Path) -> None:
     options = reach(tmp_path, [managed.host])
     playbook = tmp_path / "site.yml"
     playbook.write_text("hosts: undo\nresources:\n  - package: lingers\n    absent: true\n")
@@ -250,8 +250,8 @@ def test_an_absent_package_takes_its_unit_along(managed: Managed, tmp_path: Path
     managed.host.run(["systemctl", "stop", "lingers"], check=False)
 
 
-def test_packages_go_with_what_came_along(managed: Managed) -> None:
-    """Dependencies go with the last package that needs them; what somebody else put on top keeps a package there."""
+def test_undo_removes_a_package_with_its_dependencies(managed: Managed) -> None:
+    """Dependencies are removed with the last package that needs them. A package needed by another one stays."""
     ops, left = managed.come_and_go(resources.package("tool-b"))
     assert (ops, left) == ({"package:tool-b": ["remove"]}, [])
     managed.come_and_go(resources.package("first"), resources.package("second"))
@@ -263,8 +263,8 @@ def test_packages_go_with_what_came_along(managed: Managed) -> None:
     managed.host.run(["apt-get", "-qy", "purge", "tool-a", "tool-b"])
 
 
-def test_versions_and_marks_come_back(managed: Managed) -> None:
-    """A package that was there goes back to its version, and is there for others only if it was."""
+def test_undo_restores_package_versions_and_automatic_marks(managed: Managed) -> None:
+    """An existing package returns to its version, and is marked as automatic again if it was before."""
     host = managed.host
     host.run(["apt-get", "-qy", "install", "tool-a=1.0", "tool-b"])
     host.run(["apt-mark", "auto", "tool-a"])
@@ -279,8 +279,8 @@ def test_versions_and_marks_come_back(managed: Managed) -> None:
     host.run(["apt-get", "-qy", "purge", "tool-a", "tool-b"])
 
 
-def test_a_version_that_cannot_be_had_any_more(managed: Managed) -> None:
-    """What apt does not have any more stays as it is, and the removal says so."""
+def test_undo_keeps_a_package_whose_former_version_is_unavailable(managed: Managed) -> None:
+    """If apt no longer has the former version, the package stays as it is, and the removal says so."""
     host = managed.host
     host.run(["apt-get", "-qy", "install", "tool-a=1.0"])
     host.run(["sh", "-c", "sed -i '/^Package: tool-a$/,/^$/s/^Version: 1.0/Version: 0.9/' /var/lib/dpkg/status"])
@@ -291,15 +291,15 @@ def test_a_version_that_cannot_be_had_any_more(managed: Managed) -> None:
     host.run(["apt-get", "-qy", "purge", "tool-a"])
 
 
-def test_a_purged_package_comes_back_with_its_configuration(managed: Managed) -> None:
-    """So do the changes that were made to its configuration files, and how its service stood.
+def test_undo_restores_a_purged_package_with_its_configuration(managed: Managed) -> None:
+    """Changes to its configuration files and the state of its service come back, too.
 
     The configuration comes back before the package, whose service is started as soon as it is installed: a service
     that may not read its configuration, or reads it while it is being replaced, would not run afterwards.
     """
     host = managed.host
     host.run(["apt-get", "-qy", "install", "webd=1.0"])
-    assert host.run(["python3", "-c", ASK]).stdout == "hello"  # it has read its configuration, which changes now
+    assert host.run(["python3", "-c", ASK]).stdout == "hello"  # webd has read its configuration, so it can change now
     host.write("/etc/webd/webd.conf", "port = 8080\nmessage = ours\n")
     host.run(["chmod", "0640", "/etc/webd/webd.conf"])
     host.run(["chgrp", "www-data", "/etc/webd/webd.conf"])
@@ -311,8 +311,8 @@ def test_a_purged_package_comes_back_with_its_configuration(managed: Managed) ->
 
 
 @pytest.mark.parametrize(("enabled", "running"), [(True, True), (False, False)])
-def test_units_stand_as_they_stood(managed: Managed, enabled: bool, running: bool) -> None:
-    """Running, started at boot, masked: what the node was given comes back, from each beginning."""
+def test_undo_restores_the_state_of_a_unit(managed: Managed, enabled: bool, running: bool) -> None:
+    """Running, enabled and masked: each attribute that the node set gets its former value back."""
     host = managed.host
     host.write(f"{LIBRARY}/nap.service", UNIT.format(1000))
     host.run(["systemctl", "daemon-reload"])
@@ -328,8 +328,8 @@ def test_units_stand_as_they_stood(managed: Managed, enabled: bool, running: boo
     host.run(["systemctl", "disable", "--now", "nap"])
 
 
-def test_units_that_are_gone_need_nothing(managed: Managed) -> None:
-    """A mask over nothing goes; a unit whose file is gone is left alone."""
+def test_undo_ignores_units_that_no_longer_exist(managed: Managed) -> None:
+    """The mask of a unit that never existed is removed. A unit whose file was deleted is ignored."""
     host = managed.host
     managed.come_and_go(resources.service("nowhere", masked=True))
     host.write(f"{LIBRARY}/nap.service", UNIT.format(1000))
@@ -341,8 +341,8 @@ def test_units_that_are_gone_need_nothing(managed: Managed) -> None:
     assert managed.go() == ({}, [])
 
 
-def test_users_and_groups_come_and_go(managed: Managed) -> None:
-    """New ones go, the group of a user's own name only if it came with it; homes stay unless they are to go."""
+def test_undo_removes_new_users_and_groups_but_keeps_homes(managed: Managed) -> None:
+    """A user's group is removed only if it came with the user. Homes stay unless `remove_home` is set."""
     host = managed.host
     crew = resources.group("crew", gid=4300)
     ops, _ = managed.come_and_go(resources.user("worker", groups=["crew"], create_home=False, requires=[crew]))
@@ -359,8 +359,8 @@ def test_users_and_groups_come_and_go(managed: Managed) -> None:
     host.run(["groupdel", "worker"])
 
 
-def test_what_was_changed_of_users_and_groups_comes_back(managed: Managed) -> None:
-    """Fields, groups and members; what somebody changed that the node was not given stays."""
+def test_undo_restores_changed_users_and_groups(managed: Managed) -> None:
+    """Fields, groups and members come back. Manual changes to other fields stay."""
     host = managed.host
     for name in ("one", "two", "three"):
         host.run(["groupadd", name])
@@ -380,8 +380,8 @@ def test_what_was_changed_of_users_and_groups_comes_back(managed: Managed) -> No
     host.run(["passwd", "--lock", "worker"])
 
 
-def test_users_and_groups_that_were_removed_come_back(managed: Managed) -> None:
-    """With number, groups, members and, where it was removed, home; the password does not."""
+def test_undo_restores_removed_users_and_groups(managed: Managed) -> None:
+    """Id, groups, members and a removed home come back, and the password does not."""
     host = managed.host
     host.run(["sh", "-c", "id worker || useradd --create-home --groups one worker; mkdir -m 700 -p ~worker/.ssh"])
     host.run(["sh", "-c", "echo key > ~worker/.ssh/id; chown -R worker:worker ~worker; usermod --password '!' worker"])

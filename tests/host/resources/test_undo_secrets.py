@@ -1,4 +1,4 @@
-"""Commands whose undo needs a secret: destroy takes it from the playbook, and nothing is forgotten without it."""
+"""Commands whose undo needs a secret: destroy takes it from the playbook, and without it the record stays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def machine(server: Machine, tmp_path: Path) -> Machine:
 
 
 def clean(machine: Machine, said: Said) -> None:
-    """See that the secret stands in nothing that the host keeps or says."""
+    """Check that the host neither stores nor reports the secret."""
     assert SECRET not in str(said.frames)
     for folder, _, names in os.walk(machine.place):
         assert not [name for name in names if SECRET.encode() in Path(folder, name).read_bytes()]
@@ -35,7 +35,7 @@ def base(machine: Machine, undo: str, **more: object) -> Graph:
     return command("base", shell=shell, creates=str(made), undo=f"{undo}; rm {made}", **more)
 
 
-def test_an_undo_without_a_secret_is_run_although_the_command_has_one(machine: Machine) -> None:
+def test_an_undo_without_secrets_runs_although_the_command_used_one(machine: Machine) -> None:
     log = machine.folder / "log"
     env = {"PASSWORD": SECRET, "LANG": "C"}
     guards = {"unless": f"test -e {log} {SECRET}", "onlyif": f": {SECRET}"}
@@ -50,7 +50,7 @@ def test_an_undo_without_a_secret_is_run_although_the_command_has_one(machine: M
 
 
 @pytest.mark.parametrize("way", ["text", "variable", "list"])
-def test_the_secret_comes_from_the_playbook(machine: Machine, way: str) -> None:
+def test_an_undo_with_a_secret_needs_the_playbook_that_contains_it(machine: Machine, way: str) -> None:
     log, made = machine.folder / "log", machine.folder / "host/made"
 
     def node(value: str) -> Graph:
@@ -62,7 +62,7 @@ def test_the_secret_comes_from_the_playbook(machine: Machine, way: str) -> None:
         return command("base", argv=["touch", str(made)], creates=str(made), undo=undo)
 
     assert machine.run(node(SECRET)).end["status"] == "ok"
-    # Without the playbook, and with one whose undo is another by now: nothing is done, and nothing forgotten.
+    # Without the playbook, or with a playbook whose undo has changed, nothing is done and the record stays.
     for graphs in ((), (command("base", argv=["true"], undo=f"true {SECRET} # another"),)):
         said = machine.run(*graphs, mode="destroy", yes=True)
         assert said.end["status"] == "failed" and [each["outcome"] for each in said.part("removals")] == ["skipped"]
@@ -76,7 +76,7 @@ def test_the_secret_comes_from_the_playbook(machine: Machine, way: str) -> None:
     clean(machine, said)
 
 
-def test_the_secret_has_another_value_by_now(machine: Machine) -> None:
+def test_an_undo_uses_the_current_value_of_a_secret(machine: Machine) -> None:
     log = machine.folder / "log"
     assert machine.run(base(machine, f"printf %s {SECRET} > {log}")).end["status"] == "ok"
     rotated = base(machine, f"printf %s rotated-value > {log}")
@@ -84,8 +84,8 @@ def test_the_secret_has_another_value_by_now(machine: Machine) -> None:
     assert said.end["status"] == "ok" and log.read_text() == "rotated-value" and machine.rows() == {}
 
 
-def test_a_prune_keeps_what_it_can_not_undo(machine: Machine) -> None:
-    """What the command needs stays as well, since its undo will need that."""
+def test_prune_keeps_a_command_whose_undo_needs_a_missing_secret(machine: Machine) -> None:
+    """The node that the command requires stays as well, because the undo will need it."""
     needed = command("needed", argv=["true"], effects={}, undo="true")
     other = command("other", argv=["true"], effects={}, undo="true")
     assert machine.run(other, needed, base(machine, f": {SECRET}", requires=[needed])).end["status"] == "ok"
@@ -94,7 +94,7 @@ def test_a_prune_keeps_what_it_can_not_undo(machine: Machine) -> None:
     assert "kept:" in str(said.part("removals"))
 
 
-def test_a_command_that_runs_in_the_root(machine: Machine) -> None:
+def test_a_command_can_run_in_the_root_directory(machine: Machine) -> None:
     log = machine.folder / "log"
     assert machine.run(command("pwd", shell=f"pwd > {log}", cwd="/", effects={})).end["status"] == "ok"
     assert log.read_text() == "/\n"

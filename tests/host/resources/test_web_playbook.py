@@ -44,7 +44,7 @@ def of(report: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_the_web_playbook_from_bare_to_drifted(bare: Host, options: list[str]) -> None:
+def test_the_web_playbook_installs_nginx_and_repairs_drift(bare: Host, options: list[str]) -> None:
     shown = statecfg("plan", PLAYBOOK, *options).out
     for text in ("package:nginx", "+     listen 8080;", "user:deploy", "/srv/www/site/index.html", "service:nginx"):
         assert text in shown
@@ -77,12 +77,12 @@ def test_the_web_playbook_from_bare_to_drifted(bare: Host, options: list[str]) -
     assert of(statecfg("plan", PLAYBOOK, *options, "--json").json())["summary"] == {"unchanged": len(before)}
 
 
-def test_python_means_the_same_on_the_host(bare: Host, options: list[str]) -> None:
+def test_the_python_web_playbook_matches_the_hy_one(bare: Host, options: list[str]) -> None:
     found = statecfg("plan", ROOT / "playbooks/web.py", *options, "--json").json()
     assert set(of(found)["summary"]) == {"unchanged"}
 
 
-def test_a_saved_plan_is_done_exactly_or_refused(bare: Host, options: list[str], tmp_path: Path) -> None:
+def test_a_saved_plan_is_refused_after_drift_and_applied_once(bare: Host, options: list[str], tmp_path: Path) -> None:
     saved = tmp_path / "web.plan"
     bare.write("/srv/www/site/index.html", "drifted\n")
     statecfg("plan", PLAYBOOK, *options, "--out", saved)
@@ -97,7 +97,7 @@ def test_a_saved_plan_is_done_exactly_or_refused(bare: Host, options: list[str],
     statecfg("apply", saved, "--yes", code=6)
 
 
-def test_a_plan_is_of_its_playbook_to_the_byte(bare: Host, options: list[str], tmp_path: Path) -> None:
+def test_a_saved_plan_is_refused_after_any_playbook_edit(bare: Host, options: list[str], tmp_path: Path) -> None:
     playbook, saved = tmp_path / "moved.yml", tmp_path / "moved.plan"
     playbook.write_text('hosts: bare\nresources:\n  - file: /srv/moved\n    content: "x"\n')
     statecfg("plan", playbook, *options, "--out", saved)

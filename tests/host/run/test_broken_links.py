@@ -1,4 +1,4 @@
-"""A connection that is cut, wherever in its bytes that is: never taken for a result, never a traceback."""
+"""A connection that is cut at any byte is never taken for a result and never causes a traceback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POINTS = 24
 
 
 def cut_at(target: Host, definition: Definition, known_hosts: Path, k: int, way: str, reset: bool = False) -> rig.Done:
-    """Apply through a relay that closes after k bytes one way ("from" or "to" the host); check what holds."""
+    """Apply through a relay that closes after k bytes "from" or "to" the host; check the report."""
     cut = {"cut_after": k} if way == "from" else {"cut_sent": k}
     with Relay(target, reset=reset, **cut) as relay:
         seen = relay.seen(known_hosts)
@@ -34,7 +34,7 @@ def cut_at(target: Host, definition: Definition, known_hosts: Path, k: int, way:
 
 
 def total(target: Host, definition: Definition, known_hosts: Path) -> tuple[int, int]:
-    """Return how many bytes a whole converged conversation takes to and from the host."""
+    """Return how many bytes an apply without changes sends to the host and receives from it."""
     with Relay(target) as relay:
         assert rig.run(relay.seen(known_hosts), definition).host()["status"] == "ok"
         return relay.sent(), relay.received()
@@ -46,11 +46,13 @@ def points(size: int, count: int, seed: int) -> list[int]:
 
 
 @pytest.mark.parametrize("way", ["from", "to"])
-def test_cut_after_k_bytes(target: Host, place: str, tmp_path: Path, way: str) -> None:
+def test_a_connection_cut_at_any_byte_is_never_taken_for_success(
+    target: Host, place: str, tmp_path: Path, way: str
+) -> None:
     definition = rig.small_files(place, 30)
     assert rig.run(target, definition).host()["status"] == "ok"
     sent, received = total(target, definition, tmp_path / "known_hosts")
-    # The last packets only close what is over already.
+    # The last packets only close a conversation that is already over.
     size = received - 600 if way == "from" else sent - 600
     seen: dict[str, int] = {}
     for k in points(size, POINTS, 7):
@@ -68,7 +70,7 @@ def test_cut_after_k_bytes(target: Host, place: str, tmp_path: Path, way: str) -
     processes.wait_until(lambda: rig.lock_is_free(target), 20, "the lock to be free")
 
 
-def test_cut_while_the_executor_is_sent(target: Host, place: str, tmp_path: Path) -> None:
+def test_an_interrupted_executor_upload_leaves_no_partial_cache_file(target: Host, place: str, tmp_path: Path) -> None:
     definition = rig.small_files(place, 2)
     assert rig.run(target, definition).host()["status"] == "ok"
     kept = target.path("/var/lib/statecfg/cache") / bundle.build(definition.types).sha256
@@ -81,7 +83,7 @@ def test_cut_while_the_executor_is_sent(target: Host, place: str, tmp_path: Path
     assert kept.stat().st_size == size
 
 
-def test_cut_while_content_is_sent(target: Host, place: str, tmp_path: Path) -> None:
+def test_an_interrupted_content_upload_leaves_no_partial_file(target: Host, place: str, tmp_path: Path) -> None:
     content = bytes(random.Random(1).randbytes(300_000))
     source = tmp_path / "source"
     source.write_bytes(content)
@@ -95,16 +97,16 @@ def test_cut_while_content_is_sent(target: Host, place: str, tmp_path: Path) -> 
     assert not left
 
 
-def test_reset_in_mid_frame(target: Host, place: str, tmp_path: Path) -> None:
+def test_a_connection_reset_is_reported_quickly(target: Host, place: str, tmp_path: Path) -> None:
     definition = rig.small_files(place, 400)
     assert rig.run(target, definition, "plan").host()["status"] == "ok"
     done = cut_at(target, definition, tmp_path / "known_hosts", 6000, "from", reset=True)
     assert re.search(r"connection|reset|closed", done.host()["error"]["summary"])
-    assert done.seconds < 14  # and not when the host is taken for gone
+    assert done.seconds < 14  # before the deadline for a silent host
     assert rig.run(target, definition).host()["status"] == "ok"
 
 
-def test_one_second_of_delay_is_no_fault(target: Host, place: str, tmp_path: Path) -> None:
+def test_a_connection_with_one_second_of_delay_succeeds(target: Host, place: str, tmp_path: Path) -> None:
     with Relay(target, delay=0.5) as relay:
         done = rig.run(relay.seen(tmp_path / "known_hosts"), rig.small_files(place, 3))
     assert done.host()["status"] == "ok"

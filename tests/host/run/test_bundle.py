@@ -1,4 +1,4 @@
-"""The bundle: each host gets what it needs, made for the oldest Python that hosts may have."""
+"""The bundle: each host gets only the code that it needs, and that code runs on the oldest supported Python."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check(node, world):
             return []
 """
 
-# Annotations need Python 3.12, and names that hosts don't have.
+# The annotations need Python 3.12 and names that are missing on hosts.
 MODERN = """\
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def ours() -> list[str]:
     return [name for name in resources.available() if getattr(resources, name).module == f"statecfg.resources.{name}"]
 
 
-def test_the_core_and_ten_node_types_are_small() -> None:
+def test_the_bundle_stays_below_its_size_limits() -> None:
     types = ours()
     core, all_types = len(bundle.build([]).data), len(bundle.build(types).data)
     print(f"bundle: core {core:,} bytes, with {len(types)} node types {all_types:,} bytes")
@@ -91,7 +91,7 @@ def test_a_host_gets_only_the_node_types_of_its_definition() -> None:
     assert "statecfg.remote.graph.values" not in found
 
 
-def test_code_for_hooks_and_units_goes_to_hosts_that_have_some() -> None:
+def test_code_for_hooks_and_units_is_sent_only_when_needed() -> None:
     assert bundle.parts({}) == bundle.parts({"hooks": [{"where": "controller"}]}) == {}
     (hooks,) = bundle.parts({"hooks": [{"where": "controller"}, {"where": "host"}]}).values()
     assert "statecfg.remote.hooks.run" in sent.unpacked(hooks.data)
@@ -114,7 +114,7 @@ def test_every_module_that_is_sent_can_be_imported(python: str, tmp_path: Path) 
     assert (done.stderr, done.returncode) == ("", 0)
 
 
-def test_sent_source_keeps_its_lines() -> None:
+def test_sent_source_keeps_its_line_numbers() -> None:
     root = Path(host_modules.__file__).parents[1]
     for name, (package, _, text) in host_modules.core().items():
         if not name.startswith("statecfg.remote"):
@@ -127,7 +127,7 @@ def test_sent_source_keeps_its_lines() -> None:
         assert there <= here, name
 
 
-def test_a_node_type_that_hosts_can_not_run_is_refused_before_they_are_asked(tmp_path: Path) -> None:
+def test_a_node_type_too_modern_for_hosts_is_refused_locally(tmp_path: Path) -> None:
     (tmp_path / "statecfg.toml").write_text("")
     (tmp_path / "resources").mkdir()
     (tmp_path / "resources/modern.py").write_text(NEWER)
@@ -140,7 +140,7 @@ def test_a_node_type_that_hosts_can_not_run_is_refused_before_they_are_asked(tmp
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=lambda python: Path(python).parents[1].name)
-def test_annotations_of_a_node_type_may_be_newer_than_the_hosts_python(python: str, tmp_path: Path) -> None:
+def test_a_node_type_may_use_annotations_newer_than_the_hosts_python(python: str, tmp_path: Path) -> None:
     folder = tmp_path / "resources"
     folder.mkdir()
     (folder / "note.py").write_text(MODERN)
@@ -157,7 +157,7 @@ def test_annotations_of_a_node_type_may_be_newer_than_the_hosts_python(python: s
     assert (done.stdout, done.stderr) == ("False\n", "")
 
 
-def test_the_type_of_an_orphan_is_sent_on_request_without_the_core() -> None:
+def test_modules_of_an_orphans_type_are_sent_without_the_core() -> None:
     REGISTRY.pop("symlink", None)
     found, types = bundle.modules_of(["symlink", "no_such_type"])
     assert types == {"symlink": "statecfg.resources.symlink"}
@@ -165,7 +165,7 @@ def test_the_type_of_an_orphan_is_sent_on_request_without_the_core() -> None:
     assert not set(found) & set(host_modules.core())
 
 
-def test_an_orphan_of_a_type_that_the_definition_does_not_use_is_removed(tmp_path: Path) -> None:
+def test_prune_removes_an_orphan_whose_type_the_playbook_no_longer_uses(tmp_path: Path) -> None:
     (tmp_path / "statecfg.toml").touch()
     (tmp_path / "resources").mkdir()
     (tmp_path / "resources/note.py").write_text(MODERN)

@@ -1,4 +1,4 @@
-"""The executor's copy on the host: what is kept is used, and what is not what it should be is never run."""
+"""The executor's cached copy on the host: it is used again, and a damaged copy is never run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.host.run.rig import Done, define, run
 from tests.lab import Host
 
 CACHE = "/var/lib/statecfg/cache"
-# What the bytes would do, were they run in place of ours.
+# What would happen if the host ran these bytes.
 EVIL = "import os; os.close(os.open('/srv/evil-ran', os.O_CREAT))"
 
 
@@ -27,7 +27,7 @@ def definition() -> Definition:
 
 @pytest.fixture
 def kept(target: Host, definition: Definition) -> Path:
-    """Give the executor as the host keeps it."""
+    """Give the cached executor on the host."""
     assert run(target, definition).host()["status"] == "ok"
     path = target.path(CACHE) / bundle.build(definition.types).sha256
     assert path.is_file()
@@ -43,7 +43,7 @@ def uploads(done: Done) -> int:
     return done.kinds().count("uploading")
 
 
-def test_a_kept_executor_is_used_again(target: Host, definition: Definition, kept: Path) -> None:
+def test_a_cached_executor_is_used_again(target: Host, definition: Definition, kept: Path) -> None:
     done = run(target, definition)
     went_well(done)
     assert uploads(done) == 0
@@ -79,7 +79,7 @@ def test_a_damaged_executor_is_replaced_and_never_run(
 
 
 @pytest.mark.parametrize("what", ["empty", "link", "directory", "fifo"])
-def test_what_is_no_file_is_not_followed(target: Host, definition: Definition, kept: Path, what: str) -> None:
+def test_a_cached_executor_must_be_a_regular_file(target: Host, definition: Definition, kept: Path, what: str) -> None:
     good = kept.read_bytes()
     kept.unlink()
     if what == "empty":
@@ -101,10 +101,10 @@ def test_what_is_no_file_is_not_followed(target: Host, definition: Definition, k
 
 
 @pytest.mark.parametrize("damage", [flip, lambda data: data[:40], lambda data: b""], ids=["flipped", "cut", "empty"])
-def test_a_damaged_compiled_part_is_made_again(
+def test_a_damaged_compiled_executor_is_compiled_again(
     target: Host, definition: Definition, kept: Path, damage: Callable[[bytes], bytes]
 ) -> None:
-    # One for each Python that has run it.
+    # There is one for each Python that has run the executor.
     compiled = [path for path in kept.parent.iterdir() if path.name.startswith(kept.name + ".cpython")]
     damaged = {path: damage(path.read_bytes()) for path in compiled}
     for path, data in damaged.items():
@@ -119,7 +119,7 @@ def test_a_damaged_compiled_part_is_made_again(
 
 
 @pytest.mark.parametrize("what", ["another owner", "writable by all", "a link"])
-def test_a_cache_that_is_not_ours_alone_is_not_used(
+def test_a_cache_directory_that_others_can_write_is_not_used(
     target: Host, definition: Definition, kept: Path, what: str
 ) -> None:
     folder = kept.parent
@@ -145,7 +145,7 @@ def test_a_cache_that_is_not_ours_alone_is_not_used(
         folder.chmod(0o700)
 
 
-def test_a_full_state_directory_gives_a_plan_and_no_run(make_light_hosts: Callable[[int], list[Host]]) -> None:
+def test_a_full_state_directory_allows_plan_but_not_apply(make_light_hosts: Callable[[int], list[Host]]) -> None:
     (host,) = make_light_hosts(1)
     host.run(["mkdir", "-p", "/var/lib/statecfg"])
     host.run(["mount", "-t", "tmpfs", "-o", "size=4k,mode=0700", "none", "/var/lib/statecfg"])
@@ -161,7 +161,7 @@ def test_a_full_state_directory_gives_a_plan_and_no_run(make_light_hosts: Callab
     assert not host.path("/srv/full").exists()
 
 
-def test_a_read_only_state_directory_gives_a_plan_and_no_run(make_light_hosts: Callable[[int], list[Host]]) -> None:
+def test_a_read_only_state_directory_allows_plan_but_not_apply(make_light_hosts: Callable[[int], list[Host]]) -> None:
     (host,) = make_light_hosts(1)
     host.run(["mkdir", "-p", "/var/lib/statecfg"])
     host.run(["mount", "-t", "tmpfs", "-o", "ro,mode=0700", "none", "/var/lib/statecfg"])
@@ -175,7 +175,9 @@ def test_a_read_only_state_directory_gives_a_plan_and_no_run(make_light_hosts: C
     assert not host.path("/srv/read-only").exists()
 
 
-def test_executors_of_other_versions_go_after_a_month(target: Host, definition: Definition, kept: Path) -> None:
+def test_executors_of_other_versions_are_deleted_after_a_month(
+    target: Host, definition: Definition, kept: Path
+) -> None:
     stale, recent = kept.with_name("0" * 64), kept.with_name("1" * 64)
     for path in (stale, recent):
         path.write_bytes(b"other")

@@ -1,4 +1,4 @@
-"""Twenty secrets in eight encodings: each in the place it was given to, and nowhere else, on both sides.
+"""Twenty secrets in eight encodings: each is only where the playbook put it, on the controller and on the host.
 
 `CANARIES=table` prints the table of docs/security.md.
 """
@@ -55,7 +55,7 @@ ENCODINGS = {
     "hex": lambda text: text.encode().hex(),
     "HTML": lambda text: html.escape(text),
 }
-# A program that says what it was given in every encoding, on both of its outputs, and fails if it is told to.
+# Prints its secrets in every encoding on stdout and stderr, and exits with the status that it is given.
 TELLS = """\
 import base64, html, json, os, shlex, sys, urllib.parse
 for name in sorted(os.environ):
@@ -67,11 +67,11 @@ for name in sorted(os.environ):
             print(said, file=sys.stderr, flush=True)
 sys.exit(int(sys.argv[1]))
 """
-GIVEN = b"CANARY_GIVEN=1"  # in the environment of those who were given the secrets
+GIVEN = b"CANARY_GIVEN=1"  # in the environment of processes that were given the secrets
 
 
 def needles(text: str) -> dict[str, bytes]:
-    """Return by encoding what must not be found; of a text with several lines, its longest line as well."""
+    """Return by encoding the bytes that must not be found; for a text of several lines also its longest line."""
     found = {name: encode(text).encode("utf-8", "surrogatepass") for name, encode in ENCODINGS.items()}
     if "\n" in text:
         found["raw line"] = max(text.split("\n"), key=len).encode()
@@ -87,7 +87,7 @@ def hits(data: bytes) -> set[str]:
 
 
 class Watch:
-    """Looks at the arguments and environment of every process, again and again; hosts' processes are among them."""
+    """Reads the arguments and environment of every process again and again, including those of hosts."""
 
     def __init__(self) -> None:
         self.arguments: set[str] = set()
@@ -187,7 +187,7 @@ def playbook(site: Site, version: str) -> None:
     )
 
 
-def test_canaries_are_where_they_were_given_and_nowhere_else(host: Host, tmp_path: Path) -> None:
+def test_secrets_appear_only_in_their_target_files(host: Host, tmp_path: Path) -> None:
     site = Site(tmp_path / "site", [host])
     host.write("/srv/lines", "".join(f"l{n} former\n" for n in range(len(CANARIES))))
     site.hook("notes", dict.fromkeys(RESOURCES, NOTE))

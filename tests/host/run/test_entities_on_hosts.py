@@ -1,4 +1,4 @@
-"""Entities that are real things on a real host: made by creating, changed by changing, removed by deleting them."""
+"""Entities that stand for files on a real host: creating, updating and deleting them changes the host."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def host() -> Iterator[Host]:
 
 @pytest.fixture(scope="module")
 def sites(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    """Give a project with a type for each way of deleting; all of them are the same playbook."""
+    """Give a project with an entity type for each way of deleting; all types use the same playbook."""
     found = Sites(tmp_path_factory.mktemp("sites"), (host,))
     found.write("behaviors/guard.py", FUNCTIONS)
     found.playbook("provide")
@@ -64,7 +64,7 @@ def sleeping(host: Host) -> bool:
     return False
 
 
-def test_entities_live_on_a_host(sites: Sites, host: Host) -> None:
+def test_creating_updating_and_deleting_an_entity_changes_the_host(sites: Sites, host: Host) -> None:
     made = sites.create("site", "blog", title="Blog", extra=True)
     assert made.status == "success" and made.operation.startswith("Invoked provide blog"), made
     assert made.details.startswith("run ") and "\n  site1: ok (" in made.details
@@ -73,7 +73,7 @@ def test_entities_live_on_a_host(sites: Sites, host: Host) -> None:
     assert sites.state("blog") == "RESOLVED" and there(host) == ["blog.extra", "blog.html"]
     assert host.path("/srv/sites/blog.html").read_text() == "Blog plain"
 
-    # Two side by side; neither prunes the other, nor takes the directory with it that both need.
+    # Two entities: neither prunes the other or removes the directory that both need.
     assert sites.create("site", "shop", title="Shop").status == "success"
     assert sites.update("blog", title="News", extra=False).status == "success"
     assert there(host) == ["blog.html", "shop.html"]
@@ -84,8 +84,8 @@ def test_entities_live_on_a_host(sites: Sites, host: Host) -> None:
     assert sites.delete("shop").status == "success" and there(host) == []
 
 
-def test_polled_deletion(sites: Sites, host: Host) -> None:
-    """Marked for deletion, where the PreDelete hook removes it from the host; found by the filter; deleted."""
+def test_an_entity_in_deletion_is_found_by_a_filter_and_deleted(sites: Sites, host: Host) -> None:
+    """The PreDelete hook removes the marked entity from the host. A query finds the entity, and it can be deleted."""
     sites.create("polled", "wiki", title="Wiki")
     assert there(host) == ["wiki.html"]
     before = sites.entity("wiki")
@@ -101,7 +101,7 @@ def test_polled_deletion(sites: Sites, host: Host) -> None:
     assert sites.delete("wiki").status == "success" and sites.state("wiki") == "gone"
 
 
-def test_hooks_that_fail_leave_the_states_of_the_document(sites: Sites, host: Host) -> None:
+def test_a_failed_hook_leaves_the_documented_entity_state(sites: Sites, host: Host) -> None:
     host.path("/srv/sites").mkdir()
     host.path("/srv/sites/bad.html").mkdir()  # where a file is to be
     failed = sites.create("site", "bad", title="x")
@@ -126,7 +126,7 @@ def test_hooks_that_fail_leave_the_states_of_the_document(sites: Sites, host: Ho
     assert sites.delete("left").status == "error" and sites.state("left") == "IN_DELETION"
 
 
-def test_two_entities_at_once_wait_for_each_other(sites: Sites, host: Host) -> None:
+def test_two_entities_created_at_once_both_succeed(sites: Sites, host: Host) -> None:
     kind = "urn:vcloud:type:acme:site:1.0.0"
     tasks = [
         sites.calls.create_entity(ME, kind, {"name": name, "entity": {"title": "Same"}}).id for name in ("one", "two")
@@ -137,7 +137,7 @@ def test_two_entities_at_once_wait_for_each_other(sites: Sites, host: Host) -> N
     assert {"one.html", "two.html"} <= set(there(host))
 
 
-def test_a_task_survives_the_death_of_who_runs_it(sites: Sites, host: Host) -> None:
+def test_another_worker_finishes_the_task_of_a_killed_process(sites: Sites, host: Host) -> None:
     slow = "- command: slow\n    argv: [sh, -c, 'sleep 3; touch /srv/slept']\n    creates: /srv/slept\n"
     sites.write(
         "playbooks/slow.yml",
@@ -157,14 +157,14 @@ def test_a_task_survives_the_death_of_who_runs_it(sites: Sites, host: Host) -> N
     (task,) = sites.calls.list_tasks(ME, Query(page_size=1)).values
     assert task.entity_name == "slow" and task.status == "running"
     assert not host.path("/srv/slow").exists()
-    # Half a minute later, for whoever comes then: nobody renewed the lease.
+    # Half a minute later another worker takes the task, because nobody renewed the lease.
     with sites.working(later=31) as worker:
         ended = worker.finish(task.id, 60, ME)
     assert ended.status == "success", ended
     assert host.path("/srv/slow").read_text() == "done" and sites.state("slow") == "RESOLVED"
 
 
-def test_an_entity_that_moves_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_an_entity_that_moves_is_removed_from_its_old_host(tmp_path: Path) -> None:
     with or_skip():
         hosts = light_hosts(2, prefix="moved")
     moving = Sites(tmp_path, tuple(hosts))

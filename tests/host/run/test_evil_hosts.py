@@ -1,4 +1,4 @@
-"""A host that answers with anything but what it should: bounded, explained, and no matter to the other hosts."""
+"""A host that sends wrong answers: the damage is limited, the error explained, and other hosts are not affected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.lab.fixtures import or_skip
 EVIL = Path(__file__).with_name("evil.py")
 LOOK = "Check the host"
 
-# Who answers; what the error says; the status.
+# Kind of answer: part of the error, status.
 CASES = {
     "garbage": ("not a statecfg frame", "unreachable"),
     "no_greeting": ("more than 65536 bytes before the executor began", "unreachable"),
@@ -104,7 +104,7 @@ def answer(evil: PlainSshd, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", list(CASES))
-def test_what_is_no_executor(evil: PlainSshd, definition: Definition, how: str) -> None:
+def test_a_hostile_answer_is_rejected_with_an_explanation(evil: PlainSshd, definition: Definition, how: str) -> None:
     says, status = CASES[how]
     answer(evil, how)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -122,7 +122,7 @@ def test_what_is_no_executor(evil: PlainSshd, definition: Definition, how: str) 
         assert "changed" not in done.outcomes().values()
 
 
-def test_a_session_of_yesterday_does_not_pass_for_one_of_today(evil: PlainSshd, definition: Definition) -> None:
+def test_a_replayed_session_is_rejected(evil: PlainSshd, definition: Definition) -> None:
     answer(evil, "replay")
     assert rig.run(evil, definition).host()["status"] == "ok"
     report = rig.run(evil, definition).host()
@@ -131,7 +131,7 @@ def test_a_session_of_yesterday_does_not_pass_for_one_of_today(evil: PlainSshd, 
 
 
 @pytest.mark.parametrize("how", ["beats_for_ever", "beats_while_acting"])
-def test_heartbeats_alone_are_no_news(evil: PlainSshd, definition: Definition, how: str) -> None:
+def test_a_host_that_sends_only_heartbeats_is_given_up(evil: PlainSshd, definition: Definition, how: str) -> None:
     answer(evil, how)
     done = rig.run(evil, definition, patience=2.0)
     report = done.host()
@@ -140,7 +140,7 @@ def test_heartbeats_alone_are_no_news(evil: PlainSshd, definition: Definition, h
     assert 2 < done.seconds < 25
 
 
-def test_silence(evil: PlainSshd, definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_host_is_given_up(evil: PlainSshd, definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadlines, "DEAD", 3.0)
     answer(evil, "silent")
     done = rig.run(evil, definition)
@@ -148,14 +148,16 @@ def test_silence(evil: PlainSshd, definition: Definition, monkeypatch: pytest.Mo
     assert done.seconds < 14
 
 
-def test_a_frame_that_drips(evil: PlainSshd, definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frame_that_arrives_too_slowly_is_given_up(
+    evil: PlainSshd, definition: Definition, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(deadlines, "START", 3.0)
     answer(evil, "drips")
     report = rig.run(evil, definition).host()
     assert "a message did not arrive within 3 s" in report["error"]["summary"]
 
 
-def test_escape_sequences_reach_no_terminal(evil: PlainSshd, definition: Definition) -> None:
+def test_escape_sequences_from_a_host_do_not_reach_the_terminal(evil: PlainSshd, definition: Definition) -> None:
     answer(evil, "escapes")
     done = rig.run(evil, definition)
     assert done.host()["status"] == "failed"
@@ -166,8 +168,8 @@ def test_escape_sequences_reach_no_terminal(evil: PlainSshd, definition: Definit
 
 
 @pytest.mark.parametrize("how", ["wide_texts", "heavy_reports", "many_values"])
-def test_many_hostile_hosts_at_once_cost_what_the_limits_say(evil: PlainSshd, how: str) -> None:
-    """The memory of the whole controller, measured on its process, while each host sends the worst that it can."""
+def test_many_hostile_hosts_stay_within_the_memory_limit(evil: PlainSshd, how: str) -> None:
+    """Measures the memory of the controller's process while each host sends the worst possible answer."""
     count = 8
     answer(evil, how)
     argv = [sys.executable, "-m", "tests.host.run.many_evil", str(count), evil.address, str(evil.port), evil.user]
@@ -178,11 +180,11 @@ def test_many_hostile_hosts_at_once_cost_what_the_limits_say(evil: PlainSshd, ho
     assert len(said["errors"]) == count
     assert all("of memory" in error for error in said["errors"].values()), said["errors"]
     grown, limit = (said["most"] - said["before"]) >> 10, (count * (frame_reader.MEMORY + wire.PACKED_LIMIT)) >> 20
-    # Decoding one frame, and what Python and SSH keep beside it.
+    # Allow for decoding one frame and for the memory of Python and SSH.
     assert grown < limit + 2 * (frame_reader.FRAME >> 20) + count * 8, f"{grown} MiB more"
 
 
-def test_other_hosts_do_not_notice(evil: PlainSshd, target: Host, place: str) -> None:
+def test_a_hostile_host_does_not_affect_other_hosts(evil: PlainSshd, target: Host, place: str) -> None:
     answer(evil, "garbage")
     done = rig.run([evil, target], rig.small_files(place, 20))
     assert done.host("plain")["status"] == "unreachable"

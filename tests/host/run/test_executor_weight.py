@@ -1,4 +1,4 @@
-"""What the executor costs before it does anything: the modules a plan without changes loads, on each Python."""
+"""The start-up cost of the executor: the modules that a plan without changes loads on each Python."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEAVY = {
     *("tempfile", "shutil", "pathlib", "urllib", "socket", "ssl", "email", "http", "asyncio", "unicodedata", "random"),
     *("traceback", "tokenize", "linecache", "base64", "selectors", "pickle", "decimal", "datetime", "contextlib"),
 }
-MOST = 66  # modules, those of the interpreter's own start not counted
+MOST = 66  # modules, without those that the interpreter itself loads at its start
 
 PLAN = """
 import json, os, sys
@@ -59,7 +59,7 @@ def host_half(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=lambda python: Path(python).parents[1].name)
-def test_a_plan_without_changes_loads_little(host_half: Path, python: str) -> None:
+def test_a_plan_without_changes_loads_few_modules(host_half: Path, python: str) -> None:
     place = host_half / "state"
     place.mkdir()
     (host_half / "f").write_text("x\n")

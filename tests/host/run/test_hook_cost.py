@@ -1,4 +1,4 @@
-"""What a hook of the host costs: a process for each time that it is fired, and nothing more."""
+"""The cost of a host's hook: one process for each call, and nothing more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILES = 12
 
 
 def traced(host: Host, place: str, number: int, hooks: list[Any]) -> tuple[int, int]:
-    """Apply under strace; return how many processes were begun and how many programs executed."""
+    """Apply under strace; return how many processes were started and how many programs executed."""
     log = f"{place}/trace-{number}"
     host.run(["mkdir", "-p", place])
     options = f"-o {log} -e trace=execve,fork,vfork,clone,clone3"
@@ -30,7 +30,7 @@ def traced(host: Host, place: str, number: int, hooks: list[Any]) -> tuple[int, 
     return len(begun), sum('execve("' in line and "= -1" not in line for line in lines)
 
 
-def test_one_process_each(target: Host, place: str) -> None:
+def test_each_hook_call_starts_exactly_one_process(target: Host, place: str) -> None:
     if target.run(["sh", "-c", "command -v strace"], check=False).returncode:
         pytest.skip("not run on this machine: there is no strace (Debian: strace)")
     program = dict.fromkeys(("pre-reconcile", "post-create"), "#!/bin/sh\nexit 0\n")

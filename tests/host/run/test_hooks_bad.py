@@ -1,4 +1,4 @@
-"""Programs and services that behave as badly as they can, as hooks of a run: bounded, told of, and the run goes on."""
+"""Misbehaving programs and services as hooks of a run: they are limited and reported, and the run continues."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PROGRAMS = {
 
 @dataclass
 class Ended:
-    """How the command ended: exit code, its output, the seconds it took and the most memory it had (MiB)."""
+    """How the command ended: exit code, output, duration in seconds and peak memory in MiB."""
 
     code: int
     report: dict[str, Any]
@@ -52,7 +52,7 @@ class Ended:
     memory: float
 
 
-# A process begins with the memory of the one that it was forked from: a small one stands between us and the command.
+# A forked process starts with the memory of its parent, so a small process starts the command.
 BETWEEN = """
 import os, resource, subprocess, sys
 code = subprocess.run(sys.argv[2:]).returncode
@@ -129,7 +129,9 @@ def bad(machines: list[Host], tmp_path_factory: pytest.TempPathFactory) -> tuple
     return site, measured(site, "apply", "site.yml", "--yes")
 
 
-def test_bad_programs_are_bounded_and_the_run_goes_on(bad: tuple[Site, Ended], machines: list[Host]) -> None:
+def test_a_run_with_misbehaving_hook_programs_succeeds_within_limits(
+    bad: tuple[Site, Ended], machines: list[Host]
+) -> None:
     site, ended = bad
     print(f"{ended.seconds:.1f} s, {ended.memory:.0f} MiB")
     assert (ended.code, ended.memory < 250, ended.seconds < 120) == (0, True, True), ended.err
@@ -141,7 +143,9 @@ def test_bad_programs_are_bounded_and_the_run_goes_on(bad: tuple[Site, Ended], m
 
 
 @pytest.mark.parametrize("where", ["controller", "host"])
-def test_bad_programs_are_told_of(bad: tuple[Site, Ended], machines: list[Host], where: str) -> None:
+def test_the_report_and_the_hook_log_name_every_misbehaving_program(
+    bad: tuple[Site, Ended], machines: list[Host], where: str
+) -> None:
     site, ended = bad
     host = machines[where == "host"]
     fired = {each["hook"].removesuffix(f"-{where}"): each for each in ended.report["hosts"][host.name]["fired"]}
@@ -175,7 +179,7 @@ SERVICES = {
 }  # fmt: skip
 
 
-def test_bad_services_are_bounded_and_the_run_goes_on(machines: list[Host], tmp_path: Path) -> None:
+def test_a_run_with_misbehaving_http_hooks_succeeds_within_limits(machines: list[Host], tmp_path: Path) -> None:
     site = Site(tmp_path / "site", machines[:1])
     site.files(served="1")
     with ExitStack() as stack:

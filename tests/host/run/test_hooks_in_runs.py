@@ -1,4 +1,4 @@
-"""Hooks in runs, through the command line on real hosts: called when they should be, with what they should be given."""
+"""Hooks in runs from the command line on real hosts: they are called at the right time with the right input."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def site(host: Host, tmp_path: Path) -> Iterator[Site]:
 
 
 def boot(host: Host, name: str) -> None:
-    """Let a host be in another boot, as far as its kernel says."""
+    """Make the host report another boot id."""
     script = f"echo {name} > /run/boot-{name}; mount --bind /run/boot-{name} /proc/sys/kernel/random/boot_id"
     host.run(["sh", "-c", script])
 
@@ -56,7 +56,7 @@ def boot(host: Host, name: str) -> None:
 # Events of hosts
 
 
-def test_events_of_a_host_come_when_they_are_true(site: Site, host: Host) -> None:
+def test_host_events_fire_only_when_they_happen(site: Site, host: Host) -> None:
     site.files(a="1")
     site.hook("notes", dict.fromkeys(hooked.HOSTS, NOTE))
     count = 0
@@ -85,13 +85,13 @@ def test_events_of_a_host_come_when_they_are_true(site: Site, host: Host) -> Non
     assert after(*apply, code=1) == []
     assert after("hosts", "unbind", host.name, "site.yml") == ["unbound-from-policy"]
     boot(host, "third")
-    assert after("destroy", "site.yml", "--yes") == ["booted"]  # it was bound no longer
+    assert after("destroy", "site.yml", "--yes") == ["booted"]  # the host was no longer bound
     site.files(a="2")
     assert after(*apply) == ["bound-to-policy", "install-finished"]
     assert after("destroy", "site.yml", "--yes") == ["unbound-from-policy"]
     assert after("hosts", "forget", host.name, "--yes") == ["deleted"]
     (site.root / "hooks/notes.yml").unlink()
-    assert after(*apply) == []  # it is no longer declared
+    assert after(*apply) == []  # the hook is no longer declared
 
     told = {each["hook"]["cause"].removeprefix("node-"): each for each in site.seen("notes")}
     for each in told.values():
@@ -106,7 +106,7 @@ def test_events_of_a_host_come_when_they_are_true(site: Site, host: Host) -> Non
 # Events of resources
 
 
-def test_events_of_resources_their_order_and_what_selects_them(site: Site, host: Host) -> None:
+def test_resource_events_call_the_selected_hooks_in_order(site: Site, host: Host) -> None:
     site.files(a="1", b="1")
     order = {"here-first": 1, "there-second": 2, "here-third": 3}
     for name, number in order.items():
@@ -143,7 +143,7 @@ def test_events_of_resources_their_order_and_what_selects_them(site: Site, host:
     ]
 
 
-def test_hooks_keep_their_configuration_and_metadata_where_they_run(site: Site, host: Host) -> None:
+def test_hooks_can_update_their_configuration_and_the_host_metadata(site: Site, host: Host) -> None:
     counts = """#!/bin/sh
 exec python3 -c 'import json, sys
 given = json.load(sys.stdin)
@@ -160,7 +160,7 @@ print(json.dumps({"hook": {"configuration": {"update": {"count": count}}},
     shown = site.run("hosts", "show", host.name, "--json").json()["hosts"][host.name]["metadata"]
     assert shown == {"keep": 2, "on-controller": 3, "on-host": 3}
     assert site.configuration("on-controller") == {"count": 3}
-    assert site.configuration("on-host") == {"count": 0}  # its host has one of its own
+    assert site.configuration("on-host") == {"count": 0}  # the host has its own configuration
     site.do("apply")
     assert site.run("hosts", "show", host.name, "--json").json()["hosts"][host.name]["metadata"]["on-host"] == 6
 
@@ -183,7 +183,7 @@ def watched() -> Watched:
     return Watched()
 
 
-def test_http_hooks_are_asked_again_and_hold_back(site: Site, host: Host, watched: Watched) -> None:
+def test_http_hooks_are_retried_and_can_block_a_destroy(site: Site, host: Host, watched: Watched) -> None:
     def change(request: Any) -> None:
         if request.children:
             request.children[A]["spec"]["content"] = "reshaped"
@@ -215,7 +215,7 @@ def test_http_hooks_are_asked_again_and_hold_back(site: Site, host: Host, watche
         assert fired(site.one("destroy")) == [("greeting", "finalize", "", "ok")]
         assert not host.path("/srv/site-a").exists()
         site.do("apply")
-        host.run(["rm", "-r", "/var/lib/statecfg"])  # the ledger is lost: there is nothing to remove, but to finalize
+        host.run(["rm", "-r", "/var/lib/statecfg"])  # without the ledger, nothing is removed, but finalize still runs
         assert fired(site.one("destroy")) == [("greeting", "finalize", "", "ok")]
         site.do("apply")
     (site.root / "hooks/greeting.yml").unlink()
@@ -246,7 +246,7 @@ def test_doing_without_hooks_needs_full_control(site: Site, watched: Watched) ->
 # One at a time
 
 
-def test_hooks_of_many_hosts_take_turns_and_waiting_is_no_failure(tmp_path: Path) -> None:
+def test_hooks_of_many_hosts_take_turns_without_timing_out(tmp_path: Path) -> None:
     with or_skip():
         machines = lab.light_hosts(10, prefix="turn")
     try:
@@ -263,7 +263,7 @@ def test_hooks_of_many_hosts_take_turns_and_waiting_is_no_failure(tmp_path: Path
             host.stop()
 
 
-def test_statecfg_in_a_hook_is_refused_and_blocks_nothing(site: Site, host: Host) -> None:
+def test_statecfg_started_by_a_hook_is_refused_without_blocking(site: Site, host: Host) -> None:
     site.files(a="1")
     settings = " ".join(f"{name}={value}" for name, value in site.environment.items())
     statecfg = f"{settings} PYTHONPATH={ROOT} {sys.executable} -m statecfg"
@@ -283,12 +283,12 @@ def test_statecfg_in_a_hook_is_refused_and_blocks_nothing(site: Site, host: Host
     assert causes(site.seen("notes")) == ["node-install-finished"]
 
 
-# Ended from outside
+# Interrupted from outside
 
 
 @contextmanager
 def applying(site: Site) -> Iterator[subprocess.Popen[str]]:
-    """Apply in a process of its own, whose hook has begun."""
+    """Apply in a separate process, and wait until its hook has begun."""
     for mark in ("begun", "ended"):
         (site.root / mark).unlink(missing_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **site.environment}
@@ -303,7 +303,7 @@ def applying(site: Site) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_ctrl_c_lets_a_hook_end_and_again_ends_it(site: Site, host: Host) -> None:
+def test_ctrl_c_waits_for_resource_hooks_and_ends_host_hooks(site: Site, host: Host) -> None:
     site.files(a="1", b="1")
     site.hook("slow", {"post-create": HELD.format(root=site.root)}, select={"tags": ["a"]})
     with applying(site) as process:

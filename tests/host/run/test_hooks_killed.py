@@ -1,4 +1,4 @@
-"""The client, the executor or a hook killed in the middle of an apply with hooks: the next apply makes it whole."""
+"""The client, the executor or a hook is killed during an apply with hooks, and the next apply repairs everything."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POINTS = {"client": 2, "executor": 1, "program": 1}
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
-    """Give what was seen of the runs that were cut off, side by side on a host each."""
+    """Give the results of the interrupted runs. They ran in parallel, each on its own host."""
 
     def work(who: str) -> Callable[[Host], Any]:
         root = tmp_path_factory.mktemp(who) / "site"
@@ -26,7 +26,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
 
 
 @pytest.mark.parametrize("who", POINTS)
-def test_killed_in_an_apply_with_hooks(killed: Found, who: str) -> None:
+def test_the_next_apply_recovers_from_a_kill_during_hooks(killed: Found, who: str) -> None:
     seen = given(killed, who)
     print(who, [(round(each["delay"], 2), each["code"]) for each in seen])
     assert len(seen) == POINTS[who]

@@ -1,4 +1,4 @@
-"""What a hook that fails means: each policy at each event, on the controller and on the host, and in the runs after."""
+"""Failing hooks: each policy at each event, on the controller and on the host, and in the following runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.lab.fixtures import or_skip
 POLICIES = ("abort", "continue", "retry")
 CASES = [(event, policy) for event in hooked.RESOURCES for policy in POLICIES]
 A, B, C = "file:/srv/site-a", "file:/srv/site-b", "file:/srv/site-c"
-# Fails for as long as a file is there: one of the controller, or one of the host.
+# Fails while one of two files exists, one on the controller and one on the host.
 SWITCH = """#!/bin/sh
 cat > /dev/null
 [ -e {root}/cold ] || [ -e /srv/cold ] || exit 0
@@ -28,7 +28,7 @@ RUNS = ("created", "created again", "updated", "updated again", "removed", "remo
 
 @dataclass
 class Seen:
-    """What was seen of a host after a run: what is reported, and the states in its ledger."""
+    """What a run left on a host: its report, and the states in its ledger."""
 
     report: dict[str, Any]
     states: dict[str, str]
@@ -36,20 +36,20 @@ class Seen:
 
     @property
     def told(self) -> tuple[Any, ...]:
-        """The status of the run, then of each node that took part outcome and state."""
+        """The status of the run, then outcome and state of each node that took part."""
         found = outcomes(self.report)
         nodes = (f"{name[-1]} {found.get(name, '-')} {self.states.get(name, '-')}" for name in (A, B, C))
         return (self.report["status"], *(text for text in nodes if not text.endswith(" - -")))
 
     @property
     def fired(self) -> list[tuple[str, str]]:
-        """The nodes for which the hook was fired, and how that ended."""
+        """The nodes for which the hook was called, and the result of each call."""
         return [(name[-1], status) for _, _, name, status in fired(self.report)]
 
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[Seen]]]:
-    """Give for each case what was seen of its host in six runs, in every other one of which its hook fails."""
+    """Give the results of six runs for each case. The hook fails in every other run."""
     with or_skip():
         machines = lab.light_hosts(len(CASES), prefix="policy")
     try:
@@ -97,9 +97,9 @@ ALL_SAME = ok("a unchanged RESOLVED", "b unchanged RESOLVED", "c unchanged RESOL
 A_NEW = ok("a changed RESOLVED", "b unchanged RESOLVED", "c unchanged RESOLVED")
 GONE = ok("a unchanged RESOLVED", "b changed -", "c changed -")
 REST = ok("a unchanged RESOLVED")
-QUIET = (ALL_NEW, ALL_SAME, A_NEW, ALL_SAME, GONE, REST)  # of a hook that never fails
+QUIET = (ALL_NEW, ALL_SAME, A_NEW, ALL_SAME, GONE, REST)  # with a hook that never fails
 Told = tuple[str, ...]
-# Case → number of the run in which the hook fails → what is told of that run and of the next, and what each fired.
+# Case → number of the run in which the hook fails → report and hook calls of that run and of the next.
 EXPECTED: dict[str, dict[int, tuple[Told, str, Told, str]]] = {
     "pre-reconcile abort": {
         0: (failed("a failed -", "b skipped -", "c skipped -"), "a failed", ALL_NEW, "a ok, c ok"),
@@ -165,16 +165,16 @@ EXPECTED: dict[str, dict[int, tuple[Told, str, Told, str]]] = {
 
 
 @pytest.mark.parametrize("case", EXPECTED)
-def test_a_hook_that_fails_and_is_mended(seen: dict[str, list[Seen]], case: str) -> None:
+def test_a_failing_hook_follows_its_policy_until_it_is_repaired(seen: dict[str, list[Seen]], case: str) -> None:
     for number, (run, found) in enumerate(zip(RUNS, seen[case], strict=True)):
         what = EXPECTED[case].get(number - number % 2)
         told, fires = what[2 * (number % 2) :][:2] if what is not None else (QUIET[number], "")
         assert (found.told, ", ".join(" ".join(pair) for pair in found.fired)) == (told, fires), run
-        assert found.code == (1 if number % 2 == 0 else 0)  # that of all hosts
+        assert found.code == (1 if number % 2 == 0 else 0)  # the exit code for all hosts
 
 
 @pytest.mark.parametrize("case", [case for case in EXPECTED if not case.endswith("continue")])
-def test_a_failure_says_which_hook_what_it_said_and_what_follows(seen: dict[str, list[Seen]], case: str) -> None:
+def test_a_hook_failure_names_the_hook_and_its_error(seen: dict[str, list[Seen]], case: str) -> None:
     event, _, policy = case.partition(" ")
     (number,) = list(EXPECTED[case])[-1:]
     host = seen[case][number].report

@@ -1,4 +1,4 @@
-"""The executor killed at the calls by which it writes; `script/soak points` tries every one."""
+"""The executor is killed at its write calls. `script/soak points` tries every call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.host.run import points
 from tests.lab import Host
 
 
-def test_killed_at_every_ninth_call(target: Host, place: str) -> None:
+def test_the_next_run_recovers_from_a_kill_at_any_write_call(target: Host, place: str) -> None:
     if target.run(["sh", "-c", "command -v strace"], check=False).returncode:
         pytest.skip("not run on this machine: there is no strace (Debian: strace)")
     tried = list(points.all_points(target, place, every=9))
@@ -17,7 +17,7 @@ def test_killed_at_every_ninth_call(target: Host, place: str) -> None:
     assert {status for _, _, status in tried} <= {"unknown", "unreachable", "ok"}
 
 
-def test_killed_at_the_calls_that_put_the_file_in_place(target: Host, place: str) -> None:
+def test_a_kill_while_replacing_a_file_is_reported_as_unknown(target: Host, place: str) -> None:
     if target.run(["sh", "-c", "command -v strace"], check=False).returncode:
         pytest.skip("not run on this machine: there is no strace (Debian: strace)")
     there = points.found(target, place)

@@ -1,4 +1,4 @@
-"""Client, executor or session killed in mid-apply: nothing torn, nothing guessed, and the next run converges."""
+"""Client, executor or session killed during an apply: no torn file, no guessed result, and the next run converges."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.host.run import crashes, lives, rig
 from tests.host.run.side_by_side import Found, given, side_by_side
 from tests.lab import Host, processes
 
-# `script/soak` tries as many as one likes.
+# `script/soak` can try more.
 POINTS = 10
 LIVES = 5
 
 
 @pytest.fixture(scope="module")
 def killed() -> Iterator[Found]:
-    """Give what was seen of the runs that were cut off."""
+    """Give the results of the interrupted runs."""
 
     def work(who: str) -> Callable[[Host], Any]:
         return lambda host: crashes.at_random(host, "/srv/killed", who, POINTS, seed=20240601)
@@ -34,19 +34,19 @@ def killed() -> Iterator[Found]:
 
 
 @pytest.mark.parametrize("who", list(crashes.KILLS))
-def test_killed_at_random_moments(killed: Found, who: str) -> None:
+def test_the_next_run_converges_after_a_kill_at_a_random_moment(killed: Found, who: str) -> None:
     seen = given(killed, who)
     gone = [each["gone"] for each in seen]
     cut = [each for each in seen if each["old"] or each.get("status") == "unknown"]
     print(f"{who} killed {len(seen)} times: {len(cut)} in mid-run; nothing left after {max(gone):.2f} s at most")
     assert len(cut) >= POINTS // 4
-    # A run whose last word did not arrive may have come to its end all the same.
+    # A run whose last message did not arrive may still have ended.
     assert all(each["warned"] for each in cut if each["old"])
 
 
 @pytest.fixture(scope="module")
 def lived() -> Iterator[Found]:
-    """Give what was seen of runs with hooks that were cut off."""
+    """Give the results of the interrupted runs with hooks."""
 
     def work(who: str) -> Callable[[Host], Any]:
         return lambda host: lives.at_random(host, "/srv/lived", who, LIVES, seed=20240602)
@@ -55,14 +55,14 @@ def lived() -> Iterator[Found]:
 
 
 @pytest.mark.parametrize("who", ["client", "executor"])
-def test_killed_while_hooks_fire_and_nodes_go(lived: Found, who: str) -> None:
+def test_the_next_run_recovers_from_a_kill_during_hooks_and_removals(lived: Found, who: str) -> None:
     seen = given(lived, who)
     cut = [each for each in seen if each["warned"]]
     print(f"{who} killed {len(seen)} times: {len(cut)} cut off, {sum(each['owed'] for each in seen)} owed a restart")
     assert len(cut) >= LIVES // 3
 
 
-def test_children_end_with_the_controller(target: Host, place: str) -> None:
+def test_the_executor_and_its_children_end_when_the_client_is_killed(target: Host, place: str) -> None:
     with rig.client(target, "chain", place, "1", "600", "word") as client:
         client.await_line("action-started command:wait-0")
         processes.wait_until(lambda: "sleep" in names(target), 30, "the command to run")
@@ -159,8 +159,8 @@ SILENCES = {
 
 
 def fall_silent(host: Host, how: str) -> tuple[Host, rig.Done, float]:
-    """Fall silent in mid-action; return the host, the run, and how long it took to be given up."""
-    # With the executor itself stopped nothing ends its child; its 3 s are over before anybody is given up.
+    """Silence the host during an action; return the host, the run, and the seconds until it was given up."""
+    # If the executor itself is stopped, nothing ends its child, so the child lasts only 3 s.
     cut = Cut(host, "/srv/silent", 3 if how == "executor stopped" else 60, until="wait-0")
     heal = SILENCES[how](host)
     begun = time.monotonic()
@@ -176,7 +176,7 @@ def fall_silent(host: Host, how: str) -> tuple[Host, rig.Done, float]:
 
 
 def stop_client(host: Host) -> dict[str, Any]:
-    """Stop the client, and let it go on once it was given up; return what it reports."""
+    """Suspend the client until the executor has given it up, then resume it; return its report."""
     with rig.client(host, "chain", "/srv/stopped", "4", "6", "word") as client:
         client.await_line("action-started command:wait-0")
         os.kill(client.process.pid, signal.SIGSTOP)
@@ -193,7 +193,7 @@ def stop_client(host: Host) -> dict[str, Any]:
 
 
 def lose_all_before(host: Host) -> rig.Done:
-    """Begin a run while nothing reaches the host."""
+    """Start a run while no packet reaches the host."""
     nft(host, DROP)
     try:
         done = rig.run(host, rig.small_files("/srv/before", 3))
@@ -204,7 +204,7 @@ def lose_all_before(host: Host) -> rig.Done:
 
 
 def lose_all_for_a_while(host: Host) -> rig.Done:
-    """Lose all to the host for 6 s in mid-action."""
+    """Drop all packets to the host for 6 s during an action."""
     cut = Cut(host, "/srv/heals", 2, files=2, until="wait-0")
     nft(host, DROP)
     time.sleep(6)
@@ -214,7 +214,7 @@ def lose_all_for_a_while(host: Host) -> rig.Done:
 
 @pytest.fixture(scope="module")
 def silenced() -> Iterator[Found]:
-    """Give what came of each way in which one does not hear the other."""
+    """Give the result for each way in which one side can't hear the other."""
 
     def work(how: str) -> Callable[[Host], Any]:
         return lambda host: fall_silent(host, how)
@@ -224,10 +224,10 @@ def silenced() -> Iterator[Found]:
 
 
 @pytest.mark.parametrize("how", list(SILENCES))
-def test_a_host_that_falls_silent_is_given_up_and_does_nothing_more(silenced: Found, how: str) -> None:
+def test_a_host_that_falls_silent_stops_and_is_reported_as_unknown(silenced: Found, how: str) -> None:
     host, done, seconds = given(silenced, how)
     print(f"{how}: given up after {seconds:.1f} s: {done.host()['error']['summary']}")
-    assert seconds < 45  # what the host still says, hearing nothing, keeps it alive for some seconds
+    assert seconds < 45  # the host may still send for some seconds, although it receives nothing
     is_unknown(done, "/srv/silent")
     assert not list(host.path("/srv/silent").glob("f*")), "it went on"
     assert rig.lock_is_free(host)
@@ -236,13 +236,13 @@ def test_a_host_that_falls_silent_is_given_up_and_does_nothing_more(silenced: Fo
     assert any("was cut off" in text for text in again["warnings"])
 
 
-def test_a_client_that_was_stopped_knows_that_it_knows_nothing(silenced: Found) -> None:
+def test_a_suspended_client_does_not_report_success(silenced: Found) -> None:
     report = given(silenced, "client stopped")
     assert report["status"] in ("unknown", "failed"), report
     assert report["error"] if report["status"] == "unknown" else report["halted"]
 
 
-def test_a_partition_before_any_action(silenced: Found) -> None:
+def test_a_partition_before_any_action_makes_the_host_unreachable(silenced: Found) -> None:
     done = given(silenced, "before")
     report = done.host()
     print(f"partition before: {done.seconds:.1f} s: {report['error']}")
@@ -251,6 +251,6 @@ def test_a_partition_before_any_action(silenced: Found) -> None:
     assert done.seconds < 30
 
 
-def test_a_partition_that_heals_is_no_fault(silenced: Found) -> None:
+def test_a_run_survives_a_short_network_partition(silenced: Found) -> None:
     done = given(silenced, "for a while")
     assert done.host()["status"] == "ok", done.host()

@@ -1,4 +1,4 @@
-"""One run at a time on a host: who comes second is told who is there; what a crash leaves is in nobody's way."""
+"""One run at a time on a host: a second run learns who holds the lock, and remains of a crash block nobody."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.lab import Host, processes
 LOCK = "/var/lib/statecfg/lock"
 
 
-def test_the_second_of_two_is_told_at_once_who_holds_the_host(target: Host, place: str) -> None:
+def test_a_second_run_is_refused_at_once_and_told_the_holder(target: Host, place: str) -> None:
     with rig.client(target, "held", place) as client:
         client.await_line("action-started command:wait-0")
         for mode in ("apply", "plan"):
@@ -40,7 +40,7 @@ def test_the_second_of_two_is_told_at_once_who_holds_the_host(target: Host, plac
         assert said["status"] == "ok"
 
 
-def test_one_may_wait(target: Host, place: str) -> None:
+def test_a_run_with_a_lock_timeout_waits_for_the_lock(target: Host, place: str) -> None:
     with rig.client(target, "held", place) as client:
         client.await_line("action-started command:wait-0")
         letting_go = threading.Timer(1.5, target.path(f"{place}/go").touch)
@@ -51,7 +51,7 @@ def test_one_may_wait(target: Host, place: str) -> None:
         assert done.seconds > 1
 
 
-def test_eight_at_once_never_overlap(target: Host, place: str) -> None:
+def test_eight_parallel_runs_never_overlap_on_one_host(target: Host, place: str) -> None:
     target.run(["mkdir", "-p", place])
     found: list[rig.Done] = []
 
@@ -78,7 +78,7 @@ def test_eight_at_once_never_overlap(target: Host, place: str) -> None:
     assert all("@" in done.host()["holder"]["who"] for done in lost)
 
 
-def test_a_killed_holder_is_in_nobodys_way(target: Host, place: str) -> None:
+def test_a_killed_lock_holder_does_not_block_the_next_run(target: Host, place: str) -> None:
     with rig.client(target, "chain", place, "1", "4", "word") as client:
         client.await_line("action-started command:wait-0")
         for pid in rig.executors(target):
@@ -92,14 +92,14 @@ def test_a_killed_holder_is_in_nobodys_way(target: Host, place: str) -> None:
     processes.wait_until(lambda: not rig.everything_ours(target), 25, "what the killed run had begun to end")
 
 
-def test_the_text_of_a_dead_run_decides_nothing(target: Host, place: str) -> None:
+def test_stale_or_invalid_lock_text_does_not_block_a_run(target: Host, place: str) -> None:
     target.write(LOCK, json.dumps({"run": "old", "who": "nobody@nowhere", "since": 0, "pid": 1}), 0o600)
     assert rig.run(target, rig.small_files(place, 2)).host()["status"] == "ok"
     target.write(LOCK, "\0no text at all", 0o600)
     assert rig.run(target, rig.small_files(place, 2)).host()["status"] == "ok"
 
 
-def test_a_daemon_that_a_run_starts_holds_nothing(target: Host, place: str) -> None:
+def test_a_daemon_started_by_a_run_does_not_keep_the_lock(target: Host, place: str) -> None:
     script = f"setsid sleep 60 & echo $! > {place}.pid"
     done = rig.run(target, rig.define(command("daemon", shell=script, creates=f"{place}.pid")))
     pid = int(target.read(f"{place}.pid"))
@@ -113,7 +113,7 @@ def test_a_daemon_that_a_run_starts_holds_nothing(target: Host, place: str) -> N
         target.run(["kill", str(pid)])
 
 
-def test_a_lock_that_is_a_link_is_refused(target: Host, place: str) -> None:
+def test_a_lock_file_that_is_a_symlink_is_refused(target: Host, place: str) -> None:
     lock = target.path(LOCK)
     lock.unlink()
     lock.symlink_to("/srv/elsewhere")

@@ -1,4 +1,4 @@
-"""Hosts that are not as one would like: chatty or foreign login shells, odd environments, other Pythons."""
+"""Unusual hosts: login shells that print text, other login shells, odd environments and other Pythons."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def user(target: Host) -> str:
 
 @pytest.fixture
 def home(target: Host, user: str) -> Iterator[str]:
-    """Give the home of an ordinary user, which is as it was afterwards."""
+    """Give the home of an ordinary user, and restore it afterwards."""
     place = f"/home/{user}"
     target.run(["cp", "-a", place, "/srv/home-before"])
     yield place
@@ -62,7 +62,7 @@ def worked(done: rig.Done) -> None:
 
 
 @pytest.mark.parametrize("size", [40, 10_000, 60_000])
-def test_a_chatty_login_shell_is_put_up_with(target: Host, user: str, home: str, size: int) -> None:
+def test_a_login_shell_that_prints_text_causes_only_a_warning(target: Host, user: str, home: str, size: int) -> None:
     target.write(f"{home}/.bashrc", f'printf \'%{size}s\' \'{{"type": "end", "status": "ok"}}\'\necho noise >&2\n')
     done = as_user(target, user, home)
     worked(done)
@@ -70,7 +70,7 @@ def test_a_chatty_login_shell_is_put_up_with(target: Host, user: str, home: str,
     assert f"its login shell prints {size} bytes in a session without a terminal" in warning
 
 
-def test_a_shell_that_never_stops_talking_is_refused(target: Host, user: str, home: str) -> None:
+def test_a_login_shell_that_prints_too_much_is_refused(target: Host, user: str, home: str) -> None:
     target.write(f"{home}/.bashrc", "printf '%100000s' noise\n")
     report = as_user(target, user, home).host()
     assert report["status"] == "unreachable"
@@ -78,7 +78,7 @@ def test_a_shell_that_never_stops_talking_is_refused(target: Host, user: str, ho
     assert "start-up files" in report["error"]["hint"]
 
 
-def test_what_nodes_print_is_no_frame(target: Host, place: str) -> None:
+def test_output_of_a_command_is_never_read_as_a_frame(target: Host, place: str) -> None:
     said = "yes statecfg-executor | head -c 100000"
     script = f'for fd in 0 1 2 3 4 5 6 7 8 9; do eval "{said} >&$fd" 2>/dev/null; done; true'
     done = rig.run(target, rig.define(command("noise", shell=script, creates=f"{place}.none", effects={})))
@@ -90,12 +90,12 @@ SHELLS = [shell for shell in ("dash", "bash", "zsh", "fish", "tcsh", "csh", "ksh
 
 
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell != "busybox"])
-def test_any_login_shell_will_do(target: Host, user: str, home: str, shell: str) -> None:
+def test_an_apply_works_with_any_login_shell(target: Host, user: str, home: str, shell: str) -> None:
     target.run(["usermod", "--shell", str(shutil.which(shell)), user])
     worked(as_user(target, user, home))
 
 
-def test_an_account_that_may_not_log_in_says_so(target: Host, user: str, home: str) -> None:
+def test_an_account_without_login_is_reported_as_unreachable(target: Host, user: str, home: str) -> None:
     target.run(["usermod", "--shell", "/usr/sbin/nologin", user])
     report = as_user(target, user, home).host()
     assert report["status"] == "unreachable"
@@ -104,7 +104,7 @@ def test_an_account_that_may_not_log_in_says_so(target: Host, user: str, home: s
 
 
 @pytest.mark.parametrize("umask", ["000", "077"])
-def test_the_login_umask_decides_nothing(target: Host, user: str, home: str, umask: str) -> None:
+def test_the_login_umask_does_not_affect_file_modes(target: Host, user: str, home: str, umask: str) -> None:
     target.write(f"{home}/.bashrc", f"umask {umask}\n")
     folder = directory(f"{home}/folder")
     done = rig.run(target, rig.define(folder, file(f"{home}/folder/f", content="x", requires=[folder])),
@@ -118,13 +118,13 @@ def test_the_login_umask_decides_nothing(target: Host, user: str, home: str, uma
 @pytest.mark.parametrize(
     "line", ["unset HOME", "export LANG=C LC_ALL=C", "export LC_ALL=tr_TR.ISO-8859-9", "export PYTHONPATH=/nonsense"]
 )
-def test_the_login_environment_decides_nothing(target: Host, user: str, home: str, line: str) -> None:
+def test_the_login_environment_does_not_affect_an_apply(target: Host, user: str, home: str, line: str) -> None:
     target.write(f"{home}/.bashrc", f"{line}\n")
     worked(as_user(target, user, home, "gemacht-ö-ä"))
     assert target.path(f"{home}/gemacht-ö-ä").read_text() == "made\n"
 
 
-def test_a_tmp_that_runs_nothing_and_is_full(target: Host, user: str, home: str) -> None:
+def test_an_apply_works_with_a_full_noexec_tmp(target: Host, user: str, home: str) -> None:
     target.run(["mount", "-t", "tmpfs", "-o", "noexec,nosuid,size=4k,mode=1777", "none", "/tmp"])
     try:
         target.run(["sh", "-c", "cat /dev/zero > /tmp/fill || true"])
@@ -134,7 +134,7 @@ def test_a_tmp_that_runs_nothing_and_is_full(target: Host, user: str, home: str)
 
 
 def shims(target: Host, home: str, *names: str) -> None:
-    """Let a login's PATH hold nothing but these programs, each a link."""
+    """Limit the user's PATH to these programs, each a link."""
     target.run(["rm", "-rf", f"{home}/bin"])
     for name in names:
         target.run(["mkdir", "-p", f"{home}/bin"])
@@ -142,7 +142,7 @@ def shims(target: Host, home: str, *names: str) -> None:
     target.write(f"{home}/.bashrc", f"PATH={home}/bin\n")
 
 
-def test_no_python_at_all(target: Host, user: str, home: str) -> None:
+def test_a_host_without_python_is_reported_as_unreachable(target: Host, user: str, home: str) -> None:
     shims(target, home, "/bin/true")
     report = as_user(target, user, home).host()
     assert report["status"] == "unreachable"
@@ -153,14 +153,16 @@ def test_no_python_at_all(target: Host, user: str, home: str) -> None:
 
 @pytest.mark.skipif(not OLD, reason="not run on this machine: there is no Python older than 3.8")
 @pytest.mark.parametrize("old", OLD, ids=lambda path: path.parts[-3])
-def test_only_an_old_python(target: Host, user: str, home: str, old: Path) -> None:
+def test_a_host_with_only_an_old_python_is_reported_as_unreachable(
+    target: Host, user: str, home: str, old: Path
+) -> None:
     report = rig.run(target, rig.define(file("/srv/old", content="x")), inventory={"python": str(old)}).host()
     assert report["status"] == "unreachable"
     assert f"found: {old}" in report["error"]["summary"]
     assert f"is Python {'.'.join(map(str, version(old)))}" in report["error"]["summary"]
 
 
-def test_a_python_that_the_inventory_names_and_is_not_there(target: Host) -> None:
+def test_a_missing_python_from_the_inventory_is_reported(target: Host) -> None:
     done = rig.run(target, rig.define(file("/srv/old", content="x")), inventory={"python": "/opt/none/python3"})
     assert "looked for /opt/none/python3; found: none" in done.host()["error"]["summary"]
 

@@ -1,4 +1,4 @@
-"""One exchange per host: how many round trips it takes, over what, and what crosses a second time."""
+"""One exchange per host: its round trips, its connection, and what is sent again in a second run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DELAY = 1.0  # seconds there and back: long enough that a busy machine makes no 
 
 
 def round_trips(target: Host, definition: object, known_hosts: Path) -> float:
-    """Return how many round trips pass between authentication and the end of a converged apply: time over delay."""
+    """Return the round trips from authentication to the end of an apply without changes: time divided by delay."""
     with Relay(target, delay=DELAY / 2) as slow:
         seen = slow.seen(known_hosts)
         done = run(seen, definition, connect=settings(seen))
@@ -40,13 +40,13 @@ def round_trips(target: Host, definition: object, known_hosts: Path) -> float:
 
 
 @pytest.mark.parametrize("count", [1, 1000])
-def test_a_converged_host_takes_three_round_trips_whatever_the_size(
+def test_a_converged_host_takes_three_round_trips_for_any_size(
     target: Host, place: str, count: int, tmp_path: Path, record_property: pytest.RecordProperty
 ) -> None:
     definition = small_files(place, count)
     assert run(target, definition).host()["status"] == "ok"
     trips = round_trips(target, definition, tmp_path / "known_hosts")
-    for _ in range(2):  # what a busy machine adds is not there each time
+    for _ in range(2):  # a busy machine may delay some of the measurements
         if trips > 3.2:
             trips = min(trips, round_trips(target, definition, tmp_path / "known_hosts"))
     record_property("round_trips", round(trips, 2))
@@ -54,7 +54,7 @@ def test_a_converged_host_takes_three_round_trips_whatever_the_size(
     assert trips <= 3.2
 
 
-def test_one_connection_with_one_channel_and_no_sftp(make_light_hosts: object, tmp_path: Path) -> None:
+def test_a_run_uses_one_connection_with_one_channel_and_no_sftp(make_light_hosts: object, tmp_path: Path) -> None:
     (host,) = make_light_hosts(1)
     text = host.read("/etc/ssh/sshd_config")
     host.write("/etc/ssh/sshd_config", "LogLevel DEBUG1\nMaxSessions 1\n" + text)
@@ -70,7 +70,7 @@ def test_one_connection_with_one_channel_and_no_sftp(make_light_hosts: object, t
     assert "subsystem" not in log
 
 
-def test_content_crosses_only_where_it_is_missing(target: Host, place: str, tmp_path: Path) -> None:
+def test_content_is_sent_only_when_the_host_lacks_it(target: Host, place: str, tmp_path: Path) -> None:
     definition = define(file(f"{place}.txt", content="0123456789abcdef" * 4096))
     with Relay(target) as relay:
         seen = relay.seen(tmp_path / "known_hosts")
@@ -85,7 +85,7 @@ def test_content_crosses_only_where_it_is_missing(target: Host, place: str, tmp_
         assert relay.sent(begun) < 20_000
 
 
-def test_content_is_asked_for_once_where_many_files_hold_it(target: Host, place: str) -> None:
+def test_content_shared_by_many_files_is_sent_once(target: Host, place: str) -> None:
     files = [file(f"{place}-{i}", content="same " * 4096) for i in range(5)]
     done = run(target, define(*files))
     assert done.host()["status"] == "ok"
@@ -99,7 +99,7 @@ def peak(pid: int) -> int:
     return int(found[1]) << 10 if found else 0
 
 
-def test_a_large_file_never_stands_in_memory(
+def test_sending_a_large_file_needs_little_memory(
     target: Host, place: str, tmp_path: Path, record_property: pytest.RecordProperty
 ) -> None:
     size = 50 << 20

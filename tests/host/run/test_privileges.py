@@ -1,4 +1,4 @@
-"""Becoming root by sudo, end to end; and that its password, and secrets, are nowhere they need not be."""
+"""Becoming root with sudo; and the sudo password and secrets are only where they have to be."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def as_root(host: Host, place: str, user: str, become: Become) -> rig.Done:
 
 
 @pytest.mark.parametrize(("user", "become"), [("free", Become()), ("asked", Become(password=PASSWORD))])
-def test_sudo_makes_root(host: Host, place: str, user: str, become: Become) -> None:
+def test_an_apply_with_sudo_acts_as_root(host: Host, place: str, user: str, become: Become) -> None:
     done = as_root(host, place, user, become)
     assert (done.host()["status"], set(done.outcomes().values())) == ("ok", {"changed"}), done.host()
     info = host.path(f"{place}.txt").stat()
@@ -48,7 +48,7 @@ def test_sudo_makes_root(host: Host, place: str, user: str, become: Become) -> N
     assert not host.path(f"/home/{user}/.local/state/statecfg").exists()
 
 
-def test_sudo_that_the_inventory_asks_for(host: Host, place: str) -> None:
+def test_the_inventory_can_request_sudo(host: Host, place: str) -> None:
     owned = file(f"{place}.txt", content="root's\n", mode="0600", owner="root")
     done = rig.run(host, rig.define(owned), inventory={"user": "free", "become": "sudo"})
     assert done.host()["status"] == "ok"
@@ -63,7 +63,9 @@ def test_sudo_that_the_inventory_asks_for(host: Host, place: str) -> None:
         ("free", Become(user="nobody-there"), "there is no user nobody-there"),
     ],
 )
-def test_sudo_that_says_no(host: Host, place: str, user: str, become: Become, says: str) -> None:
+def test_a_sudo_refusal_is_reported_and_nothing_changes(
+    host: Host, place: str, user: str, become: Become, says: str
+) -> None:
     report = as_root(host, place, user, become).host()
     assert (report["status"], report["error"]["summary"]) == ("unreachable", says)
     assert report["error"]["detail"] == "Nothing was changed."
@@ -71,7 +73,7 @@ def test_sudo_that_says_no(host: Host, place: str, user: str, become: Become, sa
     assert not host.path(f"{place}.txt").exists()
 
 
-def test_a_chatty_shell_and_a_password(host: Host, place: str) -> None:
+def test_sudo_with_a_password_works_with_a_shell_that_prints_text(host: Host, place: str) -> None:
     host.write("/home/asked/.bashrc", "echo welcome; echo more\n")
     try:
         done = as_root(host, place, "asked", Become(password=PASSWORD))
@@ -81,7 +83,7 @@ def test_a_chatty_shell_and_a_password(host: Host, place: str) -> None:
 
 
 class Sampler:
-    """Looks at the arguments and the environment of every process there is, as often as it can."""
+    """Reads the arguments and the environment of every process as often as it can."""
 
     def __init__(self, *needles: str) -> None:
         self.needles = [needle.encode() for needle in needles]
@@ -112,7 +114,7 @@ class Sampler:
             self.samples += 1
 
 
-def test_the_password_is_in_no_arguments_and_no_environment(host: Host, place: str) -> None:
+def test_the_sudo_password_is_in_no_arguments_environment_or_report(host: Host, place: str) -> None:
     slow = command("slow", argv=["sh", "-c", f"env > {place}.env; sleep 1"], creates=f"{place}.env")
     with Sampler(PASSWORD) as sampler:
         become = Become(password=PASSWORD)
@@ -129,7 +131,7 @@ def test_the_password_is_in_no_arguments_and_no_environment(host: Host, place: s
 
 
 def nowhere(host: Host, text: str, *but: str) -> None:
-    """See that no file that was written on the host holds a text, but the ones given."""
+    """Check that no file written on the host contains the text, except the given files."""
     upper = host.home / "upper"
     for path in upper.rglob("*"):
         if path.is_file() and not path.is_symlink() and f"/{path.relative_to(upper)}" not in but:
@@ -137,14 +139,14 @@ def nowhere(host: Host, text: str, *but: str) -> None:
 
 
 def spellings(text: str) -> list[str]:
-    """Return how a text may stand in what we say."""
+    """Return the forms in which the text could appear in our output."""
     raw = text.encode()
     return [text, json.dumps(text)[1:-1], repr(text)[1:-1], raw.hex(), base64.b64encode(raw).decode().rstrip("=")[:-1]]
 
 
 @pytest.mark.parametrize("number", range(len(CANARIES)))
 @pytest.mark.parametrize("mode", ["plan", "apply"])
-def test_a_secret_is_in_its_target_and_nowhere_else(host: Host, place: str, number: int, mode: str) -> None:
+def test_a_secret_appears_only_in_its_target_file(host: Host, place: str, number: int, mode: str) -> None:
     value = CANARIES[number]
     secret = Secret("canary", value)
     path = f"{place}.secret"
@@ -164,13 +166,13 @@ def test_a_secret_is_in_its_target_and_nowhere_else(host: Host, place: str, numb
         assert host.read(path) == value
         assert done.outcomes()["command:says-it"] == "failed"
     host.path(path).unlink()
-    # What stood there before, secret or not, is kept to come back one day: for the owner's eyes only.
+    # The former content may be a secret. It is kept for undo, readable only by its owner.
     kept = list(host.path("/var/lib/statecfg/before").glob("*"))
     assert all(each.stat().st_mode & 0o777 == 0o600 and each.parent.stat().st_mode & 0o777 == 0o700 for each in kept)
     nowhere(host, value, *(f"/var/lib/statecfg/before/{each.name}" for each in kept))
 
 
-def test_a_secret_that_is_printed_in_pieces(host: Host, place: str) -> None:
+def test_a_secret_printed_in_pieces_is_still_masked(host: Host, place: str) -> None:
     value = CANARIES[0]
     half = len(value) // 2
     path = f"{place}.secret"

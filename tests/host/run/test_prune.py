@@ -1,4 +1,4 @@
-"""Prune and destroy on a real host: what goes, what comes back, and what must not go."""
+"""Prune and destroy on a real host: what they remove, what they restore, and what they must not remove."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def listed(host: Host, place: str) -> list[str]:
     return sorted(path.name for path in host.path(place).iterdir()) if host.path(place).exists() else []
 
 
-def test_what_left_the_definition_is_shown_stays_and_goes_when_told(site: Site, light_host: Host, place: str) -> None:
+def test_resources_that_left_the_definition_stay_until_pruned(site: Site, light_host: Host, place: str) -> None:
     light_host.write(f"{place}/mine", "was here\n", mode=0o600)
     site.play(*text(place, "mine", "a", "b"))
     site("apply", "site.py", "--yes")
@@ -60,7 +60,7 @@ def test_what_left_the_definition_is_shown_stays_and_goes_when_told(site: Site, 
     assert site("plan", "site.py", "--prune", "--detailed-exitcode").out.count("removed") == 0
 
 
-def test_a_playbook_may_say_that_it_prunes(site: Site, light_host: Host, place: str) -> None:
+def test_a_playbook_can_enable_prune(site: Site, light_host: Host, place: str) -> None:
     site.play(*text(place, "a", "b"))
     site("apply", "site.py", "--yes")
     site.play(*text(place, "b"), head=", prune=True")
@@ -69,7 +69,7 @@ def test_a_playbook_may_say_that_it_prunes(site: Site, light_host: Host, place: 
     assert listed(light_host, place) == ["b"]
 
 
-def test_prune_does_nothing_else(site: Site, light_host: Host, place: str) -> None:
+def test_prune_removes_resources_without_changing_others(site: Site, light_host: Host, place: str) -> None:
     site.play(*text(place, "a", "b", "c"))
     site("apply", "site.py", "--yes")
     light_host.write(f"{place}/b", "drifted\n")
@@ -84,7 +84,7 @@ def test_prune_does_nothing_else(site: Site, light_host: Host, place: str) -> No
     assert "Cannot ask for confirmation" in refused.err
 
 
-def test_destroy_removes_all_and_knows_when_there_is_nothing(site: Site, light_host: Host, place: str) -> None:
+def test_destroy_removes_everything_and_reports_when_nothing_is_left(site: Site, light_host: Host, place: str) -> None:
     site.play(*text(place, "a", "b"))
     site("apply", "site.py", "--yes")
     site.play(*text(place, "b", "never-applied"))
@@ -97,7 +97,7 @@ def test_destroy_removes_all_and_knows_when_there_is_nothing(site: Site, light_h
     assert listed(light_host, place) == ["b", "never-applied"]
 
 
-def test_a_playbook_with_a_mistake_in_it_destroys_nothing(site: Site, light_host: Host, place: str) -> None:
+def test_destroy_with_an_invalid_playbook_removes_nothing(site: Site, light_host: Host, place: str) -> None:
     site.play(*text(place, "a"))
     site("apply", "site.py", "--yes")
     site.play(*text(place, "a", more=", moed='0644'"))
@@ -106,7 +106,7 @@ def test_a_playbook_with_a_mistake_in_it_destroys_nothing(site: Site, light_host
     assert listed(light_host, place) == ["a"]
 
 
-def test_what_a_playbook_made_that_is_no_more_can_be_destroyed(site: Site, light_host: Host, place: str) -> None:
+def test_destroy_works_without_the_playbook_file(site: Site, light_host: Host, place: str) -> None:
     site.play(*text(place, "a"))
     site("apply", "site.py", "--yes")
     (site.base / "site.py").unlink()
@@ -121,7 +121,7 @@ def test_what_a_playbook_made_that_is_no_more_can_be_destroyed(site: Site, light
     assert (run["mode"], run["summary"]) == ("destroy", {"changed": 2})
 
 
-def test_what_is_protected_stays(site: Site, light_host: Host, place: str) -> None:
+def test_prune_and_destroy_refuse_to_remove_a_protected_resource(site: Site, light_host: Host, place: str) -> None:
     site.play(*text(place), *text(place, "a", more=", protect=True")[1:], *text(place, "b")[1:])
     site("apply", "site.py", "--yes")
     site.play(*text(place))
@@ -139,7 +139,7 @@ def test_what_is_protected_stays(site: Site, light_host: Host, place: str) -> No
     assert listed(light_host, place) == []
 
 
-def test_more_than_half_of_a_host_needs_yes_in_so_many_words(site: Site, light_host: Host, place: str) -> None:
+def test_pruning_more_than_half_of_a_host_needs_an_explicit_yes(site: Site, light_host: Host, place: str) -> None:
     site.fresh()
     site.play(*text(place, "a", "b", "c"))
     site("apply", "site.py", "--yes")
@@ -203,7 +203,7 @@ def test_a_lost_ledger_prunes_nothing_and_says_why(site: Site, light_host: Host,
     assert listed(light_host, place) == ["a", "b", "c"]
 
 
-def test_a_plan_and_a_run_go_by_the_same_ledger(site: Site, light_host: Host, place: str) -> None:
+def test_plan_and_apply_both_notice_a_replaced_ledger(site: Site, light_host: Host, place: str) -> None:
     site.fresh()
     site.play(*text(place, "a", "b", "c"))
     site("apply", "site.py", "--yes")
@@ -219,7 +219,7 @@ def test_a_plan_and_a_run_go_by_the_same_ledger(site: Site, light_host: Host, pl
     assert listed(light_host, place) == ["b", "c"]
 
 
-def test_another_name_for_the_same_thing_removes_nothing(site: Site, light_host: Host, place: str) -> None:
+def test_renaming_a_resource_removes_nothing(site: Site, light_host: Host, place: str) -> None:
     site.play(*text(place), *text(place, "a", more=", provides='old name'")[1:])
     site("apply", "site.py", "--yes")
     light_host.path(f"{place}/a").chmod(0o600)
@@ -234,7 +234,7 @@ def test_another_name_for_the_same_thing_removes_nothing(site: Site, light_host:
     assert listed(light_host, place) == []
 
 
-def test_another_type_at_the_same_path_goes_first_and_comes_anew(site: Site, light_host: Host, place: str) -> None:
+def test_a_new_type_at_a_path_replaces_the_old_resource(site: Site, light_host: Host, place: str) -> None:
     site.play(*text(place, "a"))
     site("apply", "site.py", "--yes")
     site.play(*text(place), f"symlink('{place}/a', target='/etc/hostname', requires=['directory:{place}'])")
@@ -247,7 +247,7 @@ def test_another_type_at_the_same_path_goes_first_and_comes_anew(site: Site, lig
     assert listed(light_host, place) == []
 
 
-def test_with_tags_nothing_has_left(site: Site, light_host: Host, place: str) -> None:
+def test_a_run_limited_by_tags_cannot_prune(site: Site, light_host: Host, place: str) -> None:
     site.play(*text(place), *text(place, "a", more=", tags=['some']")[1:], *text(place, "b")[1:])
     site("apply", "site.py", "--yes")
     for verb in ("plan", "verify"):
@@ -261,7 +261,7 @@ def test_with_tags_nothing_has_left(site: Site, light_host: Host, place: str) ->
     assert listed(light_host, place) == ["a", "b"]
 
 
-def test_a_saved_plan_removes_exactly_what_it_said_or_refuses(site: Site, light_host: Host, place: str) -> None:
+def test_a_saved_plan_removes_only_what_was_planned_or_is_refused(site: Site, light_host: Host, place: str) -> None:
     site.play(*text(place, "a", "b"))
     site("apply", "site.py", "--yes")
     site.play(*text(place, "b"))
@@ -292,7 +292,7 @@ def test_a_saved_plan_without_prune_removes_nothing(site: Site, light_host: Host
     assert listed(light_host, place) == ["a", "b", "c"]
 
 
-def test_a_secret_that_left_with_its_resource_is_not_shown(site: Site, light_host: Host, place: str) -> None:
+def test_pruning_a_resource_with_a_secret_does_not_show_it(site: Site, light_host: Host, place: str) -> None:
     site.play(
         *text(place, "b"),
         f"file('{place}/a', content=secret('db', env='DB_PASSWORD'), mode='0600', requires=['directory:{place}'])",

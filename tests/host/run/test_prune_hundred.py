@@ -1,4 +1,4 @@
-"""A hundred nodes of every type on a booted host, any of which leave: the host is as if these had never come."""
+"""A hundred nodes of every type on a booted host. Pruning any of them restores what was there before them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.host.run import rig
 from tests.lab import Host
 from tests.lab.fixtures import or_skip
 
-SEEDS = (1, 2)  # many leave, and a few
+SEEDS = (1, 2)  # one removes many nodes, the other a few
 LINES = "/srv/lines"
-# Every line is about one thing, whose name is followed by a blank, a colon or the line's end.
+# Every line describes one thing. A blank, a colon or the line's end follows its name.
 STATE = r"""
 dpkg-query --show --showformat='${Package} ${Version} ${db:Status-Abbrev}\n'
 apt-mark showauto | sed 's/^/automatic /'
@@ -40,7 +40,7 @@ UNIT = "[Service]\nExecStart=/usr/bin/sleep infinity\n[Install]\nWantedBy=multi-
 
 
 def hundred() -> dict[str, tuple[Any, list[str], str]]:
-    """Return name → (graph, what it requires, a pattern of what the host calls it)."""
+    """Return name → (graph, names of required nodes, pattern of its name on the host)."""
     found: dict[str, tuple[Any, list[str], str]] = {}
 
     def add(graph: Any, name: str, word: str, *requires: str) -> str:
@@ -53,7 +53,7 @@ def hundred() -> dict[str, tuple[Any, list[str], str]]:
             path = f"/srv/dir-{n}/file-{n}{m}"
             given: Any = {"content": f"ours {n} {m}\n", "mode": "0640", "requires": [above], "provides": f"f{n}{m}"}
             add(file(path, **given), f"f{n}{m}", f"file-{n}{m}", above)
-    for n in range(8):  # half of them stood there before
+    for n in range(8):  # half of them exist before the first run
         add(file(f"/etc/conf-{n}", content="ours\n", provides=f"c{n}"), f"c{n}", f"conf-{n}")
         add(symlink(f"/opt/link-{n}", target="/srv", replace=True, provides=f"s{n}"), f"s{n}", f"link-{n}")
         line = line_in_file(LINES, line=f"key-{n} = ours", match=f"^key-{n} ", provides=f"l{n}")
@@ -83,7 +83,7 @@ HUNDRED = hundred()
 
 
 class Site:
-    """A booted host to which the hundred come and go."""
+    """A booted host to which the hundred nodes are applied."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -103,13 +103,13 @@ class Site:
 
 
 def about(word: str, lines: Sequence[str]) -> list[str]:
-    """Return the lines about a thing."""
+    """Return the lines that describe one thing."""
     pattern = re.compile(rf"(^|[ /:])({word})([ :]|$)")
     return [line for line in lines if pattern.search(line)]
 
 
 def names(layers: Sequence[Sequence[dict[str, Any]]]) -> set[str]:
-    """Return the nodes of layers, without the restarts of units that stay because their settings go."""
+    """Return the names of the nodes, without the restarts of units that stay while their settings are removed."""
     return {node["name"] for layer in layers for node in layer if not node["name"].endswith(" (stays)")}
 
 
@@ -118,7 +118,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with or_skip():
         repository = lab.AptRepository(tmp_path_factory.mktemp("apt") / "repository")
         repository.add("under", "1.0", files={"/opt/under": ("x", 0o644)})
-        for n in range(5):  # two of them need a third, and one is there already
+        for n in range(5):  # two of them depend on `under`, and one is already installed
             text = {f"/opt/pack-{n}": ("x", 0o644)}
             repository.add(f"pack-{n}", "1.0", files=text, depends="under" if n in (1, 2) else "")
         host = lab.booted_host("hundred")
@@ -138,13 +138,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def dropped(seed: int) -> set[str]:
-    """Return a random subset, with all that requires any of it."""
+    """Return a random subset of the nodes, and all nodes that require one of them."""
     choose = random.Random(seed)
     found = set(choose.sample(sorted(HUNDRED), choose.choice([1, 10, 30, 50])))
     return found | {name for name, (_, requires, _) in HUNDRED.items() if found.intersection(requires)}
 
 
-def test_any_of_a_hundred_leave(site: Site) -> None:
+def test_pruning_any_of_a_hundred_nodes_restores_the_host(site: Site) -> None:
     before = site.state()
     assert names(site.run(list(HUNDRED), "apply")["layers"]) == set(HUNDRED)
     full = site.state()
@@ -175,7 +175,7 @@ def test_any_of_a_hundred_leave(site: Site) -> None:
     assert site.state() == before
 
 
-def test_it_has_every_node_type() -> None:
+def test_the_hundred_nodes_cover_every_node_type() -> None:
     given = rig.define(*[graph for graph, _, _ in HUNDRED.values()])
     ours = resources.available_in(str(ROOT / "resources"))
     assert {node["type"] for layer in given.layers for node in layer} == set(ours)

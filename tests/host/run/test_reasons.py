@@ -1,4 +1,4 @@
-"""A run that a host ends says why, in the host's own words, whatever was being sent to it at that moment."""
+"""If a host ends a run, the report gives the host's reason, whatever the controller was sending at that moment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statecfg.views.terminal import render
 from tests.host.run import rig
 from tests.lab import Host, add_user
 
-LARGE = 48 << 20  # bytes: more than what is under way in the buffers of SSH
+LARGE = 48 << 20  # bytes, more than the buffers of SSH hold
 STATE = "/home/full/.local/state/statecfg"
 
 
@@ -35,7 +35,7 @@ def shown(done: rig.Done) -> str:
     return " ".join(render(outcome_lines(done.report), io.StringIO(), color=False).split())
 
 
-def test_a_full_disk_while_content_is_sent(full: Host) -> None:
+def test_a_full_disk_during_an_upload_is_reported(full: Host) -> None:
     options = f"size=2m,mode=0700,uid={full.run(['id', '-u', 'full']).stdout.strip()}"
     full.run(["mount", "-t", "tmpfs", "-o", options, "none", STATE])
     try:
@@ -50,7 +50,7 @@ def test_a_full_disk_while_content_is_sent(full: Host) -> None:
     assert "could not be reached" not in shown(done)
 
 
-def test_a_limit_of_file_sizes_while_content_is_sent(full: Host) -> None:
+def test_a_file_size_limit_during_an_upload_is_reported(full: Host) -> None:
     full.write("/home/full/.bashrc", "ulimit -f 2048\n")
     try:
         done = apply(full, "y" * LARGE)
@@ -62,15 +62,15 @@ def test_a_limit_of_file_sizes_while_content_is_sent(full: Host) -> None:
     )  # fmt: skip
 
 
-def test_a_journal_that_can_not_be_written_stops_the_run_and_says_why(full: Host) -> None:
-    """The first node fills the file system; the journal of the second can't be written."""
+def test_a_run_stops_when_the_journal_cannot_be_written(full: Host) -> None:
+    """The first node fills the file system, so the journal of a later node can't be written."""
     options = f"size=2m,mode=0700,uid={full.run(['id', '-u', 'full']).stdout.strip()}"
     full.run(["mount", "-t", "tmpfs", "-o", options, "none", STATE])
     try:
         fill = command("fill", argv=["sh", "-c", f"dd if=/dev/zero of={STATE}/fill bs=4k 2>/dev/null; :"],
                        creates=f"{STATE}/fill")  # fmt: skip
         before, made = fill, []
-        for number in range(60):  # a page of the journal has room for some lines
+        for number in range(60):  # the journal's current page still has room for some lines
             before = directory(f"/home/full/d{number}", requires=[before])
             made.append(before)
         done = rig.run(full, rig.define(fill, *made), inventory={"user": "full"})

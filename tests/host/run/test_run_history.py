@@ -1,4 +1,4 @@
-"""The runs that a real host remembers: who, when, what, whole ones and ones that were cut off."""
+"""The run history of a real host: who ran what and when, for finished and interrupted runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def site(tmp_path: Path, light_host: Host, place: str) -> Site:
     return found
 
 
-def test_every_run_is_remembered_with_who_when_and_what(site: Site, light_host: Host, place: str) -> None:
+def test_run_history_shows_user_time_and_outcomes_of_every_run(site: Site, light_host: Host, place: str) -> None:
     began = time.time()
     assert "This host has no runs." in site("run-history").out
     site.play(*text(place, "a", "b"))
@@ -62,13 +62,13 @@ def test_every_run_is_remembered_with_who_when_and_what(site: Site, light_host: 
 
 
 def slow(place: str, count: int) -> rig.Definition:
-    """Return files, and a command that waits between them."""
+    """Return a directory, a command that waits, and files that require it."""
     top = directory(place)
     wait = command("wait", argv=["sh", "-c", "sleep 3"], requires=[top], effects={})
     return rig.define(top, wait, *(file(f"{place}/{i}", content="x\n", requires=[wait]) for i in range(count)))
 
 
-def test_a_run_that_was_cut_off_says_what_was_under_way(site: Site, light_host: Host, place: str) -> None:
+def test_run_history_shows_what_an_interrupted_run_was_doing(site: Site, light_host: Host, place: str) -> None:
     def kill(event: object) -> None:
         if event.kind == "action-started" and event.data["node"] == "command:wait":
             for pid in rig.executors(light_host):
@@ -76,7 +76,7 @@ def test_a_run_that_was_cut_off_says_what_was_under_way(site: Site, light_host: 
 
     cut = rig.run(light_host, slow(place, 3), listen=kill, playbook="cut/site.py")
     assert cut.host()["status"] == "unknown"
-    for _ in range(2):  # looking changes nothing
+    for _ in range(2):  # reading the history changes nothing
         (run,) = site.report("run-history", "--run", cut.report["run"])["history"]
         assert (run["status"], run["mode"], run["playbook"]) == ("cut off", "apply", "cut/site.py")
         assert run["outcomes"] == {f"directory:{place}": "changed", "command:wait": "unknown"}
@@ -88,7 +88,7 @@ def test_a_run_that_was_cut_off_says_what_was_under_way(site: Site, light_host: 
     assert [run["status"] for run in site.report("run-history")["history"]] == ["ok", "cut off"]
 
 
-def test_a_run_that_is_under_way_is_not_cut_off(site: Site, light_host: Host, place: str) -> None:
+def test_run_history_shows_a_current_run_as_running(site: Site, light_host: Host, place: str) -> None:
     seen: list[str] = []
 
     def look(event: object) -> None:
@@ -100,9 +100,9 @@ def test_a_run_that_is_under_way_is_not_cut_off(site: Site, light_host: Host, pl
 
 
 @pytest.mark.parametrize("after", [1, 7, 20])
-def test_a_prune_killed_between_is_finished_by_the_next(site: Site, light_host: Host, place: str, after: int) -> None:
+def test_the_next_prune_finishes_a_killed_one(site: Site, light_host: Host, place: str, after: int) -> None:
     top = text(place)[0]
-    # Each requires the one before: so each is a layer of its own when it goes. Where it is to be killed, one waits.
+    # Each node requires the one before, so each is removed in its own layer. `wait` holds the run where it is killed.
     before, chain, hold = f"directory:{place}", [], f"{place}.hold"
     undo = f"for i in $(seq 1500); do [ -e {hold} ] || exit 0; sleep 0.02; done"
     for i in range(30):

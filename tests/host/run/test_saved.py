@@ -1,4 +1,4 @@
-"""Saved plans travel: made in one checkout, applied in another, and refused if any input differs."""
+"""Saved plans: made in one checkout, applied in another, and refused if any input differs."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def site(tmp_path: Path) -> Checkout:
     return Checkout(root, machine(tmp_path / "alice/machine", str(tmp_path / "ledger")), out)
 
 
-def test_a_plan_is_applied_from_another_checkout_home_and_store(site: Checkout, tmp_path: Path) -> None:
+def test_a_saved_plan_can_be_applied_from_another_checkout(site: Checkout, tmp_path: Path) -> None:
     site("plan", "playbooks/web.yml", "-e", "@vars.yml", "--out", "web.plan")
     other = site.copied(tmp_path / "ci")
     shutil.rmtree(site.root)
@@ -126,7 +126,7 @@ def test_a_plan_is_applied_from_another_checkout_home_and_store(site: Checkout, 
     assert "Applied: 5 added" in ran.out
     assert "+ port 8090 eu <secret TOKEN>" in ran.out  # a log shows what happened
     assert SECRET not in ran.out + ran.err
-    # It is done; so what is there now is not what it was planned for.
+    # The plan is done, so the host is no longer in the state for which the plan was made.
     assert "now: nothing to do" in other("apply", "web.plan", code=6).out
 
 
@@ -143,7 +143,7 @@ CHANGES = {
 }
 
 
-def test_each_input_that_changes_is_named(site: Checkout, tmp_path: Path) -> None:
+def test_a_stale_plan_names_each_input_that_changed(site: Checkout, tmp_path: Path) -> None:
     site("plan", "playbooks/web.yml", "-e", "@vars.yml", "--out", "web.plan")
     for number, (name, (file, old, new)) in enumerate(CHANGES.items()):
         other = site.copied(tmp_path / f"ci{number}")
@@ -152,7 +152,7 @@ def test_each_input_that_changes_is_named(site: Checkout, tmp_path: Path) -> Non
         assert "error[SC0432]: saved plan is stale" in refused.err
         differences = [line.strip() for line in refused.err.splitlines() if "≠" in line]
         assert differences[0] == f"≠ {name}: has changed since the plan was made"
-        # What of the inventory it is, is said too.
+        # For the inventory the changed variable is named, too.
         assert differences[1:] == (["≠   app: its variable `port` has changed"] if "inventory" in name else [])
         assert "help: plan again" in refused.err
     assert not site.out.exists()
@@ -170,7 +170,7 @@ def test_each_input_that_changes_is_named(site: Checkout, tmp_path: Path) -> Non
     assert not site.out.exists()
 
 
-def test_a_host_that_the_inventory_moved_is_named(site: Checkout) -> None:
+def test_a_stale_plan_names_changed_inventory_values(site: Checkout) -> None:
     site.edit("inventory.yml", "hosts:\n", "hosts:\n  far: {address: 192.0.2.1}\n")
     site("plan", "playbooks/web.yml", "--out", "web.plan")
     site.edit("inventory.yml", "{transport: local, vars: {port: 8080}}", "{address: 192.0.2.7, vars: {ports: 8080}}")
@@ -180,7 +180,7 @@ def test_a_host_that_the_inventory_moved_is_named(site: Checkout) -> None:
     assert "app: its variable `ports` is new" in told
 
 
-def test_the_project_is_the_one_it_is_applied_in(site: Checkout, tmp_path: Path) -> None:
+def test_a_saved_plan_must_be_applied_in_its_own_project(site: Checkout, tmp_path: Path) -> None:
     site("plan", "playbooks/web.yml", "--out", tmp_path / "web.plan")
     other = site.copied(tmp_path / "ci")
     other.edit("statecfg.toml", "site", "shop")
@@ -196,7 +196,7 @@ def test_the_project_is_the_one_it_is_applied_in(site: Checkout, tmp_path: Path)
     assert "5 added" in applied.out
 
 
-def test_a_plan_of_another_version_names_both(site: Checkout, tmp_path: Path) -> None:
+def test_a_plan_from_another_version_is_refused_with_both_versions(site: Checkout, tmp_path: Path) -> None:
     site("plan", "playbooks/web.yml", "--out", "web.plan")
     source, version = (ROOT / "statecfg/cli/main.py").read_text(), VERSION
     shutil.copytree(ROOT / "statecfg", tmp_path / "newer/statecfg", ignore=shutil.ignore_patterns("__pycache__"))
@@ -233,7 +233,7 @@ def test_options_that_contradict_a_plan_are_refused(site: Checkout, tmp_path: Pa
     assert "5 added" in site("apply", "web.plan", *again).out
 
 
-def test_files_outside_the_project_may_be_named_again(site: Checkout, tmp_path: Path) -> None:
+def test_input_files_outside_the_project_can_be_given_again_at_apply(site: Checkout, tmp_path: Path) -> None:
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "prod.yml").write_text(INVENTORY.replace("8080", "9090"))
@@ -272,7 +272,7 @@ def test_damaged_and_edited_plans_are_refused(site: Checkout) -> None:
         stream.write(whole.encode())
         stream.truncate(257 << 20)
     assert "is larger than 268,435,456 bytes" in site("show", "web.plan", code=5).err
-    # A plan whose checksum somebody made fit must not end in a traceback.
+    # An edited plan with a recomputed checksum must not cause a traceback.
     plan = json.loads(whole)
     for key in ("format", "version", "statecfg", "sha256"):
         del plan[key]
@@ -299,7 +299,7 @@ def test_damaged_and_edited_plans_are_refused(site: Checkout) -> None:
     assert not site.out.exists()
 
 
-def test_a_plan_comes_from_standard_input_or_a_pipe(site: Checkout) -> None:
+def test_a_plan_can_be_read_from_standard_input_or_a_pipe(site: Checkout) -> None:
     site("plan", "playbooks/web.yml", "--out", "web.plan")
     text = (site.root / "web.plan").read_text()
     assert "Plan: 5 to add" in site("show", "-", stdin=text).out
@@ -325,7 +325,7 @@ def test_a_plan_holds_no_secret(site: Checkout) -> None:
     site("plan", "playbooks/web.yml", "--out", "two.plan", TOKEN="another-canary")
     one, two = (json.loads((site.root / f"{name}.plan").read_text()) for name in ("one", "two"))
     assert SECRET not in json.dumps(one)
-    # No digest differs but those of scrypt: no guess can be tried against any other.
+    # Only the scrypt digests differ, so no other digest can be used to guess the secret.
     assert one["secrets"] != two["secrets"]
     for plan in (one, two):
         for key in ("sha256", "run", "secrets", "salt", "made"):
@@ -373,7 +373,7 @@ HY = """\
 
 
 @pytest.mark.parametrize("language", ["py", "hy"])
-def test_imported_modules_are_inputs(site: Checkout, language: str) -> None:
+def test_a_change_in_an_imported_module_makes_a_plan_stale(site: Checkout, language: str) -> None:
     text = (PYTHON if language == "py" else HY).format(out=site.out)
     (site.root / f"playbooks/site.{language}").write_text(text)
     modules = {"playbooks/beside.py": "one", "lib/deep.py": "two", "lib/__init__.py": "", "later.py": "three"}
@@ -390,7 +390,7 @@ def test_imported_modules_are_inputs(site: Checkout, language: str) -> None:
     assert (site.out / "a").read_text() == "onetwothree"
 
 
-def test_a_playbook_that_differs_by_itself_is_refused_with_its_resource(site: Checkout) -> None:
+def test_a_nondeterministic_playbook_is_refused_with_the_changed_resource(site: Checkout) -> None:
     (site.root / "playbooks/dice.py").write_text(
         "import time\nfrom statecfg import play\nfrom statecfg.resources import file\n\n@play(hosts='app')\n"
         f"def dice(host):\n    said = str(time.time_ns())\n"
@@ -403,7 +403,7 @@ def test_a_playbook_that_differs_by_itself_is_refused_with_its_resource(site: Ch
     assert "No input has changed: evaluating the playbook gave another result this time." in refused
 
 
-def test_show_says_where_a_plan_comes_from(site: Checkout, tmp_path: Path) -> None:
+def test_show_prints_the_origin_of_a_saved_plan(site: Checkout, tmp_path: Path) -> None:
     def git(*arguments: str) -> str:
         argv = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(site.root), *arguments]
         return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
@@ -453,13 +453,13 @@ def test_a_playbook_with_services_needs_the_same_store(site: Checkout, tmp_path:
     assert "1 added" in other("apply", "service.plan", "--store", site.env["STATECFG_STORE"]).out
 
 
-def test_apply_shows_differences_to_those_who_were_not_asked(site: Checkout) -> None:
+def test_apply_with_yes_shows_the_differences(site: Checkout) -> None:
     assert "+ port 8080 eu <secret TOKEN>" in site("apply", "playbooks/web.yml", "--yes").out
     (site.out / "more").write_text("changed by hand")
     assert "- changed by hand" in site("apply", "playbooks/web.yml", "--yes").out
 
 
-def test_an_inventory_of_a_plan_with_json_says_stale(site: Checkout) -> None:
+def test_json_output_reports_a_stale_plan(site: Checkout) -> None:
     site("plan", "playbooks/web.yml", "--out", "web.plan")
     site.edit("inventory.yml", "8080", "8081")
     found = site("apply", "web.plan", "--json", code=6).json()

@@ -1,4 +1,4 @@
-"""Drift on a real host: what the host changed, what the definition changed, and what can't be told."""
+"""Drift on a real host: changes on the host, changes in the definition, and hosts that can't be verified."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def drift(report: dict[str, Any]) -> dict[str, list[str]]:
     return {node["name"].rpartition("/")[2]: node["drift"] for layer in layers for node in layer if node.get("drift")}
 
 
-def test_drift_is_split_by_who_changed_what(site: Site, light_host: Host, place: str) -> None:
+def test_verify_separates_host_changes_from_definition_changes(site: Site, light_host: Host, place: str) -> None:
     site.play(*text(place, "kept", "host", "defined", "both", "left"))
     site("apply", "site.py", "--yes")
     assert "  ✓ No drift: 6 resources as defined.\n" in site("verify", "site.py").out
@@ -55,7 +55,7 @@ def test_drift_is_split_by_who_changed_what(site: Site, light_host: Host, place:
     assert {name: light_host.read(f"{place}/{name}") for name in listed(light_host, place)} == before
 
 
-def test_what_left_the_definition_is_drift_by_itself(site: Site, place: str) -> None:
+def test_verify_reports_a_resource_that_left_the_definition_as_drift(site: Site, place: str) -> None:
     site.play(*text(place, "a", "b"))
     site("apply", "site.py", "--yes")
     site.play(*text(place, "b"))
@@ -69,7 +69,7 @@ def test_what_left_the_definition_is_drift_by_itself(site: Site, place: str) -> 
     site("verify", "site.py")
 
 
-def test_a_check_that_fails_and_a_host_that_is_away_are_no_drift(site: Site, light_host: Host, place: str) -> None:
+def test_verify_does_not_report_failures_as_drift(site: Site, light_host: Host, place: str) -> None:
     site.play(*text(place, "a"))
     site("apply", "site.py", "--yes")
     light_host.run(["rm", "-rf", place])
@@ -81,7 +81,7 @@ def test_a_check_that_fails_and_a_host_that_is_away_are_no_drift(site: Site, lig
     assert "1 of 1 host could not be verified: gone\n" in gone.out
 
 
-def test_an_apply_that_did_not_come_to_its_end_leaves_no_false_drift(site: Site, light_host: Host, place: str) -> None:
+def test_verify_reports_real_drift_after_a_failed_apply(site: Site, light_host: Host, place: str) -> None:
     broken = f"command('broken', argv=['false'], requires=['file:{place}/a'])"
     site.play(*text(place, "a"), broken)
     site("apply", "site.py", "--yes", code=1)

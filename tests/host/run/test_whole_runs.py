@@ -1,4 +1,4 @@
-"""Saved plans, many hosts, and restarts that a crash must not lose: the fleet as a whole."""
+"""Whole runs: saved plans, many hosts at once, and restarts that a crash must not lose."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def prints(done: rig.Done, host: Host) -> dict[str, dict[str, str]]:
     return {host.name: done.host()["fingerprints"]}
 
 
-def test_a_saved_plan_is_done(target: Host, place: str) -> None:
+def test_a_saved_plan_is_applied_to_an_unchanged_host(target: Host, place: str) -> None:
     definition = rig.small_files(place, 5)
     plan = rig.run(target, definition, "plan")
     done = rig.run(target, definition, expect=prints(plan, target))
     assert (done.host()["status"], done.host()["summary"]) == ("ok", {"changed": 6})
 
 
-def test_a_saved_plan_is_refused_where_the_host_has_moved(target: Host, place: str) -> None:
+def test_a_saved_plan_is_refused_on_a_host_that_changed_since(target: Host, place: str) -> None:
     definition = rig.small_files(place, 5)
     assert rig.run(target, definition).host()["status"] == "ok"
     target.write(f"{place}/f1", "drifted\n")
@@ -48,7 +48,7 @@ def test_a_saved_plan_is_refused_where_the_host_has_moved(target: Host, place: s
     assert rig.run(target, definition, expect=prints(plan, target)).host()["differs"] == [f"file:{place}/f1"]
 
 
-def test_yes_and_no(target: Host, place: str) -> None:
+def test_declining_the_plan_changes_nothing_and_accepting_applies_it(target: Host, place: str) -> None:
     definition = rig.small_files(place, 3)
     shown: list[rig.Json] = []
 
@@ -75,7 +75,7 @@ def fifty() -> Iterator[list[Host]]:
 
 
 def under_way(done: rig.Done) -> int:
-    """Return how many hosts were talked to at once, at most."""
+    """Return the maximum number of hosts that were connected at the same time."""
     now = most = 0
     for kind in done.kinds():
         now += {"connecting": 1, "finished": -1}.get(kind, 0)
@@ -83,7 +83,7 @@ def under_way(done: rig.Done) -> int:
     return most
 
 
-def test_one_that_hangs_of_fifty(fifty: list[Host]) -> None:
+def test_one_hanging_host_does_not_block_the_other_hosts(fifty: list[Host]) -> None:
     definition = rig.small_files("/srv/fifty", 5)
     quick = rig.run(fifty, definition, forks=8)
     assert {host.name for host in fifty if quick.host(host.name)["status"] == "ok"} == {host.name for host in fifty}
@@ -99,14 +99,14 @@ def test_one_that_hangs_of_fifty(fifty: list[Host]) -> None:
     assert set(statuses.values()) == {"ok"}
     last = max(when for when, event in done.events if event.kind == "finished" and event.host != hanging.name)
     print(f"50 hosts, forks 8: {quick.seconds:.1f} s; one hangs: the others {last:.1f} s, it {done.seconds:.1f} s")
-    # While it hung, its place was held, and through the other seven went more than were there at first.
+    # While one host hung, more than eight others began and ended in the remaining seven places.
     its = [number for number, (_, event) in enumerate(done.events) if event.host == hanging.name]
     meanwhile = [event for _, event in done.events[its[0] : its[-1]] if event.host != hanging.name]
     begun, ended = ({event.host for event in meanwhile if event.kind == kind} for kind in ("connecting", "finished"))
     assert len(begun & ended) > 8
 
 
-def test_twenty_side_by_side(fifty: list[Host]) -> None:
+def test_an_apply_to_twenty_hosts_in_parallel_succeeds(fifty: list[Host]) -> None:
     definition = rig.small_files("/srv/twenty", 20)
     done = rig.run(fifty[:20], definition, forks=20)
     assert {done.host(host.name)["status"] for host in fifty[:20]} == {"ok"}
@@ -114,7 +114,7 @@ def test_twenty_side_by_side(fifty: list[Host]) -> None:
     print(f"20 hosts, 20 files: first {done.seconds:.2f} s, converged {again.seconds:.2f} s")
 
 
-def test_forks_hold_after_the_question_too(fifty: list[Host]) -> None:
+def test_the_forks_limit_also_holds_after_confirmation(fifty: list[Host]) -> None:
     definition = rig.small_files("/srv/asked", 3)
     acting: set[str] = set()
     most = 0
@@ -175,7 +175,7 @@ def own_types(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("own_types")
-def test_a_restart_that_was_cut_off_is_owed_and_done_once(target: Host, place: str) -> None:
+def test_an_interrupted_restart_is_owed_and_done_once(target: Host, place: str) -> None:
     marking_daemon = statecfg.resources.marking_daemon
 
     def definition(text: str, seconds: float) -> rig.Definition:
@@ -218,14 +218,14 @@ def test_a_restart_that_was_cut_off_is_owed_and_done_once(target: Host, place: s
 
 
 @pytest.mark.usefixtures("own_types")
-def test_a_type_of_the_users_own_plans_and_applies_on_the_host(target: Host, place: str) -> None:
+def test_a_node_type_from_the_project_works_on_the_host(target: Host, place: str) -> None:
     definition = rig.define(statecfg.resources.marking_daemon("shop", mark=f"{place}.mark"))
     assert rig.run(target, definition, "plan").host()["summary"] == {"changed": 1}
     assert rig.run(target, definition).host()["summary"] == {"changed": 1}
     assert rig.run(target, definition).host()["summary"] == {"unchanged": 1}
 
 
-def test_a_host_that_changes_while_the_plan_is_read_is_refused(target: Host, place: str) -> None:
+def test_a_host_that_changes_before_confirmation_is_refused(target: Host, place: str) -> None:
     definition = rig.small_files(place, 2)
     assert rig.run(target, definition).host()["status"] == "ok"
     target.write(f"{place}/f1", "drifted\n")

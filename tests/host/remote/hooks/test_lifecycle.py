@@ -1,8 +1,8 @@
-"""The life of resources: each state before, each event and ending of its hook, and what is true after it.
+"""The life cycle of resources: every earlier state, hook event and hook result, and the state that follows.
 
-Source of the rules: the life cycle hooks of Runtime Defined Entities. A failed post-create leaves RESOLUTION_ERROR, a
-failed post-update touches no state, a failed pre-delete changes nothing and is not asked again for what is in deletion,
-a failed finalize or post-delete leaves IN_DELETION, which a later run finishes.
+Source of the rules: the life cycle hooks of Runtime Defined Entities. A failed post-create leaves RESOLUTION_ERROR. A
+failed post-update changes no state. A failed pre-delete changes nothing, and it does not run again for a resource in
+deletion. A failed finalize or post-delete leaves IN_DELETION, and a later run finishes the deletion.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ STATUS = {"ok": "ok", "abort": "failed", "continue": "continued", "retry": "owed
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A resource in a state, and a hook for one event of it that ends in one way.
+    """A resource in a state, and a hook for one of its events with one result.
 
-    :param changed: the run has something to do to it
+    :param changed: the run has to change the resource
     """
 
     state: str
@@ -51,7 +51,7 @@ class Row:
 
     @property
     def fires(self) -> bool:
-        """Whether the event comes at all."""
+        """Whether the event happens at all."""
         if self.event == "post-create":
             return self.state != "RESOLVED"
         if self.event == "post-update":
@@ -60,27 +60,27 @@ class Row:
 
     @property
     def stopped(self) -> bool:
-        """Whether the hook says that things can't go on."""
+        """Whether the hook stops the operation."""
         return self.fires and self.ending in ("abort", "retry")
 
     @property
     def acts(self) -> bool:
-        """Whether the resource itself is changed, or removed, in spite of the hook."""
+        """Whether the run still changes or removes the resource."""
         return self.changed and not (self.stopped and self.event in ("pre-reconcile", "pre-delete", "finalize"))
 
     @property
     def after(self) -> str | None:
-        """The state after the run; None where there is no record."""
+        """The state after the run, or None without a record."""
         if not self.stopped:
             return None if self.going else "RESOLVED"
-        if self.event == "pre-reconcile":  # what is defined again is not in deletion any more
+        if self.event == "pre-reconcile":  # a resource that is defined again is no longer in deletion
             return {"": None, "IN_DELETION": "PRE_CREATED"}.get(self.state, self.state)
         again = {"post-create": "RESOLUTION_ERROR", "post-update": self.state, "pre-delete": self.state}
         return again.get(self.event, "IN_DELETION")
 
     @property
     def outcome(self) -> str:
-        """What the report says of it."""
+        """The outcome of the resource in the report."""
         if self.stopped and self.ending == "abort":
             return "failed"
         if self.stopped and self.event in ("pre-reconcile", "pre-delete", "finalize"):
@@ -89,7 +89,7 @@ class Row:
 
     @property
     def fires_again(self) -> bool:
-        """Whether the event comes once more in the next run, which has nothing to do to what is defined."""
+        """Whether the event happens again in the next run, in which the defined resources need no change."""
         if self.event == "pre-reconcile":
             return True
         if self.event == "post-create":
@@ -104,7 +104,7 @@ ROWS += [Row(state, event, ending) for state in STATES[1:] for event in GOING fo
 
 @dataclasses.dataclass
 class Table:
-    """What was seen of all rows in three runs: hooks fail, hooks are well again, and then what stayed is pruned."""
+    """The results of three runs for all rows: the hooks fail, then they succeed, and then the rest is pruned."""
 
     host: Path
     runs: list[Said]
@@ -150,7 +150,7 @@ def table(server: Machine, tmp_path_factory: pytest.TempPathFactory) -> Table:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_every_row(table: Table, row: Row) -> None:
+def test_a_resource_ends_in_the_state_that_its_hook_result_allows(table: Table, row: Row) -> None:
     assert table.fired(0, row) == ([(row.event, STATUS[row.ending])] if row.fires else [])
     assert table.runs[0].outcomes()[row.name] == row.outcome
     assert table.states[0].get(row.name) == row.after
@@ -159,7 +159,7 @@ def test_every_row(table: Table, row: Row) -> None:
         assert there == (None if row.acts else "ours")
     elif row.changed:
         assert there == ("ours" if row.acts else None if not row.state else "drifted")
-    # The next run, with the hook in order again, finishes what was begun; what was not is pruned by the third.
+    # In the second run the hooks succeed, and it finishes what was begun. The third run prunes the rest.
     last = 2 if row.going and row.event == "pre-delete" else 1
     assert table.states[last].get(row.name) == (None if row.going else "RESOLVED")
     assert table.contents[last].get(row.name) == (None if row.going else "ours")
@@ -167,13 +167,13 @@ def test_every_row(table: Table, row: Row) -> None:
     assert table.fired(last, row) == expected
 
 
-def test_the_table_has_every_row(table: Table) -> None:
+def test_the_table_covers_every_state_event_and_result(table: Table) -> None:
     assert len(ROWS) == len({row.name for row in ROWS}) == 2 * 5 * 3 * 4 + 4 * 3 * 4
     assert table.runs[0].end["status"] == "failed" and table.runs[1].end["status"] == "ok"
     assert table.runs[2].end["status"] == "ok" and set(table.states[2].values()) == {"RESOLVED"}
 
 
-def test_a_plan_fires_nothing_and_says_what_would(machine: Machine) -> None:
+def test_a_plan_lists_hooks_without_running_them(machine: Machine) -> None:
     host = machine.folder / "host"
     events = [*COMING, *GOING]
     all_of_them = hook("all", dict.fromkeys(events, f"#!/bin/sh\ntouch {host}/fired\n"), events)
@@ -190,7 +190,7 @@ def test_a_plan_fires_nothing_and_says_what_would(machine: Machine) -> None:
     assert {event for event, _, _, _ in done.fired} == {"pre-delete", "finalize", "post-delete", "pre-reconcile"}
 
 
-def test_hooks_are_fired_in_their_order_until_one_aborts(machine: Machine) -> None:
+def test_hooks_run_in_order_until_one_aborts(machine: Machine) -> None:
     node = file(str(machine.folder / "host" / "f"), content="x", provides="f")
     endings = [("late", 30, 0, "abort"), ("first", 10, 1, "continue"), ("second", 20, 1, "abort")]
     hooks = [
@@ -202,8 +202,8 @@ def test_hooks_are_fired_in_their_order_until_one_aborts(machine: Machine) -> No
     assert "the pre-reconcile hook second failed" in done.part("layers", "layer")[0]["reason"]
 
 
-def test_hooks_owed_are_asked_again_though_another_fails(machine: Machine) -> None:
-    """Two are owed; the first fails for good in the next run: the other is still owed, and asked by the one after."""
+def test_an_owed_hook_is_retried_although_another_hook_fails(machine: Machine) -> None:
+    """Two hooks are owed. In the next run the first fails for good. The second stays owed until the run after that."""
     path = machine.folder / "host" / "f"
     node = file(str(path), content="x", provides="f")
     machine.run(node)
@@ -222,8 +222,8 @@ def test_hooks_owed_are_asked_again_though_another_fails(machine: Machine) -> No
     assert machine.run(node, hooks=hooks((0, "abort"), (0, "retry"))).fired == []
 
 
-def test_a_new_name_is_a_new_life_with_the_old_memory(machine: Machine) -> None:
-    """Also where the run is killed before its hooks were fired: the next one fires them."""
+def test_a_renamed_resource_fires_post_create_and_keeps_its_memory(machine: Machine) -> None:
+    """If the run is killed before it fires its hooks, the next run fires them."""
     path = machine.folder / "host" / "f"
     path.write_text("former")
     told = hook("told", {"post-create": "#!/bin/sh\nexit 0\n"}, ["post-create"])
@@ -241,7 +241,7 @@ def test_a_new_name_is_a_new_life_with_the_old_memory(machine: Machine) -> None:
     assert path.read_text() == "former"
 
 
-# Any definitions, one after another, cut off or not
+# Any definitions, one after another, interrupted or not
 
 CHOICES = {
     "f": (None, "file one", "file two", "file named", "link"),
@@ -252,11 +252,11 @@ CHOICES = {
 
 
 def graphs(host: Path, chosen: dict[str, str | None]) -> list[Graph]:
-    """Return the nodes of a definition: for each path what is chosen for it."""
+    """Return the nodes of a definition: for each path the chosen kind."""
     found: list[Graph] = []
     for name, how in chosen.items():
         path = str(host / name)
-        # What is named may stand for another path in the next definition.
+        # In the next definition the same name may stand for another path.
         given: Any = {"provides": "named"} if how == "file named" and name == "f" else {}
         given = {"provides": "named-2"} if how == "file named" and name == "g" else given
         if how and how.startswith("file"):
@@ -280,7 +280,7 @@ steps = st.tuples(definitions, st.booleans(), st.one_of(st.just(0), st.integers(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=st.sets(st.sampled_from("fgdl")), sequence=st.lists(steps, min_size=1, max_size=5))
-def test_whatever_happens_the_host_is_what_it_was_in_the_end(
+def test_destroy_restores_the_host_after_any_sequence_of_runs(
     server: Machine, tmp_path: Path, before: set[str], sequence: list[tuple[dict[str, str | None], bool, int]]
 ) -> None:
     shutil.rmtree(tmp_path)

@@ -1,4 +1,4 @@
-"""The ledger's file: formats, what a run leaves in it, what it is when something cuts it off or it is out of reach."""
+"""The ledger file: its formats, what a run records in it, and interrupted, foreign or unwritable ledgers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from statecfg.remote.run.dependents import Dependents
 from statecfg.resources import directory, file
 from tests.host.remote.managed import Machine
 
-# What the first version of this program made, and filled.
+# A filled ledger of the first version.
 FIRST = """
 CREATE TABLE run (id TEXT PRIMARY KEY, started REAL NOT NULL, ended REAL, mode TEXT NOT NULL, who TEXT NOT NULL,
                   playbook TEXT NOT NULL, status TEXT NOT NULL);
@@ -50,7 +50,7 @@ def machine(server: Machine, tmp_path: Path) -> Machine:
     return Machine(tmp_path, server.server)
 
 
-# What 0.3.0 made of it, with a resource of a service and a debt.
+# What 0.3.0 added: a service resource with a debt.
 SECOND = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE action (run TEXT NOT NULL REFERENCES run(id), number INTEGER NOT NULL, node TEXT NOT NULL,
@@ -92,7 +92,7 @@ def tables(path: Path) -> set[str]:
 
 
 def row(name: str, path: str = "", kind: str = "file", **more: Any) -> dict[str, Any]:
-    """Return a record as journals have it."""
+    """Return a record in the form of a journal."""
     fields: dict[str, Any] = {
         "type": kind, "module": "m", "claims": [f"path:{path or '/' + name}"], "digest": "", "state": "RESOLVED",
         "memory": {"was": name}, "after": "", "attrs": {}, "requires": [], "tags": [], "protect": 0, "position": "",
@@ -102,7 +102,7 @@ def row(name: str, path: str = "", kind: str = "file", **more: Any) -> dict[str,
 
 
 def account(*records: Any) -> Account:
-    """Return the account of a run: of records that came under management, and of what became of entities."""
+    """Return the account of a run: the records that it added, and what it did with entities."""
     lines = [{"manage": each} if "type" in each else each for each in records]
     return Account([json.dumps(line) for line in lines])
 
@@ -123,7 +123,7 @@ def rows(place: str, playbook: str = "site") -> dict[str, Any]:
 # Formats
 
 
-def test_an_older_ledger_is_brought_up_with_all_it_holds(place: str) -> None:
+def test_a_ledger_of_the_first_format_is_migrated_without_loss(place: str) -> None:
     path = first(place)
     ledger = Ledger(place)
     assert [debt["node"] for debt in ledger.owed("site")] == ["service"]
@@ -138,8 +138,8 @@ def test_an_older_ledger_is_brought_up_with_all_it_holds(place: str) -> None:
     again.close()
 
 
-def test_a_ledger_of_0_3_0_is_brought_up_with_all_it_holds(place: str) -> None:
-    """Its records don't say which requirements trigger a service, so all of them do."""
+def test_a_ledger_of_0_3_0_is_migrated_without_loss(place: str) -> None:
+    """Its records don't say which requirements trigger a service, so all requirements do."""
     path = first(place)
     database = sqlite3.connect(path)
     database.executescript(SECOND)
@@ -155,8 +155,8 @@ def test_a_ledger_of_0_3_0_is_brought_up_with_all_it_holds(place: str) -> None:
     ledger.close()
 
 
-def test_an_older_ledger_that_is_only_looked_at_stays_as_it_is(place: str) -> None:
-    """It has no lineage yet: one that the next look would not find must not be told to anybody."""
+def test_reading_an_older_ledger_does_not_migrate_it(place: str) -> None:
+    """It has no lineage yet. A reader must not report a new one that the next reader would not find."""
     path = first(place)
     before = path.read_bytes()
     ledger = Ledger(place, reading=True)
@@ -187,7 +187,7 @@ Ledger(sys.argv[1]).close()
 """
 
 
-def test_a_migration_killed_anywhere_leaves_the_old_or_the_new(place: str) -> None:
+def test_a_killed_migration_leaves_the_old_or_the_new_format(place: str) -> None:
     seen = set()
     for point in range(1, 40):
         path = Path(place) / "ledger.db"
@@ -213,7 +213,7 @@ def test_a_migration_killed_anywhere_leaves_the_old_or_the_new(place: str) -> No
 # What a run leaves
 
 
-def test_what_a_run_did_is_told(place: str) -> None:
+def test_history_lists_the_outcomes_and_actions_of_a_run(place: str) -> None:
     journal = Journal(place, "r1")
     ledger = Ledger(place)
     ledger.begin(RUN, [("service", "conf", None)])
@@ -236,7 +236,7 @@ def test_what_a_run_did_is_told(place: str) -> None:
     ledger.close()
 
 
-def test_runs_are_told_newest_first_and_the_oldest_are_forgotten(place: str) -> None:
+def test_history_lists_the_newest_runs_and_forgets_the_oldest(place: str) -> None:
     ledger = Ledger(place)
     with ledger.database as database:
         many = [(f"n{number}", float(number), "apply", "w", "site", "ok") for number in range(KEPT + 5)]
@@ -249,8 +249,8 @@ def test_runs_are_told_newest_first_and_the_oldest_are_forgotten(place: str) -> 
     ledger.close()
 
 
-def test_a_run_is_folded_once(place: str) -> None:
-    """Killed after its commit and before its journal was gone, it ended all the same, and nothing is said of it."""
+def test_a_run_is_not_recorded_twice_after_a_kill(place: str) -> None:
+    """A run was killed after its commit and before it deleted its journal. It counts as ended, without a warning."""
     Journal(place, "r1").manage([Resource.from_json(row("a"))])
     ((_, found),) = interrupted_runs(place)
     ledger = Ledger(place)
@@ -267,7 +267,7 @@ def test_a_run_is_folded_once(place: str) -> None:
     assert interrupted_runs(place) == []
 
 
-def test_the_next_run_takes_over_what_was_cut_off(place: str) -> None:
+def test_the_next_run_takes_over_the_records_of_an_interrupted_run(place: str) -> None:
     journal = Journal(place, "r1")
     journal.manage([Resource.from_json(row(name)) for name in "ab"])
     journal.started("a", "write")
@@ -289,15 +289,15 @@ def test_the_next_run_takes_over_what_was_cut_off(place: str) -> None:
     assert interrupted_runs(place) == []
 
 
-def test_records_follow_the_order_of_things(place: str) -> None:
-    """A thing goes and another one of its name comes: the new one has its own memory."""
+def test_a_new_resource_never_inherits_memory_of_a_removed_one(place: str) -> None:
+    """One resource is removed and another one gets its name. The new one has its own memory."""
     fold(place, account(row("x")))
     came = row("x", "/x", "symlink", memory={"was": "new"})
     fold(place, account({"entity": "x", "state": ""}, came, {"entity": "x", "state": "RESOLVED"}), "r2")
     assert rows(place) == {"x": "new"}
 
 
-def test_one_of_another_name_about_the_same_thing_keeps_memory_and_debts(place: str) -> None:
+def test_a_renamed_resource_keeps_its_memory_and_debts(place: str) -> None:
     ledger = Ledger(place)
     ledger.begin(RUN, [("old", "cause", None), ("other", "old", None)])
     lines = [{"manage": row("old")}, *({"node": name, "op": "write"} for name in ("cause", "old"))]
@@ -311,7 +311,7 @@ def test_one_of_another_name_about_the_same_thing_keeps_memory_and_debts(place: 
     ledger.close()
 
 
-def test_two_may_swap_their_names(place: str) -> None:
+def test_two_resources_that_swap_names_keep_their_own_memory(place: str) -> None:
     fold(place, account(row("a", "/x"), row("b", "/y")))
     to = [("b", "/x", "a"), ("a", "/y", "b")]
     swapped = [row(n, p, memory={"was": o}, replaces={"name": o, "claims": [f"path:{p}"]}) for n, p, o in to]
@@ -319,14 +319,14 @@ def test_two_may_swap_their_names(place: str) -> None:
     assert rows(place) == {"a": "b", "b": "a"}
 
 
-def test_who_gives_up_a_name_keeps_its_record(place: str) -> None:
+def test_a_resource_whose_name_is_reused_keeps_its_record(place: str) -> None:
     fold(place, account(row("conf", "/old")))
     fold(place, account(row("conf", "/new", memory={"was": "new"})), "r2")
     aside = renamed(Resource.from_json(row("conf", "/old")))
     assert rows(place) == {"conf": "new", aside: "conf"} and aside == "conf (the file /old)"
 
 
-# Memory handed on
+# Inherited memory
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,9 @@ def test_who_gives_up_a_name_keeps_its_record(place: str) -> None:
     [(2.0, "file", "first"), (0.5, "file", "second"), (2.0, "symlink", "second")],
     ids=["came later", "was there before", "of another type"],
 )
-def test_the_heir_learns_what_was_there_before_both(place: str, since: float, kind: str, expected: str) -> None:
+def test_an_heir_inherits_memory_from_an_older_resource_of_its_type(
+    place: str, since: float, kind: str, expected: str
+) -> None:
     fold(place, account(row("a", "/x", memory={"was": "first"}, since=1.0)))
     fold(place, account(row("b", "/x", kind, memory={"was": "second"}, since=since)), "r2", "other")
     fold(place, account({"entity": "a", "state": "", "heir": ["other", "b"]}), "r3")
@@ -344,18 +346,18 @@ def test_the_heir_learns_what_was_there_before_both(place: str, since: float, ki
 # Former content
 
 
-def test_former_content_goes_with_its_last_memory(place: str) -> None:
+def test_former_content_is_deleted_with_the_last_record_that_uses_it(place: str) -> None:
     folder = Path(place) / "before"
     folder.mkdir()
     for name in ("aaa", "bbb", "ccc.123"):
         (folder / name).write_text(name)
     fold(place, account(row("a", memory={"content": {"$blob": ["aaa", 3]}}), row("b", memory={"$blob": ["bbb", 3]})))
-    assert sorted(os.listdir(folder)) == ["aaa", "bbb"]  # what a killed run had half written goes, too
+    assert sorted(os.listdir(folder)) == ["aaa", "bbb"]  # the half-written file of a killed run is deleted, too
     fold(place, account({"entity": "a", "state": ""}), "r2")
     assert os.listdir(folder) == ["bbb"]
 
 
-def test_content_of_every_run_that_was_cut_off_stays(place: str) -> None:
+def test_former_content_of_all_interrupted_runs_is_kept(place: str) -> None:
     folder = Path(place) / "before"
     folder.mkdir()
     for run in ("r1", "r2"):
@@ -373,12 +375,12 @@ def test_content_of_every_run_that_was_cut_off_stays(place: str) -> None:
 
 
 def foreign(machine: Machine) -> None:
-    """Let the ledger be one that came with a disk of another machine."""
+    """Make the ledger look as if it came with a disk of another machine."""
     machine.query("UPDATE meta SET value = 'f00dfacecafe1234' WHERE key = 'machine'")
 
 
 @pytest.mark.skipif(not machine_id(), reason="not run on this machine: it has no /etc/machine-id")
-def test_a_foreign_ledger_is_set_aside_with_all_that_belongs_to_it(machine: Machine) -> None:
+def test_a_ledger_of_another_machine_is_set_aside_with_its_files(machine: Machine) -> None:
     path = machine.folder / "f"
     path.write_text("former")
     nodes = [file(str(path), content="ours"), directory(str(machine.folder / "d"))]
@@ -400,7 +402,7 @@ def test_a_foreign_ledger_is_set_aside_with_all_that_belongs_to_it(machine: Mach
     assert {"of-f00dfacecafe", "of-f00dfacecafe-1"} <= set(os.listdir(machine.place))
 
 
-def test_a_ledger_that_was_replaced_prunes_nothing(machine: Machine) -> None:
+def test_a_replaced_ledger_prunes_nothing_without_confirmation(machine: Machine) -> None:
     path = machine.folder / "f"
     machine.run(file(str(path), content="x"))
     done = machine.run(prune=True, ledger="0" * 32)
@@ -410,7 +412,7 @@ def test_a_ledger_that_was_replaced_prunes_nothing(machine: Machine) -> None:
     assert not path.exists()
 
 
-def test_a_machine_that_nobody_knows_is_no_reason(place: str) -> None:
+def test_a_ledger_without_a_machine_id_is_not_foreign(place: str) -> None:
     ledger = Ledger(place)
     with ledger.database as database:
         database.execute("UPDATE meta SET value = '' WHERE key = 'machine'")
@@ -418,11 +420,11 @@ def test_a_machine_that_nobody_knows_is_no_reason(place: str) -> None:
     ledger.close()
 
 
-# Places that can't be written
+# Directories that can't be written
 
 
-def test_another_program_that_holds_the_ledger_is_waited_for(machine: Machine) -> None:
-    """For ten seconds; then nothing was done, and nothing is left that looks like a run."""
+def test_a_run_fails_cleanly_when_the_ledger_stays_locked(machine: Machine) -> None:
+    """It waits ten seconds. Then it fails, has done nothing, and leaves no record of a run."""
     path = machine.folder / "f"
     machine.run()
     other = sqlite3.connect(machine.place / "ledger.db", isolation_level=None)
@@ -436,7 +438,7 @@ def test_another_program_that_holds_the_ledger_is_waited_for(machine: Machine) -
     assert len(machine.query("SELECT id FROM run")) == 2
 
 
-def test_nobody_writes_to_a_ledger_of_a_newer_format(machine: Machine) -> None:
+def test_every_mode_refuses_a_ledger_of_a_newer_format(machine: Machine) -> None:
     machine.run()
     machine.query(f"PRAGMA user_version={SCHEMA + 1}")
     for mode in ("plan", "apply", "history"):
@@ -458,7 +460,7 @@ find . -mindepth 1 | sort
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone can mount")
-def test_a_ledger_that_came_with_an_image_is_set_aside(tmp_path: Path) -> None:
+def test_a_ledger_in_an_overlay_image_can_be_set_aside(tmp_path: Path) -> None:
     done = subprocess.run(
         ["unshare", "-m", "--propagation", "private", "sh", "-ec", OVERLAY, "sh", str(tmp_path), sys.executable],
         capture_output=True,

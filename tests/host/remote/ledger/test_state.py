@@ -1,4 +1,4 @@
-"""The host's memory of runs: one at a time, each accounted for, nothing owed forgotten."""
+"""The host's records of runs: the lock, the journal, and the debts of interrupted runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def place(tmp_path: Path) -> str:
     return str(tmp_path / "state")
 
 
-def test_the_directory_is_ours_alone(tmp_path: Path) -> None:
+def test_prepare_makes_the_state_directory_private(tmp_path: Path) -> None:
     os.mkdir(tmp_path / "open", 0o777)
     os.chmod(tmp_path / "open", 0o777)
     prepare(str(tmp_path / "open"))
@@ -36,14 +36,14 @@ def test_the_directory_is_ours_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("plant", [lambda p: p.symlink_to("/tmp"), lambda p: p.write_text("x")])
-def test_a_directory_that_is_none_is_refused(tmp_path: Path, plant: Any) -> None:
+def test_prepare_refuses_a_path_that_is_not_a_directory(tmp_path: Path, plant: Any) -> None:
     plant(tmp_path / "state")
     with pytest.raises(StateError):
         prepare(str(tmp_path / "state"))
 
 
 @pytest.mark.skipif(not ROOT, reason="only root may give a directory away")
-def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
+def test_prepare_refuses_a_directory_of_another_user(tmp_path: Path) -> None:
     os.mkdir(tmp_path / "state")
     os.chown(tmp_path / "state", 1, 1)
     with pytest.raises(StateError, match="not a directory that this user owns"):
@@ -71,14 +71,14 @@ def holder(place: str) -> Any:
     child.stdout.close()
 
 
-def test_the_lock_is_refused_and_names_its_holder(place: str, holder: Any) -> None:
+def test_taking_a_held_lock_returns_its_holder(place: str, holder: Any) -> None:
     before = time.monotonic()
     assert Lock(place).take(HOLDER, 0) == {"run": "r1", "who": "ann@desk"}
     assert time.monotonic() - before < 20
     assert Lock(place).held(0) == {"run": "r1", "who": "ann@desk"}
 
 
-def test_the_lock_is_free_at_once_when_its_holder_is_killed(place: str, holder: Any) -> None:
+def test_killing_the_holder_frees_the_lock_at_once(place: str, holder: Any) -> None:
     holder.kill()
     holder.wait()
     lock = Lock(place)
@@ -86,15 +86,15 @@ def test_the_lock_is_free_at_once_when_its_holder_is_killed(place: str, holder: 
     lock.drop()
 
 
-def test_waiting_for_the_lock(place: str, holder: Any) -> None:
+def test_taking_a_held_lock_waits_for_the_given_time(place: str, holder: Any) -> None:
     started = time.monotonic()
     assert Lock(place).take(HOLDER, 0.6) is not None
     assert 0.5 < time.monotonic() - started < 20
 
 
 @pytest.mark.parametrize("text", ['{"run": "old", "pid": 1}', "", "no json", "[1]", "\xff"])
-def test_stale_text_decides_nothing(place: str, text: str) -> None:
-    """What a dead run wrote of itself, with the number of a process that lives, holds nobody up."""
+def test_stale_text_in_a_lock_file_does_not_block_anyone(place: str, text: str) -> None:
+    """The text of a dead run does not block others, even if it contains the id of a living process."""
     (Path(place) / "lock").write_text(text)
     assert Lock(place).held(0) is None
     lock = Lock(place)
@@ -103,12 +103,12 @@ def test_stale_text_decides_nothing(place: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no json", "[1]"])
-def test_a_holder_that_says_nothing_of_itself(place: str, holder: Any, text: str) -> None:
+def test_a_held_lock_with_unreadable_text_names_no_holder(place: str, holder: Any, text: str) -> None:
     (Path(place) / "lock").write_text(text)
     assert Lock(place).take(HOLDER, 0) == {}
 
 
-def test_the_lock_does_not_outlive_the_run_in_a_child(place: str) -> None:
+def test_a_child_process_does_not_keep_the_lock(place: str) -> None:
     lock = Lock(place)
     assert lock.take(HOLDER, 0) is None
     child = subprocess.Popen(["sleep", "60"], close_fds=False)
@@ -122,12 +122,12 @@ def test_the_lock_does_not_outlive_the_run_in_a_child(place: str) -> None:
         child.wait()
 
 
-def test_to_look_takes_and_makes_nothing(place: str) -> None:
+def test_checking_the_lock_creates_no_files(place: str) -> None:
     assert Lock(place).held(0) is None
     assert os.listdir(place) == []
 
 
-def test_one_of_many_gets_it(place: str) -> None:
+def test_only_one_of_several_processes_gets_the_lock(place: str) -> None:
     program = HOLD.replace("time.sleep(60)", "sys.stdin.read()")
     children = [
         subprocess.Popen(
@@ -146,7 +146,7 @@ def test_one_of_many_gets_it(place: str) -> None:
 # The journal
 
 
-def test_a_journal_tells_what_was_under_way(place: str) -> None:
+def test_a_journal_lists_the_nodes_that_were_under_way(place: str) -> None:
     journal = Journal(place, "r1")
     journal.intend(["a", "b", "c"])
     journal.started("a", "write")
@@ -157,8 +157,8 @@ def test_a_journal_tells_what_was_under_way(place: str) -> None:
     assert (account.started, account.outcomes, account.under_way) == ({"a", "b"}, {"a": "changed"}, ["b"])
 
 
-def test_every_cut_of_a_journal_is_read(place: str) -> None:
-    """Wherever a crash cuts the text off, what stands before it counts."""
+def test_a_journal_truncated_anywhere_is_still_readable(place: str) -> None:
+    """Wherever a crash truncates the text, all complete lines count."""
     lines = [{"intend": ["a"]}, {"node": "a", "op": "write"}, {"node": "a", "outcome": "changed"}]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     for end in range(len(text) + 1):
@@ -171,12 +171,12 @@ def test_every_cut_of_a_journal_is_read(place: str) -> None:
 @pytest.mark.parametrize(
     "line", ["5", "[]", "null", '"x"', "{}", '{"outcome": "changed"}', '{"op": 1, "node": []}', "\0"]
 )
-def test_odd_lines_are_passed_over(line: str) -> None:
+def test_invalid_journal_lines_are_ignored(line: str) -> None:
     account = Account([line, '{"node": "a", "op": "x"}'])
     assert account.started == {"a"} and account.outcomes == {}
 
 
-def test_a_journal_that_can_not_be_written_says_so(place: str) -> None:
+def test_a_journal_reports_that_the_disk_is_full(place: str) -> None:
     journal = Journal(place, "r1")
     os.close(journal.descriptor)
     journal.descriptor = os.open("/dev/full", os.O_WRONLY)
@@ -184,8 +184,8 @@ def test_a_journal_that_can_not_be_written_says_so(place: str) -> None:
     assert "No space left" in journal.broken
 
 
-def test_a_line_that_is_cut_short_gives_the_real_reason(place: str) -> None:
-    """The first write is short, as the file may not grow; the second says why."""
+def test_a_partly_written_journal_line_reports_why_it_failed(place: str) -> None:
+    """The first write is short because of the file size limit. The second write gives the reason."""
     script = f"""
 import resource, sys
 sys.path.insert(0, {str(Path(state.__file__).parents[3])!r})
@@ -205,7 +205,7 @@ print(interrupted_runs({place!r})[0][1].actions)
     assert "('a', " in said[1] and "('c', " in said[1] and "('b', " not in said[1]
 
 
-def test_no_place_for_a_journal(place: str) -> None:
+def test_a_journal_that_cannot_be_created_raises_an_error(place: str) -> None:
     (Path(place) / "runs").write_text("in the way")
     with pytest.raises(StateError, match="cannot journal"):
         Journal(place, "r1")
@@ -238,13 +238,13 @@ def ended(place: str, name: str, found: Account, owed: Any = (), playbook: str =
 DEBT = [("service", "conf")]
 
 
-def test_a_debt_that_was_paid_is_gone(place: str) -> None:
+def test_a_debt_is_removed_once_it_is_paid(place: str) -> None:
     done = account(("conf", "started"), ("conf", "changed"), ("service", "started"), ("service", "changed"))
     assert ended(place, "r1", done, DEBT) == []
 
 
-def test_a_debt_of_a_change_that_was_made_stays(place: str) -> None:
-    """The change was made and the service not restarted: that is kept until it is."""
+def test_a_debt_stays_until_its_service_is_restarted(place: str) -> None:
+    """The file was changed and the service was not restarted. The debt stays until a run restarts it."""
     assert ended(place, "r1", account(("conf", "started"), ("conf", "changed"), ("service", "skipped")), DEBT) == DEBT
     assert ended(place, "r2", account()) == DEBT
     assert ended(place, "r3", account(("service", "started"), ("service", "failed"))) == DEBT
@@ -252,16 +252,16 @@ def test_a_debt_of_a_change_that_was_made_stays(place: str) -> None:
     assert ended(place, "r5", account(("service", "started"), ("service", "changed"))) == []
 
 
-def test_a_change_that_was_begun_is_owed_for(place: str) -> None:
+def test_a_change_that_began_creates_a_debt(place: str) -> None:
     assert ended(place, "r1", account(("conf", "started")), DEBT) == DEBT
 
 
-def test_a_change_that_was_never_begun_is_not(place: str) -> None:
+def test_a_change_that_never_began_creates_no_debt(place: str) -> None:
     assert ended(place, "r1", account(), DEBT) == []
 
 
-def test_what_a_run_that_was_cut_off_owes(place: str) -> None:
-    """The journal tells, though the ledger was never closed."""
+def test_an_interrupted_run_owes_only_for_changes_it_began(place: str) -> None:
+    """The journal contains the information, although the run never closed the ledger."""
     ledger = Ledger(place)
     ledger.begin(run("r1"), [("service", "conf", None), ("other", "late", None)])
     Journal(place, "r1").started("conf", "write")
@@ -273,7 +273,7 @@ def test_what_a_run_that_was_cut_off_owes(place: str) -> None:
     ledger.close()
 
 
-def test_a_newer_format_is_refused(place: str) -> None:
+def test_a_ledger_of_a_newer_format_is_refused(place: str) -> None:
     Ledger(place).close()
     database = sqlite3.connect(Path(place) / "ledger.db")
     database.execute(f"PRAGMA user_version={SCHEMA + 1}")
@@ -294,7 +294,7 @@ def test_a_broken_ledger_is_refused_and_kept(place: str, content: bytes) -> None
     assert path.read_bytes() == content
 
 
-def test_a_ledger_in_an_odd_place(tmp_path: Path) -> None:
+def test_a_ledger_works_in_a_path_with_special_characters(tmp_path: Path) -> None:
     place = str(tmp_path / "a?b#c%41 d")
     prepare(place)
     Ledger(place).close()
@@ -302,7 +302,7 @@ def test_a_ledger_in_an_odd_place(tmp_path: Path) -> None:
     assert os.stat(place + "/ledger.db").st_mode & 0o777 == 0o600
 
 
-def test_a_ledger_that_was_never_filled(place: str) -> None:
+def test_an_empty_ledger_file_can_be_read_and_stays_empty(place: str) -> None:
     (Path(place) / "ledger.db").touch()
     ledger = Ledger(place, reading=True)
     assert ledger.owed("web") == []
@@ -322,8 +322,8 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_a_commit_that_was_cut_off_is_taken_back(place: str) -> None:
-    """Killed with half of a transaction in the file: reading it, too, first makes it whole."""
+def test_a_reader_rolls_back_an_interrupted_commit(place: str) -> None:
+    """A kill left half of a transaction in the file. Even a reader first repairs the file."""
     Ledger(place).close()
     subprocess.run([sys.executable, "-c", CRASH, place + "/ledger.db"], check=False)
     assert os.path.exists(place + "/ledger.db-journal")
@@ -332,7 +332,7 @@ def test_a_commit_that_was_cut_off_is_taken_back(place: str) -> None:
     ledger.close()
 
 
-def test_a_ledger_that_another_program_holds(place: str) -> None:
+def test_a_ledger_locked_by_another_program_raises_an_error(place: str) -> None:
     ledger = Ledger(place)
     ledger.database.execute("PRAGMA busy_timeout=100")
     other = sqlite3.connect(place + "/ledger.db", isolation_level=None)
@@ -344,7 +344,7 @@ def test_a_ledger_that_another_program_holds(place: str) -> None:
     ledger.close()
 
 
-def test_hooks_sent_long_ago_go(place: str) -> None:
+def test_sweep_deletes_old_hook_files(place: str) -> None:
     for name, age in (("old", state.OLD + 60), ("new", 60)):
         folder = Path(place) / "hooks" / name / "x.hook"
         folder.mkdir(parents=True)

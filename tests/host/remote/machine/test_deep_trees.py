@@ -1,4 +1,4 @@
-"""Removing trees deeper than Python recurses and than a path can name, safely and without many open files."""
+"""Removal of trees that are too deep for recursion and for path names, safely and with few open files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statecfg.resources import directory
 from tests.host.remote import managed
 from tests.host.remote.managed import Machine
 
-DEPTH = 3000  # thrice what Python recurses
+DEPTH = 3000  # three times Python's recursion limit
 
 
 def chain(place: Path, depth: int) -> None:
@@ -33,7 +33,7 @@ def chain(place: Path, depth: int) -> None:
 
 @pytest.fixture
 def few_files() -> Iterator[None]:
-    """Let this process open a few more files than it has open."""
+    """Limit this process to a few more open files than it has now."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 12, before[1]))
@@ -42,13 +42,13 @@ def few_files() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("few_files")
-def test_a_tree_of_any_depth_with_few_open_files(tmp_path: Path) -> None:
+def test_remove_deletes_a_very_deep_tree_with_few_open_files(tmp_path: Path) -> None:
     chain(tmp_path / "deep", DEPTH)
     assert RealMachine().remove(str(tmp_path / "deep"), recursive=True) == {"status": "ok"}
     assert os.listdir(tmp_path) == []
 
 
-def test_twice_the_depth_takes_twice_the_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_needs_calls_in_proportion_to_the_depth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     original = os.open
 
@@ -78,8 +78,10 @@ def swapping(monkeypatch: pytest.MonkeyPatch, name: str, when: Callable[[], None
     monkeypatch.setattr(os, "open", opened)
 
 
-def test_a_directory_that_is_moved_out_while_it_is_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`..` would lead out of the tree: nothing there is touched."""
+def test_remove_stops_when_a_directory_is_moved_out_of_the_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`..` would then lead out of the tree. The directory outside stays as it is."""
     (tmp_path / "tree/a/b").mkdir(parents=True)
     (tmp_path / "outside/b").mkdir(parents=True)
     (tmp_path / "outside/kept").write_text("kept")
@@ -89,7 +91,7 @@ def test_a_directory_that_is_moved_out_while_it_is_emptied(tmp_path: Path, monke
     assert (tmp_path / "outside/kept").read_text() == "kept" and (tmp_path / "outside/b").is_dir()
 
 
-def test_a_directory_that_becomes_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_does_not_follow_a_directory_that_became_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tree/a").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/kept").write_text("kept")
@@ -103,7 +105,7 @@ def test_a_directory_that_becomes_a_link(tmp_path: Path, monkeypatch: pytest.Mon
     assert (tmp_path / "outside/kept").read_text() == "kept"
 
 
-def test_a_run_removes_a_deep_tree_and_says_what_does_not_come_back(tmp_path: Path) -> None:
+def test_a_run_reports_that_a_removed_deep_tree_cannot_be_restored(tmp_path: Path) -> None:
     machine = managed.started(tmp_path)
     try:
         _removed_by_a_run(machine, tmp_path / "host/deep")

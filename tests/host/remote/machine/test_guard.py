@@ -1,4 +1,4 @@
-"""The guard: whatever would change the host from within a check is refused, swallowed or not."""
+"""The guard refuses everything by which a check would change the host, even if the check swallows the error."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def untouched(place: Path) -> bool:
 
 
 @pytest.mark.parametrize("name", ATTEMPTS)
-def test_an_attempt_is_refused(place: Path, name: str) -> None:
+def test_the_guard_refuses_every_kind_of_write(place: Path, name: str) -> None:
     with pytest.raises(WriteAttempt), reading_only():
         ATTEMPTS[name](place)
     assert untouched(place)
 
 
 @pytest.mark.parametrize("name", ATTEMPTS)
-def test_an_attempt_that_is_swallowed_has_been_made(place: Path, name: str) -> None:
+def test_the_guard_reports_a_write_attempt_that_the_check_swallowed(place: Path, name: str) -> None:
     with pytest.raises(WriteAttempt), reading_only():
         try:
             ATTEMPTS[name](place)
@@ -72,7 +72,7 @@ def test_an_attempt_that_is_swallowed_has_been_made(place: Path, name: str) -> N
     assert untouched(place)
 
 
-def test_looking_is_free(place: Path) -> None:
+def test_the_guard_allows_read_operations(place: Path) -> None:
     with reading_only():
         assert (place / "f").read_text() == "kept"
         os.listdir(place)
@@ -82,8 +82,8 @@ def test_looking_is_free(place: Path) -> None:
             sqlite3.connect(f"file:{place}/none?mode=ro", uri=True)
 
 
-def test_what_the_reading_side_runs_is_allowed(place: Path) -> None:
-    """And only that: right after it the guard is up again."""
+def test_the_guard_allows_writes_only_inside_allowed(place: Path) -> None:
+    """After `allowed` ends, the guard refuses writes again."""
     with reading_only(), allowed():
         assert subprocess.run(["true"], check=False).returncode == 0
     with pytest.raises(WriteAttempt), reading_only():
@@ -93,7 +93,7 @@ def test_what_the_reading_side_runs_is_allowed(place: Path) -> None:
     assert untouched(place)
 
 
-def test_it_holds_on_its_own_thread_only(place: Path) -> None:
+def test_the_guard_does_not_affect_other_threads(place: Path) -> None:
     inside, done = threading.Event(), threading.Event()
 
     def other() -> None:
@@ -110,7 +110,7 @@ def test_it_holds_on_its_own_thread_only(place: Path) -> None:
     assert (place / "made").exists()
 
 
-def test_it_nests_and_ends(place: Path) -> None:
+def test_the_guard_can_be_nested_and_ends_with_its_block(place: Path) -> None:
     with reading_only():
         with reading_only():
             pass

@@ -1,4 +1,4 @@
-"""Walking to a file: no link that another user controls is followed, however fast it is swapped."""
+"""Path lookup never follows a link that another user controls, however fast that user swaps it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def walked(path: str, follow: bool = False) -> tuple[str, str]:
-    """Return the directory and the name that a walk ends at."""
+    """Return the directory and the name at which the lookup of a path ends."""
     descriptor, name, directory = open_parent(path, follow)
     try:
         assert os.readlink(f"/proc/self/fd/{descriptor}") == directory
@@ -37,11 +37,11 @@ def walked(path: str, follow: bool = False) -> tuple[str, str]:
     ("path", "expected"),
     [("/", "/"), ("//a///b/", "/a/b"), ("/a/./b", "/a/b"), ("/a/../b", "/b"), ("/../..", "/"), ("a", "/a")],
 )
-def test_paths_as_written(path: str, expected: str) -> None:
+def test_normal_simplifies_a_path(path: str, expected: str) -> None:
     assert normal(path) == expected
 
 
-def test_links_of_ours_are_followed(place: Path) -> None:
+def test_open_parent_follows_links_of_the_same_user(place: Path) -> None:
     (place / "d/e").mkdir(parents=True)
     (place / "one").symlink_to("d")
     (place / "two").symlink_to(place / "one/e")
@@ -53,7 +53,7 @@ def test_links_of_ours_are_followed(place: Path) -> None:
     assert walked("/") == ("/", ".")
 
 
-def test_what_is_missing_is_named(place: Path) -> None:
+def test_open_parent_names_the_missing_path_component(place: Path) -> None:
     (place / "file").write_text("x")
     for path, error, named in (
         ("no/such/f", FileNotFoundError, "no"),
@@ -64,14 +64,14 @@ def test_what_is_missing_is_named(place: Path) -> None:
         assert caught.value.filename == f"{place}/{named}"
 
 
-def test_a_circle_ends(place: Path) -> None:
+def test_open_parent_rejects_a_link_loop(place: Path) -> None:
     (place / "a").symlink_to("b")
     (place / "b").symlink_to("a")
     with pytest.raises(OSError, match="Too many levels"):
         walked(f"{place}/a/x")
 
 
-def test_nothing_is_left_open(place: Path) -> None:
+def test_open_parent_leaves_no_descriptors_open(place: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for path in (f"{place}/x", f"{place}/no/x", "/", f"{place}/../{place.name}/x"):
         try:
@@ -94,8 +94,8 @@ def foreign(place: Path) -> Path:
 
 @needs_root
 @pytest.mark.parametrize("owner", [0, STRANGER])
-def test_a_planted_link_is_refused(foreign: Path, owner: int) -> None:
-    """By the machine that acts and by the one that plans, in the same words; nothing is written outside."""
+def test_a_link_in_another_users_directory_is_refused(foreign: Path, owner: int) -> None:
+    """The real machine and the planning machine give the same reason, and nothing is written outside."""
     os.chown(foreign / "link", owner, owner, follow_symlinks=False)
     with pytest.raises(UnsafePath):
         walked(f"{foreign}/link/f")
@@ -109,7 +109,7 @@ def test_a_planted_link_is_refused(foreign: Path, owner: int) -> None:
 
 @needs_root
 @pytest.mark.parametrize(("mode", "safe"), [(0o755, True), (0o775, False), (0o777, False), (0o1777, True)])
-def test_links_in_shared_directories(place: Path, mode: int, safe: bool) -> None:
+def test_links_in_shared_directories_are_followed_only_when_safe(place: Path, mode: int, safe: bool) -> None:
     (place / "d").mkdir()
     (place / "d/link").symlink_to("..")
     os.chmod(place / "d", mode)
@@ -125,7 +125,7 @@ def test_links_in_shared_directories(place: Path, mode: int, safe: bool) -> None
 
 @pytest.fixture
 def racer(foreign: Path) -> Iterator[list[int]]:
-    """Another user who swaps a directory with a link to root's, as fast as may be; counts the swaps."""
+    """Another user swaps a directory with a link to root's directory as fast as possible; counts the swaps."""
     (foreign / "d").mkdir()
     (foreign / "link").unlink()
     (foreign / "evil").symlink_to(foreign.parent / "outside")
@@ -147,7 +147,7 @@ def racer(foreign: Path) -> Iterator[list[int]]:
 
 
 @needs_root
-def test_a_race_is_never_won(foreign: Path, racer: list[int]) -> None:
+def test_a_link_swapped_during_a_write_never_redirects_it(foreign: Path, racer: list[int]) -> None:
     outside = foreign.parent / "outside"
     (outside / "f").write_text("root's")
     (outside / "d").mkdir()

@@ -1,4 +1,4 @@
-"""Child processes: every wait ends, nothing is left behind, and no amount of output does harm."""
+"""Child processes: every wait ends, no process is left over, and large output does no harm."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def alive(pid: int) -> bool:
 
 @pytest.fixture
 def pids(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
-    """The processes that wrote their number to the file $PIDS; all of them are ended with the test."""
+    """The processes that wrote their id to the file $PIDS; the fixture kills them at the end of the test."""
     path = tmp_path / "pids"
 
     def read() -> list[int]:
@@ -54,30 +54,30 @@ def shell(script: str, tmp_path: Path, timeout: float = 30.0) -> process.Outcome
     return run(["/bin/sh", "-c", script], timeout, env={"PIDS": str(tmp_path / "pids")})
 
 
-def test_output_and_status() -> None:
+def test_run_returns_output_and_exit_status() -> None:
     outcome = run(["/bin/sh", "-c", "echo one; echo two >&2; exit 3"], 10)
     assert (outcome.status, outcome.output, outcome.reason) == (3, b"one\ntwo\n", "")
     outcome = run(["/bin/sh", "-c", "echo one; echo two >&2"], 10, apart=True)
     assert (outcome.status, outcome.output, outcome.errors) == (0, b"one\n", b"two\n")
 
 
-def test_ended_by_a_signal() -> None:
+def test_run_returns_a_negative_status_for_a_signal() -> None:
     assert run(["/bin/sh", "-c", "kill -9 $$"], 10).status == -9
 
 
 @pytest.mark.parametrize("argv", [["/no/such/program"], ["no-such-program"], ["/etc/passwd"], ["/tmp"], ["a\0b"]])
-def test_what_can_not_be_started(argv: list[str]) -> None:
+def test_run_reports_a_program_that_cannot_be_started(argv: list[str]) -> None:
     outcome = run(argv, 10)
     assert outcome.status in (126, 127)
     assert "can't be started" in outcome.reason
 
 
-def test_a_directory_that_is_not_there() -> None:
+def test_run_reports_a_missing_working_directory() -> None:
     outcome = run(["true"], 10, cwd="/no/such/place")
     assert outcome.reason == "true can't be started in /no/such/place: No such file or directory"
 
 
-def test_nothing_of_ours_is_in_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_process_does_not_inherit_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "x")
     monkeypatch.setenv("LD_LIBRARY_PATH", "/tmp")
     said = run(["/usr/bin/env"], 10, env={"GIVEN": "yes"}).output.decode()
@@ -86,36 +86,36 @@ def test_nothing_of_ours_is_in_its_environment(monkeypatch: pytest.MonkeyPatch) 
     assert f"HOME={Path('~').expanduser()}" in said or "HOME=/" in said
 
 
-def test_it_inherits_no_descriptor(tmp_path: Path) -> None:
+def test_a_child_process_inherits_no_file_descriptors(tmp_path: Path) -> None:
     with open(tmp_path / "held", "w") as held:
         os.set_inheritable(held.fileno(), True)
         said = run(["/bin/ls", "/proc/self/fd"], 10).output.split()
     assert sorted(map(int, said)) == [0, 1, 2, 3]  # 3 is the directory that ls looks at
 
 
-def test_stdin_is_empty_and_input_is_given() -> None:
+def test_a_child_process_reads_the_given_input_or_nothing() -> None:
     assert run(["cat"], 10).output == b""
     assert run(["cat"], 10, input=b"a" * 300_000).output == b"a" * 300_000
 
 
-def test_a_program_that_does_not_want_its_input() -> None:
+def test_run_ignores_a_program_that_closes_its_input() -> None:
     outcome = run(["/bin/sh", "-c", "exec <&-; sleep 0.2; exit 4"], 10, input=b"x" * 1_000_000)
     assert (outcome.status, outcome.reason) == (4, "")
     assert run(["true"], 10, input=b"x" * 1_000_000).status == 0
 
 
-def test_a_program_that_never_reads_its_input(hasty: None) -> None:
+def test_run_times_out_when_a_program_never_reads_its_input(hasty: None) -> None:
     assert "still running after 0.5 s" in run(["sleep", "30"], 0.5, input=b"x" * 1_000_000).reason
 
 
-def test_past_its_deadline_it_is_stopped() -> None:
+def test_run_stops_a_program_after_its_timeout() -> None:
     before = time.monotonic()
     outcome = run(["sleep", "30"], 0.3)
     assert (outcome.status, outcome.reason) == (-15, "still running after 0.3 s, stopped")
     assert time.monotonic() - before < 20
 
 
-def test_one_that_ignores_term_is_killed(hasty: None) -> None:
+def test_run_kills_a_program_that_ignores_term(hasty: None) -> None:
     before = time.monotonic()
     outcome = run(["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], 0.3)
     assert outcome.status == -9
@@ -141,7 +141,9 @@ END
 LEAVING = ["sleep 60 & echo $! >> $PIDS", "setsid sleep 60 & echo $! >> $PIDS", DAEMON]
 
 
-def test_past_the_deadline_its_descendants_die_too(tmp_path: Path, pids: Callable[[], list[int]], hasty: None) -> None:
+def test_run_stops_all_descendants_after_the_timeout(
+    tmp_path: Path, pids: Callable[[], list[int]], hasty: None
+) -> None:
     with ThreadPoolExecutor(len(LEAVING)) as pool:
         outcomes = list(pool.map(lambda leaving: shell(leaving + "\nsleep 30", tmp_path, 4), LEAVING))
     assert ["still running" in outcome.reason for outcome in outcomes] == [True] * len(LEAVING)
@@ -150,8 +152,8 @@ def test_past_the_deadline_its_descendants_die_too(tmp_path: Path, pids: Callabl
 
 
 @pytest.mark.parametrize("way", ["", "setsid "])
-def test_a_background_child_holds_nobody_up(tmp_path: Path, pids: Callable[[], list[int]], way: str) -> None:
-    """One that keeps the pipe open: the result is there at once, and the child lives on, as a daemon must."""
+def test_run_does_not_wait_for_a_background_process(tmp_path: Path, pids: Callable[[], list[int]], way: str) -> None:
+    """The child keeps the pipe open. The result comes at once, and the child keeps running, as a daemon must."""
     before = time.monotonic()
     outcome = shell(f"echo said; {way}sleep 60 & echo $! > $PIDS", tmp_path)
     assert time.monotonic() - before < 20
@@ -159,14 +161,14 @@ def test_a_background_child_holds_nobody_up(tmp_path: Path, pids: Callable[[], l
     assert alive(pids()[0])
 
 
-def test_a_background_child_that_never_stops_talking(tmp_path: Path, pids: Callable[[], list[int]]) -> None:
+def test_run_does_not_wait_for_endless_background_output(tmp_path: Path, pids: Callable[[], list[int]]) -> None:
     before = time.monotonic()
     assert shell("yes & echo $! > $PIDS", tmp_path).status == 0
     assert time.monotonic() - before < 20
 
 
-def test_a_hundred_megabytes_of_output() -> None:
-    """Both streams at once: it ends, little is kept, and what was cut is said."""
+def test_run_keeps_only_the_end_of_very_large_output() -> None:
+    """Both streams write at once. The run ends, keeps little output and reports how much it cut."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     script = "head -c 50000000 /dev/zero >&2 & head -c 50000000 /dev/zero; wait; echo the end"
     outcome = run(["/bin/sh", "-c", script], 60)
@@ -178,8 +180,8 @@ def test_a_hundred_megabytes_of_output() -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
 
 
-def test_a_slow_listener_loses_nothing() -> None:
-    """What the program said last is still read, however long the listener takes over it."""
+def test_a_slow_listener_receives_all_output() -> None:
+    """The last output is still read, even if the listener needs a long time for each piece."""
     heard: list[bytes] = []
 
     def listen(piece: bytes) -> None:
@@ -191,7 +193,7 @@ def test_a_slow_listener_loses_nothing() -> None:
     assert b"".join(heard) == outcome.output
 
 
-def test_one_that_closes_its_output_and_runs_on() -> None:
+def test_run_waits_for_a_program_that_closed_its_output() -> None:
     before = time.monotonic()
     assert run(["/bin/sh", "-c", "exec >&- 2>&-; sleep 0.4; exit 5"], 60).status == 5
     assert time.monotonic() - before < 20
@@ -207,13 +209,13 @@ def stopping() -> Iterator[threading.Timer]:
     CHILDREN.stopping = False
 
 
-def test_cut_off_with_the_run(stopping: threading.Timer) -> None:
+def test_stopping_the_run_stops_its_child_process(stopping: threading.Timer) -> None:
     before = time.monotonic()
     assert run(["sleep", "30"], 60).reason == "stopped: the run was cut off"
     assert time.monotonic() - before < 20
 
 
-def test_what_must_not_be_cut_off_is_not(stopping: threading.Timer, tmp_path: Path) -> None:
+def test_stopping_the_run_spares_an_uninterruptible_child(stopping: threading.Timer, tmp_path: Path) -> None:
     go = tmp_path / "go"
 
     def let_go() -> None:
@@ -243,17 +245,17 @@ def test_a_listener_that_fails_leaves_no_child(tmp_path: Path, pids: Callable[[]
 
 
 @pytest.mark.skipif(not ROOT, reason="only root may run programs as others")
-def test_as_another_user() -> None:
+def test_run_starts_a_program_as_another_user() -> None:
     said = run(["/bin/sh", "-c", "id -un; id -gn; id -Gn; echo $HOME; pwd; kill -0 1 && echo power"], 10, user="daemon")
     assert said.output.decode().splitlines()[:5] == ["daemon", "daemon", "daemon", "/usr/sbin", "/"]
     assert b"power" not in said.output
 
 
-def test_as_a_user_that_is_not_there() -> None:
+def test_run_reports_an_unknown_user() -> None:
     assert run(["true"], 10, user="nobody-we-know").reason == "no user nobody-we-know on this host"
 
 
-def test_nothing_is_left_open() -> None:
+def test_run_leaves_no_descriptors_open() -> None:
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
         run(["/bin/sh", "-c", "echo x"], 10, input=b"y")

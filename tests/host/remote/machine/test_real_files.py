@@ -1,4 +1,4 @@
-"""Files really changed: entirely or not at all, never wider than they will be, nothing left lying about."""
+"""Real file changes are atomic, never give wider permissions than requested, and leave no temporary files."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def place(tmp_path: Path) -> Iterator[Path]:
     assert [name for _, _, names in os.walk(tmp_path) for name in names if name.startswith(".statecfg-")] == []
 
 
-def test_a_new_inode_each_time(place: Path) -> None:
-    """Whoever has the old file open keeps the old content whole."""
+def test_write_replaces_the_inode_only_when_content_changes(place: Path) -> None:
+    """A reader with the old file open keeps reading the whole old content."""
     machine = RealMachine()
     machine.write(f"{place}/f", "old" * 1000)
     with open(place / "f") as held:
@@ -41,7 +41,7 @@ def test_a_new_inode_each_time(place: Path) -> None:
     assert os.stat(place / "f").st_ino == inode, "the same content is not written again"
 
 
-def test_readers_see_old_or_new(place: Path) -> None:
+def test_readers_see_either_the_old_or_the_new_content(place: Path) -> None:
     contents = [b"a" * 100_000, b"b" * 50_000]
     machine, seen, stop = RealMachine(), set(), threading.Event()
     machine.write(f"{place}/f", contents[0])
@@ -61,8 +61,8 @@ def test_readers_see_old_or_new(place: Path) -> None:
     assert seen <= set(contents) and len(seen) == 2
 
 
-def test_never_wider_than_it_will_be(place: Path) -> None:
-    """Under the widest umask, watched all the while: no name in the directory is ever open to others."""
+def test_new_files_never_have_wider_permissions_than_requested(place: Path) -> None:
+    """A thread watches the directory under umask 0: no name there is ever accessible to others."""
     machine, modes, stop = RealMachine(), set(), threading.Event()
 
     def watch() -> None:
@@ -89,7 +89,7 @@ def test_never_wider_than_it_will_be(place: Path) -> None:
 
 
 @needs_root
-def test_owner_mode_and_attributes_are_kept(place: Path) -> None:
+def test_write_keeps_owner_mode_and_extended_attributes(place: Path) -> None:
     machine = RealMachine()
     (place / "f").write_text("old")
     os.chown(place / "f", 1, 2)
@@ -105,7 +105,7 @@ def test_owner_mode_and_attributes_are_kept(place: Path) -> None:
     assert {name: os.getxattr(place / "f", name) for name in os.listxattr(place / "f")} == before
 
 
-def test_hard_links_keep_the_old_content(place: Path) -> None:
+def test_write_leaves_other_hard_links_unchanged(place: Path) -> None:
     (place / "f").write_text("old")
     os.link(place / "f", place / "other")
     assert RealMachine().write(f"{place}/f", "new")["status"] == "ok"
@@ -113,7 +113,7 @@ def test_hard_links_keep_the_old_content(place: Path) -> None:
 
 
 @needs_root
-def test_a_planted_hard_link_is_not_given_away(place: Path) -> None:
+def test_chown_and_chmod_refuse_a_hard_link_planted_by_another_user(place: Path) -> None:
     (place / "secret").write_text("root's")
     os.chmod(place / "secret", 0o600)
     (place / "home").mkdir()
@@ -124,7 +124,7 @@ def test_a_planted_hard_link_is_not_given_away(place: Path) -> None:
         RealMachine().chmod(f"{place}/home/f", 0o644),
     ):
         assert "hard links" in result["reason"]
-    # New content, or a new owner, gets an inode of its own, so that the other name keeps what it has.
+    # A write with new content or a new owner makes a new inode, so the other hard link stays as it is.
     assert RealMachine().write(f"{place}/home/f", "root's", 0o644, "daemon") == {"status": "ok"}
     info, given = os.stat(place / "secret"), os.stat(place / "home/f")
     assert (info.st_mode & 0o777, info.st_uid) == (0o600, 0) and (given.st_mode & 0o777, given.st_uid) == (0o644, 1)
@@ -132,8 +132,8 @@ def test_a_planted_hard_link_is_not_given_away(place: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["fifo", "socket"])
-def test_what_is_no_file_is_left_alone(place: Path, kind: str) -> None:
-    """And nothing hangs on it."""
+def test_write_refuses_to_replace_a_fifo_or_socket(place: Path, kind: str) -> None:
+    """No operation hangs."""
     path = f"{place}/f"
     if kind == "fifo":
         os.mkfifo(path)
@@ -149,7 +149,7 @@ def test_what_is_no_file_is_left_alone(place: Path, kind: str) -> None:
     assert machine.remove(path) == {"status": "ok"}
 
 
-def test_a_tree_with_a_link_out_of_it(place: Path) -> None:
+def test_recursive_remove_does_not_follow_links_out_of_the_tree(place: Path) -> None:
     (place / "outside").mkdir()
     (place / "outside/f").write_text("kept")
     (place / "tree/d").mkdir(parents=True)
@@ -159,14 +159,14 @@ def test_a_tree_with_a_link_out_of_it(place: Path) -> None:
     assert (place / "outside/f").read_text() == "kept"
 
 
-def test_removing_a_link_removes_the_link(place: Path) -> None:
+def test_removing_a_link_keeps_its_target(place: Path) -> None:
     (place / "d").mkdir()
     (place / "link").symlink_to("d")
     assert RealMachine().remove(f"{place}/link", recursive=True) == {"status": "ok"}
     assert (place / "d").is_dir()
 
 
-def test_what_a_validator_refuses(place: Path) -> None:
+def test_write_keeps_the_old_file_when_a_validator_fails(place: Path) -> None:
     (place / "f").write_text("old")
     result = RealMachine().write(f"{place}/f", "bad", validate=["/bin/sh", "-c", "echo {} is bad; exit 1"])
     assert result["reason"] == f"/bin/sh rejects the new content: {place}/f is bad"
@@ -174,27 +174,27 @@ def test_what_a_validator_refuses(place: Path) -> None:
     assert RealMachine().write(f"{place}/f", "good", validate=["grep", "-q", "good", "{}"]) == {"status": "ok"}
 
 
-def test_changed_by_somebody_else_meanwhile(place: Path) -> None:
-    """An editor that saves while new content is being looked at is not run over."""
+def test_write_keeps_a_change_made_during_validation(place: Path) -> None:
+    """The write does not overwrite what an editor saved while the new content was being validated."""
     (place / "f").write_text("old")
     result = RealMachine().write(f"{place}/f", "new", validate=["/bin/sh", "-c", f"echo theirs > {place}/f; : {{}}"])
     assert "another program is changing it; apply again" in result["reason"]
     assert (place / "f").read_text() == "theirs\n"
 
 
-def test_content_that_never_arrived(place: Path) -> None:
+def test_write_fails_when_its_content_never_arrived(place: Path) -> None:
     (place / "f").write_text("old")
     result = RealMachine().write(f"{place}/f", Blob("0" * 64, 9999))
     assert "has not arrived" in result["reason"]
     assert (place / "f").read_text() == "old"
 
 
-def test_what_a_run_that_was_cut_off_left_is_cleared_away(place: Path) -> None:
+def test_write_removes_temporary_files_of_an_interrupted_run(place: Path) -> None:
     half, link, made, young = (".statecfg-" + digit * 18 for digit in "0ab7")
     (place / half).write_text("half")
     (place / link).symlink_to("x")
     (place / made).mkdir()
-    # Names that only look like ours are somebody's own.
+    # Similar names belong to somebody else.
     others = [".statecfg-notes", ".statecfg-" + "0" * 17, ".statecfg-" + "0" * 19, ".statecfg-" + "A" * 18]
     for name in others:
         (place / name).write_text("somebody's own")
@@ -212,8 +212,8 @@ def test_what_a_run_that_was_cut_off_left_is_cleared_away(place: Path) -> None:
         (place / name).unlink()
 
 
-def test_a_device_is_never_opened() -> None:
-    """To open some devices is to set them off."""
+def test_read_and_stat_never_open_a_device() -> None:
+    """Opening a device can trigger an action."""
     opened: list[Any] = []
     sys.addaudithook(lambda event, arguments: opened.append(arguments[0]) if event == "open" else None)
     machine = RealMachine()
@@ -251,8 +251,8 @@ print(open(place + "/mine/f").read(), oct(os.stat(place + "/mine/unreadable").st
 
 
 @needs_root
-def test_as_an_ordinary_user() -> None:
-    """The plan foresees what the user may not do; a file that can't be read can still be changed by its owner."""
+def test_an_ordinary_user_gets_the_permission_errors_that_were_planned() -> None:
+    """The plan predicts the permission errors. An owner can change a file even without read permission."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as made:
@@ -323,8 +323,8 @@ CASES = {
 
 @needs_root
 @pytest.mark.parametrize("case", CASES)
-def test_file_systems_that_fail(tmp_path: Path, case: str) -> None:
-    """A clean failure that says why, the old file untouched, nothing left over."""
+def test_a_failing_file_system_gives_a_clear_reason(tmp_path: Path, case: str) -> None:
+    """The operation fails and gives the reason, the old file stays, and no temporary file is left over."""
     prepare, body, expected = CASES[case]
     place = tmp_path.resolve()
     script = f'P={place}; {prepare.replace("$P", "$P")}; exec {sys.executable} -c "$0" {REPOSITORY} $P'
@@ -339,7 +339,7 @@ def test_file_systems_that_fail(tmp_path: Path, case: str) -> None:
 
 
 @needs_root
-def test_an_immutable_file(place: Path) -> None:
+def test_write_and_remove_report_an_immutable_file(place: Path) -> None:
     (place / "f").write_text("old")
     if subprocess.run(["chattr", "+i", place / "f"], check=False, capture_output=True).returncode:
         pytest.skip("this file system knows no attributes")
@@ -351,7 +351,7 @@ def test_an_immutable_file(place: Path) -> None:
         subprocess.run(["chattr", "-i", place / "f"], check=True)
 
 
-def test_nothing_stays_open(place: Path) -> None:
+def test_file_operations_leave_no_descriptors_open(place: Path) -> None:
     machine, before = RealMachine(), len(os.listdir("/proc/self/fd"))
     machine.write(f"{place}/f", "x", backup=".b")
     machine.write(f"{place}/f", "y", 0o600, backup=".b")

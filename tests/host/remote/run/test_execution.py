@@ -1,4 +1,4 @@
-"""Execution: the planned actions taken on the real host, in the document's order, each accounted for."""
+"""Execution: a run performs the planned actions in the documented order and reports each of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _nothing_done() -> None:
 
 @op
 def step(machine: Any, name: str, result: Any = None) -> Any:
-    """Do what the test wants done; known to have been done from then on."""
+    """Do what the test wants, and record that it was done."""
     answer = machine.run(["/bin/true"], effect={})
     if result is not None and not hasattr(machine, "entries"):
         return result
@@ -54,7 +54,7 @@ def steps(name: str, *actions: str, requires: Any = (), **more: Any) -> Node:
 
 
 def started(run: Run) -> list[str]:
-    """Return the actions begun, by their argument, in order of their beginning."""
+    """Return the nodes whose actions began, in the order of the beginnings."""
     return [line[1] for line in run.journal.lines if line[0] == "started"]
 
 
@@ -78,14 +78,14 @@ def example(results: dict[str, Any]) -> Run:
     )
 
 
-def test_the_documents_example_where_all_goes_well() -> None:
+def test_the_documented_example_changes_every_node() -> None:
     run = example({})
     assert set(run.outcomes.values()) == {"changed"}
     assert {status for name in run.nodes for status in run.statuses(name)} == {"ok"}
 
 
-def test_the_documents_example_where_action6_fails() -> None:
-    """Layer 1 was done, action5 succeeded, action6 failed and why, action7 was never attempted, nothing after it."""
+def test_the_documented_example_stops_after_a_failed_action() -> None:
+    """Layer 1 succeeds. In layer 2 action5 succeeds, action6 fails with a reason, and action7 is not attempted."""
     run = example({"action6": error("the disk is full")})
     assert [[found["name"] for found in layer] for layer in run.layers] == [
         ["node1", "node2"],
@@ -109,8 +109,8 @@ def test_the_documents_example_where_action6_fails() -> None:
     assert "action7" not in DONE and "action8" not in DONE and "action5" in DONE
 
 
-def test_the_documents_example_where_two_fail() -> None:
-    """action1 and action4, side by side: both are told, and the second layer is not begun."""
+def test_two_failures_in_a_layer_are_both_reported() -> None:
+    """action1 and action4 fail in parallel. The report has both, and the second layer does not begin."""
     run = example({"action1": error("one"), "action4": error("four")})
     assert run.statuses("node1") == ["error", "not-attempted"]
     assert run.statuses("node2") == ["ok", "error"]
@@ -131,13 +131,13 @@ def test_the_documents_example_where_two_fail() -> None:
         (7, "returned 7 instead of a result"),
     ],
 )
-def test_results(result: Any, reason: str) -> None:
+def test_an_invalid_or_failed_action_result_fails_the_node(result: Any, reason: str) -> None:
     run = Run(STEPPING, [[steps("a", "x", results={"x": result})]])
     assert run.outcomes == {"a": "failed"}
     assert reason in run.nodes["a"]["actions"][0]["reason"]
 
 
-def test_a_log_comes_with_the_result() -> None:
+def test_an_action_result_includes_its_log() -> None:
     def logging(machine: Any) -> Any:
         DONE["x"] = not hasattr(machine, "entries")
         machine.run(["/bin/true"], effect={})
@@ -151,7 +151,7 @@ RAISED = [ValueError("bad luck"), SystemExit(3), OSError(28, "No space left", "/
 
 
 @pytest.mark.parametrize("problem", RAISED)
-def test_what_an_op_raises_fails_its_node_only(problem: BaseException) -> None:
+def test_an_exception_in_an_op_fails_only_its_node(problem: BaseException) -> None:
     def raising(machine: Any) -> Any:
         result = machine.run(["/bin/true"], effect={})
         if not hasattr(machine, "entries"):
@@ -171,7 +171,7 @@ def test_what_an_op_raises_fails_its_node_only(problem: BaseException) -> None:
 
 
 def chain(results: dict[str, Any], **options: Any) -> Run:
-    """A requires B, B requires C; all have something to be done first."""
+    """A requires B, B requires C; all of them have a shutdown-first action."""
     return Run(
         STEPPING,
         [
@@ -183,7 +183,7 @@ def chain(results: dict[str, Any], **options: Any) -> Run:
     )
 
 
-def test_shutdown_order_is_the_opposite_of_action_order() -> None:
+def test_shutdowns_run_in_the_reverse_order_of_actions() -> None:
     run = chain({})
     assert started(run) == ["A", "B", "C", "C", "B", "A"]
     assert [action["node"] for action in run.execution.shutdown] == ["A", "B", "C"]
@@ -191,7 +191,7 @@ def test_shutdown_order_is_the_opposite_of_action_order() -> None:
     assert set(run.outcomes.values()) == {"changed"}
 
 
-def test_a_failing_shutdown_ends_everything() -> None:
+def test_a_failed_shutdown_stops_the_whole_run() -> None:
     run = chain({"stop-b": error("it will not stop")})
     assert started(run) == ["A", "B"]
     assert run.outcomes == {"A": "skipped", "B": "failed", "C": "skipped"}
@@ -200,8 +200,8 @@ def test_a_failing_shutdown_ends_everything() -> None:
     assert "it will not stop" in run.nodes["B"]["reason"]
 
 
-def test_what_will_not_be_started_again_is_not_shut_down() -> None:
-    """A check that failed ends the run before A's layer: then A must not be stopped before all else either."""
+def test_a_node_that_will_be_skipped_is_not_shut_down() -> None:
+    """A failed check ends the run before A's layer. So the run must not shut A down at its beginning either."""
 
     def failing(node: Node) -> Any:
         raise ValueError("no")
@@ -215,7 +215,7 @@ def test_what_will_not_be_started_again_is_not_shut_down() -> None:
 # Failure and dependents
 
 
-def test_keep_going_skips_exactly_the_descendants() -> None:
+def test_keep_going_skips_only_descendants_of_failed_nodes() -> None:
     """On random graphs, with random failures."""
     rng = random.Random(7)
     for _ in range(100):
@@ -302,7 +302,7 @@ def sleeping(made: Op) -> Any:
     return types(kind("nap", lambda node: [] if node.provides in DONE else [made(node.provides)]))
 
 
-def test_a_layer_is_done_in_parallel(tmp_path: Path) -> None:
+def test_nodes_of_one_layer_run_in_parallel(tmp_path: Path) -> None:
     meeting = types(kind("meet", lambda node: [] if node.provides in DONE else [meet(node.provides, str(tmp_path))]))
     run = Run(meeting, [[node(name, "meet") for name in "abcd"]])
     assert set(run.outcomes.values()) == {"changed"}
@@ -336,7 +336,7 @@ PACKAGES = types(
 )
 
 
-def test_batches_are_joined() -> None:
+def test_actions_of_one_batch_run_as_one_call() -> None:
     INSTALLS.clear()
     run = Run(PACKAGES, [[node("a", "pkg"), node("b", "pkg"), node("c", "pkg", flag="other"), node("d", "pkg")]])
     assert sorted(INSTALLS) == [["a", "b", "d"], ["c"]]
@@ -346,7 +346,7 @@ def test_batches_are_joined() -> None:
     ]
 
 
-def test_a_batch_that_fails_is_tried_one_by_one() -> None:
+def test_a_failed_batch_is_retried_one_action_at_a_time() -> None:
     INSTALLS.clear()
     run = Run(PACKAGES, [[node("a", "pkg"), node("bad", "pkg"), node("c", "pkg")]])
     assert INSTALLS[0] == ["a", "bad", "c"]
@@ -357,8 +357,8 @@ def test_a_batch_that_fails_is_tried_one_by_one() -> None:
 # Reading back
 
 
-def test_what_does_not_take_hold_has_failed(tmp_path: Path) -> None:
-    """The op says ok and another program puts the old content back."""
+def test_a_node_fails_when_its_change_does_not_last(tmp_path: Path) -> None:
+    """The op succeeds, and then another program restores the old content."""
     place = tmp_path / "f"
 
     @op
@@ -378,8 +378,8 @@ def test_what_does_not_take_hold_has_failed(tmp_path: Path) -> None:
     assert run.nodes["f"]["reason"].startswith(f"did not converge: {place} content: 'sha256:")
 
 
-def test_what_another_node_undid_is_noticed(tmp_path: Path) -> None:
-    """A node that had nothing to do is looked at again when its layer acted."""
+def test_a_node_fails_when_another_node_undoes_its_state(tmp_path: Path) -> None:
+    """A node with nothing to do is checked again after other nodes of its layer have acted."""
     place = tmp_path / "f"
     place.write_text("wanted")
 
@@ -397,14 +397,14 @@ def test_what_another_node_undid_is_noticed(tmp_path: Path) -> None:
     assert "did not converge" in run.nodes["wants"]["reason"]
 
 
-def test_a_check_that_does_not_look_has_nothing_to_read_back() -> None:
+def test_a_check_without_world_is_not_repeated_after_its_actions() -> None:
     def check(node: Node, nodes: Any, actions: Any) -> Any:
         return [step("x")]
 
     assert Run(types(kind("a", check)), [[node("a")]]).outcomes == {"a": "changed"}
 
 
-def test_a_check_that_breaks_after_the_actions_fails_the_node() -> None:
+def test_a_check_that_raises_after_the_actions_fails_the_node() -> None:
     def check(node: Node) -> Any:
         if "x" in DONE:
             raise KeyError("gone")
@@ -417,7 +417,7 @@ def test_a_check_that_breaks_after_the_actions_fails_the_node() -> None:
 # What the plan could not know
 
 
-def test_what_was_unknown_is_decided_at_its_turn(tmp_path: Path) -> None:
+def test_an_unknown_node_is_planned_when_its_turn_comes(tmp_path: Path) -> None:
     place = tmp_path / "conf"
 
     def make(machine: Any) -> Any:
@@ -442,8 +442,8 @@ def test_what_was_unknown_is_decided_at_its_turn(tmp_path: Path) -> None:
     assert Run(kinds, layers).outcomes == {"makes": "unchanged", "edits": "unchanged"}
 
 
-def test_output_comes_as_it_is_said_and_in_order(tmp_path: Path) -> None:
-    """The program says no more until what it said was heard."""
+def test_program_output_is_reported_live_and_in_order(tmp_path: Path) -> None:
+    """The program writes the next line only after the test has received the line before."""
     script = "for n in 0 1 2; do echo $n; for m in $(seq 600); do [ -e $n ] && break; sleep 0.05; done; done"
 
     class Answering(Run):
@@ -463,7 +463,7 @@ def test_output_comes_as_it_is_said_and_in_order(tmp_path: Path) -> None:
     assert kinds[0] == "action" and kinds[-2:] == ["finished", "layer"]
 
 
-def test_it_is_written_down_before_it_is_done() -> None:
+def test_the_journal_records_each_step_in_order() -> None:
     run = Run(STEPPING, [[steps("a", "x")], [steps("b", "y", requires=["a"])]])
     assert run.journal.lines == [
         ("intend", "a"),
@@ -477,7 +477,7 @@ def test_it_is_written_down_before_it_is_done() -> None:
     ]
 
 
-def test_cancelled_between_two_actions() -> None:
+def test_cancelling_between_actions_skips_the_remaining_ones() -> None:
     run = Run(
         STEPPING,
         [[steps("a", "x", "y")], [steps("b", "z", requires=["a"]), steps("c", "w")]],
@@ -489,14 +489,14 @@ def test_cancelled_between_two_actions() -> None:
     assert run.nodes["c"]["reason"] == "not started: a failed"
 
 
-def test_cancelled_before_the_first_action() -> None:
+def test_cancelling_before_the_first_action_skips_everything() -> None:
     run = Run(STEPPING, [[steps("a", "x")]], stopped=lambda: "cancelled")
     assert run.outcomes == {"a": "skipped"}
     assert run.nodes["a"]["reason"] == "not started: cancelled"
     assert run.journal.lines == []
 
 
-def test_triggered_only_where_the_required_node_really_changed() -> None:
+def test_a_node_is_triggered_only_by_a_real_change() -> None:
     def restarting(node: Node, world: Any) -> Any:
         return [step("restart")] if world.triggered_by and not world.acted else []
 
@@ -509,7 +509,7 @@ def test_triggered_only_where_the_required_node_really_changed() -> None:
     assert Run(kinds, layers, owed={"service": ["conf"]}).outcomes == {"conf": "unchanged", "service": "changed"}
 
 
-def test_an_op_past_the_machine_makes_the_tables_be_read_anew() -> None:
+def test_an_op_that_bypasses_the_machine_makes_cached_tables_stale() -> None:
     def past(machine: Any) -> Any:
         Path("/dev/null").write_text("")
         DONE["past"] = True
@@ -520,7 +520,7 @@ def test_an_op_past_the_machine_makes_the_tables_be_read_anew() -> None:
     assert run.execution.performer.facets.changed == 1
 
 
-def test_many_layers_of_many_nodes_end() -> None:
+def test_a_run_of_many_nodes_leaves_no_threads() -> None:
     before = threading.active_count()
     layers = [
         [node(f"{n}-{m}", "quick", [f"{n - 1}-{m}"] if n else [], result="ok") for m in range(30)] for n in range(10)
@@ -530,6 +530,6 @@ def test_many_layers_of_many_nodes_end() -> None:
     assert threading.active_count() == before
 
 
-def test_a_spec_may_be_returned_as_it_is() -> None:
+def test_a_check_may_return_an_action_spec() -> None:
     run = Run(types(kind("a", lambda node: ActionSpec([] if "x" in DONE else [step("x")]))), [[node("a")]])
     assert run.outcomes == {"a": "changed"}

@@ -1,4 +1,4 @@
-"""Resources under management on a host: remembered, pruned, handed from one playbook to another, never half."""
+"""Managed resources on a host: recorded, pruned, and passed between playbooks, also when a run is interrupted."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.unit.remote.ledger.managed_types import t_lasting, t_several
 ROOT = os.geteuid() == 0
 
 
-# Coming and going
+# Adding and removing
 
 
-def test_it_comes_is_known_and_goes_as_if_it_had_never_been(machine: Machine, host: Path) -> None:
+def test_pruning_and_destroying_restore_the_original_host(machine: Machine, host: Path) -> None:
     (host / "was").write_text("former\n")
     (host / "was").chmod(0o4711)
     before = snapshot(host)
@@ -46,7 +46,7 @@ def test_it_comes_is_known_and_goes_as_if_it_had_never_been(machine: Machine, ho
     assert different(before, snapshot(host)) == {} and machine.rows() == {} and machine.kept() == []
 
 
-def test_prune_alone_does_only_that(machine: Machine, host: Path) -> None:
+def test_prune_mode_does_not_correct_drift(machine: Machine, host: Path) -> None:
     fine(machine.run(*[file(str(host / name), content="x") for name in "abc"]))
     (host / "a").write_text("drifted")
     done = fine(machine.run(*[file(str(host / name), content="x") for name in "ab"], mode="prune"))
@@ -54,13 +54,13 @@ def test_prune_alone_does_only_that(machine: Machine, host: Path) -> None:
     assert (host / "a").read_text() == "drifted"
 
 
-def test_a_part_of_the_definition_prunes_nothing(machine: Machine, host: Path) -> None:
+def test_a_partial_run_prunes_nothing(machine: Machine, host: Path) -> None:
     fine(machine.run(*[file(str(host / name), content="x") for name in "abc"]))
     done = fine(machine.run(file(str(host / "a"), content="x"), partial=True, prune=True))
     assert done.outcomes() == {} and len(machine.rows()) == 3 and done.part("left") == []
 
 
-def test_a_rename_in_a_part_keeps_what_was_there_before(machine: Machine, host: Path) -> None:
+def test_a_rename_in_a_partial_run_keeps_the_former_content(machine: Machine, host: Path) -> None:
     (host / "f").write_text("former")
     fine(machine.run(file(str(host / "f"), content="ours"), file(str(host / "g"), content="x")))
     fine(machine.run(file(str(host / "f"), content="ours", provides="new"), partial=True))
@@ -70,8 +70,8 @@ def test_a_rename_in_a_part_keeps_what_was_there_before(machine: Machine, host: 
     assert (host / "f").read_text() == "former"
 
 
-def test_another_type_has_a_memory_of_its_own(machine: Machine, host: Path) -> None:
-    """By the same name: the file goes and the link comes, and the file that was there before both comes back."""
+def test_a_name_reused_by_another_type_keeps_both_memories(machine: Machine, host: Path) -> None:
+    """A link takes the name and path of a file. Destroy brings back the file that was there before both."""
     (host / "x").write_text("former")
     before = snapshot(host)
     fine(machine.run(file(str(host / "x"), content="ours", provides="x")))
@@ -84,7 +84,7 @@ def test_another_type_has_a_memory_of_its_own(machine: Machine, host: Path) -> N
     assert different(before, snapshot(host)) == {}
 
 
-def test_the_same_name_for_another_path_forgets_neither(machine: Machine, host: Path) -> None:
+def test_a_name_reused_for_another_path_keeps_both_records(machine: Machine, host: Path) -> None:
     (host / "old").write_text("former")
     before = snapshot(host)
     fine(machine.run(file(str(host / "old"), content="ours", provides="conf")))
@@ -98,7 +98,7 @@ def test_the_same_name_for_another_path_forgets_neither(machine: Machine, host: 
     assert different(before, snapshot(host)) == {}
 
 
-def test_there_and_back_again(machine: Machine, host: Path) -> None:
+def test_a_path_changed_and_changed_back_can_be_undone(machine: Machine, host: Path) -> None:
     (host / "one").write_text("former")
     before = snapshot(host)
     for path in ("one", "two", "one"):
@@ -108,7 +108,7 @@ def test_there_and_back_again(machine: Machine, host: Path) -> None:
     assert different(before, snapshot(host)) == {}
 
 
-def test_swapped_names(machine: Machine, host: Path) -> None:
+def test_two_files_that_swap_names_can_be_undone(machine: Machine, host: Path) -> None:
     (host / "x").write_text("former")
     before = snapshot(host)
     fine(
@@ -122,7 +122,7 @@ def test_swapped_names(machine: Machine, host: Path) -> None:
     assert different(before, snapshot(host)) == {}
 
 
-def test_two_that_became_one(machine: Machine, host: Path) -> None:
+def test_two_resources_merged_into_one_leave_one_record(machine: Machine, host: Path) -> None:
     paths = [str(host / name) for name in "ab"]
     fine(machine.run(*[t_several(name, paths=[path]) for name, path in zip("ab", paths, strict=True)]))
     one = t_several("a", paths=paths)
@@ -131,7 +131,7 @@ def test_two_that_became_one(machine: Machine, host: Path) -> None:
     assert machine.run(one).end["unchanged"]
 
 
-def test_what_can_not_be_undone_is_forgotten_and_stays(machine: Machine, host: Path) -> None:
+def test_a_resource_without_undo_is_forgotten_and_stays_on_the_host(machine: Machine, host: Path) -> None:
     fine(machine.run(t_lasting(str(host / "f")), file(str(host / "g"), content="x")))
     plan = machine.run(file(str(host / "g"), content="x"), mode="plan", prune=True)
     ((removal),) = plan.part("removals")
@@ -140,7 +140,7 @@ def test_what_can_not_be_undone_is_forgotten_and_stays(machine: Machine, host: P
     assert (host / "f").exists() and list(machine.rows()) == [f"file:{host}/g"]
 
 
-def test_protect_refuses_before_anything_is_done(machine: Machine, host: Path) -> None:
+def test_removing_a_protected_resource_refuses_the_whole_run(machine: Machine, host: Path) -> None:
     nodes = [file(str(host / name), content="x", protect=name == "c") for name in "abc"]
     fine(machine.run(*nodes))
     new = file(str(host / "new"), content="x")
@@ -156,7 +156,7 @@ def test_protect_refuses_before_anything_is_done(machine: Machine, host: Path) -
     assert not (host / "c").exists()
 
 
-def test_more_than_half_at_once_needs_a_word(machine: Machine, host: Path) -> None:
+def test_pruning_more_than_half_of_the_resources_needs_confirmation(machine: Machine, host: Path) -> None:
     nodes = [file(str(host / name), content="x") for name in "abcd"]
     fine(machine.run(*nodes))
     done = machine.run(nodes[0], prune=True)
@@ -171,8 +171,8 @@ def test_more_than_half_at_once_needs_a_word(machine: Machine, host: Path) -> No
 
 
 @pytest.mark.parametrize("goes", ["one", "two"])
-def test_two_playbooks_about_the_same_file(machine: Machine, host: Path, goes: str) -> None:
-    """Whichever goes first, the file stays; with the last one what was there before both comes back."""
+def test_a_file_shared_by_two_playbooks_stays_until_both_let_go(machine: Machine, host: Path, goes: str) -> None:
+    """The file stays when the first playbook is destroyed. The second destroy brings back the former file."""
     (host / "f").write_text("former")
     before = snapshot(host)
     node = file(str(host / "f"), content="ours")
@@ -195,7 +195,7 @@ def test_playbooks_never_prune_each_other(machine: Machine, host: Path) -> None:
     assert list(done.outcomes()) == [f"file:{host}/b"] and (host / "a").exists()
 
 
-# What is looked at
+# Verify and history
 
 
 def drift(said: Said) -> dict[str, list[str]]:
@@ -203,7 +203,7 @@ def drift(said: Said) -> dict[str, list[str]]:
     return {each["name"]: each["drift"] for each in parts if "drift" in each}
 
 
-def test_drift_is_of_the_host_or_of_the_definition(machine: Machine, host: Path) -> None:
+def test_verify_tells_host_drift_from_definition_drift(machine: Machine, host: Path) -> None:
     paths = [str(host / name) for name in ("same", "host", "definition", "both", "left")]
     fine(machine.run(*[file(path, content="one", provides=Path(path).name) for path in paths]))
     for name in ("host", "both"):
@@ -225,8 +225,8 @@ def test_drift_is_of_the_host_or_of_the_definition(machine: Machine, host: Path)
     assert drift(machine.run(*nodes, mode="verify")) == {}
 
 
-def test_after_a_failed_first_apply_the_definition_is_what_it_was(machine: Machine, host: Path) -> None:
-    """Nothing of it was ever applied to the end, so nothing can have changed; what did succeed is as defined."""
+def test_verify_shows_unfinished_nodes_as_pending_after_a_failed_apply(machine: Machine, host: Path) -> None:
+    """The unfinished nodes were never applied, so they can't drift. The finished file can."""
     path = str(host / "done")
     bad = command("bad", argv=["false"], unless="false")
     nodes = [file(path, content="x"), bad, file(str(host / "later"), content="x", requires=[bad])]
@@ -237,7 +237,7 @@ def test_after_a_failed_first_apply_the_definition_is_what_it_was(machine: Machi
     assert drift(machine.run(*nodes, mode="verify"))[f"file:{path}"] == ["host"]
 
 
-def test_the_host_tells_its_runs(machine: Machine, host: Path) -> None:
+def test_history_lists_finished_failed_and_interrupted_runs(machine: Machine, host: Path) -> None:
     node = file(str(host / "f"), content="x", provides="f")
     fine(machine.run(node))
     machine.run(node, command("bad", argv=["false"], unless="false"))
@@ -256,10 +256,10 @@ def test_the_host_tells_its_runs(machine: Machine, host: Path) -> None:
     assert one["outcomes"] == {"command:bad": "failed"} and one["who"] == "ann@desk"
     assert [(each["node"], each["status"]) for each in one["actions"]] == [("command:bad", "error")]
     assert machine.run(mode="history", history={"playbook": "other"}).end["history"] == []
-    assert machine.journals() == [f"{cut}.jsonl"]  # who looks changes nothing
+    assert machine.journals() == [f"{cut}.jsonl"]  # reading changes nothing
 
 
-def test_a_restart_is_owed_until_it_is_done_by_whatever_name(machine: Machine, host: Path) -> None:
+def test_a_restart_stays_owed_across_a_rename_until_it_is_done(machine: Machine, host: Path) -> None:
     def nodes(text: str, name: str, conf: str = "conf") -> list[Graph]:
         made = file(str(host / "conf"), content=text, provides=conf)
         gate = command("gate", argv=["test", "-e", str(host / "open")], creates=f"{host}/open", requires=[made])
@@ -282,11 +282,11 @@ def test_a_restart_is_owed_until_it_is_done_by_whatever_name(machine: Machine, h
     assert (host / "running").read_text() == "one"
 
 
-# What is kept
+# Former content and secrets
 
 
-def test_former_content_of_fifty_megabytes_comes_back(machine: Machine, host: Path) -> None:
-    """And is never in memory as a whole; the executor is forked from this process, and begins with what that has."""
+def test_destroy_restores_a_large_file_without_loading_it_into_memory(machine: Machine, host: Path) -> None:
+    """The executor is forked from this process, so its memory starts at the size of this process."""
     block = os.urandom(1 << 20)
     with (host / "large").open("wb") as stream:
         for _ in range(50):
@@ -306,8 +306,8 @@ def test_former_content_of_fifty_megabytes_comes_back(machine: Machine, host: Pa
 
 
 @pytest.mark.parametrize("mask", [0, 0o077])
-def test_former_content_that_was_a_secret_is_nobody_elses(machine: Machine, host: Path, mask: int) -> None:
-    """Neither while it is kept nor when it comes back; and it stands nowhere else."""
+def test_kept_former_content_is_readable_only_by_its_owner(machine: Machine, host: Path, mask: int) -> None:
+    """Both the kept copy and the restored file are private, and the content is in no other file."""
     (host / "key").write_text("former s3cret")
     (host / "key").chmod(0o600)
     old = os.umask(mask)
@@ -323,8 +323,8 @@ def test_former_content_that_was_a_secret_is_nobody_elses(machine: Machine, host
     assert (host / "key").stat().st_mode & 0o777 == 0o600 and (host / "key").read_text() == "former s3cret"
 
 
-def test_no_secret_is_in_the_ledger_or_the_journal(machine: Machine, host: Path) -> None:
-    """Of attributes, claims and what programs say there is a mask; a run that is cut off leaves none behind either."""
+def test_the_ledger_and_the_journal_contain_no_secrets(machine: Machine, host: Path) -> None:
+    """Attributes, claims and program output are masked, also when the run is interrupted."""
     canary = "c4n4ry-of-a-secret"
     nodes = [
         command("tell", shell=f"echo {canary} >&2; exit 3", unless="false"),
@@ -339,7 +339,7 @@ def test_no_secret_is_in_the_ledger_or_the_journal(machine: Machine, host: Path)
     assert any("exit status 3" in reason for (reason,) in machine.query("SELECT reason FROM action"))
 
 
-def test_long_attributes_are_kept_for_undoing(machine: Machine, host: Path) -> None:
+def test_a_very_long_undo_command_is_kept_and_run(machine: Machine, host: Path) -> None:
     padding = "# " + "x" * 5000
     undo = f"rm {host}/made\n{padding}"
     fine(machine.run(command("make", shell=f"touch {host}/made", creates=f"{host}/made", undo=undo)))
@@ -347,10 +347,10 @@ def test_long_attributes_are_kept_for_undoing(machine: Machine, host: Path) -> N
     assert not (host / "made").exists()
 
 
-# Cut off
+# Interrupted runs
 
 
-def test_the_next_run_says_what_was_under_way_and_a_plan_knows_it_too(machine: Machine, host: Path) -> None:
+def test_a_plan_and_the_next_run_both_report_an_interrupted_run(machine: Machine, host: Path) -> None:
     (host / "f").write_text("former")
     nodes = [
         file(str(host / "f"), content="ours"),
@@ -379,7 +379,7 @@ def test_the_next_run_says_what_was_under_way_and_a_plan_knows_it_too(machine: M
     assert kill > 60
 
 
-def test_removals_cut_off_anywhere_are_finished(machine: Machine, host: Path) -> None:
+def test_the_next_destroy_finishes_an_interrupted_one(machine: Machine, host: Path) -> None:
     (host / "d").mkdir()
     (host / "d" / "f").write_text("former")
     before = snapshot(host)
@@ -395,7 +395,7 @@ def test_removals_cut_off_anywhere_are_finished(machine: Machine, host: Path) ->
     assert kill > 60
 
 
-# Places that can't be written
+# State directories that can't be written
 
 
 @pytest.fixture
@@ -420,8 +420,10 @@ def whole(machine: Machine) -> None:
     assert machine.query("PRAGMA foreign_key_check") == []
 
 
-def test_no_room_at_any_point(machine: Machine, host: Path, small: Callable[[int], Path]) -> None:
-    """Filled up to so many KiB before an apply: it does its work or says what is wrong, and the next one goes well."""
+def test_a_full_disk_fails_one_run_and_the_next_succeeds(
+    machine: Machine, host: Path, small: Callable[[int], Path]
+) -> None:
+    """With a few KiB left, an apply succeeds or reports that the disk is full, and the next apply succeeds."""
     (host / "f").write_text("former" * 3000)
     nodes = [file(str(host / "f"), content="ours"), *[file(str(host / f"n{n}"), content="x") for n in range(20)]]
     before = snapshot(host)
@@ -451,8 +453,10 @@ def test_no_room_at_any_point(machine: Machine, host: Path, small: Callable[[int
     assert seen == {"ok", "failed"}
 
 
-def test_no_room_for_a_hook(machine: Machine, host: Path, small: Callable[[int], Path]) -> None:
-    """Its files come whole or not at all, and the run says why it has not begun."""
+def test_a_run_does_not_begin_when_a_hook_cannot_be_stored(
+    machine: Machine, host: Path, small: Callable[[int], Path]
+) -> None:
+    """A hook's files are stored completely or not at all, and the run reports why it did not begin."""
     place = small(1024)
     files = {"pre-reconcile": COUNT, "data": "x" * 200_000}
     counter = hook("counter", files, ["pre-reconcile"], schema={"value": {}, "again": {}})
@@ -467,7 +471,9 @@ def test_no_room_for_a_hook(machine: Machine, host: Path, small: Callable[[int],
     assert os.listdir(place / "hooks") == [counter["digest"]] and counts(machine) == [{"value": 1, "again": 1}]
 
 
-def test_a_place_that_may_only_be_read(machine: Machine, host: Path, small: Callable[[int], Path]) -> None:
+def test_a_read_only_state_directory_fails_apply_but_allows_plan(
+    machine: Machine, host: Path, small: Callable[[int], Path]
+) -> None:
     place = small(1024)
     node = file(str(host / "f"), content="x")
     for first in (True, False):
@@ -482,8 +488,8 @@ def test_a_place_that_may_only_be_read(machine: Machine, host: Path, small: Call
     fine(machine.run(node))
 
 
-def test_a_place_that_fills_up_in_mid_run(machine: Machine, host: Path, small: Callable[[int], Path]) -> None:
-    """Nothing more begins, and what was under way is known by the next run."""
+def test_a_disk_that_fills_up_during_a_run_stops_it(machine: Machine, host: Path, small: Callable[[int], Path]) -> None:
+    """The run begins no more actions, and the next run knows what was under way."""
     place = small(1024)
     fill = f"dd if=/dev/zero of={place}/ballast bs=1024 2>/dev/null; touch {host}/mark"
     cut = command("cut", shell=fill, creates=f"{host}/mark")
@@ -497,11 +503,11 @@ def test_a_place_that_fills_up_in_mid_run(machine: Machine, host: Path, small: C
     assert len(machine.rows()) == 31
 
 
-# At once
+# Parallel runs
 
 
-def test_two_runs_at_once(machine: Machine, host: Path) -> None:
-    """One has the host; the other is told who, does nothing, and both are told apart afterwards."""
+def test_a_second_run_at_the_same_time_is_refused(machine: Machine, host: Path) -> None:
+    """The second run learns that the host is locked, does nothing, and is not in the ledger."""
     script = (
         f"touch {host}/begun; for n in $(seq 600); do [ -e {host}/go ] && break; sleep 0.05; done; touch {host}/mark"
     )
@@ -551,8 +557,8 @@ def counts(machine: Machine) -> Any:
     return [json.loads(each) for (each,) in machine.query("SELECT configuration FROM hook")]
 
 
-def test_a_hooks_configuration_is_whole_whenever_it_is_killed(machine: Machine, host: Path) -> None:
-    """Two values that change together: they never differ, and lag behind by no more than the run that was cut off."""
+def test_a_hooks_configuration_stays_consistent_when_the_run_is_killed(machine: Machine, host: Path) -> None:
+    """The hook updates two values together. They never differ, and at most the update of the killed run is lost."""
     counter = hook("counter", {"pre-reconcile": COUNT}, ["pre-reconcile"], schema={"value": {}, "again": {}})
     node = file(str(host / "f"), content="x")
     fine(machine.run(node, hooks=[counter]))
@@ -569,7 +575,7 @@ def test_a_hooks_configuration_is_whole_whenever_it_is_killed(machine: Machine, 
     assert counts(machine) == [{"value": 101, "again": 101}]  # the controller's own configuration has changed
 
 
-def test_a_hooks_files_are_put_in_place_whole(machine: Machine, host: Path) -> None:
+def test_a_killed_run_never_stores_only_some_hook_files(machine: Machine, host: Path) -> None:
     files = {"pre-reconcile": COUNT, "lib/data": "x" * 1000}
     counter = hook("counter", files, ["pre-reconcile"], schema={"value": {}, "again": {}})
     node = file(str(host / "f"), content="x")

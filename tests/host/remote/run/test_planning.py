@@ -1,4 +1,4 @@
-"""Planning: what each node would do, found out on an imagined machine, and honest about what can't be known."""
+"""Planning: what each node would do, simulated on a planned machine, and what can't be known yet."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def outcomes(found: Any) -> dict[str, str]:
     return {name: step.outcome for name, step in found.steps.items()}
 
 
-def test_a_file_of_a_package_to_come_is_known_after_it() -> None:
+def test_a_file_that_requires_a_new_package_is_unknown() -> None:
     found = planned([node("nginx", "pkg")], [node("conf", "file", ["nginx"], path="/etc/nginx.conf")])
     assert outcomes(found) == {"nginx": "changed", "conf": "unknown"}
     assert found.steps["conf"].known_after == "nginx"
@@ -90,12 +90,12 @@ def test_a_file_of_a_package_to_come_is_known_after_it() -> None:
     ]
 
 
-def test_what_is_unrelated_stays_known() -> None:
+def test_nodes_unrelated_to_a_new_package_stay_known() -> None:
     found = planned([node("nginx", "pkg"), node("other", "file", path="/srv/f")], [node("late", "file", path="/srv/g")])
     assert outcomes(found) == {"nginx": "changed", "other": "changed", "late": "changed"}
 
 
-def test_it_is_unknown_to_those_that_require_it_indirectly() -> None:
+def test_indirect_requirements_also_make_a_node_unknown() -> None:
     found = planned(
         [node("nginx", "pkg")], [node("between", "quiet", ["nginx"])], [node("f", "file", ["between"], path="/srv/f")]
     )
@@ -103,7 +103,7 @@ def test_it_is_unknown_to_those_that_require_it_indirectly() -> None:
     assert found.steps["f"].known_after == "nginx"
 
 
-def test_what_is_written_after_is_known_again() -> None:
+def test_a_file_written_after_an_unknown_step_is_known_again() -> None:
     kinds = dict(KINDS, **types(kind("bold", lambda node: [write("/srv/f")])))
     layers: Layers = [
         [node("nginx", "pkg")],
@@ -114,8 +114,8 @@ def test_what_is_written_after_is_known_again() -> None:
     assert outcomes(found) == {"nginx": "changed", "bold": "changed", "f": "unchanged", "g": "unknown"}
 
 
-def test_tables_and_what_a_package_declares() -> None:
-    """The package itself is known to be there, units are not."""
+def test_a_new_package_makes_units_unknown_but_not_itself() -> None:
+    """The plan knows that the package will be installed. It does not know which units there will be."""
     found = planned(
         [node("nginx", "pkg")],
         [node("seen", "pkg-seen", ["nginx"], package="nginx"), node("unit", "unit", ["nginx"])],
@@ -123,7 +123,7 @@ def test_tables_and_what_a_package_declares() -> None:
     assert outcomes(found) == {"nginx": "changed", "seen": "unchanged", "unit": "unknown"}
 
 
-def test_after_a_command_that_may_do_anything_nothing_is_known() -> None:
+def test_a_command_without_declared_effects_makes_its_dependents_unknown() -> None:
     found = planned(
         [node("cmd", "anything")],
         [
@@ -137,7 +137,7 @@ def test_after_a_command_that_may_do_anything_nothing_is_known() -> None:
     assert {found.steps[name].known_after for name in "fup"} == {"cmd"}
 
 
-def test_declared_files_only_are_unknown() -> None:
+def test_declared_effects_make_only_the_declared_files_unknown() -> None:
     found = planned(
         [node("cmd", "touching", path="/srv/made")],
         [
@@ -158,7 +158,7 @@ def test_declared_files_only_are_unknown() -> None:
     }
 
 
-def test_a_probe_holds_only_where_nothing_acts_before() -> None:
+def test_a_probe_is_unknown_when_a_required_node_acts_first() -> None:
     found = planned(
         [node("f", "file", path="/srv/f")], [node("p", "probing", ["f"]), node("free", "probing", requires=[])]
     )
@@ -166,8 +166,8 @@ def test_a_probe_holds_only_where_nothing_acts_before() -> None:
     assert found.steps["p"].known_after == "f"
 
 
-def test_a_probe_that_says_what_it_depends_on_holds_until_that_changes() -> None:
-    """A file that the program does not read, and what declares the facet itself, change nothing about its answer."""
+def test_a_probe_with_declared_inputs_is_known_until_one_changes() -> None:
+    """Changes outside the declared inputs leave the probe's answer known."""
     ask = ["ask"]
     kinds = dict(
         KINDS,
@@ -197,7 +197,7 @@ def test_a_probe_that_says_what_it_depends_on_holds_until_that_changes() -> None
     assert unknown == {f"after-{name}": name for name in ("source", "list", "cmd", "half")}
 
 
-def test_what_is_unknown_is_so_in_chains() -> None:
+def test_unknown_nodes_make_their_dependents_unknown() -> None:
     found = planned(
         [node("cmd", "anything")],
         [node("one", "file", ["cmd"], path="/srv/one")],
@@ -207,7 +207,7 @@ def test_what_is_unknown_is_so_in_chains() -> None:
     assert found.steps["two"].known_after in ("cmd", "one")
 
 
-def test_triggers() -> None:
+def test_a_node_is_triggered_only_by_nodes_that_change() -> None:
     found = planned(
         [node("conf", "file", path="/etc/conf"), node("same", "file", path="/etc/same", content="old\n")],
         [node("restarted", "service", triggers=["conf"]), node("left", "service", triggers=["same"])],
@@ -223,14 +223,14 @@ def test_triggers() -> None:
     assert found.steps["restarted"].triggered_by == ["conf"]
 
 
-def test_a_trigger_that_is_undecided() -> None:
+def test_an_unknown_trigger_makes_its_node_unknown() -> None:
     layers = ([node("cmd", "anything")], [node("conf", "file", ["cmd"], path="/etc/conf")])
     found = planned(*layers, [node("service", triggers=["conf"])])
     assert found.steps["service"].outcome == "unknown"
     assert found.steps["service"].known_after == "conf"
 
 
-def test_what_is_owed_triggers() -> None:
+def test_an_owed_change_triggers_its_node() -> None:
     found = planned([node("service", triggers=[])], owed={"service": ["conf"]})
     assert outcomes(found) == {"service": "changed"}
     assert found.steps["service"].triggered_by == ["conf"]
@@ -254,8 +254,8 @@ def test_a_check_that_fails_skips_its_dependents_only(bad: str) -> None:
 # Changes
 
 
-def test_changes_are_merged_per_field() -> None:
-    """Many steps, one change each: the first before, the last after, and nothing of what came back."""
+def test_several_changes_of_a_field_are_shown_as_one() -> None:
+    """The change shows the first old value and the last new value. A file that was made and removed is not shown."""
 
     def check(node: Node) -> Any:
         return [
@@ -273,7 +273,7 @@ def test_changes_are_merged_per_field() -> None:
     assert by_field["content"]["diff"] == "--- /etc/conf\n+++ /etc/conf\n@@ -1 +1 @@\n-old\n+new\n"
 
 
-def test_what_is_no_text_has_no_diff() -> None:
+def test_binary_content_has_no_diff() -> None:
     def check(node: Node) -> Any:
         return [Op(lambda machine: machine.write("/etc/conf", b"\xff\x00"), "write")()]
 
@@ -290,7 +290,7 @@ def test_equal_plans_have_equal_fingerprints() -> None:
     assert other.fingerprints() != planned(*layers).fingerprints()
 
 
-# What a check must not do, and what an op may do past the machine
+# Checks that write, and ops that bypass the machine
 
 ATTEMPTS = {
     "open": lambda p: open(p / "made", "w"),
@@ -319,7 +319,7 @@ def test_a_check_that_writes_fails_and_writes_nothing(tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize("name", [*ATTEMPTS, "nothing at all"])
-def test_an_op_past_the_machine_is_never_really_done(tmp_path: Path, name: str) -> None:
+def test_an_op_that_bypasses_the_machine_changes_nothing_in_a_plan(tmp_path: Path, name: str) -> None:
     (tmp_path / "kept").write_text("x")
 
     def body(machine: Machine) -> Any:
@@ -335,7 +335,7 @@ def test_an_op_past_the_machine_is_never_really_done(tmp_path: Path, name: str) 
     assert os.listdir(tmp_path) == ["kept"]
 
 
-def test_a_step_that_finds_nothing_to_do_leaves_all_known() -> None:
+def test_an_op_with_no_effect_leaves_later_nodes_known() -> None:
     kinds = dict(KINDS, **types(kind("idle", lambda node: [Op(lambda machine: machine.remove("/gone"), "remove")()])))
     found, _ = plan(
         kinds, [[node("idle")], [node("f", "file", ["idle"], path="/srv/f")]], MemoryMachine({"/srv": None})
@@ -343,7 +343,7 @@ def test_a_step_that_finds_nothing_to_do_leaves_all_known() -> None:
     assert outcomes(found) == {"idle": "changed", "f": "changed"}
 
 
-def test_a_step_that_would_fail_fails_the_plan() -> None:
+def test_an_op_that_would_fail_is_planned_as_failed() -> None:
     found = planned([node("f", "file", path="/no/such/f")], [node("on", "quiet", ["f"])])
     assert outcomes(found) == {"f": "failed", "on": "skipped"}
     assert found.steps["f"].reason == "write: cannot write /no/such/f: No such file or directory (/no)"
@@ -360,7 +360,7 @@ def nullary() -> Any:
 
 
 class HyKeyword:
-    """Looks as Hy's own keyword does."""
+    """Looks like Hy's own keyword."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -384,7 +384,7 @@ FIRSTS = ["shutdown-first", "shutdown_first", ":shutdown-first", Keyword("shutdo
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_forms(form: str) -> None:
+def test_a_check_may_return_its_actions_in_any_supported_form(form: str) -> None:
     found, _ = plan(types(kind("a", lambda node: FORMS[form]())), [[node("a")]], MemoryMachine({"/srv": None}))
     step = found.steps["a"]
     assert (step.outcome, step.reason) == ("changed", "")
@@ -392,7 +392,7 @@ def test_forms(form: str) -> None:
 
 
 @pytest.mark.parametrize("key", FIRSTS)
-def test_shutdown_first_by_any_name(key: Any) -> None:
+def test_shutdown_first_is_accepted_in_every_spelling(key: Any) -> None:
     found, _ = plan(
         types(kind("a", lambda node: {"actions": [], key: write("/srv/f")})),
         [[node("a")]],
@@ -406,7 +406,7 @@ def test_shutdown_first_by_any_name(key: Any) -> None:
 @pytest.mark.parametrize(
     "item", [PLAIN, {":fn": nullary, ":op": "plain"}, {HyKeyword("fn"): nullary, HyKeyword("op"): HyKeyword("plain")}]
 )
-def test_a_plain_map_is_an_action_that_a_plan_never_calls(item: Any) -> None:
+def test_a_plan_never_calls_an_action_given_as_a_plain_map(item: Any) -> None:
     CALLS.clear()
     kinds = dict(KINDS, **types(kind("a", lambda node: [item])))
     found, _ = plan(
@@ -433,14 +433,14 @@ BAD_FORMS = [
 
 
 @pytest.mark.parametrize("form", BAD_FORMS, ids=lambda form: f"{form!r:.30}")
-def test_what_is_no_action_spec(form: Any) -> None:
+def test_an_invalid_check_result_fails_the_node(form: Any) -> None:
     found, _ = plan(types(kind("a", lambda node: form)), [[node("a")]], MemoryMachine())
     assert found.steps["a"].outcome == "failed"
     assert "the check of a returned" in found.steps["a"].reason
 
 
 @pytest.mark.parametrize("result", [None, 7, "ok", {}, {"status": None}, error("why"), {"status": Keyword("error")}])
-def test_an_op_that_fails_in_the_plan(result: Any) -> None:
+def test_an_op_with_a_bad_result_fails_in_the_plan(result: Any) -> None:
     def body(machine: Machine) -> Any:
         machine.run(["x"], effect={})
         return result
@@ -450,8 +450,8 @@ def test_an_op_that_fails_in_the_plan(result: Any) -> None:
     assert found.steps["a"].reason.startswith("body: ")
 
 
-def test_the_document_s_three_arguments() -> None:
-    """The node, all nodes by name, and the actions of the layers before."""
+def test_a_check_receives_its_node_all_nodes_and_earlier_actions() -> None:
+    """A check receives the node, all nodes by name, and the actions of earlier layers."""
     seen: list[Any] = []
 
     def check(one: Any, two: Any, three: Any) -> Any:
@@ -462,7 +462,7 @@ def test_the_document_s_three_arguments() -> None:
     assert seen == [("b", ["a", "b"], [["a"]])]
 
 
-def test_what_a_secret_replaces_is_not_shown_and_no_digest_tells_it() -> None:
+def test_a_change_with_a_secret_shows_no_old_value_or_digest() -> None:
     machine = MemoryMachine({"/etc/app.conf": "user = app\npassword = older\n"})
     new = Blob.of("user = app\npassword = newer\n")
     new.secret = new.holds([b"newer"])
@@ -476,8 +476,8 @@ def test_what_a_secret_replaces_is_not_shown_and_no_digest_tells_it() -> None:
     assert Blob.of("x" * ((1 << 18) - 2) + "newer").holds([b"newer"])
 
 
-def test_reports_that_are_large_together_lose_their_differences() -> None:
-    """One host may make the controller keep so much: what comes after that has no differences and logs."""
+def test_large_reports_omit_diffs_beyond_the_size_limit() -> None:
+    """The controller keeps a limited amount per host. Nodes beyond the limit have no differences and logs."""
     change = {"object": "/f", "field": "content", "before": "a", "after": "b", "diff": "+x\n" * 20_000}
     action = {"op": "write", "args": {}, "status": "ok", "log": "y" * 20_000}
     nodes = [{"name": f"n{number}", "changes": [change], "actions": [action]} for number in range(400)]

@@ -14,7 +14,7 @@ from tests.host.remote.managed import Machine, fine
 from tests.host.resources.undo import different, snapshot
 
 
-def test_a_file_and_lines_of_it_in_one_layer(machine: Machine, host: Path) -> None:
+def test_a_file_and_its_lines_can_change_in_one_layer(machine: Machine, host: Path) -> None:
     path = host / "sshd_config"
     for turn in range(6):
         path.write_text("#Port 22\nUsePAM yes\n")
@@ -33,8 +33,8 @@ def test_a_file_and_lines_of_it_in_one_layer(machine: Machine, host: Path) -> No
         assert different(before, snapshot(host)) == {}
 
 
-def test_two_names_of_one_file(machine: Machine, host: Path) -> None:
-    """A link of its directory and a hard link lead to the same file: both count as the same path."""
+def test_nodes_that_reach_one_file_by_different_paths_do_not_collide(machine: Machine, host: Path) -> None:
+    """A link to its directory and a hard link lead to the same file, so all count as the same path."""
     (host / "real").mkdir()
     (host / "real/f").write_text("a\n")
     (host / "way").symlink_to("real")
@@ -51,8 +51,8 @@ def test_two_names_of_one_file(machine: Machine, host: Path) -> None:
         assert set(fine(machine.run(*linked, playbook="linked")).outcomes().values()) == {"changed"}, turn
 
 
-def test_what_came_last_goes_first(machine: Machine, host: Path) -> None:
-    """Each node remembers what it found; undone in the opposite order, they bring back what was there at first."""
+def test_destroy_undoes_nodes_of_one_path_in_reverse_order(machine: Machine, host: Path) -> None:
+    """Each node remembers what it found. Undone in reverse order, they restore the original file."""
     path = host / "f"
     path.write_text("a\n")
     path.chmod(0o644)
@@ -65,10 +65,10 @@ def test_what_came_last_goes_first(machine: Machine, host: Path) -> None:
     assert different(before, snapshot(host)) == {}
 
 
-# Planned as unchanged, with work to do after all
+# Nodes that were planned as unchanged and then had to change
 
 
-def test_the_node_that_made_the_work_is_named(machine: Machine, host: Path) -> None:
+def test_a_failure_names_the_node_that_changed_the_resource(machine: Machine, host: Path) -> None:
     path = str(host / "f")
     nodes = [file(path, content="ours\n"), file(str(host / "other"), content="x\n")]
     fine(machine.run(*nodes))
@@ -82,7 +82,7 @@ def test_the_node_that_made_the_work_is_named(machine: Machine, host: Path) -> N
     assert failed[f"file:{host}/other"]["outcome"] == failed["command:spoil"]["outcome"] == "changed"
 
 
-def test_declared_effects_tell_one_of_many(machine: Machine, host: Path) -> None:
+def test_declared_effects_identify_the_node_that_made_the_change(machine: Machine, host: Path) -> None:
     path = str(host / "d" / "f")
     (host / "d").mkdir()
     fine(machine.run(file(path, content="ours\n")))
@@ -93,7 +93,7 @@ def test_declared_effects_tell_one_of_many(machine: Machine, host: Path) -> None
     assert "command:spoil, which it does not require," in reason and "idle" not in reason
 
 
-def test_one_of_several_that_may_do_anything(machine: Machine, host: Path) -> None:
+def test_a_failure_names_all_nodes_that_could_have_made_the_change(machine: Machine, host: Path) -> None:
     path = str(host / "f")
     fine(machine.run(file(path, content="ours\n")))
     said = machine.run(command("a", argv=["true"]), command("b", shell=f"rm {path}"), file(path, content="ours\n"))
@@ -101,8 +101,8 @@ def test_one_of_several_that_may_do_anything(machine: Machine, host: Path) -> No
     assert "one of command:a, command:b, none of which it requires," in reason
 
 
-def test_what_changes_the_same_unit_takes_turns() -> None:
-    """Effects on a whole table, or on anything at all, hold nobody up."""
+def test_nodes_that_change_the_same_unit_run_one_at_a_time() -> None:
+    """Effects on a whole table or on everything don't make nodes wait for each other."""
 
     def doing(*effects: tuple[str, str]) -> NodeRun:
         touches = Touches(effects=effects)
@@ -114,7 +114,7 @@ def test_what_changes_the_same_unit_takes_turns() -> None:
     assert chains(nodes) == [[nodes[0], nodes[2]], [nodes[1]], [nodes[3]]]
 
 
-def test_what_stays_for_another_playbook_says_so_when_it_is_let_go(machine: Machine, host: Path) -> None:
+def test_destroy_says_that_a_resource_stays_for_another_playbook(machine: Machine, host: Path) -> None:
     path = str(host / "f")
     fine(machine.run(file(path, content="x\n"), playbook="one"))
     fine(machine.run(file(path, content="x\n"), playbook="two"))
