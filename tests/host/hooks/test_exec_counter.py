@@ -55,7 +55,7 @@ def shop(store: Store, tmp_path: Path) -> Workshop:
 
 
 @needs_jq
-def test_the_shipped_counter(shop: Workshop) -> None:
+def test_the_shipped_counter_counts_in_configuration_and_metadata(shop: Workshop) -> None:
     engine = Engine(shop.store, HookTypes((SHIPPED,)))
     kind = engine.types.find("counter")
     hook_objects.create(
@@ -68,7 +68,7 @@ def test_the_shipped_counter(shop: Workshop) -> None:
 
 
 @needs_jq
-def test_the_counter_as_it_is_printed_fails_as_it_does_in_the_original(shop: Workshop) -> None:
+def test_the_counter_as_documented_fails_as_in_the_original(shop: Workshop) -> None:
     shop.simple("counter", LITERAL, BOUND, "count: {default: 0}")
     shop.engine.run("counter", BOUND, shop.host)
     ((severity, entry),) = shop.entries()
@@ -80,7 +80,7 @@ def test_the_counter_as_it_is_printed_fails_as_it_does_in_the_original(shop: Wor
     assert (shop.configuration("counter"), shop.metadata()) == ({"count": 0}, {})
 
 
-def test_the_shipped_counter_says_what_it_lacks(shop: Workshop) -> None:
+def test_the_shipped_counter_reports_that_jq_is_missing(shop: Workshop) -> None:
     script = (SHIPPED / "counter.hook" / BOUND).read_text().replace("set -eu", "set -eu\nPATH=/no/such/place")
     shop.simple("counter", script, BOUND, "count: {default: 0}")
     shop.engine.run("counter", BOUND, shop.host)
@@ -90,7 +90,7 @@ def test_the_shipped_counter_says_what_it_lacks(shop: Workshop) -> None:
 
 
 @needs_jq
-def test_events_of_many_processes_are_all_counted_one_at_a_time(shop: Workshop, url: str) -> None:
+def test_events_of_many_processes_are_all_counted_in_order(shop: Workshop, url: str) -> None:
     shop.simple("counter", COUNTER, schema=SCHEMA)
     # A turn costs more on PostgreSQL, where it is a lease: fewer of them show the same.
     events = EVENTS if not url.startswith("postgresql") else EVENTS // 2
@@ -113,7 +113,7 @@ def test_events_of_many_processes_are_all_counted_one_at_a_time(shop: Workshop, 
 
 
 @needs_jq
-def test_engines_that_are_killed_lose_nothing_and_change_nothing_by_half(tmp_path: Path) -> None:
+def test_killed_engines_lose_no_event_and_make_no_partial_change(tmp_path: Path) -> None:
     # In SQLite, since a killed engine's turn lasts 30 s longer in PostgreSQL.
     url, total, kills = str(tmp_path / "store.db"), 60, 0
     dice = random.Random(20)
@@ -138,7 +138,7 @@ def test_engines_that_are_killed_lose_nothing_and_change_nothing_by_half(tmp_pat
     assert kills >= 6
 
 
-def test_what_a_killed_engine_left_running_is_ended_before_the_next_begins(shop: Workshop, url: str) -> None:
+def test_the_next_engine_ends_programs_left_by_a_killed_one(shop: Workshop, url: str) -> None:
     folder = shop.type("h", **{BOOTED: "#!/bin/sh\necho $$ >>pids\n[ -e again ] || exec sleep 1000\n"})
     shop.hook("h", "h")
     shop.engine.trigger(BOOTED, shop.host)

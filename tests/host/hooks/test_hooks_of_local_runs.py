@@ -57,7 +57,7 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def test_failed_hooks_of_host_events_are_a_line_each_in_run_and_report(site: Site) -> None:
+def test_output_and_reports_list_each_failed_host_hook(site: Site) -> None:
     site.hook("oven", BOUND, COLD)
     site.hook("well", BOUND, ECHO)
     plain = site.hook("plain", INSTALLED, ECHO)
@@ -78,7 +78,7 @@ def test_failed_hooks_of_host_events_are_a_line_each_in_run_and_report(site: Sit
     assert f"- hook `oven` failed at `{BOUND}`: `the oven is cold`" in (site.root / "report.md").read_text()
 
 
-def test_destroying_updates_the_policy_and_what_is_installed(site: Site) -> None:
+def test_destroy_clears_the_playbook_and_the_installed_policy(site: Site) -> None:
     site.hook("echo", UNBOUND, ECHO)
     site.run("apply site.yml --yes")
     host = site.data("hosts")["hosts"]["@local"]
@@ -92,7 +92,7 @@ def test_destroying_updates_the_policy_and_what_is_installed(site: Site) -> None
     assert "INSTALLED" not in site.run("hosts")
 
 
-def test_the_hook_that_is_waited_for_is_named_with_attempt_and_deadline(site: Site) -> None:
+def test_the_progress_names_the_running_hook_with_attempt_and_deadline(site: Site) -> None:
     waits = [
         ("there", "pre-reconcile", {"where": "host"}),
         ("here", "post-create", {"where": "controller"}),

@@ -25,14 +25,14 @@ class Slow(importlib.abc.MetaPathFinder):
             time.sleep(SLOW)
 
 
-def test_a_slow_import_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_import_does_not_use_up_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "httpx"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [Slow(), *sys.meta_path])
     _is_answered()
 
 
-def test_loading_certificates_slowly_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slowly_loaded_certificates_do_not_use_up_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     load = ssl.create_default_context
 
     def slowly(*given: Any, **named: Any) -> ssl.SSLContext:

@@ -14,7 +14,7 @@ resources:
 """
 
 
-def test_the_inventory_given_selects(tmp_path: Path) -> None:
+def test_hooks_select_hosts_by_the_given_inventory(tmp_path: Path) -> None:
     (tmp_path / "statecfg.toml").touch()
     (tmp_path / "play.yml").write_text(PLAY.format(place=tmp_path / "made"))
     (tmp_path / "other.yml").write_text("hosts:\n  box: {transport: local}\ngroups:\n  racks: {hosts: [box]}\n")

@@ -121,7 +121,7 @@ def test_a_flood_before_login_is_cut_off(server: Server, flood: paramiko.Message
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEMORY
 
 
-def test_an_endless_identification_costs_little() -> None:
+def test_an_endless_identification_line_uses_little_memory() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -140,7 +140,7 @@ def test_an_endless_identification_costs_little() -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEMORY
 
 
-def test_an_identification_that_trickles_ends_in_time() -> None:
+def test_a_trickling_identification_line_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def trickle() -> None:
@@ -159,7 +159,7 @@ def test_an_identification_that_trickles_ends_in_time() -> None:
         thread.join(60)
 
 
-def test_a_flood_of_new_keys_neither_holds_a_reader_nor_a_close(tmp_path: Path) -> None:
+def test_a_flood_of_key_exchanges_blocks_neither_read_nor_close(tmp_path: Path) -> None:
     with running_sshd(tmp_path, "RekeyLimit 1K", "LogLevel DEBUG1") as sshd:
         connection = connect(sshd.target(), sshd.settings())
         stream = connection.open(["cat", "/dev/zero"])
@@ -222,7 +222,7 @@ print(round(time.monotonic() - begun, 1))
         ("nxdomain", "Unreachable cannot look up web.example.com: Name or service not known", 20),
     ],
 )
-def test_a_name_server_that_stalls_or_knows_nothing(tmp_path: Path, kind: str, words: str, most: float) -> None:
+def test_a_failing_name_server_is_reported_in_time(tmp_path: Path, kind: str, words: str, most: float) -> None:
     (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:25 attempts:5\n")
     (tmp_path / "nsswitch.conf").write_text("hosts: files dns\n")
     script = (

@@ -75,7 +75,7 @@ def test_hosts_behind_a_jump_host_share_one_connection_to_it(jump: Sshd, inner: 
     assert inner.log().count("Accepted publickey") == 12
 
 
-def test_hosts_that_come_and_go_leave_the_others_alone(jump: Sshd, settings: Settings) -> None:
+def test_closing_connections_does_not_disturb_others(jump: Sshd, settings: Settings) -> None:
     """Closing a channel while it is written to must not make sshd end the connection that all share."""
     kept = connect(Target("inner"), settings)
     stream = kept.open(["cat"])
@@ -97,7 +97,7 @@ def test_hosts_that_come_and_go_leave_the_others_alone(jump: Sshd, settings: Set
     assert "Disconnecting" not in jump.log()
 
 
-def test_nothing_is_sent_about_a_channel_that_was_closed(jump: Sshd) -> None:
+def test_no_message_is_sent_for_a_closed_channel(jump: Sshd) -> None:
     connection = connect(jump.target(), jump.settings())
     assert isinstance(connection, SshConnection)
     first = connection.transport.open_session()
@@ -115,7 +115,7 @@ def test_nothing_is_sent_about_a_channel_that_was_closed(jump: Sshd) -> None:
     assert "nonexistent channel" not in jump.log()
 
 
-def test_the_last_one_to_leave_closes_it(jump: Sshd, settings: Settings) -> None:
+def test_the_last_user_closes_the_jump_connection(jump: Sshd, settings: Settings) -> None:
     first, second = connect(Target("inner"), settings), connect(Target("inner"), settings)
     first.close()
     first.close()
@@ -138,7 +138,7 @@ def test_a_jump_host_that_dies_is_named_once(jump: Sshd, settings: Settings) -> 
     connection.close()
 
 
-def test_a_target_that_dies_is_not_blamed_on_the_jump_host(inner: Sshd, settings: Settings) -> None:
+def test_a_dying_target_is_not_blamed_on_the_jump_host(inner: Sshd, settings: Settings) -> None:
     connection = connect(Target("inner"), settings)
     stream = connection.open(["cat"])
     stop(inner)
@@ -148,7 +148,7 @@ def test_a_target_that_dies_is_not_blamed_on_the_jump_host(inner: Sshd, settings
     connection.close()
 
 
-def test_a_jump_host_that_died_is_connected_to_anew(jump: Sshd, settings: Settings) -> None:
+def test_a_lost_jump_connection_is_opened_again(jump: Sshd, settings: Settings) -> None:
     kept = connect(Target("inner"), settings)
     for pid in jump.sessions():
         os.kill(pid, signal.SIGKILL)
@@ -159,7 +159,7 @@ def test_a_jump_host_that_died_is_connected_to_anew(jump: Sshd, settings: Settin
     assert jump.log().count("Accepted publickey") == 2
 
 
-def test_a_jump_host_that_dies_during_the_handshake_is_named(
+def test_a_jump_host_dying_during_the_handshake_is_named_once(
     jump: Sshd, inner: Sshd, settings: Settings, tmp_path: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -178,7 +178,7 @@ def test_a_jump_host_that_dies_during_the_handshake_is_named(
     assert str(caught.value).count("gate") == 1
 
 
-def test_all_who_wait_for_a_jump_host_learn_that_it_is_down(
+def test_every_waiting_host_learns_that_its_jump_host_is_down(
     tmp_path: Path, inner: Sshd, jump: Sshd, settings: Settings
 ) -> None:
     stop(jump)

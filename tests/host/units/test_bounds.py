@@ -40,7 +40,7 @@ def led(tmp_path: Path) -> Iterator[Coordinator]:
 
 
 @pytest.mark.parametrize(("text", "most"), [("x", inbox.FRAMES), ("x" * (1 << 20), inbox.MEMORY >> 20)])
-def test_a_flood_about_units_waits_at_its_own_host(led: Coordinator, text: str, most: int) -> None:
+def test_a_flood_of_one_host_does_not_delay_other_hosts(led: Coordinator, text: str, most: int) -> None:
     """Frames of one host may not fill the memory, nor keep those of the others out."""
     busy, go_on, count = threading.Event(), threading.Event(), 4 * most
     told: queue.Queue[Json] = queue.Queue()
@@ -71,7 +71,7 @@ def test_a_flood_about_units_waits_at_its_own_host(led: Coordinator, text: str, 
         led.gone(host)
 
 
-def test_what_a_host_says_of_units_before_they_are_entered_is_dropped(tmp_path: Path) -> None:
+def test_unit_frames_before_the_coordinator_begins_are_dropped(tmp_path: Path) -> None:
     """No thread takes it in where the store could not be written."""
     web = Declared("web", ("one",), "web", "d1", {}, {}, 60.0)
     with opened(url=str(tmp_path / "store.db")) as store:
@@ -90,7 +90,7 @@ def deaf() -> Iterator[LocalStream]:
     connection.close()
 
 
-def test_nobody_waits_for_a_host_that_does_not_read(deaf: LocalStream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_to_a_host_that_does_not_read_never_blocks(deaf: LocalStream, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who leaves it something goes on at once; the host itself may ask for no more until it has read that."""
     monkeypatch.setattr("statecfg.run.host.outbox.LATEST", 0.5)
     outbox = Outbox(deaf.write)
@@ -104,13 +104,13 @@ def test_nobody_waits_for_a_host_that_does_not_read(deaf: LocalStream, monkeypat
     assert outbox.room()
 
 
-def test_settings_too_large_for_a_frame_fail_only_who_asks_for_them() -> None:
+def test_settings_too_large_for_a_frame_fail_only_their_hook() -> None:
     answer = {"type": "unit-told", "id": 1, "ask": 2, "values": {"a": "\u20ac" * wire.CONTROL_LIMIT}}
     ((said, _),) = wire.Decoder().feed(told(answer))
     assert (said["id"], said["ask"], said["error"][0]) == (1, 2, "UNKNOWN") and "values" not in said
 
 
-def test_who_listens_learns_that_nothing_can_be_sent(deaf: LocalStream) -> None:
+def test_a_closed_connection_is_reported_by_the_outbox(deaf: LocalStream) -> None:
     outbox = Outbox(deaf.write)
     assert outbox.cut is None
     deaf.close()

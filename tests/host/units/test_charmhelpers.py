@@ -113,7 +113,7 @@ def values(returned: dict[str, str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("number", range(len(RECORDS)), ids=lambda number: RECORDS[number]["call"])
-def test_recorded_calls(number: int, hook: tuple[Scene, list[Any]]) -> None:
+def test_recorded_calls_return_the_recorded_values(number: int, hook: tuple[Scene, list[Any]]) -> None:
     record, returned = RECORDS[number], hook[1][number]
     if record["call"] == "execution_environment()":
         assert values(returned) == values(record["returned"])
@@ -125,11 +125,11 @@ def test_recorded_calls(number: int, hook: tuple[Scene, list[Any]]) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(MORE)), ids=lambda number: list(MORE)[number])
-def test_other_calls(number: int, hook: tuple[Scene, list[Any]]) -> None:
+def test_other_calls_return_the_expected_values(number: int, hook: tuple[Scene, list[Any]]) -> None:
     assert hook[1][len(RECORDS) + number] == list(MORE.values())[number]
 
 
-def test_what_was_logged_and_set(hook: tuple[Scene, list[Any]]) -> None:
+def test_the_hook_leaves_the_expected_log_ports_and_settings(hook: tuple[Scene, list[Any]]) -> None:
     scene, _ = hook
     logged = [(said["level"], said["text"]) for said in scene.said if said.get("type") == "unit-log"]
     assert [line for line in logged if line[1] in ("hi", "{'a': 1}", "m")] == [

@@ -157,14 +157,14 @@ def returned(fabric: Fabric, first: dict[str, Any], pair: list[Host]) -> list[An
     return found
 
 
-def test_a_web_site_uses_what_the_database_published(fabric: Fabric, first: dict[str, Any], pair: list[Host]) -> None:
+def test_the_web_site_uses_what_the_database_published(fabric: Fabric, first: dict[str, Any], pair: list[Host]) -> None:
     for number, host in enumerate(pair):
         assert host.read(f"/srv/wordpress-{number}.conf") == "10.0.0.9|wordpress|s e'c"
     assert "3306/tcp" in fabric("service", "show", "mysql/0", "--json").json()["ports"]
 
 
 @pytest.mark.parametrize("number", range(len(RECORDS)), ids=lambda number: RECORDS[number]["call"])
-def test_recorded_calls(number: int, returned: list[Any]) -> None:
+def test_recorded_calls_return_the_recorded_values(number: int, returned: list[Any]) -> None:
     record = RECORDS[number]
     answer = returned[number]
     if record["call"] == "execution_environment()":

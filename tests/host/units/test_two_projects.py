@@ -33,7 +33,7 @@ def project(base: Path, pair: list[Host], name: str) -> Fabric:
     return made
 
 
-def test_units_of_two_projects_in_one_store_are_kept_apart(tmp_path: Path, pair: list[Host]) -> None:
+def test_units_of_two_projects_in_one_store_stay_separate(tmp_path: Path, pair: list[Host]) -> None:
     shop, blog = (project(tmp_path / name, pair, name) for name in ("shop", "blog"))
     blog.store = shop.store
     for each in (shop, blog):
@@ -51,7 +51,7 @@ def test_units_of_two_projects_in_one_store_are_kept_apart(tmp_path: Path, pair:
     assert host.path("/srv/stopped").read_text() == "blog\nshop\n"
 
 
-def test_another_store_of_the_project_is_refused(tmp_path: Path, pair: list[Host]) -> None:
+def test_a_second_store_of_the_project_is_refused(tmp_path: Path, pair: list[Host]) -> None:
     shop = project(tmp_path, pair, "shop")
     shop.apply()
     first, shop.store = shop.store, tmp_path / "other.db"
@@ -70,7 +70,7 @@ def test_another_store_of_the_project_is_refused(tmp_path: Path, pair: list[Host
     shop("plan", "site.yml", code=5)
 
 
-def test_what_0_3_0_left_goes_on_under_the_same_numbers(tmp_path: Path, pair: list[Host]) -> None:
+def test_units_of_version_0_3_0_keep_their_numbers(tmp_path: Path, pair: list[Host]) -> None:
     for host in pair:
         upgrades.state_of(host.name, tmp_path / host.name)
         host.run(["mkdir", "-p", "/var/lib"])
