@@ -76,7 +76,7 @@ def test_create_accepts_name_and_type_in_any_form(project: Path, words: tuple[st
     assert listed["access"] == [getpass.getuser()]
 
 
-# As recorded from the original's client, but that values which are JSON count as such.
+# As recorded from the original's client, except that values in JSON are parsed as JSON.
 @pytest.mark.parametrize(
     ("given", "configuration"),
     [
@@ -270,7 +270,7 @@ def test_binding_a_playbook_calls_the_hook(project: Path) -> None:
 
 @pytest.mark.parametrize("way", ["fails", "can't start"])
 def test_changing_a_host_warns_of_failed_hooks(project: Path, way: str) -> None:
-    """A program that fails, and one that can't start, warn on standard error of each command that fires the event."""
+    """Each command that fires the event warns on standard error, if the program fails or can't start."""
     directory = project / "hooks" / "tally.hook"
     script = directory / BOOTED
     for event in (BOUND, "node-unbound-from-policy", "node-deleted"):

@@ -1,4 +1,4 @@
-"""Counting hooks: nothing is lost and nothing overlaps, with many processes at once and with killed engines."""
+"""Hooks that count: no event is lost and no two run together, even with many processes and killed engines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEASE = 3.0  # seconds; tests/host/store/test_together.py waits for those that i
 SCHEMA = "count: {default: 0}\nagain: {default: 0}"
 
 needs_jq = pytest.mark.skipif(shutil.which("jq") is None, reason="NOT RUN: needs the Debian package jq")
-# As the document prints it, with its mistakes.
+# The counter of the original's documentation, including its mistakes.
 LITERAL = """#! /bin/bash
 
 json=$(< /dev/stdin)
@@ -92,7 +92,7 @@ def test_the_shipped_counter_reports_that_jq_is_missing(shop: Workshop) -> None:
 @needs_jq
 def test_events_of_many_processes_are_all_counted_in_order(shop: Workshop, url: str) -> None:
     shop.simple("counter", COUNTER, schema=SCHEMA)
-    # A turn costs more on PostgreSQL, where it is a lease: fewer of them show the same.
+    # On PostgreSQL each turn takes longer because it is a lease, so fewer events have to do.
     events = EVENTS if not url.startswith("postgresql") else EVENTS // 2
     running = [shop.process(url, BOOTED, events) for _ in range(PROCESSES)]
     try:
@@ -114,7 +114,7 @@ def test_events_of_many_processes_are_all_counted_in_order(shop: Workshop, url: 
 
 @needs_jq
 def test_killed_engines_lose_no_event_and_make_no_partial_change(tmp_path: Path) -> None:
-    # In SQLite, since a killed engine's turn lasts 30 s longer in PostgreSQL.
+    # This test uses SQLite: on PostgreSQL, the turn of a killed engine lasts 30 s longer.
     url, total, kills = str(tmp_path / "store.db"), 60, 0
     dice = random.Random(20)
     end = time.monotonic() + 240
@@ -155,7 +155,7 @@ def test_the_next_engine_ends_programs_left_by_a_killed_one(shop: Workshop, url:
     first = int(pids.read_text())
     assert alive(first), "it outlives its engine"
     with opened(url=url) as mine:
-        # With a lease, the turn of the one that was killed has to run out first.
+        # Where turns are leases, the lease of the killed engine has to expire first.
         Engine(mine, HookTypes((folder.parent,))).drain(LEASE + 20)
     assert not alive(first)
     assert len(pids.read_text().split()) == 2

@@ -1,4 +1,4 @@
-"""The page on exec hooks is true: its commands are run, its sample of input has what programs get."""
+"""The page on exec hooks is correct: its commands work, and its sample input matches real input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine of exec hooks: what is queued, what a program sees when its turn comes, what is stored of it."""
+"""The engine of exec hooks: what it queues, what a program reads, and what it stores of the result."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shop(store: Store, tmp_path: Path) -> Workshop:
 
 
 def seen(shop: Workshop) -> Any:
-    """Return what an ECHO read last."""
+    """Return what the last ECHO program read."""
     return shop.entries()[-1][1]["msg"]
 
 
@@ -390,7 +390,7 @@ def test_an_invocation_that_repeatedly_kills_its_engine_is_given_up(shop: Worksh
     folder = shop.type("h", **{BOOTED: "#!/bin/sh\ntouch ran\n"})
     shop.hook("h", "h")
     (place,) = shop.engine.trigger(BOOTED, shop.host)
-    for _ in range(MOST):  # begun, and never settled
+    for _ in range(MOST):  # begun but never finished
         shop.store.attempt(lambda connection: queue.begin(connection, place))
     shop.engine.drain()
     ((severity, entry),) = shop.entries()

@@ -1,4 +1,4 @@
-"""What an exec hook's output means: each recorded case by the judge alone, and by a real program."""
+"""The output of exec hooks. Each recorded case is judged directly and also run as a real program."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_json_nested_a_hundred_levels_deep_is_accepted() -> None:
     assert parse(b"[" * 100 + b"]" * 100)
 
 
-# As Ruby 3.1 shows them.
+# The texts that Ruby 3.1 shows for these values.
 @pytest.mark.parametrize(
     ("value", "shown"),
     [

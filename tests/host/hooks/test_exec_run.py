@@ -1,4 +1,4 @@
-"""Programs of exec hooks: what they get, and that bad ones are bounded in time and memory and leave nothing behind."""
+"""Programs of exec hooks: what they get. Bad programs have limits for time and memory and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def left(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
-    """The processes still alive of those that wrote their number to `pids`; they are ended with the test."""
+    """Give the processes that wrote their id to `pids` and are still alive; the test kills them at its end."""
 
     def read() -> list[int]:
         path = tmp_path / "pids"
@@ -138,7 +138,7 @@ def test_hanging_programs_are_ended_at_the_deadline(tmp_path: Path, left: Callab
         return hook_run.invoke(str(folder), EVENT, {"given": "x" * 1_000_000}, 4)
 
     folders = [tmp_path / str(number) for number in range(len(HANGS))]
-    # All are written before the first is started: what is forked meanwhile would hold them open, and so busy.
+    # Write all programs before starting one: a forked process would keep them open for writing ("text file busy").
     for folder, script in zip(folders, HANGS, strict=True):
         folder.mkdir()
         write(folder, "#!/bin/sh\n" + script.replace(">>pids", ">>../pids") + "\n")

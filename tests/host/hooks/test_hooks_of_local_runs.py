@@ -1,4 +1,4 @@
-"""Exec hooks in runs on this machine: what is said of hooks that fail, and of those that are waited for."""
+"""Exec hooks in runs on this machine: how the output names failed hooks and hooks that still run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.pages import Reader
 
 COLD = '#!/bin/sh\ncat > /dev/null\necho \'{"error": {"message": "the oven is cold"}}\'\nexit 1\n'
 ECHO = "#!/bin/sh\nprintf '{\"output\": '; cat; echo }\n"
-# Ends as soon as the test has read that it is waited for.
+# Ends as soon as the test has read that the run waits for it.
 HELD = "#!/bin/sh\ncat > /dev/null\nwhile [ ! -e {go} ]; do sleep 0.05; done\n"
 BOUND, INSTALLED, UNBOUND = "node-bound-to-policy", "node-install-finished", "node-unbound-from-policy"
 
@@ -109,7 +109,7 @@ def test_the_progress_names_the_running_hook_with_attempt_and_deadline(site: Sit
 
 
 def _read_and_let_go(site: Site, names: Sequence[str]) -> str:
-    """Apply; let each hook end as soon as a line names it; return what was said."""
+    """Apply; let each hook end as soon as a line names it; return the output."""
     command = f"STATECFG_STORE={site.root}/store.db exec statecfg apply site.yml --yes 2>&1"
     said = ""
     with site.reader.started(command) as process:

@@ -1,4 +1,4 @@
-"""Services that refuse, stall, drip, redirect, flood or lie: each call is bounded in time and memory, and says why."""
+"""HTTP services that misbehave: each call has a limit for time and memory, and its error names the cause."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
 
 
 def ask(url: str, seconds: float = 20.0) -> Failure:
-    """Call a hook; return what went wrong, which it did in time."""
+    """Call a hook that must fail in time; return the failure."""
     started = time.monotonic()
     error = http_hooks.call(url, seconds, "x", "pre-reconcile", {"kind": "K"}, {"a": {"kind": "A"}}).error
     assert time.monotonic() - started < seconds + 15
@@ -41,7 +41,7 @@ def stall(line: socket.socket, _: Asked) -> None:
 
 
 def drip(start: bytes, drop: bytes) -> Callable[[socket.socket, Asked], None]:
-    """Send a beginning, then a little, again and again: no single wait is long."""
+    """Send a start, then many small pieces with short pauses."""
 
     def talk(line: socket.socket, _: Asked) -> None:
         line.sendall(start)
@@ -80,7 +80,7 @@ LATE_ONES = {
 
 @pytest.fixture(scope="module")
 def late() -> dict[str, Failure]:
-    """Give what comes of calls of services that are late, all at a time, with time enough to come to the body."""
+    """Call all slow services at the same time; return their failures. The timeout is long enough to reach the body."""
 
     def call(name: str) -> Failure:
         with serving(LATE_ONES[name][0]) as server:
@@ -123,7 +123,7 @@ def test_an_answer_of_100_megabytes_uses_little_memory(status: int) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert sent < 30_000_000  # the rest fits into buffers of the kernel
+    assert sent < 30_000_000  # the kernel buffers more than we read
     assert peak < 32 << 20
     if status == 200:
         text = f"hook response from {server.url} could not be parsed: its body is larger than 4,194,304 bytes"
@@ -195,7 +195,7 @@ def test_circular_redirects_stop_after_the_limit() -> None:
 
 
 def test_connecting_to_a_silent_address_times_out() -> None:
-    # A listener whose queue is full takes no connection, as a firewall that drops.
+    # A listener with a full queue does not answer, like a firewall that drops packets.
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -214,7 +214,7 @@ def test_connecting_to_a_silent_address_times_out() -> None:
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
-    """Return the certificate and key of 127.0.0.1, which nobody has signed but itself."""
+    """Return a self-signed certificate for 127.0.0.1 with its key."""
     openssl = shutil.which("openssl")
     assert openssl is not None
     made = tmp_path / "both.pem"

@@ -1,4 +1,4 @@
-"""Calls of HTTP hooks: what is sent, and what each answer means, as Scoby's engine has it."""
+"""Calls of HTTP hooks: requests are sent and answers are understood as in Scoby's engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP hooks through the real command: what they change is applied, what they refuse is not, and nothing hangs."""
+"""HTTP hooks with the real command: it applies their changes, respects their refusals and never hangs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Site:
         path.chmod(0o644)
 
     def run(self, verb: str, code: int) -> dict[str, Any]:
-        """Run a verb on the playbook; return what is reported of this machine."""
+        """Run a verb on the playbook; return the report of this machine."""
         started = time.monotonic()
         done = self.reader.shell(f"statecfg {verb} site.yml --store {self.root}/store.db --json")
         assert done.returncode == code, done.stdout + done.stderr
@@ -99,7 +99,7 @@ def test_hook_verbs_show_http_hooks_and_retry_repeats_pending_calls(site: Site) 
         return done.stdout
 
     def retried(code: int) -> dict[str, Any]:
-        """Retry until the call was due."""
+        """Repeat `hook retry` until the call was due."""
         while True:
             done = site.reader.shell(f"STATECFG_STORE={site.root}/store.db statecfg hook retry --json")
             found: dict[str, Any] = json.loads(done.stdout)
@@ -112,7 +112,7 @@ def test_hook_verbs_show_http_hooks_and_retry_repeats_pending_calls(site: Site) 
         site.hook(url)
         site.run("apply --yes", 0)
         (first,) = json.loads(verb("log greeting --json"))["events"]
-        assert first["node"] == "@local"  # although the host was not met before
+        assert first["node"] == "@local"  # although the host is new to the store
         assert url in verb("list") and "no pending" not in verb("show greeting")
         watched.errors = [HookError("guests"), HookError("more guests")]
         site.run("destroy --yes", 1)
@@ -166,7 +166,7 @@ def test_wrong_children_end_apply_with_bad_input(site: Site) -> None:
 
 
 def test_hooks_of_several_hosts_are_called_in_parallel(site: Site) -> None:
-    """A service that answers only once it has been asked for all hosts is asked for all of them at a time."""
+    """The service answers only after it was called for all hosts, so the calls must run at the same time."""
     names = ["one", "two", "three"]
     together = threading.Barrier(len(names))
     watched = Watched()

@@ -1,4 +1,4 @@
-"""The page on HTTP hooks is true: its service answers, its registration is valid, its requests are real."""
+"""The page on HTTP hooks is correct: its service works, its registration is valid, its requests are real."""
 
 from __future__ import annotations
 

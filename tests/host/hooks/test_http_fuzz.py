@@ -1,4 +1,4 @@
-"""Whatever a service answers, and whatever children it makes up: a reply or a mistake that is told, nothing else."""
+"""Random answers and random children of a service give a reply or a reported mistake, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time that our own imports and certificates take is not counted as the time of an HTTP hook."""
+"""The timeout of an HTTP hook does not include the time for our own imports and certificates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SLOW = 2.2
 
 
 class Slow(importlib.abc.MetaPathFinder):
-    """Lets the import of a module take its time."""
+    """Delays the import of httpx."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> None:
         if name == "httpx":

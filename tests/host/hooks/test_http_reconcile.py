@@ -1,4 +1,4 @@
-"""What HTTP hooks mean for a playbook on a host: order, status, finalizers, back-off, and what is owed."""
+"""HTTP hooks of a playbook on a host: order, status, finalizers, retries and pending calls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def conditions(place: Place) -> dict[str, tuple[str, str]]:
 
 
 def sample() -> HookService:
-    """Make a service that does to a deployment what Scoby's sample does, in the ways of a Go program."""
+    """Make a service that changes a deployment as Scoby's sample does, and encodes it as a Go program does."""
     service = HookService(form_factors=("deployment", "ksvc"))
 
     @service.pre_reconcile
@@ -55,7 +55,7 @@ def sample() -> HookService:
         containers[0]["env"].append({"name": "FROM_HOOK_VAR", "value": "set by the hook"})
         limits = {"limits": {"cpu": "250m"}, "requests": {"cpu": "100m", "memory": "100Mi"}}
         containers[0]["resources"] = limits
-        # A struct of Go knows no other fields than its own, and writes those that are empty.
+        # A Go struct drops fields that it does not know, and writes its empty fields.
         spec = {**child["spec"], "strategy": {}, "selector": None}
         spec["template"]["metadata"] = {"creationTimestamp": None}
         metadata = {"name": child["metadata"]["name"], "creationTimestamp": None}
@@ -97,7 +97,7 @@ def test_a_service_written_for_scoby_works_unchanged(place: Place) -> None:
             "resources": {"limits": {"cpu": "250m"}, "requests": {"cpu": "100m", "memory": "100Mi"}},
         }
     ]
-    assert after["deployment:teapot"]["requires"] == ["file:/etc/motd"]  # which a Go program drops
+    assert after["deployment:teapot"]["requires"] == ["file:/etc/motd"]  # although the Go program drops it
     assert after["deployment:teapot"]["attrs"]["replicas"] == 1
     assert after["file:/etc/motd"] == before["file:/etc/motd"]
     assert place.fired() == [("teapot", "pre-reconcile", "ok")]
@@ -108,7 +108,7 @@ def test_a_service_written_for_scoby_works_unchanged(place: Place) -> None:
         "Ready": ("Unknown", "UNKNOWN"),
     }
     known = objects.get(place.store, place.site, "web1")
-    assert known is not None and known.spec["host"] == "web1"  # nothing but the status of an object is ever taken
+    assert known is not None and known.spec["host"] == "web1"  # only the status of an object is accepted
 
 
 def test_a_hook_receives_the_object_and_its_children(place: Place, watched: Watched) -> None:
@@ -345,7 +345,7 @@ def test_the_reply_and_the_policy_decide_what_a_failure_means(
         work = place.apply()
     assert (len(work.jobs), len(watched.seen), len(objects.owed(place.store))) == (jobs, calls, owed)
     assert place.fired() == [("teapot", "pre-reconcile", said)]
-    if jobs:  # with the children as they were
+    if jobs:  # The children are unchanged.
         assert work.jobs[0].definition.digest == place.plain().jobs[0].definition.digest
     assert (status(place).get("observedGeneration") == 1) == bool(jobs)
 
@@ -356,7 +356,7 @@ def test_a_failed_hook_excludes_only_its_host(place: Place, watched: Watched) ->
         place.hook(url, spec="onFailure: abort")
         work = place.apply(None)
     (job,), (failed,) = work.jobs, work.failed
-    # They are asked side by side: whose turn comes first is the service's to say.
+    # The hosts are handled in parallel, so either of them may get the error.
     assert {job.host.name, failed.host} == {"web1", "web2"}
     assert str(failed) == "pre-reconcile of the hook teapot: m"
 

@@ -1,4 +1,4 @@
-"""Our module for writing HTTP hooks: phases, errors, what it answers to what it does not know."""
+"""Our module for writing HTTP hooks: phases, errors and answers to unknown requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks are for the hosts of the inventory that the run goes by, also where that is not the project's own."""
+"""Hooks select hosts by the inventory of the run, even if it is not the project's own inventory."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.lab import Host, add_user
 
 PASSWORD = "correct horse"
 NONCE = "0123456789abcdef" * 2
-# As the executor does: it greets before it reads its stdin.
+# Like the executor, this program sends a greeting before it reads its stdin.
 GREETER = ["sh", "-c", "echo greeting; id -un; cat"]
 
 
@@ -183,7 +183,7 @@ def test_a_method_that_is_not_installed_is_reported(
 
 
 def test_a_foreign_prompt_gets_no_password(host: Host, connections: dict[str, Connection], tmp_path: Path) -> None:
-    """A program that asks with another prompt than ours gets nothing, and the run ends."""
+    """A program with another prompt than ours gets no input, and the run ends."""
     from statecfg.transport import become
 
     class Fake:
@@ -194,7 +194,7 @@ def test_a_foreign_prompt_gets_no_password(host: Host, connections: dict[str, Co
             return connections["free"].open(["sh", "-c", "printf '[sudo] password for free: ' >&2; cat > got; sleep 9"])
 
         def close(self) -> None:
-            """Nothing is held."""
+            """Do nothing, as nothing is open."""
 
     saved, become.ANSWER_TIME = become.ANSWER_TIME, 0.5
     try:
@@ -241,7 +241,7 @@ def test_wrap_refuses_invalid_methods_and_users(become: Become, text: str) -> No
 
 
 def test_a_fake_sudo_in_the_logins_path_gets_no_password(host: Host) -> None:
-    """Whoever can write to the login's files, but not run programs as it, puts a sudo of theirs first in its PATH."""
+    """Someone who can only write the login's files could put a fake sudo first in its PATH."""
     add_user(host, "lured", sudo="password", password=PASSWORD)
     host.run(["mkdir", "-p", "/home/lured/bin"])
     fake = '#!/bin/sh\nprintf "%s" "$*" >&2; head -n 1 > /home/lured/stolen; echo greeting\n'

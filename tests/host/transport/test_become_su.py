@@ -1,4 +1,4 @@
-"""Becoming another user on a real host with util-linux's su, which asks on stderr and reads from stdin."""
+"""Becoming another user on a real host with su of util-linux, which prompts on stderr and reads stdin."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ann(host: Host) -> Iterator[Connection]:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Give what is written to the host, in order."""
+    """Give all data that is written to the host, in order."""
     from statecfg.transport.ssh_stream import SshStream
 
     pieces: list[bytes] = []
@@ -62,7 +62,7 @@ def test_su_gets_the_password_at_its_prompt(ann: Connection, user: str, password
 
 
 def test_su_asks_in_english_whatever_the_logins_locale(host: Host) -> None:
-    """The login's own locale does not reach su: only the C locale's prompt is known."""
+    """The login's locale must not reach su, because only the prompt of the C locale is recognised."""
     host.write("/home/ann/.bashrc", "export LANG=de_DE.UTF-8 LC_MESSAGES=de_DE.UTF-8 LANGUAGE=de\n")
     connection = login(host, "ann")
     try:
@@ -121,7 +121,7 @@ def test_a_question_about_a_new_password_gets_no_answer(
 
 
 class Pretender:
-    """A connection on which every program is the same shell script."""
+    """A connection that runs the same shell script in place of every program."""
 
     host, peer = "fake", "local"
     warnings: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Everything that goes wrong on the way: refusals, floods, stalls, kills, partitions."""
+"""Faults of connections: refusals, floods, stalls, killed servers and network partitions."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def test_a_server_without_a_banner_fails_in_time(silent: int) -> None:
     begun = time.monotonic()
     with pytest.raises(Unreachable, match="no SSH banner"):
         talk(Target("x", "127.0.0.1", silent, "u"), Settings(ssh_config="none", banner_timeout=0.5))
-    assert time.monotonic() - begun < 9  # and not the 10 s of who says nothing
+    assert time.monotonic() - begun < 9  # shorter than the default of 10 s
 
 
 def test_connecting_to_a_silent_address_fails_within_the_timeout() -> None:
-    # A full backlog: the kernel drops further SYNs, as a black hole does.
+    # The backlog is full, so the kernel drops further connections without an answer.
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -53,7 +53,7 @@ def test_connecting_to_a_silent_address_fails_within_the_timeout() -> None:
 
 
 def hostile(answer: Callable[[socket.socket], None]) -> Unreachable:
-    """Connect to a server that answers in its own way, and return what we make of it."""
+    """Connect to a server with a bad answer; return the resulting error."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -182,7 +182,7 @@ DROP = "add table inet t; " + "".join(
 def test_a_silent_partition_is_noticed(
     make_light_hosts: Callable[[int], list[Host]], monkeypatch: pytest.MonkeyPatch, both_ways: bool
 ) -> None:
-    """Idle, when nothing passes; and with a heartbeat, when only what we send is lost."""
+    """One case is idle and loses data both ways. The other sends heartbeats, and only these are lost."""
     monkeypatch.setattr(dial, "DEAD_AFTER", 6)
     (host,) = make_light_hosts(1)
     target = Target(host.name, host.address, host.port, host.user, (str(host.identity),))
@@ -204,7 +204,7 @@ def test_a_silent_partition_is_noticed(
 
 
 class Flooding(paramiko.ServerInterface):
-    """A server that lets everybody in and starts whatever is asked for."""
+    """A server that accepts every login and every command."""
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
         return paramiko.AUTH_SUCCESSFUL

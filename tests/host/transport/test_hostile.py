@@ -1,4 +1,4 @@
-"""Servers that flood us before and after login, and name servers that stall: bounded time and memory, clear words."""
+"""Servers that flood us and name servers that stall: time and memory are limited, and errors are clear."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_MEMORY = 64 * 1024  # KiB
 
 
 class Server:
-    """A server in this process that does `evil` with its transport when a client is there."""
+    """A server in this process that calls `evil` with its transport when a client connects."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -72,7 +72,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 class Undecided(Flooding):
-    """A server that takes its time over a login."""
+    """A server that delays the answer to a login."""
 
     def __init__(self, ends: threading.Event, asked: threading.Event) -> None:
         self.ends = ends
@@ -165,7 +165,7 @@ def test_a_flood_of_key_exchanges_blocks_neither_read_nor_close(tmp_path: Path) 
         stream = connection.open(["cat", "/dev/zero"])
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         begun = time.monotonic()
-        # Each exchange of keys takes its time, and more of it on a busy machine.
+        # Each key exchange takes some time, and more on a busy machine.
         while time.monotonic() - begun < 2 or (
             sshd.log().count("SSH2_MSG_NEWKEYS received") <= 10 and time.monotonic() - begun < 60
         ):

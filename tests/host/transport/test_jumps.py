@@ -1,4 +1,4 @@
-"""Jump hosts: one connection for all hosts behind them, and what is said when one fails or dies."""
+"""Jump hosts: all hosts behind one share a connection, and errors name a jump host that fails or dies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def settings(tmp_path: Path, jump: Sshd, inner: Sshd) -> Settings:
 
 
 def at_once(number: int, work: Callable[[int], object]) -> list[object]:
-    """Do `work` in so many threads; return what it returned or raised."""
+    """Run `work` in that many threads; return the results and errors."""
     outcomes: list[object] = []
 
     def one(index: int) -> None:
@@ -76,7 +76,7 @@ def test_hosts_behind_a_jump_host_share_one_connection_to_it(jump: Sshd, inner: 
 
 
 def test_closing_connections_does_not_disturb_others(jump: Sshd, settings: Settings) -> None:
-    """Closing a channel while it is written to must not make sshd end the connection that all share."""
+    """Closing a channel during a write must not make sshd end the shared connection."""
     kept = connect(Target("inner"), settings)
     stream = kept.open(["cat"])
 
@@ -108,7 +108,7 @@ def test_no_message_is_sent_for_a_closed_channel(jump: Sshd) -> None:
     first.close()
     time.sleep(0.5)  # until the server has forgotten it
     connection.transport._send_user_message(late)
-    # The number is given again, and then it counts again.
+    # The number of the channel is used again, and then messages for it are sent again.
     for _ in range(3):
         assert echoes(connection)
     connection.close()

@@ -13,7 +13,7 @@ import pytest
 from statecfg.transport.dial import Gate, resolve
 from statecfg.transport.quoting import command_line
 
-# sh and bash are everywhere; the others are tried where they are.
+# sh and bash are always there. Other shells are tested if they are installed.
 SHELLS = ["sh", "bash", *(s for s in ("dash", "zsh", "fish", "tcsh", "csh", "ksh", "mksh") if shutil.which(s))]
 
 

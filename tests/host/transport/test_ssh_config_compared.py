@@ -1,4 +1,4 @@
-"""What we make of an ssh_config, beside what `ssh -G` makes of it."""
+"""Our reading of an ssh_config, compared with that of `ssh -G`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conformance suite of the transports: the same promises over a real sshd and on this machine."""
+"""The conformance suite of the transports: the same tests over a real sshd and on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is at the other end, and who we are: host keys, login keys, the cryptography we offer."""
+"""Host keys, login keys and the algorithms that we offer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way to a host: names, addresses, ssh_config and jump hosts, and what it costs."""
+"""The way to a host: names, addresses, ssh_config and jump hosts, and the time that connecting takes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_ssh_config_connects_through_a_jump_host(jump_and_inner: tuple[Sshd, Ssh
     data = stream.read(30)
     assert data is not None
     assert int(data.split()[3]) == inner.port
-    # A good deal of data through both, and a quick end.
+    # Much data passes through both hosts, and closing is quick.
     big = connection.open(["cat"])
     writer = threading.Thread(target=big.write, args=(b"x" * 3_000_000,))
     writer.start()
@@ -127,7 +127,7 @@ def test_a_dying_jump_host_ends_the_connection(jump_and_inner: tuple[Sshd, Sshd]
 
 
 def test_opening_a_stream_takes_one_round_trip(server: Sshd) -> None:
-    """Count the turns of the conversation in a relay: after login, opening and the first bytes both ways are two."""
+    """A relay counts the turns: after login, opening a stream and the first bytes in both directions take two."""
     turns: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -136,7 +136,7 @@ def test_opening_a_stream_takes_one_round_trip(server: Sshd) -> None:
                 while data := source.recv(65536):
                     if not turns or turns[-1] != mark:
                         turns.append(mark)
-                    # Long enough for everything that one side says without waiting to come together.
+                    # Long enough to collect everything that one side sends without waiting.
                     time.sleep(0.05)
                     sink.sendall(data)
 

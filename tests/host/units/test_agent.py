@@ -1,4 +1,4 @@
-"""The agent's socket: the recorded bytes, every rule of what a hook may ask and change, and who is let in at all."""
+"""The agent's socket: recorded bytes, the rules for what a hook may ask and change, and who may connect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNKNOWN = {"_error_code": "UNKNOWN", "_error_description": "Unknown Error"}
 
 
 class Hook:
-    """A hook that is under way, as its agent and its controller see it."""
+    """A running hook, as its agent and its controller see it."""
 
     def __init__(self, agent: Agent, nodes: Mapping[tuple[str, ...], Json], told: list[Json], given: Json) -> None:
         self.agent, self.nodes, self.told = agent, deepcopy(dict(nodes)), told
@@ -59,7 +59,7 @@ class Hook:
         return ask(self.agent.path, **{"client_id": self.token, **fields, "_command": command})
 
     def data(self, command: str, **fields: str) -> Any:
-        """Ask the agent; return what the JSON of its answer says."""
+        """Ask the agent; return the parsed JSON of its answer."""
         return json.loads(self(command, **fields)["data"])
 
     def put(self, relation: str = "", **settings: Any) -> dict[str, str]:
@@ -102,7 +102,7 @@ def test_the_agent_answers_recorded_requests_with_the_recorded_bytes(hook: Hook,
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(30)
         connection.connect(hook.agent.path)
-        for at in range(0, len(sent), 7):  # as it comes, in pieces
+        for at in range(0, len(sent), 7):  # in small pieces
             connection.sendall(sent[at : at + 7])
         found = b""
         while len(found) < len(answer):
@@ -111,7 +111,7 @@ def test_the_agent_answers_recorded_requests_with_the_recorded_bytes(hook: Hook,
 
 
 def test_one_connection_answers_many_questions_in_order(hook: Hook) -> None:
-    """Libraries keep one open as long as the hook runs, and ask on before they are answered, with tags of their own."""
+    """Libraries keep one connection open while the hook runs, and send more questions before the first answer."""
     tags = [b"1", b"ff", b"a b", b"\xff\x00", b"", b"x" * 255]
     asked: dict[str, str | bytes] = {"_command": "config_get", "client_id": hook.token, "option_name": "title"}
     asked["unheard-of"] = "x"
@@ -149,7 +149,7 @@ def test_unknown_clients_and_missing_arguments_are_refused(hook: Hook, command: 
     for name in required:
         assert hook(command, **{key: "x" for key in required if key != name}) == UNKNOWN
     assert (hook.asked, hook.told, hook.end()) == ([], [], EMPTY)
-    assert hook(command, **required) == refused  # it was known, and is over
+    assert hook(command, **required) == refused  # the client was known until its hook ended
 
 
 def test_unknown_commands_are_unhandled(hook: Hook) -> None:
@@ -162,7 +162,7 @@ def test_a_hook_reads_each_node_once_and_keeps_that_view(hook: Hook) -> None:
     hook.nodes["relation", "db:0", "wordpress/0"] = {"host": "other"}
     assert hook.get() == {"host": "10.0.0.5", "port": "80"}
     assert hook.get(name="missing") == ""
-    assert hook.get("", "port") == "80"  # the unit that the hook is about
+    assert hook.get("", "port") == "80"  # the empty name means the hook's remote unit
     assert hook.get("wiki/0", "name", relation_id="db:1") == "rabbit"
     assert hook.asked == [["relation", "db:0", "wordpress/0"], ["relation", "db:1", "wiki/0"]]
     assert hook.code("relation_get", unit_name="wordpress/9", setting_name="") == "NoSuchUnit"
@@ -230,7 +230,7 @@ def test_a_broken_relation_allows_reading_own_settings_only(agent: Agent, told: 
     assert hook.get("mysql/0") == {"private-address": "10.0.0.1"}
     assert hook("ListRelationsCommand") == {"members": ""}
     assert hook.put(a="1")["_error_description"] == "Cannot change settings in broken relation"
-    assert hook.put("db:1", a="1") == {}  # another one is whole
+    assert hook.put("db:1", a="1") == {}  # this relation is not broken
     assert list(hook.end()["relations"]) == ["db:1"]
 
 
@@ -339,7 +339,7 @@ def test_log_lines_are_assigned_to_their_unit(agent: Agent, hook: Hook, told: li
     other = Hook(agent, NODES, told, step(unit="mysql/1", hook="start", relation=None))
     logs = {"_command": "LogCommand", "level": "20"}
     ask(agent.path, **logs, message="by its id", client_id=other.token)
-    # A program of its own, as hooks are: this one's session can lie outside its namespace, where it has no number.
+    # Use another process, as for hooks: the session of this one may be outside its namespace and so have no id.
     program = SPEAK.split("\n", 1)[1] + "input(); print(ask('LogCommand', level='20', message='by its session'))"
     with subprocess.Popen(
         [PYTHON, "-IS", "-c", program],
@@ -359,7 +359,7 @@ def test_log_lines_are_assigned_to_their_unit(agent: Agent, hook: Hook, told: li
         *(("mysql/1", "by its id"), ("mysql/1", "by its session"), (None, "nobody's")),
         *(("mysql/0", "the only one's"), (None, "outside")),
     ]
-    for level in ("-5", " +20 "):  # numbers, to the original
+    for level in ("-5", " +20 "):  # the original accepts these as numbers
         assert ask(agent.path, _command="LogCommand", level=level, message="m") == {}
     assert [each["level"] for each in told[-2:]] == [-5, 20]
     for level in ("", "x", "--1", "+", "2_0", "٤", "9" * 40):
@@ -487,7 +487,7 @@ def test_an_ending_hook_does_not_wait_for_a_pending_read(agent: Agent, told: lis
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: only root can become another user")
 def test_another_user_is_refused(hook: Hook) -> None:
-    # As far as the kernel keeps it out, it is not even asked: here the way to the socket is opened.
+    # File permissions already refuse the user. They are opened below, so that the agent itself must refuse.
     become = "import os, socket, struct, sys, time, json; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
     program = SPEAK.split("\n", 1)[1] + "print(ask('LogCommand', level='20', message='x'))"
     env = {"JUJU_AGENT_SOCKET": hook.agent.path, "JUJU_CLIENT_ID": hook.token}

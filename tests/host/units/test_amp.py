@@ -1,4 +1,4 @@
-"""AMP: boxes come back whole, are the bytes that the original's programs send and take, and nothing else is taken."""
+"""AMP: boxes survive encoding, match the bytes of the original's programs, and anything else is refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BOXES = st.lists(st.dictionaries(KEYS, st.binary(max_size=300), max_size=5), max
 
 @given(boxes=BOXES, cut=st.integers(1, 70))
 def test_decoding_restores_encoded_boxes(boxes: list[dict[str, bytes]], cut: int) -> None:
-    """Whatever the pieces it arrives in, a box is what it was."""
+    """A box is decoded correctly however its bytes are cut into pieces."""
     data = b"".join(map(encode, boxes))
     decoder, found = Decoder(), []
     for start in range(0, len(data), cut):
@@ -118,7 +118,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     scene.close()
 
 
-# what the original's client sent, and its agent answered → the call of ours that sends it, and how that ends
+# a recorded request and answer of the original → our call that sends the same, and its result
 CALLS: dict[str, tuple[list[str], int, str, str]] = {
     "all settings of a unit, as 2012 asks": (
         *(["relation-get", "--format=json", "-", "wordpress/0"], 0, '{"host": "10.0.0.5", "port": "80"}\n', ""),
@@ -164,7 +164,7 @@ def test_our_tools_send_the_original_agent_the_recorded_bytes(case: str, scene: 
 
 
 def test_a_tool_waits_for_a_busy_agent(tmp_path: Path) -> None:
-    """An agent whose queue is full refuses at once, as the kernel has it, and is asked again."""
+    """The kernel refuses a connection at once if the agent's queue is full. The tool then tries again."""
     with socket.socket(socket.AF_UNIX) as listener, ExitStack() as waiting:
         listener.bind(str(tmp_path / "socket"))
         listener.listen(0)

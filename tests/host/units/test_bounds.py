@@ -1,4 +1,4 @@
-"""What hosts may cost while units run: a flood waits at its own host, and so does a host that does not read."""
+"""Limits for hosts while units run: a host that floods or does not read delays only itself."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def led(tmp_path: Path) -> Iterator[Coordinator]:
 
 @pytest.mark.parametrize(("text", "most"), [("x", inbox.FRAMES), ("x" * (1 << 20), inbox.MEMORY >> 20)])
 def test_a_flood_of_one_host_does_not_delay_other_hosts(led: Coordinator, text: str, most: int) -> None:
-    """Frames of one host may not fill the memory, nor keep those of the others out."""
+    """The frames of one host must neither fill the memory nor block the frames of other hosts."""
     busy, go_on, count = threading.Event(), threading.Event(), 4 * most
     told: queue.Queue[Json] = queue.Queue()
 
@@ -61,7 +61,7 @@ def test_a_flood_of_one_host_does_not_delay_other_hosts(led: Coordinator, text: 
     flooding = threading.Thread(target=flood, daemon=True)
     flooding.start()
     processes.wait_until(lambda: len(taken) >= most - 1, 20, "the flood")
-    led.take("two", PHASE, told.put, "192.0.2.2")  # it does not wait
+    led.take("two", PHASE, told.put, "192.0.2.2")  # must not wait
     assert len(taken) <= most
     go_on.set()
     assert told.get(timeout=20)["step"]["hook"] == "install"
@@ -72,7 +72,7 @@ def test_a_flood_of_one_host_does_not_delay_other_hosts(led: Coordinator, text: 
 
 
 def test_unit_frames_before_the_coordinator_begins_are_dropped(tmp_path: Path) -> None:
-    """No thread takes it in where the store could not be written."""
+    """Before that, no thread handles the frames."""
     web = Declared("web", ("one",), "web", "d1", {}, {}, 60.0)
     with opened(url=str(tmp_path / "store.db")) as store:
         led = Coordinator(store, Deployment("shop", "s.yml", [web]), "apply", "r", {"one": {}}, threading.Event())
@@ -91,13 +91,13 @@ def deaf() -> Iterator[LocalStream]:
 
 
 def test_writing_to_a_host_that_does_not_read_never_blocks(deaf: LocalStream, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who leaves it something goes on at once; the host itself may ask for no more until it has read that."""
+    """The writer continues at once. The host may send no more questions until it has read the answers."""
     monkeypatch.setattr("statecfg.run.host.outbox.LATEST", 0.5)
     outbox = Outbox(deaf.write)
     assert outbox.room()
     left = threading.Thread(target=lambda: [outbox.put(b"x" * (MOST // 4)) for _ in range(5)], daemon=True)
     left.start()
-    left.join(20)  # less than it takes to give the host up
+    left.join(20)  # shorter than the time after which the host is given up
     assert not left.is_alive()
     assert not outbox.room()
     outbox.close()

@@ -1,4 +1,4 @@
-"""The charms of the example are valid, and their hooks valid shell."""
+"""The charms of the example are valid, and their hooks are valid shell scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thread that leads units: what it looks ahead to, and does where the store fails or the user stops it."""
+"""The thread that coordinates units: plans, failures of the store, and runs that the user stops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DONE = {"type": "unit-done", "ok": True, "ran": True, "error": "", "changes": {}
 
 
 def test_a_failing_store_releases_the_waiting_hosts(tmp_path: Path) -> None:
-    """Else they would wait for the word on their units for ever."""
+    """Without this they would wait forever for instructions about their units."""
     path = tmp_path / "store.db"
     web = Declared("web", ("one", "two"), "web", "d1", {}, {}, 60.0)
     told: queue.Queue[dict[str, Any]] = queue.Queue()
@@ -41,7 +41,7 @@ def test_a_failing_store_releases_the_waiting_hosts(tmp_path: Path) -> None:
             with sqlite3.connect(path) as other:
                 other.execute("DROP TABLE unit_event")
             other.close()
-            wake(led.hosts.values())  # as a unit that is gone from another host does
+            wake(led.hosts.values())  # as happens when a unit of another host is gone
             assert told.get(timeout=20)["type"] == "units-go"
             assert led.problems and "unit_event" in led.problems[0]
         finally:

@@ -1,4 +1,4 @@
-"""Hooks of units killed at random moments on four hosts at once: settings are whole, and numbers are given once."""
+"""Unit hooks are killed at random moments on four hosts: settings stay whole and no unit number is reused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts that left a playbook are listed and removed only on demand; hosts of added units need no play."""
+"""Hosts that left a playbook are listed, and removed only on request. Hosts of added units need no play."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_forgetting_a_host_makes_its_units_depart(fabric: Fabric, pair: list[Hos
     fabric.charm("web", {}, ["ring"])
     fabric.play(PLAY.format("light*") + "- relations: [[web:ring]]\n")
     fabric.apply()
-    fabric("service", "remove-unit", "web/1")  # its host is gone before it could stop
+    fabric("service", "remove-unit", "web/1")  # its host is forgotten before the unit could stop
     fabric("hosts", "forget", "light2", "--yes")
     assert hooks(fabric.apply("-l", "light1")["light1"], "web/0") == ["ring-relation-departed web/1"]
 

@@ -1,4 +1,4 @@
-"""Services on real hosts over real SSH: from nothing to related, changes that travel, errors, and the end."""
+"""Services on real hosts over real SSH: a first apply with relations, changes, errors and destroy."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_destroy_ends_relations_and_units_before_resources(fabric: Fabric, pair:
             f"stop {unit} ",
         ]
     assert not pair[0].path("/srv/db").exists()
-    for name in ("db", "db/0"):  # what those said that are gone
+    for name in ("db", "db/0"):  # the log of removed units is kept
         assert fabric("service", "log", name, "--limit", "1", "--json").json()["log"][0]["hook"] == "stop"
     fabric.apply()
     assert sorted(fabric.units()) == ["db/1", "web/1"]

@@ -1,4 +1,4 @@
-"""Services on real hosts, and what goes wrong: hooks that never settle, units taken away, secrets that are said."""
+"""Services on real hosts when something goes wrong: hooks that never settle, removed units, printed secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks of several units of one host run one after the other: charms share its packages and files."""
+"""Hooks of units on the same host run one after the other, because charms share packages and files."""
 
 from __future__ import annotations
 

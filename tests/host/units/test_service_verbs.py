@@ -1,4 +1,4 @@
-"""`statecfg service` as users run it, and what it says when something is wrong."""
+"""`statecfg service` as users run it, and its errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENDS = {"db": ("provides", "sql"), "ring": ("peers", "ring"), "log": ("requires"
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a project of two services that are up: what tests change there, they put back."""
+    """Give a project with two running services. Tests undo their changes to it."""
     root = tmp_path_factory.mktemp("verbs") / "shop"
     root.mkdir()
     (root / "inventory.yml").write_text(INVENTORY)
@@ -52,7 +52,7 @@ def units_of(store: object, connection: object, name: str) -> int:
 
 @pytest.fixture
 def run(shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Give `statecfg service` in that project, inside this process: a process for each would take longer."""
+    """Give a function that runs `statecfg service` in that project, inside this process to save time."""
     monkeypatch.chdir(shop)
     monkeypatch.setenv("STATECFG_STORE", str(shop / "store.db"))
 

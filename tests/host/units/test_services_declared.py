@@ -1,4 +1,4 @@
-"""Services and relations in playbooks: what the three dialects make of them, and every mistake at its place."""
+"""Services and relations in playbooks: the three dialects agree, and every mistake is reported at its place."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_a_playbook_without_services_has_none(project):
 
 
 def test_a_number_outside_the_float_range_is_refused():
-    """YAML has none such, Python has."""
+    """Such numbers come from Python. YAML has none."""
     option = Option("share", "float")
     assert option.check(10**300) == 1e300
     for value in (10**400, -(10**400), float("inf"), float("nan")):
@@ -422,7 +422,7 @@ def test_mistakes_in_python_point_to_the_declaration(project):
         relate("wob:db", "db:db")
         relate()
     """
-    # A program stops at its first mistake that can't be gone past; these can.
+    # All of these are reported together, as the program can continue after each.
     assert sorted(brief(refused(project, text, "py"))) == [
         "SC0605 3", "SC0711 8", "SC0712 7", "SC0716 3", "SC0716 3", "SC0716 3", "SC0716 3",
     ]  # fmt: skip
@@ -502,7 +502,7 @@ def test_a_service_can_include_the_plays_of_another_playbook(project):
     shared = {"/srv/own": "own", "/srv/second": "x"}
     assert contents(work) == {"db2": {**shared, "/srv/db2": "other, other other, eu"}}
     assert [job.prune for job in work.jobs] == [True]
-    # Its own variables win over those of the playbook, and the command line's over both.
+    # Variables of the service win over those of the playbook, and command line variables win over both.
     mine = text + "vars: {who: mine}\n"
     assert contents(prepared(project, mine))["db2"]["/srv/db2"] == "mine, mine mine, eu"
     assert contents(prepared(project, mine, extra={"who": "you"}))["db2"]["/srv/db2"] == "you, you you, eu"
@@ -577,7 +577,7 @@ def test_the_graph_shows_hosts_without_resources(project):
 
 
 def test_a_playbook_is_read_only_once(project):
-    """Also where hooks reshape the graphs: a program may do something each time."""
+    """This also holds if hooks reshape the graphs, because a playbook in Python may have side effects."""
     path = project / "playbooks/play.py"
     path.write_text(PYTHON + f"\nwith open({str(project / 'reads')!r}, 'a') as stream:\n    stream.write('x')\n")
 

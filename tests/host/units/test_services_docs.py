@@ -1,4 +1,4 @@
-"""The page on services says the same thing three times, and it holds."""
+"""The page on services shows the same services in three dialects, and the examples work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = ROOT / "docs/services.md"
 
 
 def said(path: Path) -> list[Any]:
-    """What a playbook says, but for places and order of what was gathered."""
+    """Return the content of a playbook without places."""
     work = prepare.playbook(path, prepare.Choice())
     services = [
         (each.service.name, each.hosts, each.charm, each.schema, each.settings, each.secrets, each.timeout)

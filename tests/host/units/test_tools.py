@@ -1,4 +1,4 @@
-"""The tools of hooks: what the original's did, and what is theirs alone, asked of the agent over its socket."""
+"""The tools of hooks, which ask the agent over its socket: recorded calls of the original, and our additions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OLDEST = [str(path) for path in PYENV.glob("3.8.*/bin/python3.8")] or [sys.execu
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """A hook of a relation, for calls that change nothing that other tests look at."""
+    """Give a relation hook for calls that do not affect other tests."""
     scene = Scene(tmp_path_factory.mktemp("place"))
     yield scene
     scene.close()
@@ -55,7 +55,7 @@ def same(words: list[str], one: str, other: str) -> bool:
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_recorded_calls_give_the_recorded_output(name: str, tmp_path: Path) -> None:
-    """Each call gives what it gave, or what `here` says instead."""
+    """Each call gives its recorded output, or what `here` says instead."""
     (tmp_path / "data").write_text("FILE DATA\nline2\n")
     scene = Scene(tmp_path, relation=name == "relation")
     try:
@@ -215,7 +215,7 @@ def test_calls_give_the_expected_status_and_output(
 
 
 def test_the_shell_format_quotes_values_and_clears_old_variables(tmp_path: Path) -> None:
-    """What a shell makes of it is the settings; variables that were there before are emptied, and told of."""
+    """A shell that evaluates the output gets the settings. Older variables are emptied, with a warning."""
     settings = {"a.b-c/d:e": 'it\'s $HOME `x` "y"\n', "plain": "a/b:c@d%e,f=g", "f(g)|<>?*\\": "é"}
     settings |= {"x\nPATH": "/evil", "y;$(z)=`": "1"}
     scene = Scene(tmp_path, settings={("db:0", "wordpress/0"): settings})
@@ -242,7 +242,7 @@ def test_the_output_option_writes_to_a_file(shared: Scene, tmp_path: Path) -> No
     assert refused.status == 0 and path.read_text() == '{"host": "10.0.0.5", "port": "80"}\n'
 
 
-# what is given (words, standard input) → what the hook has set in the end
+# words and standard input → the settings at the end of the hook
 SETS: dict[str, tuple[list[str], str, dict[str, str]]] = {
     "words": (["a=1", "b=two words", "c=x=y"], "", {"a": "1", "b": "two words", "c": "x=y"}),
     "words; stdin is left alone": (["a=1"], '{"b": "2"}', {"a": "1"}),
@@ -324,12 +324,12 @@ def test_bytes_that_are_not_utf_8_are_refused(shared: Scene, tmp_path: Path) -> 
     called = shared.call("relation-set", word)
     assert called.status == 1 and called.err == "relation-set: error: the value of 'k' is no UTF-8 text\n"
     assert shared.call("relation-get", "host", word).status == shared.call("config-get", word).status == 0
-    assert shared.call("juju-log", word) == (0, "", "")  # a message is worth more than its bytes
+    assert shared.call("juju-log", word) == (0, "", "")  # logging must not fail for a few wrong bytes
     assert shared.said[-1]["text"] == "k=caf\ufffd"
 
 
 def test_tools_in_a_broken_relation_warn_and_succeed(tmp_path: Path) -> None:
-    """As by the original, whose charms' hooks ask all the same; a library takes it for "nothing there"."""
+    """Charms of the original use the tools there too, and libraries take the empty answer as "no settings"."""
     relation = {"id": "db:0", "number": 0, "name": "db", "remote": "", "broken": True, "members": []}
     scene = Scene(tmp_path, hook="db-relation-broken")
     scene.context.step.relation = StepRelation(**relation)
@@ -362,9 +362,9 @@ def test_tools_do_not_wait_for_unused_standard_input(kind: str, shared: Scene) -
 
 
 def test_input_that_arrives_late_is_read(scene: Scene) -> None:
-    """What comes through a pipe a little later than the tool starts is not lost."""
+    """Input that arrives through a pipe shortly after the tool has started is not lost."""
     script = """(sleep 0.3; echo '{"slow": "1"}') | relation-set; relation-get slow mysql/0"""
-    for _ in range(5):  # a busy machine may let the writer sleep for longer than the tool listens
+    for _ in range(5):  # on a busy machine the writer may sleep longer than the tool waits
         done = subprocess.run(
             ["/bin/sh", "-c", script], env=scene.environment(), capture_output=True, text=True, timeout=60
         )
@@ -410,14 +410,14 @@ def test_handwritten_yaml_is_parsed() -> None:
 
 
 def test_relation_set_prints_null_as_json(scene: Scene) -> None:
-    """As the original's tools, whose result is None."""
+    """The original's tools do so too, as their result is None."""
     assert scene.call("relation-set", "--format=json", "a=1") == (0, "null\n", "")
     assert scene.call("relation-set", "--format=xyz", "a=2") == (0, "", "unknown output format: xyz\n")
     assert scene.changes()["relations"] == {"db:0": {"set": {"a": "2"}, "delete": []}}
 
 
 def test_relation_get_accepts_a_unit_name_with_a_newline(scene: Scene) -> None:
-    """A charm of 2012 hands each line of relation-list on, with its end."""
+    """A charm of 2012 passes each line of relation-list on, including the newline."""
     for unit in scene.call("relation-list").out.splitlines(keepends=True):
         assert scene.call("relation-get", "host", unit) == (0, "10.0.0.5\n", "")
 
@@ -425,7 +425,7 @@ def test_relation_get_accepts_a_unit_name_with_a_newline(scene: Scene) -> None:
 def test_ports_status_and_log_tools_work(scene: Scene) -> None:
     for line in ("open-port 80", "open-port 443/TCP", "open-port 1000-2000/udp", "open-port icmp", "close-port 80/tcp"):
         assert scene.call(*line.split()) == (0, "", "")
-    assert scene.call("open-port", " +443 ", "--format=json") == (0, "null\n", "")  # the one before; as the original
+    assert scene.call("open-port", " +443 ", "--format=json") == (0, "null\n", "")  # already open, which is no error
     assert scene.call("opened-ports").out == "443/tcp\n1000-2000/udp\nicmp\n"
     assert scene.call("opened-ports", "--format=json").out == '["443/tcp", "1000-2000/udp", "icmp"]\n'
     assert scene.call("status-get", "--format=json").out == '{"message": "", "status": "unknown"}\n'
@@ -456,7 +456,7 @@ def test_ports_status_and_log_tools_work(scene: Scene) -> None:
 
 
 def test_a_long_log_message_arrives_whole(scene: Scene) -> None:
-    text = "é" * 60_000  # more than one value of AMP holds, and less than an argument may have
+    text = "é" * 60_000  # longer than one AMP value, but short enough for an argument
     assert scene.call("juju-log", text) == (0, "", "")
     assert "".join(said["text"] for said in scene.said) == text
 
@@ -488,7 +488,7 @@ def test_tools_are_refused_after_the_hook_ended(scene: Scene) -> None:
 
 
 def test_tools_work_with_only_a_socket_and_a_client_id(shared: Scene) -> None:
-    """Nothing of a hook's environment is needed: the socket and the client id are."""
+    """A program needs no environment of a hook, only the socket and the client id."""
     path = os.path.join(shared.tools, "relation-get")
     words = [path, "-s", shared.agent.path, "--client-id", shared.token, "host", "wordpress/1"]
     done = subprocess.run(words, env={"LC_ALL": "C"}, capture_output=True, text=True, timeout=30, cwd="/")
@@ -499,7 +499,7 @@ def test_tools_work_with_only_a_socket_and_a_client_id(shared: Scene) -> None:
 
 
 def test_a_broken_agent_is_reported_in_one_line(tmp_path: Path, shared: Scene) -> None:
-    """An agent that hangs up, and one that speaks something else, are said so in a line."""
+    """This covers an agent that hangs up and one that speaks another protocol."""
     import socket
     import threading
 
@@ -551,7 +551,7 @@ def test_install_removes_old_directories(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("python", [*OLDEST, sys.executable])
 def test_every_process_installs_the_same_working_files(python: str, tmp_path: Path) -> None:
-    """As a host installs them: another process, other hashes, the same directory; and they work with its Python."""
+    """Processes with different hash seeds install into the same directory, and the tools work with that Python."""
     root = str(Path(tool_files.__file__).parents[4])
     script = "import sys; sys.path[:0] = sys.argv[1:2]; sys.dont_write_bytecode = True\n"
     script += "from statecfg.remote.units.tools import install; print(install.install(sys.argv[2]))"
@@ -587,13 +587,13 @@ def test_tools_work_with_an_unusual_python_path(name: str, tmp_path: Path) -> No
     assert done.returncode == 2
 
 
-# Modules that take longer to load than a tool may: hooks call tools by the dozen.
+# Modules that load too slowly, as hooks call dozens of tools.
 COSTLY = {"socket", "argparse", "subprocess", "selectors", "enum", "typing", "logging", "tempfile", "shutil", "inspect"}
 
 
 @pytest.mark.parametrize("line, json", [("relation-list", False), ("juju-log x", False), ("relation-get", True)])
 def test_tools_load_no_slow_modules(line: str, json: bool, shared: Scene) -> None:
-    """A tool loads what it needs and no more."""
+    """A tool loads only the modules that it needs."""
     path = Path(shared.tools) / "tool"
     text = path.read_text().replace(
         'names["run"](modules)',

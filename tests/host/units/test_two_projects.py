@@ -1,4 +1,4 @@
-"""Two projects, or two stores of one project, with a service of one name on one host; and hosts that 0.3.0 had."""
+"""Two projects or two stores with the same service on one host, and hosts that version 0.3.0 managed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("bare_pair")
 
 
 def project(base: Path, pair: list[Host], name: str) -> Fabric:
-    """Return a project that says with its service `web` who it is."""
+    """Return a project whose service `web` writes the project's name to files."""
     made = Fabric(base, pair)
     (made.root / "statecfg.toml").write_text(f'name = "{name}"\nssh_config = "ssh_config"\n')
     stop = 'cat "$CHARM_DIR/whose" >> /srv/stopped\n'

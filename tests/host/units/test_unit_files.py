@@ -1,4 +1,4 @@
-"""Charms on their host: put in place file by file, replaced by newer ones, whatever lies in the way."""
+"""The files of charms on their host: they are installed, replaced by newer ones, repaired and removed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LINK = 0o120000
 
 
 def files(**given: str) -> dict[str, tuple[int, Blob | str]]:
-    """Return a charm's files; `__` in a name stands for `/`."""
+    """Return the files of a charm; `__` in a name stands for `/`."""
     return {name.replace("__", "/"): (0o644, Blob.of(text)) for name, text in given.items()}
 
 
 def tree(place: Path) -> dict[str, str]:
-    """Return what is in a unit's charm: path → text, or where a link leads."""
+    """Return the content of a unit's charm: path → text or the target of a link."""
     base = Path(unit_files.charm_dir(str(place), UNIT))
     found = [path for path in sorted(base.rglob("*")) if path.is_symlink() or path.is_file()]
     return {
@@ -51,7 +51,7 @@ def test_installing_a_new_charm_replaces_the_old_files(tmp_path: Path) -> None:
     second = files(metadata="m", hooks__hooks="new", lib__a="a file now")
     unit_files.install(place, UNIT, "two", {**second, "lib/a": (LINK, "../metadata")})
     assert tree(tmp_path) == {"hooks/hooks": "new", "lib/a": "-> ../metadata", "made": "by a hook", "metadata": "m"}
-    assert (charm / "metadata").stat().st_ino == kept  # what stays the same is not written
+    assert (charm / "metadata").stat().st_ino == kept  # an unchanged file is not written again
     assert (charm / "hooks/hooks").stat().st_mode & 0o7777 == 0o644
     unit_files.install(place, UNIT, "three", files(lib__a__b="1"))
     assert tree(tmp_path) == {"lib/a/b": "1", "made": "by a hook"}
@@ -125,8 +125,8 @@ def test_remove_deletes_all_files_of_a_unit(tmp_path: Path) -> None:
     for unit in (UNIT, "mysql/1"):
         unit_files.install(place, unit, "one", files(a="1"))
     unit_files.remove(place, UNIT)
-    unit_files.remove(place, UNIT)  # and once more: nothing is there
-    (tmp_path / "units" / "gone-mysql-1").mkdir()  # of a removal that was cut off
+    unit_files.remove(place, UNIT)  # a second time, when nothing is left
+    (tmp_path / "units" / "gone-mysql-1").mkdir()  # from an interrupted removal
     unit_files.remove(place, "mysql/1")
     assert os.listdir(tmp_path / "units") == []
 
@@ -182,7 +182,7 @@ def test_an_upgrade_fails_if_a_hook_spoiled_a_charm_file(tmp_path: Path) -> None
         unit_files.install(str(host.home), UNIT, "before", here)
         units = host.begin({"hooks/start": (0o755, spoil)})
         units.order["charms"]["mysql"]["files"]["data"] = [0o644, {"$blob": [content.sha256, content.size]}]
-        assert units.files({}) == []  # that file is here as it should be
+        assert units.files({}) == []  # the host already has this file
         assert host.run(step(hook="start", relation=None))["ok"]
         done = host.run(step(hook="upgrade-charm", relation=None))
         assert (done["ok"], done["ran"]) == (False, False)

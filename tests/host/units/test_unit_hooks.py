@@ -1,4 +1,4 @@
-"""Hooks of units on their host: real programs over a real channel, however they end."""
+"""Hooks of units on their host: real programs over a real channel, and every way in which they can end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def host(tmp_path: Path) -> Iterator[UnitHost]:
 
 @pytest.fixture
 def pids(tmp_path: Path) -> Iterator[Callable[[int], list[int]]]:
-    """The processes that wrote their number to the file `pids`, at least so many; all are ended with the test."""
+    """Give a function that waits until `pids` has that many process ids; the test kills all of them at its end."""
     path = tmp_path / "pids"
 
     def read(least: int) -> list[int]:
@@ -69,7 +69,7 @@ def alive(pid: int) -> bool:
 
 
 def hook(host: UnitHost, script: str, **more: Any) -> Json:
-    """Run a hook of this text; return how it ended."""
+    """Run this script as a hook; return its result."""
     if host.units is None:
         host.begin({"hooks/db-relation-changed": (0o755, script.encode())})
     return host.run(step(**more))
@@ -79,7 +79,7 @@ def python(text: str) -> str:
     return SPEAK + text
 
 
-# The recorded scenarios of the original: script → what is logged, and the error; <C> is the charm's directory.
+# The recorded scenarios of the original: script → log and error. <C> is the charm's directory.
 SCENARIOS: list[tuple[str, list[tuple[int, str]], str]] = [
     (
         "#!/bin/bash\nenv | grep ^JUJU_REL | sort; env | grep -c SHOULD_NOT_LEAK; echo HOME=$HOME\n",
@@ -136,7 +136,7 @@ def test_recorded_scenarios_give_the_recorded_log_and_error(
     monkeypatch.setenv("SHOULD_NOT_LEAK", "1")
     done = hook(host, script)
     charm = str(host.home / "units" / "mysql-0" / "charm")
-    joined: list[tuple[int, str]] = []  # pieces of one level are one text: how many they come in is the pipe's matter
+    joined: list[tuple[int, str]] = []  # neighbours of one level are joined, as the pipe may cut a text anywhere
     for level, text in host.log():
         if joined and joined[-1][0] == level:
             joined[-1] = (level, joined[-1][1] + text)
@@ -173,7 +173,7 @@ def test_a_hook_gets_only_the_documented_environment(host: UnitHost, monkeypatch
     assert len(token) == 32
     tools, _, plain = found.pop("PATH").partition(":")
     assert (os.path.isfile(tools + "/relation-get"), plain) == (True, process.PATH)
-    found.pop("LC_CTYPE", None)  # Python's own, where there is no locale
+    found.pop("LC_CTYPE", None)  # Python sets this if there is no locale
     assert found == {
         **dict.fromkeys(("JUJU_SERVICE", "JUJU_CHARM"), "mysql"),
         **dict.fromkeys(("JUJU_UNIT_NAME", "JUJU_LOCAL_UNIT"), "mysql/0"),
@@ -214,7 +214,7 @@ def test_charms_for_juju_2_get_its_variables(host: UnitHost, built: str) -> None
 
 
 def at(program: str, script: str) -> dict[str, tuple[int, bytes]]:
-    """Return a program of a charm, as the order has it."""
+    """Return a program of a charm in the form of an order."""
     return {program: (0o755, script.encode())}
 
 
@@ -238,8 +238,8 @@ def test_settings_are_returned_only_if_the_hook_succeeds(host: UnitHost) -> None
     done = host.run(step())
     assert (done["ok"], done["changes"]) == (False, {})
     assert host.log() == [(DEBUG, "opened 80/tcp"), (DEBUG, "hook db-relation-changed exited, exit code 1.")]
-    assert [each["port"] for each in host.of("unit-port")] == ["80/tcp"]  # acts at once, however the hook ends
-    assert [each["node"] for each in host.of("unit-ask")] == [list(OWN)]  # read anew in each hook
+    assert [each["port"] for each in host.of("unit-port")] == ["80/tcp"]  # ports open at once, even if the hook fails
+    assert [each["node"] for each in host.of("unit-ask")] == [list(OWN)]  # each hook reads its settings again
 
 
 def test_the_tools_are_on_the_path(host: UnitHost) -> None:
@@ -309,7 +309,7 @@ def test_background_processes_outlive_the_hook_but_cannot_set_anything(
     )
     begun = time.monotonic()
     done = hook(host, script)
-    assert 0.4 < time.monotonic() - begun < 20  # it holds the output, for so long and no longer
+    assert 0.4 < time.monotonic() - begun < 20  # the hook waits for the held output, but only for a limited time
     assert done["changes"]["relations"]["db:0"]["set"] == {"a": "1"}
     assert host.log()[0] == (INFO, "first\n")
     wait_until(said.exists, 20, "what it was told")
@@ -403,7 +403,7 @@ def test_a_charm_that_cannot_be_installed_fails_the_hook(host: UnitHost) -> None
     assert host.go() == ""
 
 
-# In a Python of its own, as on a host: runs a hook until it is killed together with it, or to its end.
+# Runs a hook in a separate Python, as on a host, until the hook ends or both are killed.
 ALONE = """
 import json, os, sys, threading
 root, place, name = sys.argv[1:]
