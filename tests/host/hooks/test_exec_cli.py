@@ -44,7 +44,7 @@ def known(project: Path) -> None:
     statecfg("hosts", "tag", "web1", "blue", cwd=project, STATECFG_STORE=str(project.parent / "store.db"))
 
 
-def test_types(project: Path) -> None:
+def test_types_lists_hook_types_and_marks_unusable_ones(project: Path) -> None:
     listed = hook(project, "types").out
     assert re.search(r"^counter +node-bound-to-policy", listed, re.M)
     assert re.search(r"^tally +node-booted", listed, re.M)
@@ -67,7 +67,7 @@ def test_types(project: Path) -> None:
         ("tally", "--name", "mine"),
     ],
 )
-def test_create(project: Path, words: tuple[str, ...]) -> None:
+def test_create_accepts_name_and_type_in_any_form(project: Path, words: tuple[str, ...]) -> None:
     made = 'mine: a hook of type tally, configuration {"word": "é=1", "count": 0}\n'
     assert hook(project, "create", *words, "-c", "word=é=1").out == made
     assert hook(project, "create", *words, "--configuration", "word=é=1", "-c", "count=0").out == made
@@ -76,7 +76,7 @@ def test_create(project: Path, words: tuple[str, ...]) -> None:
     assert listed["access"] == [getpass.getuser()]
 
 
-# As recorded from the original's client, but that values which are JSON count as such.
+# As recorded from the original's client, except that values in JSON are parsed as JSON.
 @pytest.mark.parametrize(
     ("given", "configuration"),
     [
@@ -94,7 +94,7 @@ def test_create(project: Path, words: tuple[str, ...]) -> None:
         (["{a=1"], {"{a": 1}),
     ],
 )
-def test_configuration_as_it_is_written(given: list[str], configuration: dict[str, Any]) -> None:
+def test_configuration_arguments_are_parsed_as_json_or_text(given: list[str], configuration: dict[str, Any]) -> None:
     assert hook_arguments.configuration(given) == configuration
 
 
@@ -110,20 +110,20 @@ def test_configuration_as_it_is_written(given: list[str], configuration: dict[st
         ("null", "configuration should be a object, but was actually a null"),
     ],
 )
-def test_configuration_that_is_none(given: str, detail: str) -> None:
+def test_invalid_configuration_arguments_are_refused(given: str, detail: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         hook_arguments.configuration([given])
     assert caught.value.problems[0].detail == detail
 
 
-def test_the_short_option_has_one_dash(project: Path) -> None:
+def test_the_short_option_needs_one_dash(project: Path) -> None:
     refused = hook(project, "create", "a", "tally", "--c", "count=3", code=5)
     assert "No such option '--c'" in refused.err
     hook(project, "create", "a", "tally", "-c", "count=3")
     assert said(project, "show", "a")["configuration"] == {"count": 3}
 
 
-def test_what_can_not_be_created(project: Path) -> None:
+def test_create_refuses_invalid_hooks_with_a_hint(project: Path) -> None:
     hook(project, "create", "mine", "tally")
     for arguments, detail, help_text in (
         (("x", "taly"), "hook_type must be the name of an existing hook type, but is 'taly'", "did you mean `tally`?"),
@@ -151,7 +151,7 @@ def test_what_can_not_be_created(project: Path) -> None:
     assert [each["name"] for each in said(project, "list")["hooks"]] == ["mine"]
 
 
-def test_a_hook_for_some_things(project: Path) -> None:
+def test_create_stores_the_selection_and_options(project: Path) -> None:
     options = ("--hosts", "web*", "--types", "file,user", "--types", "group", "--names", "file:*", "--tags", "x")
     more = (
         "--events",
@@ -180,7 +180,7 @@ def test_a_hook_for_some_things(project: Path) -> None:
     assert re.search(r"^  deadline +PT1M30S$", hook(project, "show", "mine").out, re.M)
 
 
-def test_run_log_set_and_unset(project: Path) -> None:
+def test_run_log_set_and_unset_report_what_they_did(project: Path) -> None:
     hook(project, "create", "mine", "tally")
     assert "the store has no host `web1`" in hook(project, "run", "mine", BOOTED, "web1", code=5).err
     known(project)
@@ -212,7 +212,7 @@ def test_run_log_set_and_unset(project: Path) -> None:
     assert "did you mean `count`?" in refused
 
 
-def test_a_hook_that_fails_is_exit_status_1(project: Path) -> None:
+def test_a_failed_hook_gives_exit_status_1(project: Path) -> None:
     (project / "hooks" / "tally.hook" / BOOTED).write_text("#!/bin/sh\nprintf '{]'\nprintf '\\033[31m' >&2\nexit 3\n")
     hook(project, "create", "mine", "tally")
     known(project)
@@ -223,7 +223,7 @@ def test_a_hook_that_fails_is_exit_status_1(project: Path) -> None:
     assert "\033" not in ran.out
 
 
-def test_an_unknown_hook_everywhere(project: Path) -> None:
+def test_every_verb_refuses_an_unknown_hook(project: Path) -> None:
     hook(project, "create", "mine", "tally")
     known(project)
     for arguments in (
@@ -240,14 +240,14 @@ def test_an_unknown_hook_everywhere(project: Path) -> None:
         assert "did you mean `mine`?" in ran.err
 
 
-def test_delete(project: Path) -> None:
+def test_delete_removes_a_hook_once(project: Path) -> None:
     hook(project, "create", "mine", "tally")
     assert hook(project, "delete", "mine").out == "hook mine destroyed\n"
     assert hook(project, "delete", "mine").out == "no changes; hook mine does not exist\n"
     assert "0 hooks" in hook(project, "list").out
 
 
-def test_full_control(project: Path) -> None:
+def test_grant_and_revoke_change_full_control(project: Path) -> None:
     hook(project, "create", "mine", "tally")
     assert hook(project, "grant", "mine", "alice").out == "mine: alice has Full Control\n"
     assert hook(project, "grant", "mine", "alice").out == "mine: alice has Full Control, as before\n"
@@ -269,8 +269,8 @@ def test_binding_a_playbook_calls_the_hook(project: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["fails", "can't start"])
-def test_changing_a_host_says_which_hooks_failed(project: Path, way: str) -> None:
-    """A program that fails, and one that can't start, warn on standard error of each command that fires the event."""
+def test_changing_a_host_warns_of_failed_hooks(project: Path, way: str) -> None:
+    """Each command that fires the event warns on standard error, if the program fails or can't start."""
     directory = project / "hooks" / "tally.hook"
     script = directory / BOOTED
     for event in (BOUND, "node-unbound-from-policy", "node-deleted"):
@@ -292,7 +292,7 @@ def test_changing_a_host_says_which_hooks_failed(project: Path, way: str) -> Non
         assert ran.err.count("\n") == 1
 
 
-def test_unbinding_updates_the_policy_and_what_is_installed(project: Path) -> None:
+def test_unbinding_clears_the_playbook_and_the_installed_policy(project: Path) -> None:
     from statecfg.playbook.project import find
     from statecfg.store import hosts, opened
 
@@ -328,7 +328,7 @@ def test_lists_without_rows_have_no_heading(project: Path) -> None:
         assert statecfg(*words, cwd=project, **environment).out == out
 
 
-def test_retry_runs_what_is_queued(project: Path) -> None:
+def test_retry_runs_queued_invocations(project: Path) -> None:
     from statecfg.hooks.exec.engine import Engine
     from statecfg.hooks.exec.types import HookTypes
     from statecfg.playbook import project as projects
@@ -345,7 +345,7 @@ def test_retry_runs_what_is_queued(project: Path) -> None:
     assert hook(project, "retry").out == "0 run, 0 still queued\n"
 
 
-def test_the_list_has_what_the_project_declares(project: Path) -> None:
+def test_list_includes_hooks_declared_by_the_project(project: Path) -> None:
     hook(project, "create", "mine", "tally")
     (project / "hooks/greet.yml").write_text(
         "metadata: {name: greet}\n"

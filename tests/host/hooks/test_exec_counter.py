@@ -1,4 +1,4 @@
-"""Counting hooks: nothing is lost and nothing overlaps, with many processes at once and with killed engines."""
+"""Hooks that count: no event is lost and no two run together, even with many processes and killed engines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEASE = 3.0  # seconds; tests/host/store/test_together.py waits for those that i
 SCHEMA = "count: {default: 0}\nagain: {default: 0}"
 
 needs_jq = pytest.mark.skipif(shutil.which("jq") is None, reason="NOT RUN: needs the Debian package jq")
-# As the document prints it, with its mistakes.
+# The counter of the original's documentation, including its mistakes.
 LITERAL = """#! /bin/bash
 
 json=$(< /dev/stdin)
@@ -55,7 +55,7 @@ def shop(store: Store, tmp_path: Path) -> Workshop:
 
 
 @needs_jq
-def test_the_shipped_counter(shop: Workshop) -> None:
+def test_the_shipped_counter_counts_in_configuration_and_metadata(shop: Workshop) -> None:
     engine = Engine(shop.store, HookTypes((SHIPPED,)))
     kind = engine.types.find("counter")
     hook_objects.create(
@@ -68,7 +68,7 @@ def test_the_shipped_counter(shop: Workshop) -> None:
 
 
 @needs_jq
-def test_the_counter_as_it_is_printed_fails_as_it_does_in_the_original(shop: Workshop) -> None:
+def test_the_counter_as_documented_fails_as_in_the_original(shop: Workshop) -> None:
     shop.simple("counter", LITERAL, BOUND, "count: {default: 0}")
     shop.engine.run("counter", BOUND, shop.host)
     ((severity, entry),) = shop.entries()
@@ -80,7 +80,7 @@ def test_the_counter_as_it_is_printed_fails_as_it_does_in_the_original(shop: Wor
     assert (shop.configuration("counter"), shop.metadata()) == ({"count": 0}, {})
 
 
-def test_the_shipped_counter_says_what_it_lacks(shop: Workshop) -> None:
+def test_the_shipped_counter_reports_that_jq_is_missing(shop: Workshop) -> None:
     script = (SHIPPED / "counter.hook" / BOUND).read_text().replace("set -eu", "set -eu\nPATH=/no/such/place")
     shop.simple("counter", script, BOUND, "count: {default: 0}")
     shop.engine.run("counter", BOUND, shop.host)
@@ -90,9 +90,9 @@ def test_the_shipped_counter_says_what_it_lacks(shop: Workshop) -> None:
 
 
 @needs_jq
-def test_events_of_many_processes_are_all_counted_one_at_a_time(shop: Workshop, url: str) -> None:
+def test_events_of_many_processes_are_all_counted_in_order(shop: Workshop, url: str) -> None:
     shop.simple("counter", COUNTER, schema=SCHEMA)
-    # A turn costs more on PostgreSQL, where it is a lease: fewer of them show the same.
+    # On PostgreSQL each turn takes longer because it is a lease, so fewer events have to do.
     events = EVENTS if not url.startswith("postgresql") else EVENTS // 2
     running = [shop.process(url, BOOTED, events) for _ in range(PROCESSES)]
     try:
@@ -113,8 +113,8 @@ def test_events_of_many_processes_are_all_counted_one_at_a_time(shop: Workshop, 
 
 
 @needs_jq
-def test_engines_that_are_killed_lose_nothing_and_change_nothing_by_half(tmp_path: Path) -> None:
-    # In SQLite, since a killed engine's turn lasts 30 s longer in PostgreSQL.
+def test_killed_engines_lose_no_event_and_make_no_partial_change(tmp_path: Path) -> None:
+    # This test uses SQLite: on PostgreSQL, the turn of a killed engine lasts 30 s longer.
     url, total, kills = str(tmp_path / "store.db"), 60, 0
     dice = random.Random(20)
     end = time.monotonic() + 240
@@ -138,7 +138,7 @@ def test_engines_that_are_killed_lose_nothing_and_change_nothing_by_half(tmp_pat
     assert kills >= 6
 
 
-def test_what_a_killed_engine_left_running_is_ended_before_the_next_begins(shop: Workshop, url: str) -> None:
+def test_the_next_engine_ends_programs_left_by_a_killed_one(shop: Workshop, url: str) -> None:
     folder = shop.type("h", **{BOOTED: "#!/bin/sh\necho $$ >>pids\n[ -e again ] || exec sleep 1000\n"})
     shop.hook("h", "h")
     shop.engine.trigger(BOOTED, shop.host)
@@ -155,7 +155,7 @@ def test_what_a_killed_engine_left_running_is_ended_before_the_next_begins(shop:
     first = int(pids.read_text())
     assert alive(first), "it outlives its engine"
     with opened(url=url) as mine:
-        # With a lease, the turn of the one that was killed has to run out first.
+        # Where turns are leases, the lease of the killed engine has to expire first.
         Engine(mine, HookTypes((folder.parent,))).drain(LEASE + 20)
     assert not alive(first)
     assert len(pids.read_text().split()) == 2

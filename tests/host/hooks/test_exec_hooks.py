@@ -1,4 +1,4 @@
-"""The engine of exec hooks: what is queued, what a program sees when its turn comes, what is stored of it."""
+"""The engine of exec hooks: what it queues, what a program reads, and what it stores of the result."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def shop(store: Store, tmp_path: Path) -> Workshop:
 
 
 def seen(shop: Workshop) -> Any:
-    """Return what an ECHO read last."""
+    """Return what the last ECHO program read."""
     return shop.entries()[-1][1]["msg"]
 
 
-def test_an_event_calls_what_handles_it_in_order(shop: Workshop) -> None:
+def test_an_event_calls_its_hooks_in_order(shop: Workshop) -> None:
     shop.simple("first", ECHO)
     shop.simple("second", ECHO)
     shop.simple("other", ECHO, BOUND)
@@ -53,13 +53,13 @@ def test_an_event_calls_what_handles_it_in_order(shop: Workshop) -> None:
     assert [event.invocation for event in hook_log.events(shop.store, invocations=places)] == places[::-1]
 
 
-def test_nothing_handles_it(shop: Workshop) -> None:
+def test_an_event_without_a_hook_queues_nothing(shop: Workshop) -> None:
     shop.simple("other", ECHO, BOUND)
     assert shop.engine.trigger(BOOTED, shop.host) == []
     assert (shop.engine.drain(), shop.entries()) == ([], [])
 
 
-def test_what_a_program_reads(shop: Workshop) -> None:
+def test_a_program_reads_the_node_the_hook_and_the_policy(shop: Workshop) -> None:
     facts = {"hostname": "web1.example", "serialnumber": "ABC1", "uuid": "U-1", "macaddress": "52:54:00:AA:00:01"}
     hosts.check_in(shop.store, "web1", facts, "", "boot")
     hosts.bind(shop.store, "web1", "playbooks/web.yml")
@@ -97,7 +97,7 @@ def test_what_a_program_reads(shop: Workshop) -> None:
     }
 
 
-def test_the_policy_is_the_one_given_or_installed_or_bound(shop: Workshop) -> None:
+def test_the_policy_is_the_given_installed_or_first_bound_one(shop: Workshop) -> None:
     shop.simple("h", ECHO)
     shop.engine.run("h", BOOTED, shop.host)
     assert seen(shop)["policy"] is None
@@ -118,7 +118,7 @@ def _host(shop: Workshop) -> hosts.HostRecord:
     return found
 
 
-def test_what_changed_since_the_event_is_what_a_program_sees(shop: Workshop) -> None:
+def test_a_program_sees_changes_made_after_the_event(shop: Workshop) -> None:
     shop.simple("h", ECHO, schema="a: {default: 1}")
     hosts.bind(shop.store, "web1", "p.yml")
     shop.engine.trigger(BOOTED, _host(shop))
@@ -132,7 +132,7 @@ def test_what_changed_since_the_event_is_what_a_program_sees(shop: Workshop) -> 
     assert found["policy"]["nodes"] == {"count": 2}
 
 
-def test_a_host_that_was_forgotten_is_seen_as_it_was(shop: Workshop) -> None:
+def test_a_program_sees_a_forgotten_host_as_it_was(shop: Workshop) -> None:
     update = '{"node": {"metadata": {"update": {"x": 1}}}}'
     shop.simple("echo", ECHO)
     shop.simple("writes", f"#!/bin/sh\necho '{update}'\n")
@@ -147,7 +147,7 @@ def test_a_host_that_was_forgotten_is_seen_as_it_was(shop: Workshop) -> None:
     assert [severity for severity, _ in shop.entries()] == ["info", "info"]
 
 
-def test_node_deleted_is_fired_after_the_fact(shop: Workshop) -> None:
+def test_node_deleted_passes_the_deleted_host_to_the_program(shop: Workshop) -> None:
     shop.simple("h", ECHO, "node-deleted")
     gone = hosts.forget(shop.store, "web1")
     assert gone is not None
@@ -156,7 +156,7 @@ def test_node_deleted_is_fired_after_the_fact(shop: Workshop) -> None:
     assert seen(shop)["node"]["tags"] == ["blue"]
 
 
-def test_a_hook_that_was_deleted_is_not_run_and_its_events_stay(shop: Workshop) -> None:
+def test_a_deleted_hook_does_not_run_but_keeps_its_log(shop: Workshop) -> None:
     shop.simple("h", ECHO)
     shop.engine.run("h", BOOTED, shop.host)
     shop.engine.trigger(BOOTED, shop.host)
@@ -167,7 +167,7 @@ def test_a_hook_that_was_deleted_is_not_run_and_its_events_stay(shop: Workshop) 
     assert left.hook is None
 
 
-def test_not_executable(shop: Workshop) -> None:
+def test_a_non_executable_program_is_logged_as_a_warning(shop: Workshop) -> None:
     folder = shop.type("h", **{BOOTED: "#!/bin/sh\ntouch ran\n"})
     (folder / BOOTED).chmod(0o644)
     shop.hook("h", "h")
@@ -177,7 +177,7 @@ def test_not_executable(shop: Workshop) -> None:
     assert not (folder / "ran").exists()
 
 
-def test_the_caller_is_told_of_hooks_whose_program_can_not_be_run(shop: Workshop) -> None:
+def test_trigger_reports_non_executable_programs_to_its_caller(shop: Workshop) -> None:
     folder = shop.type("h", **{BOOTED: "#!/bin/sh\n"})
     (folder / BOOTED).chmod(0o644)
     shop.hook("h", "h")
@@ -186,7 +186,7 @@ def test_the_caller_is_told_of_hooks_whose_program_can_not_be_run(shop: Workshop
     assert told == [("h", f"file {folder / BOOTED} is not executable")]
 
 
-def test_an_event_and_its_change_are_stored_together(shop: Workshop) -> None:
+def test_an_event_and_its_change_are_stored_in_one_transaction(shop: Workshop) -> None:
     unbound = "node-unbound-from-policy"
     shop.simple("h", ECHO, unbound)
     for name in ("web1", "web2"):
@@ -211,7 +211,7 @@ def test_an_event_and_its_change_are_stored_together(shop: Workshop) -> None:
     assert found["node"]["state"] == {"installed": False}
 
 
-def test_no_interpreter(shop: Workshop) -> None:
+def test_a_missing_interpreter_is_logged_as_an_error(shop: Workshop) -> None:
     shop.simple("test", "#! /something/that/does/not/exist\n")
     shop.engine.trigger(BOOTED, shop.host)
     shop.engine.drain()
@@ -220,7 +220,7 @@ def test_no_interpreter(shop: Workshop) -> None:
     assert "test.hook/node-booted" in entry["error"]
 
 
-def test_a_type_that_can_not_be_used_any_more(shop: Workshop) -> None:
+def test_an_unusable_hook_type_is_logged_as_an_error(shop: Workshop) -> None:
     folder = shop.type("h", **{BOOTED: QUIET})
     shop.hook("h", "h")
     shop.engine.trigger(BOOTED, shop.host)
@@ -243,7 +243,7 @@ def test_a_type_that_can_not_be_used_any_more(shop: Workshop) -> None:
     assert queue.waiting(shop.store) == 0
 
 
-def test_a_hang_is_an_error_and_changes_nothing(shop: Workshop) -> None:
+def test_a_program_that_hangs_is_an_error_and_changes_nothing(shop: Workshop) -> None:
     script = '#!/bin/sh\necho \'{"hook": {"configuration": {"update": {"a": 2}}}}\'\nexec >&- 2>&-\nsleep 1000\n'
     shop.type("h", "a: {default: 1}", **{BOOTED: script})
     shop.hook("h", "h", Spec(deadline="PT0.3S"))
@@ -254,7 +254,7 @@ def test_a_hang_is_an_error_and_changes_nothing(shop: Workshop) -> None:
     assert shop.configuration("h") == {"a": 1}
 
 
-def test_a_failure_is_not_tried_again(shop: Workshop) -> None:
+def test_a_failed_program_is_not_run_again(shop: Workshop) -> None:
     folder = shop.type("h", **{BOOTED: "#!/bin/sh\necho x >>ran\necho '{\"hook\": null}'\nexit 1\n"})
     shop.hook("h", "h")
     shop.engine.trigger(BOOTED, shop.host)
@@ -264,7 +264,7 @@ def test_a_failure_is_not_tried_again(shop: Workshop) -> None:
     assert len(shop.entries()) == 1
 
 
-def test_what_is_set_while_a_program_runs_is_kept(shop: Workshop) -> None:
+def test_settings_changed_while_a_program_runs_are_kept(shop: Workshop) -> None:
     update = '{"hook": {"configuration": {"update": {"a": 2}}}}'
     script = f"#!/bin/sh\ntouch began; while [ ! -e go ]; do sleep 0.01; done; echo '{update}'\n"
     folder = shop.type("h", "a: {default: 1}\nb: {default: 1}", **{BOOTED: script})
@@ -279,7 +279,7 @@ def test_what_is_set_while_a_program_runs_is_kept(shop: Workshop) -> None:
     assert shop.configuration("h") == {"a": 2, "b": 5}
 
 
-def test_run_at_once(shop: Workshop) -> None:
+def test_run_calls_the_program_at_once(shop: Workshop) -> None:
     shop.simple("counter", COUNTER, schema="count: {default: 0}\nagain: {default: 0}")
     judged = shop.engine.run("Counter", BOOTED, shop.host)
     assert judged is not None
@@ -295,7 +295,7 @@ def test_run_at_once(shop: Workshop) -> None:
     assert shop.engine.run("counter", BOUND, shop.host) is None
 
 
-def test_run_what_there_is_not(shop: Workshop) -> None:
+def test_run_refuses_an_unknown_hook_or_event(shop: Workshop) -> None:
     shop.simple("counter", QUIET)
     with pytest.raises(InvalidInput) as caught:
         shop.engine.run("conter", BOOTED, shop.host)
@@ -308,7 +308,7 @@ def test_run_what_there_is_not(shop: Workshop) -> None:
     )
 
 
-def test_input_and_output_are_kept_where_asked_for(shop: Workshop) -> None:
+def test_the_engine_stores_the_input_if_told_to(shop: Workshop) -> None:
     shop.simple("h", ECHO)
     engine = Engine(shop.store, HookTypes((shop.folder,)), keep=frozenset({"input"}))
     engine.trigger(BOOTED, shop.host)
@@ -316,7 +316,7 @@ def test_input_and_output_are_kept_where_asked_for(shop: Workshop) -> None:
     assert set(shop.entries()[0][1]) == {"event", "exit_status", "msg", "input"}
 
 
-def test_hooks_for_some_hosts_and_events(shop: Workshop) -> None:
+def test_a_hook_runs_only_for_its_hosts_and_events(shop: Workshop) -> None:
     shop.type("h", **{BOOTED: QUIET, BOUND: QUIET})
     for name, spec in {
         "all": Spec(),
@@ -332,7 +332,7 @@ def test_hooks_for_some_hosts_and_events(shop: Workshop) -> None:
     assert [item.hook.name for item, _ in shop.engine.drain()] == ["all", "here", "glob", "bound"]
 
 
-def test_events_of_resources(shop: Workshop) -> None:
+def test_resource_events_run_hooks_and_return_their_results(shop: Workshop) -> None:
     shop.simple("h", ECHO, "pre-reconcile")
     shop.simple("fails", "#!/bin/sh\nexit 3\n", "pre-reconcile")
     resource = {"name": "file:/etc/motd", "type": "file", "state": "RESOLVED", "playbook": "p.yml"}
@@ -357,7 +357,7 @@ def test_events_of_resources(shop: Workshop) -> None:
     assert [event.playbook for event in hook_log.events(shop.store)] == ["p.yml"] * 3
 
 
-def test_inside_a_hook_nothing_waits_for_hooks(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inside_a_hook_events_are_queued_and_run_is_refused(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.simple("h", QUIET)
     monkeypatch.setenv(RUNNING, "outer")
     assert len(shop.engine.trigger(BOOTED, shop.host)) == 1
@@ -368,7 +368,7 @@ def test_inside_a_hook_nothing_waits_for_hooks(shop: Workshop, monkeypatch: pyte
     assert len(shop.engine.drain()) == 1
 
 
-def test_what_is_not_begun_in_time_stays_queued(shop: Workshop) -> None:
+def test_invocations_not_begun_in_time_stay_queued(shop: Workshop) -> None:
     shop.simple("h", "#!/bin/sh\nsleep 0.2\n")
     for _ in range(5):
         shop.engine.trigger(BOOTED, shop.host)
@@ -378,7 +378,7 @@ def test_what_is_not_begun_in_time_stays_queued(shop: Workshop) -> None:
     assert len(shop.engine.drain()) == 5 - len(done)
 
 
-def test_whoever_waits_too_long_for_its_turn_leaves_it_queued(shop: Workshop) -> None:
+def test_an_invocation_stays_queued_while_another_engine_runs(shop: Workshop) -> None:
     shop.simple("h", QUIET)
     shop.engine.trigger(BOOTED, shop.host)
     with shop.store.lock("hooks", 0):
@@ -386,11 +386,11 @@ def test_whoever_waits_too_long_for_its_turn_leaves_it_queued(shop: Workshop) ->
     assert queue.waiting(shop.store) == 1
 
 
-def test_an_invocation_that_kills_who_runs_it_is_given_up(shop: Workshop) -> None:
+def test_an_invocation_that_repeatedly_kills_its_engine_is_given_up(shop: Workshop) -> None:
     folder = shop.type("h", **{BOOTED: "#!/bin/sh\ntouch ran\n"})
     shop.hook("h", "h")
     (place,) = shop.engine.trigger(BOOTED, shop.host)
-    for _ in range(MOST):  # begun, and never settled
+    for _ in range(MOST):  # begun but never finished
         shop.store.attempt(lambda connection: queue.begin(connection, place))
     shop.engine.drain()
     ((severity, entry),) = shop.entries()
@@ -399,7 +399,7 @@ def test_an_invocation_that_kills_who_runs_it_is_given_up(shop: Workshop) -> Non
     assert (queue.waiting(shop.store), (folder / "ran").exists()) == (0, False)
 
 
-def test_a_hook_of_the_project_is_made_on_first_use(shop: Workshop) -> None:
+def test_a_declared_hook_is_created_on_first_use(shop: Workshop) -> None:
     shop.type("counter", "count: {default: 0}", **{BOOTED: QUIET})
     declared = Registration("mine", "exec", (BOOTED,), type="counter", configuration={"count": 3}, deadline=2.5)
     made = shop.engine.hooks.adopt(declared, "alice")
@@ -411,7 +411,7 @@ def test_a_hook_of_the_project_is_made_on_first_use(shop: Workshop) -> None:
         shop.engine.hooks.adopt(Registration("mine", "exec", (), type="other"), "alice")
 
 
-def test_a_hook_of_a_project_is_called_for_it_alone_and_as_it_says_now(shop: Workshop) -> None:
+def test_a_declared_hook_runs_only_for_its_project_and_events(shop: Workshop) -> None:
     shop.type("counter", "count: {default: 0}", **{BOOTED: QUIET, BOUND: QUIET})
     declared = Registration("Mine", "exec", (BOOTED,), type="counter")
     shop.engine.hooks.adopt(declared, "alice")
@@ -424,7 +424,7 @@ def test_a_hook_of_a_project_is_called_for_it_alone_and_as_it_says_now(shop: Wor
     assert len(other.trigger(BOUND, shop.host)) == 1
 
 
-def test_hooks_as_registrations(shop: Workshop) -> None:
+def test_registrations_contain_what_each_hook_specifies(shop: Workshop) -> None:
     shop.type("counter", "count: {default: 0}", **{BOOTED: QUIET, "post-create": QUIET, "stray": QUIET})
     shop.hook("late", "counter", Spec(order=200, types=("file",), on_failure="retry", where="host"))
     shop.hook("early", "counter", Spec(events=("post-create", BOUND), deadline="PT1M"))
@@ -442,7 +442,7 @@ def test_hooks_as_registrations(shop: Workshop) -> None:
     assert early.warnings[0].code == "SC0601"
 
 
-def test_the_same_hook_once_more_is_no_other(shop: Workshop) -> None:
+def test_creating_a_hook_again_reports_the_fields_that_differ(shop: Workshop) -> None:
     shop.type("h", "a: {default: 1}")
     kind = shop.engine.types.find("h")
 
@@ -461,7 +461,7 @@ def test_the_same_hook_once_more_is_no_other(shop: Workshop) -> None:
     assert create("HOOK", "other", Spec(order=1)) == ["name", "hook_type", "tags", "order"]
 
 
-def test_setting_and_unsetting_keys(shop: Workshop) -> None:
+def test_setting_and_unsetting_keys_changes_the_configuration(shop: Workshop) -> None:
     schema: dict[str, dict[str, Any]] = {"a": {"default": 1}, "b": {}, "must": {"required": True}}
     shop.type("h", json.dumps(schema))
     shop.hook("h", "h", must=1)
@@ -483,7 +483,7 @@ def test_setting_and_unsetting_keys(shop: Workshop) -> None:
     assert hook_objects.set_keys(shop.store, "none", {"a": 1}, schema) == ([], ["hook none does not exist"])
 
 
-def test_full_control(shop: Workshop) -> None:
+def test_full_control_can_be_granted_and_revoked(shop: Workshop) -> None:
     shop.simple("h", QUIET)
     assert hook_objects.grant(shop.store, "H", "alice")
     assert not hook_objects.grant(shop.store, "h", "alice")
@@ -494,7 +494,7 @@ def test_full_control(shop: Workshop) -> None:
     assert found.access == ("alice",)
 
 
-def test_values_that_databases_do_not_like(shop: Workshop) -> None:
+def test_values_with_nul_and_surrogates_are_stored(shop: Workshop) -> None:
     output = '{"output": "\\u0000 \\ud800", "hook": {"configuration": {"update": {"a": "\\u0000\\udfff"}}}}'
     shop.simple("h", f"#!/bin/bash\ncat <<'EOF'\n{output}\nEOF\nprintf '\\0\\377' >&2\n", schema="a: {}")
     shop.engine.trigger(BOOTED, shop.host)
@@ -504,7 +504,7 @@ def test_values_that_databases_do_not_like(shop: Workshop) -> None:
     assert shop.configuration("h") == {"a": "\0\udfff"}
 
 
-def test_the_log_is_read_newest_first_in_pieces(shop: Workshop) -> None:
+def test_the_log_is_read_newest_first_in_pages(shop: Workshop) -> None:
     shop.simple("h", ECHO)
     shop.simple("other", QUIET)
     for number in range(4):

@@ -1,4 +1,4 @@
-"""What an exec hook's output means: each recorded case by the judge alone, and by a real program."""
+"""The output of exec hooks. Each recorded case is judged directly and also run as a real program."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def check(case: dict[str, Any], exit_status: int, stdout: bytes, stderr: bytes) 
 
 
 @by_case
-def test_the_judge(case: dict[str, Any]) -> None:
+def test_judging_the_output_gives_the_recorded_result(case: dict[str, Any]) -> None:
     check(case, case.get("exit", 0), case["prints"].encode(), case.get("complains", "").encode())
 
 
 @by_case
-def test_a_real_program(case: dict[str, Any], tmp_path: Path) -> None:
+def test_a_real_program_gets_the_recorded_result(case: dict[str, Any], tmp_path: Path) -> None:
     program = tmp_path / EVENT
     lines = [
         "#!/bin/sh",
@@ -59,12 +59,12 @@ def test_a_real_program(case: dict[str, Any], tmp_path: Path) -> None:
     check(case, done.exit_status, done.stdout, done.stderr)
 
 
-def test_ended_by_a_signal() -> None:
+def test_a_program_ended_by_a_signal_is_an_error() -> None:
     found = judge(EVENT, {}, {}, {}, Ended(-9, b"", b""))
     assert (found.severity, found.entry, found.detail) == ("error", {"event": EVENT}, "ended by signal 9")
 
 
-def test_what_was_stopped_changes_nothing() -> None:
+def test_a_program_stopped_at_its_deadline_changes_nothing() -> None:
     output = b'{"hook": {"configuration": {"update": {"a": 1}}}}'
     found = judge(
         EVENT, {"a": {}}, {"a": 0}, {"m": 1}, Ended(-15, output, b"x" * 1000, "still running after 1 s, stopped")
@@ -92,18 +92,18 @@ def test_what_was_stopped_changes_nothing() -> None:
     ],
     ids=lambda value: repr(value[:20]),
 )
-def test_output_that_is_no_json(output: bytes, where: str) -> None:
+def test_invalid_json_is_an_error_with_its_location(output: bytes, where: str) -> None:
     found = judge(EVENT, {}, {}, {}, Ended(0, output, b""))
     assert (found.severity, found.entry["error"]) == ("error", "invalid JSON returned from hook")
     assert found.entry["msg"] == output.decode("utf-8", "replace")
     assert found.detail == where
 
 
-def test_json_may_nest_a_hundred_levels() -> None:
+def test_json_nested_a_hundred_levels_deep_is_accepted() -> None:
     assert parse(b"[" * 100 + b"]" * 100)
 
 
-# As Ruby 3.1 shows them.
+# The texts that Ruby 3.1 shows for these values.
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
@@ -138,11 +138,11 @@ def test_json_may_nest_a_hundred_levels() -> None:
         ({"a": {"b": []}, "c": 1.5}, '{"a"=>{"b"=>[]}, "c"=>1.5}'),
     ],
 )
-def test_values_as_ruby_shows_them(value: Any, shown: str) -> None:
+def test_inspect_shows_values_as_ruby_does(value: Any, shown: str) -> None:
     assert inspect(value) == shown
 
 
-def test_values_in_texts() -> None:
+def test_as_text_converts_values_as_ruby_interpolation_does() -> None:
     assert [as_text(value) for value in ("a", None, ["a"], 1)] == ["a", "", '["a"]', "1"]
 
 
@@ -181,5 +181,7 @@ DEFINED = {"server": {"required": False}, "version": {"required": True}}
         ),
     ],
 )
-def test_defaults_and_required_keys(schema: Any, given: Any, whole: Any, wrong: list[str]) -> None:
+def test_complete_adds_defaults_and_reports_missing_or_undefined_keys(
+    schema: Any, given: Any, whole: Any, wrong: list[str]
+) -> None:
     assert complete(schema, given) == (whole, wrong)

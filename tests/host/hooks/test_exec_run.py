@@ -1,4 +1,4 @@
-"""Programs of exec hooks: what they get, and that bad ones are bounded in time and memory and leave nothing behind."""
+"""Programs of exec hooks: what they get. Bad programs have limits for time and memory and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def left(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
-    """The processes still alive of those that wrote their number to `pids`; they are ended with the test."""
+    """Give the processes that wrote their id to `pids` and are still alive; the test kills them at its end."""
 
     def read() -> list[int]:
         path = tmp_path / "pids"
@@ -54,7 +54,7 @@ def call(folder: Path, script: str, deadline: float = 60.0, given: object = None
     return hook_run.invoke(str(folder), EVENT, {"given": given}, deadline)
 
 
-def test_what_a_program_gets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_gets_its_input_and_a_clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "x")
     folder = tmp_path / "odd name.hook"
     folder.mkdir()
@@ -68,7 +68,7 @@ def test_what_a_program_gets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert done.given.decode() == lines[0]
 
 
-def test_directories_before_the_path(tmp_path: Path) -> None:
+def test_given_directories_come_before_the_path(tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "greet").write_text("#!/bin/sh\necho hello\n")
@@ -79,11 +79,11 @@ def test_directories_before_the_path(tmp_path: Path) -> None:
     assert hook_run.invoke(str(tmp_path), EVENT, {}, 20).exit_status == 127
 
 
-def test_a_script_without_an_interpreter_line(tmp_path: Path) -> None:
+def test_a_script_without_an_interpreter_line_runs_in_the_shell(tmp_path: Path) -> None:
     assert call(tmp_path, "echo from the shell\n").stdout == b"from the shell\n"
 
 
-def test_an_interpreter_that_is_missing(tmp_path: Path) -> None:
+def test_a_missing_interpreter_is_named(tmp_path: Path) -> None:
     done = call(tmp_path, "#! /something/that/does/not/exist\n")
     assert done.exit_status == 127
     assert done.reason == (
@@ -92,32 +92,32 @@ def test_an_interpreter_that_is_missing(tmp_path: Path) -> None:
     )
 
 
-def test_lines_that_end_as_on_other_systems(tmp_path: Path) -> None:
+def test_carriage_returns_in_a_script_are_reported(tmp_path: Path) -> None:
     done = call(tmp_path, "#!/bin/sh\r\necho hello\r\n")
     assert done.exit_status == 127
     assert str(done.reason).endswith("No such file or directory (its lines end in CR LF, and must end in LF)")
 
 
-def test_a_program_that_is_missing_or_no_program(tmp_path: Path) -> None:
+def test_a_missing_or_invalid_program_fails_to_start(tmp_path: Path) -> None:
     assert hook_run.invoke(str(tmp_path), EVENT, {}, 20).exit_status == 127
     assert call(tmp_path, "\0\1\2 nothing that runs").exit_status in (126, 127)
 
 
-def test_a_command_that_is_missing(tmp_path: Path) -> None:
+def test_a_missing_command_inside_a_script_is_reported_on_stderr(tmp_path: Path) -> None:
     done = call(tmp_path, "#!/bin/bash\nset -e\nsomecommandthatdoesnotexist\n")
     assert done.exit_status == 127
     assert b"somecommandthatdoesnotexist: command not found" in done.stderr
 
 
 @pytest.mark.parametrize("script", ["exit 0", "exec <&-; sleep 0.3; exit 0", "head -c 10 >/dev/null; exit 0"])
-def test_input_that_is_not_read(tmp_path: Path, script: str) -> None:
+def test_a_program_need_not_read_its_input(tmp_path: Path, script: str) -> None:
     started = time.monotonic()
     done = call(tmp_path, f"#!/bin/sh\n{script}\n", given="x" * 1_000_000)
     assert (done.exit_status, done.reason) == (0, "")
     assert time.monotonic() - started < 20
 
 
-def test_much_in_and_much_out_at_once(tmp_path: Path) -> None:
+def test_large_input_and_output_pass_at_the_same_time(tmp_path: Path) -> None:
     done = call(tmp_path, "#!/bin/sh\nexec cat\n", given="x" * 1_000_000)
     assert json.loads(done.stdout) == {"given": "x" * 1_000_000}
 
@@ -133,12 +133,12 @@ HANGS = [
 
 
 @pytest.mark.usefixtures("hasty")
-def test_hangs_end_at_the_deadline(tmp_path: Path, left: Callable[[], list[int]]) -> None:
+def test_hanging_programs_are_ended_at_the_deadline(tmp_path: Path, left: Callable[[], list[int]]) -> None:
     def hang(folder: Path) -> Ended:
         return hook_run.invoke(str(folder), EVENT, {"given": "x" * 1_000_000}, 4)
 
     folders = [tmp_path / str(number) for number in range(len(HANGS))]
-    # All are written before the first is started: what is forked meanwhile would hold them open, and so busy.
+    # Write all programs before starting one: a forked process would keep them open for writing ("text file busy").
     for folder, script in zip(folders, HANGS, strict=True):
         folder.mkdir()
         write(folder, "#!/bin/sh\n" + script.replace(">>pids", ">>../pids") + "\n")
@@ -160,7 +160,7 @@ STAYS = [
 
 
 @pytest.mark.parametrize("script", STAYS)
-def test_what_stays_behind_is_ended(tmp_path: Path, left: Callable[[], list[int]], script: str) -> None:
+def test_background_processes_end_with_the_program(tmp_path: Path, left: Callable[[], list[int]], script: str) -> None:
     started = time.monotonic()
     done = call(tmp_path, f"#!/bin/sh\n{script}\nwhile [ ! -s pids ]; do sleep 0.01; done; echo '{{}}'\n")
     assert (done.exit_status, done.stdout, done.reason) == (0, b"{}\n", "")
@@ -168,12 +168,12 @@ def test_what_stays_behind_is_ended(tmp_path: Path, left: Callable[[], list[int]
     wait_until(lambda: left() == [], 20, "it to end")
 
 
-def test_ended_by_a_signal(tmp_path: Path) -> None:
+def test_a_killed_program_has_a_negative_exit_status(tmp_path: Path) -> None:
     done = call(tmp_path, "#!/bin/sh\nkill -9 $$\n")
     assert (done.exit_status, done.reason) == (-9, "")
 
 
-def test_output_up_to_the_limits_is_whole(tmp_path: Path) -> None:
+def test_output_up_to_the_limits_is_kept_whole(tmp_path: Path) -> None:
     done = call(tmp_path, "#!/bin/sh\nhead -c 1048576 /dev/zero & head -c 262144 /dev/zero >&2; wait\n")
     assert (len(done.stdout), len(done.stderr), done.reason) == (1 << 20, 256 << 10, "")
 
@@ -185,7 +185,7 @@ def test_output_up_to_the_limits_is_whole(tmp_path: Path) -> None:
         ("head -c 262145 /dev/zero >&2", "output limit: more than 262144 bytes on stderr, stopped"),
     ],
 )
-def test_a_byte_more_is_too_much(tmp_path: Path, script: str, reason: str) -> None:
+def test_one_byte_above_the_limit_stops_the_program(tmp_path: Path, script: str, reason: str) -> None:
     assert call(tmp_path, f"#!/bin/sh\n{script}\n").reason == reason
 
 
@@ -206,7 +206,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, done.reason)
         "yes '{}'",
     ],
 )
-def test_a_flood_is_cut_off(tmp_path: Path, script: str) -> None:
+def test_a_flood_of_output_is_cut_off_in_little_memory(tmp_path: Path, script: str) -> None:
     program = tmp_path / EVENT
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
@@ -219,7 +219,7 @@ def test_a_flood_is_cut_off(tmp_path: Path, script: str) -> None:
     assert time.monotonic() - started < 40
 
 
-def test_no_descriptor_is_left(tmp_path: Path) -> None:
+def test_no_file_descriptor_is_leaked(tmp_path: Path) -> None:
     call(tmp_path, "#!/bin/sh\nexit 0\n")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Exec hooks in runs on this machine: what is said of hooks that fail, and of those that are waited for."""
+"""Exec hooks in runs on this machine: how the output names failed hooks and hooks that still run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.host.pages import Reader
 
 COLD = '#!/bin/sh\ncat > /dev/null\necho \'{"error": {"message": "the oven is cold"}}\'\nexit 1\n'
 ECHO = "#!/bin/sh\nprintf '{\"output\": '; cat; echo }\n"
-# Ends as soon as the test has read that it is waited for.
+# Ends as soon as the test has read that the run waits for it.
 HELD = "#!/bin/sh\ncat > /dev/null\nwhile [ ! -e {go} ]; do sleep 0.05; done\n"
 BOUND, INSTALLED, UNBOUND = "node-bound-to-policy", "node-install-finished", "node-unbound-from-policy"
 
@@ -57,7 +57,7 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def test_failed_hooks_of_host_events_are_a_line_each_in_run_and_report(site: Site) -> None:
+def test_output_and_reports_list_each_failed_host_hook(site: Site) -> None:
     site.hook("oven", BOUND, COLD)
     site.hook("well", BOUND, ECHO)
     plain = site.hook("plain", INSTALLED, ECHO)
@@ -78,7 +78,7 @@ def test_failed_hooks_of_host_events_are_a_line_each_in_run_and_report(site: Sit
     assert f"- hook `oven` failed at `{BOUND}`: `the oven is cold`" in (site.root / "report.md").read_text()
 
 
-def test_destroying_updates_the_policy_and_what_is_installed(site: Site) -> None:
+def test_destroy_clears_the_playbook_and_the_installed_policy(site: Site) -> None:
     site.hook("echo", UNBOUND, ECHO)
     site.run("apply site.yml --yes")
     host = site.data("hosts")["hosts"]["@local"]
@@ -92,7 +92,7 @@ def test_destroying_updates_the_policy_and_what_is_installed(site: Site) -> None
     assert "INSTALLED" not in site.run("hosts")
 
 
-def test_the_hook_that_is_waited_for_is_named_with_attempt_and_deadline(site: Site) -> None:
+def test_the_progress_names_the_running_hook_with_attempt_and_deadline(site: Site) -> None:
     waits = [
         ("there", "pre-reconcile", {"where": "host"}),
         ("here", "post-create", {"where": "controller"}),
@@ -109,7 +109,7 @@ def test_the_hook_that_is_waited_for_is_named_with_attempt_and_deadline(site: Si
 
 
 def _read_and_let_go(site: Site, names: Sequence[str]) -> str:
-    """Apply; let each hook end as soon as a line names it; return what was said."""
+    """Apply; let each hook end as soon as a line names it; return the output."""
     command = f"STATECFG_STORE={site.root}/store.db exec statecfg apply site.yml --yes 2>&1"
     said = ""
     with site.reader.started(command) as process:

@@ -1,4 +1,4 @@
-"""Services that refuse, stall, drip, redirect, flood or lie: each call is bounded in time and memory, and says why."""
+"""HTTP services that misbehave: each call has a limit for time and memory, and its error names the cause."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
 
 
 def ask(url: str, seconds: float = 20.0) -> Failure:
-    """Call a hook; return what went wrong, which it did in time."""
+    """Call a hook that must fail in time; return the failure."""
     started = time.monotonic()
     error = http_hooks.call(url, seconds, "x", "pre-reconcile", {"kind": "K"}, {"a": {"kind": "A"}}).error
     assert time.monotonic() - started < seconds + 15
@@ -41,7 +41,7 @@ def stall(line: socket.socket, _: Asked) -> None:
 
 
 def drip(start: bytes, drop: bytes) -> Callable[[socket.socket, Asked], None]:
-    """Send a beginning, then a little, again and again: no single wait is long."""
+    """Send a start, then many small pieces with short pauses."""
 
     def talk(line: socket.socket, _: Asked) -> None:
         line.sendall(start)
@@ -80,7 +80,7 @@ LATE_ONES = {
 
 @pytest.fixture(scope="module")
 def late() -> dict[str, Failure]:
-    """Give what comes of calls of services that are late, all at a time, with time enough to come to the body."""
+    """Call all slow services at the same time; return their failures. The timeout is long enough to reach the body."""
 
     def call(name: str) -> Failure:
         with serving(LATE_ONES[name][0]) as server:
@@ -92,7 +92,7 @@ def late() -> dict[str, Failure]:
 
 
 @pytest.mark.parametrize("name", LATE_ONES)
-def test_one_that_stalls_or_drips(late: dict[str, Failure], name: str) -> None:
+def test_a_slow_service_fails_at_its_deadline(late: dict[str, Failure], name: str) -> None:
     assert late[name] == Failure(LATE_ONES[name][1], permanent=name != "drips an error")
 
 
@@ -105,7 +105,7 @@ def test_the_thread_of_a_late_call_ends() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 500])
-def test_one_that_sends_100_megabytes_costs_a_few(status: int) -> None:
+def test_an_answer_of_100_megabytes_uses_little_memory(status: int) -> None:
     sent = 0
 
     def flood(line: socket.socket, _: Asked) -> None:
@@ -123,7 +123,7 @@ def test_one_that_sends_100_megabytes_costs_a_few(status: int) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert sent < 30_000_000  # the rest fits into buffers of the kernel
+    assert sent < 30_000_000  # the kernel buffers more than we read
     assert peak < 32 << 20
     if status == 200:
         text = f"hook response from {server.url} could not be parsed: its body is larger than 4,194,304 bytes"
@@ -133,7 +133,7 @@ def test_one_that_sends_100_megabytes_costs_a_few(status: int) -> None:
         assert len(error.message) == answers.MAX_SHOWN
 
 
-def test_a_body_of_just_the_limit_is_read() -> None:
+def test_a_body_is_read_up_to_the_size_limit() -> None:
     body = b'{"object":{"kind":"' + b"k" * (http_hooks.MAX_REPLY - 22) + b'"}}'
     with serving(answer(200, body)) as server:
         reply = http_hooks.call(server.url, 40, "x", "finalize", {"kind": "K"})
@@ -153,13 +153,13 @@ def test_a_body_of_just_the_limit_is_read() -> None:
         (answer(200, b"\xff\xfe{}"), "could not be parsed: invalid character"),
     ],
 )
-def test_what_is_no_answer_is_said_and_stays(talk: Callable[[socket.socket, Asked], None], words: str) -> None:
+def test_an_invalid_answer_is_a_permanent_failure(talk: Callable[[socket.socket, Asked], None], words: str) -> None:
     with serving(talk) as server:
         error = ask(server.url)
     assert words in error.message and error.permanent and not error.proceed
 
 
-def test_a_redirection_within_the_host_is_followed() -> None:
+def test_a_redirect_within_the_host_is_followed() -> None:
     def talk(line: socket.socket, asked: Asked) -> None:
         if asked.line.startswith("POST /v1 "):
             answer(307, Location="/v2")(line, asked)
@@ -179,7 +179,7 @@ def test_a_redirection_within_the_host_is_followed() -> None:
     ]
 
 
-def test_a_redirection_to_another_host_is_not() -> None:
+def test_a_redirect_to_another_host_is_refused() -> None:
     with serving(answer(200, '{"object":{"kind":"Inside"}}')) as other:
         for there in (other.url, "https://127.0.0.1/", "http://169.254.169.254/latest", "//localhost/", "http://["):
             with serving(answer(307, Location=there)) as server:
@@ -188,14 +188,14 @@ def test_a_redirection_to_another_host_is_not() -> None:
     assert other.asked == []
 
 
-def test_redirections_in_a_circle_end() -> None:
+def test_circular_redirects_stop_after_the_limit() -> None:
     with serving(answer(308, Location="/v1")) as server:
         error = ask(server.url)
     assert "stopped after 10 redirects" in error.message and len(server.asked) == exchange.MAX_REDIRECTS + 1
 
 
-def test_nobody_who_waits_is_left_behind_when_we_connect() -> None:
-    # A listener whose queue is full takes no connection, as a firewall that drops.
+def test_connecting_to_a_silent_address_times_out() -> None:
+    # A listener with a full queue does not answer, like a firewall that drops packets.
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -214,7 +214,7 @@ def test_nobody_who_waits_is_left_behind_when_we_connect() -> None:
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
-    """Return the certificate and key of 127.0.0.1, which nobody has signed but itself."""
+    """Return a self-signed certificate for 127.0.0.1 with its key."""
     openssl = shutil.which("openssl")
     assert openssl is not None
     made = tmp_path / "both.pem"
@@ -225,7 +225,7 @@ def certificate(tmp_path: Path) -> Path:
     return made
 
 
-def test_a_certificate_nobody_knows_is_refused(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_certificate_is_refused(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     with serving(answer(200), context) as server:
@@ -237,13 +237,13 @@ def test_a_certificate_nobody_knows_is_refused(certificate: Path, monkeypatch: p
         assert "tls: failed to verify certificate: Hostname mismatch" in ask(other).message
 
 
-def test_tls_that_is_none_is_said() -> None:
+def test_https_to_a_plain_http_service_fails_permanently() -> None:
     with serving(answer(200)) as server:
         error = ask(server.url.replace("http:", "https:"))
     assert error.permanent and "executing hook request to https://" in error.message
 
 
-def test_proxies_of_the_environment_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_variables_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     with serving(answer(200)) as server:

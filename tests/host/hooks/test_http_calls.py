@@ -1,4 +1,4 @@
-"""Calls of HTTP hooks: what is sent, and what each answer means, as Scoby's engine has it."""
+"""Calls of HTTP hooks: requests are sent and answers are understood as in Scoby's engine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CASES: list[dict[str, Any]] = yaml_tree.plain(yaml_text.load(Path(__file__).pare
         if case.get("phase", phase) == phase
     ],
 )
-def test_an_answer_means_what_scoby_makes_of_it(case: dict[str, Any], phase: str) -> None:
+def test_answers_are_understood_as_by_scoby(case: dict[str, Any], phase: str) -> None:
     headers = {"Content_Type": case["type"]} if "type" in case else {}
     with serving(answer(case["status"], case["body"], **headers)) as server:
         reply = http_hooks.call(server.url, 10, "deployment", phase, OBJECT, CHILDREN)
@@ -42,7 +42,7 @@ def test_an_answer_means_what_scoby_makes_of_it(case: dict[str, Any], phase: str
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_a_request_is_as_scoby_sends_it(phase: str) -> None:
+def test_requests_are_sent_as_by_scoby(phase: str) -> None:
     with serving(answer(200)) as server:
         http_hooks.call(server.url, 10, "deployment", phase, OBJECT, {"é": {"kind": "K"}}, "key-1")
     (asked,) = server.asked
@@ -54,11 +54,11 @@ def test_a_request_is_as_scoby_sends_it(phase: str) -> None:
     assert list(json.loads(asked.body)) == ["formFactor", "object", "phase", *children]
 
 
-def test_no_children_are_left_out() -> None:
+def test_an_empty_map_of_children_is_not_sent() -> None:
     assert "children" not in json.loads(http_hooks.request("playbook", "pre-reconcile", OBJECT, {}))
 
 
-def test_who_is_not_there_is_not_asked_again() -> None:
+def test_a_refused_connection_is_a_permanent_failure() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     url = f"http://127.0.0.1:{port}/v1"
@@ -66,7 +66,7 @@ def test_who_is_not_there_is_not_asked_again() -> None:
     assert http_hooks.call(url, 10, "x", "finalize", OBJECT).error == Failure(text, permanent=True)
 
 
-def test_a_name_that_is_none_is_said() -> None:
+def test_an_unknown_host_name_is_a_permanent_failure() -> None:
     for host in ("no-such-host.invalid", "a" * 70 + ".invalid"):
         error = http_hooks.call(f"http://{host}/v1", 20, "x", "finalize", OBJECT).error
         assert error is not None and error.permanent and error.message.startswith("executing hook request to http://")

@@ -1,4 +1,4 @@
-"""Children that come back from a hook: validated like what anybody writes, and secrets that never leave."""
+"""Children that a hook returns are validated like any definition, and secrets are never sent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def reshaped(place: Place, change: Callable[[Children], Any], spec: str = "") -> dict[str, dict[str, Any]]:
-    """Apply with a hook that changes the children; return the nodes that are left to be applied."""
+    """Apply with a hook that changes the children; return the resulting nodes."""
     watched = Watched()
     watched.change = lambda request: change(request.children)
     with watched.service.serving() as url:
@@ -35,7 +35,7 @@ def reshaped(place: Place, change: Callable[[Children], Any], spec: str = "") ->
 
 
 def refused(place: Place, change: Callable[[Children], Any]) -> str:
-    """Apply with a hook that spoils the children; return what is said, which names the hook's place."""
+    """Apply with a hook that returns wrong children; return the error, which must name the hook's file."""
     with pytest.raises(InvalidInput) as failed:
         reshaped(place, change)
     assert all("teapot" in item.detail for item in failed.value.problems)
@@ -49,7 +49,7 @@ def spec(children: Children, name: str = MOTD) -> dict[str, Any]:
     return found
 
 
-def test_an_attribute_is_changed_added_and_taken_away(place: Place) -> None:
+def test_a_hook_can_change_add_and_remove_attributes(place: Place) -> None:
     def change(children: Children) -> None:
         spec(children).update(mode="0600", owner="root")
         spec(children)["content"] = "another\n"
@@ -62,12 +62,12 @@ def test_an_attribute_is_changed_added_and_taken_away(place: Place) -> None:
     assert after["deployment:teapot"]["attrs"]["replicas"] == 1
 
 
-def test_an_attribute_that_is_null_is_not_there(place: Place) -> None:
+def test_an_attribute_set_to_null_is_removed(place: Place) -> None:
     after = reshaped(place, lambda children: spec(children, "deployment:teapot").update(replicas=None, strategy=None))
     assert after["deployment:teapot"]["attrs"].keys() == {"name", "replicas", "template"}
 
 
-def test_a_typed_service_that_drops_the_argument_leaves_it_as_it_is(place: Place) -> None:
+def test_a_name_dropped_by_a_typed_service_is_kept(place: Place) -> None:
     def typed(children: Children) -> None:
         del spec(children, "deployment:teapot")["name"]
         spec(children, "deployment:teapot")["replicas"] = 2
@@ -77,13 +77,13 @@ def test_a_typed_service_that_drops_the_argument_leaves_it_as_it_is(place: Place
     assert after["deployment:teapot"]["attrs"]["replicas"] == 2
 
 
-def test_requirements_can_be_changed(place: Place) -> None:
+def test_a_hook_can_change_requirements_and_triggers(place: Place) -> None:
     assert "requires" not in reshaped(place, lambda c: c["deployment:teapot"].update(requires=[]))["deployment:teapot"]
     after = reshaped(place, lambda c: c["deployment:teapot"].update(restartOn=[MOTD]))
     assert after["deployment:teapot"]["triggers"] == [MOTD]
 
 
-def test_a_child_of_ours_that_is_new_becomes_a_node(place: Place) -> None:
+def test_a_new_child_of_a_statecfg_kind_becomes_a_node(place: Place) -> None:
     def add(children: Children) -> None:
         made = {"apiVersion": "statecfg/v1", "kind": "File", "spec": {"path": "/etc/issue", "content": "hi\n"}}
         children["issue"] = {**made, "metadata": {"name": "file:/etc/issue"}, "requires": [MOTD]}
@@ -95,7 +95,7 @@ def test_a_child_of_ours_that_is_new_becomes_a_node(place: Place) -> None:
     assert after["line"]["type"] == "line_in_file"
 
 
-def test_a_child_of_others_that_is_new_is_passed_over_as_in_scoby(place: Place) -> None:
+def test_a_new_child_of_a_foreign_kind_is_ignored(place: Place) -> None:
     before = place.plain().jobs[0].definition.digest
     extra = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
     watched = Watched()
@@ -135,13 +135,13 @@ def test_a_child_of_others_that_is_new_is_passed_over_as_in_scoby(place: Place) 
         ),
     ],
 )
-def test_what_came_back_is_validated_like_any_definition(
+def test_returned_children_are_validated_like_any_definition(
     place: Place, change: Callable[[Children], Any], words: str
 ) -> None:
     assert words in refused(place, change)
 
 
-def test_all_that_is_wrong_is_said_at_once(place: Place) -> None:
+def test_all_mistakes_in_children_are_reported_at_once(place: Place) -> None:
     def change(children: Children) -> None:
         spec(children).update(contnt="a")
         spec(children, "deployment:teapot").update(replicas="many")
@@ -150,7 +150,7 @@ def test_all_that_is_wrong_is_said_at_once(place: Place) -> None:
     assert "`contnt`" in told and "`replicas` of deployment:teapot" in told
 
 
-def test_what_is_found_when_it_is_prepared_names_the_hook_too(place: Place) -> None:
+def test_an_error_found_during_preparation_names_the_hook(place: Place) -> None:
     def change(children: Children) -> None:
         spec(children).pop("content")
         spec(children)["source"] = "no-such-file"
@@ -159,17 +159,17 @@ def test_what_is_found_when_it_is_prepared_names_the_hook_too(place: Place) -> N
         reshaped(place, change)
 
 
-def test_a_hook_that_may_fail_spoils_nothing(place: Place) -> None:
+def test_wrong_children_are_ignored_if_the_hook_may_fail(place: Place) -> None:
     after = reshaped(place, lambda children: children.pop(MOTD), "onFailure: continue")
     assert after == nodes(place.plain())
     assert place.fired() == [("teapot", "pre-reconcile", "continued")]
 
 
-def test_the_word_true_is_not_the_number_one(place: Place) -> None:
+def test_true_is_not_accepted_as_the_number_one(place: Place) -> None:
     assert "`replicas`" in refused(place, lambda children: spec(children, "deployment:teapot").update(replicas=True))
 
 
-def test_a_key_that_could_be_several_nodes_is_refused(place: Place) -> None:
+def test_an_ambiguous_child_key_is_refused(place: Place) -> None:
     place.hook("http://127.0.0.1:9/v1", workload='children: {one: "*"}')
     with pytest.raises(InvalidInput, match=r"SC0610.*could be (file:/etc/motd, deployment:teapot|deploy.*)"):
         place.apply()
@@ -194,7 +194,7 @@ def secret(monkeypatch: pytest.MonkeyPatch) -> str:
     return 'very"hot\\water'
 
 
-def test_no_secret_is_sent_and_each_comes_back_where_it_was(tmp_path: Path, secret: str) -> None:
+def test_secrets_are_not_sent_and_are_restored_in_place(tmp_path: Path, secret: str) -> None:
     place = Place.make(tmp_path, SECRETS)
     before = nodes(place.plain())
     with serving(answer(200)) as server:
@@ -221,7 +221,7 @@ def test_no_secret_is_sent_and_each_comes_back_where_it_was(tmp_path: Path, secr
     assert b"water" not in (tmp_path / "store.db").read_bytes()
 
 
-def test_a_secret_can_not_be_moved_to_another_place(tmp_path: Path, secret: str) -> None:
+def test_moving_a_secret_to_another_attribute_is_refused(tmp_path: Path, secret: str) -> None:
     place = Place.make(tmp_path, SECRETS)
 
     def move(children: Children) -> None:
@@ -232,7 +232,9 @@ def test_a_secret_can_not_be_moved_to_another_place(tmp_path: Path, secret: str)
     place.store.close()
 
 
-def test_a_secret_in_a_name_is_not_sent(tmp_path: Path, secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_in_a_node_name_is_refused_before_sending(
+    tmp_path: Path, secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TEAPOT_KEY", "kettle")
     place = Place.make(
         tmp_path, SECRETS.replace("file: /etc/motd", 'file: "/etc/{{ key }}"').replace(MOTD, "file:/etc/kettle")
@@ -245,7 +247,7 @@ def test_a_secret_in_a_name_is_not_sent(tmp_path: Path, secret: str, monkeypatch
     place.store.close()
 
 
-def test_large_content_is_known_by_its_digest(tmp_path: Path) -> None:
+def test_large_content_is_sent_as_its_digest(tmp_path: Path) -> None:
     text = "x" * 20_000
     place = Place.make(tmp_path, PLAYBOOK.replace("hello\\n", text))
     seen: list[Any] = []
@@ -257,7 +259,7 @@ def test_large_content_is_known_by_its_digest(tmp_path: Path) -> None:
     place.store.close()
 
 
-def test_keys_that_look_like_markers_are_kept_apart(tmp_path: Path) -> None:
+def test_keys_that_look_like_markers_are_escaped(tmp_path: Path) -> None:
     place = Place.make(tmp_path, PLAYBOOK.replace("value: hot", "$secret: hot, $$x: 1"))
     seen: list[Any] = []
 

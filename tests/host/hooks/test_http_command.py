@@ -1,4 +1,4 @@
-"""HTTP hooks through the real command: what they change is applied, what they refuse is not, and nothing hangs."""
+"""HTTP hooks with the real command: it applies their changes, respects their refusals and never hangs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Site:
         path.chmod(0o644)
 
     def run(self, verb: str, code: int) -> dict[str, Any]:
-        """Run a verb on the playbook; return what is reported of this machine."""
+        """Run a verb on the playbook; return the report of this machine."""
         started = time.monotonic()
         done = self.reader.shell(f"statecfg {verb} site.yml --store {self.root}/store.db --json")
         assert done.returncode == code, done.stdout + done.stderr
@@ -65,7 +65,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     assert not list(tmp_path.glob("**/.statecfg-*"))
 
 
-def test_what_a_hook_changes_is_applied_and_goes_when_it_lets_it_go(site: Site) -> None:
+def test_apply_uses_the_hooks_changes_and_destroy_waits_for_finalize(site: Site) -> None:
     watched = Watched()
 
     def greet(request: Any) -> None:
@@ -92,14 +92,14 @@ def test_what_a_hook_changes_is_applied_and_goes_when_it_lets_it_go(site: Site) 
     assert site.motd is None
 
 
-def test_the_hook_verbs_show_http_hooks_and_retry_lists_what_is_pending(site: Site) -> None:
+def test_hook_verbs_show_http_hooks_and_retry_repeats_pending_calls(site: Site) -> None:
     def verb(words: str, code: int = 0) -> str:
         done = site.reader.shell(f"STATECFG_STORE={site.root}/store.db statecfg hook {words}")
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
     def retried(code: int) -> dict[str, Any]:
-        """Retry until the call was due."""
+        """Repeat `hook retry` until the call was due."""
         while True:
             done = site.reader.shell(f"STATECFG_STORE={site.root}/store.db statecfg hook retry --json")
             found: dict[str, Any] = json.loads(done.stdout)
@@ -112,7 +112,7 @@ def test_the_hook_verbs_show_http_hooks_and_retry_lists_what_is_pending(site: Si
         site.hook(url)
         site.run("apply --yes", 0)
         (first,) = json.loads(verb("log greeting --json"))["events"]
-        assert first["node"] == "@local"  # although the host was not met before
+        assert first["node"] == "@local"  # although the host is new to the store
         assert url in verb("list") and "no pending" not in verb("show greeting")
         watched.errors = [HookError("guests"), HookError("more guests")]
         site.run("destroy --yes", 1)
@@ -140,7 +140,7 @@ def test_the_hook_verbs_show_http_hooks_and_retry_lists_what_is_pending(site: Si
 
 
 @pytest.mark.parametrize(("policy", "code", "motd"), [("abort", 1, None), ("continue", 0, "hello\n")])
-def test_a_service_that_fails_is_taken_as_its_policy_says(site: Site, policy: str, code: int, motd: str | None) -> None:
+def test_the_policy_decides_what_a_failing_service_means(site: Site, policy: str, code: int, motd: str | None) -> None:
     with serving(answer(500, "boom")) as server:
         site.hook(server.url, policy)
         host = site.run("apply --yes", code)
@@ -148,7 +148,7 @@ def test_a_service_that_fails_is_taken_as_its_policy_says(site: Site, policy: st
     assert site.motd == motd
 
 
-def test_a_service_that_stalls_ends_the_run_in_time(site: Site) -> None:
+def test_a_stalled_service_fails_the_run_in_time(site: Site) -> None:
     with serving(lambda line, _: line.recv(1) and None) as server:
         site.hook(server.url, timeout="PT2S")
         host = site.run("apply --yes", 1)
@@ -156,7 +156,7 @@ def test_a_service_that_stalls_ends_the_run_in_time(site: Site) -> None:
     assert site.motd is None
 
 
-def test_children_that_are_wrong_are_bad_input(site: Site) -> None:
+def test_wrong_children_end_apply_with_bad_input(site: Site) -> None:
     with serving(answer(200, '{"children":{"x":{"kind":"File"}}}')) as server:
         site.hook(server.url)
         done = site.reader.shell(f"statecfg apply site.yml --yes --store {site.root}/store.db")
@@ -165,8 +165,8 @@ def test_children_that_are_wrong_are_bad_input(site: Site) -> None:
     assert site.motd is None
 
 
-def test_hosts_are_asked_for_side_by_side(site: Site) -> None:
-    """A service that answers only once it has been asked for all hosts is asked for all of them at a time."""
+def test_hooks_of_several_hosts_are_called_in_parallel(site: Site) -> None:
+    """The service answers only after it was called for all hosts, so the calls must run at the same time."""
     names = ["one", "two", "three"]
     together = threading.Barrier(len(names))
     watched = Watched()

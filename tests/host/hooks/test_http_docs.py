@@ -1,4 +1,4 @@
-"""The page on HTTP hooks is true: its service answers, its registration is valid, its requests are real."""
+"""The page on HTTP hooks is correct: its service works, its registration is valid, its requests are real."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.host.pages import Reader, blocks
 PAGE = ROOT / "docs/hooks-http.md"
 
 
-def test_the_page_works_word_for_word(tmp_path: Path) -> None:
+def test_the_examples_on_the_page_work(tmp_path: Path) -> None:
     reader = Reader(tmp_path / "home")
     reader.program("python", f'exec "{sys.executable}" "$@"')
     assert reader.follow(PAGE) == 1
@@ -29,7 +29,7 @@ def test_the_page_works_word_for_word(tmp_path: Path) -> None:
     assert found.http is not None and found.http.conditions == ("Greeted",) and found.warnings == ()
 
 
-def test_its_request_has_the_fields_of_a_real_one(tmp_path: Path) -> None:
+def test_the_sample_request_has_the_fields_of_a_real_one(tmp_path: Path) -> None:
     (shown,) = [json.loads(each.text) for each in blocks(PAGE) if '"formFactor"' in each.text]
     place = Place.make(tmp_path)
     with serving(answer(200)) as server:
@@ -43,13 +43,13 @@ def test_its_request_has_the_fields_of_a_real_one(tmp_path: Path) -> None:
     assert shown["children"]["file:/etc/motd"].keys() == real["children"]["file:/etc/motd"].keys()
 
 
-def test_every_key_of_a_registration_is_explained() -> None:
+def test_the_page_explains_every_key_of_a_registration() -> None:
     text = PAGE.read_text(encoding="utf-8")
     elsewhere = {"exec", "events", "where"}  # of programs
     assert [key for key in SPEC_KEYS if f"spec.{key}" not in text and key not in elsewhere] == []
 
 
-def test_the_bounds_are_those_of_the_code() -> None:
+def test_the_page_states_the_limits_of_the_code() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert f"| {exchange.CONNECT:.0f} s |" in text and f"| {exchange.MAX_REDIRECTS}, to the same" in text
     sizes = f"{http_hooks.MAX_REPLY >> 20} MiB, {http_hooks.MAX_ERROR >> 10} KiB"

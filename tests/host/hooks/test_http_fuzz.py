@@ -1,4 +1,4 @@
-"""Whatever a service answers, and whatever children it makes up: a reply or a mistake that is told, nothing else."""
+"""Random answers and random children of a service give a reply or a reported mistake, and nothing else."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MANY = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCh
 @given(
     st.binary(max_size=60) | VALUES.map(lambda value: json.dumps(value).encode()), st.sampled_from([200, 204, 404, 500])
 )
-def test_every_answer_is_a_reply(body: bytes, status: int) -> None:
+def test_every_answer_becomes_a_reply_or_an_error(body: bytes, status: int) -> None:
     for phase in ("pre-reconcile", "finalize"):
         answer = Answer(status, body)
         if status < 300:
@@ -54,7 +54,7 @@ def test_every_answer_is_a_reply(body: bytes, status: int) -> None:
 
 @MANY
 @given(VALUES)
-def test_what_is_held_comes_back_as_it_was(value: Any) -> None:
+def test_secrets_hidden_in_values_are_restored_unchanged(value: Any) -> None:
     held = Held({"key": "key"})
     shown = held.shown(value)
     assert '"key' not in json.dumps(shown).replace('{"$secret": "key', "")
@@ -83,7 +83,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 
 @MANY
 @given(st.data())
-def test_every_child_is_a_node_or_a_mistake_that_is_told(graph: Graph, data: st.DataObject) -> None:
+def test_every_child_becomes_a_node_or_a_reported_mistake(graph: Graph, data: st.DataObject) -> None:
     hook = Registration("h", "http", (), http=HttpHook("http://hook", None))
     children = Children(graph, hook, {})
     given = json.loads(json.dumps(children.sent))
@@ -107,7 +107,7 @@ def test_every_child_is_a_node_or_a_mistake_that_is_told(graph: Graph, data: st.
         assert {node.provides for node in graph.nodes()} <= {node.provides for node in made.nodes()}
 
 
-def test_a_marker_that_nobody_sent_is_refused() -> None:
+def test_a_marker_that_was_not_sent_is_refused() -> None:
     for marker in ({"$secret": "key"}, {"$content": 1}, {"$value": ["x"]}, {"$secret": {"$secret": "key"}}):
         with pytest.raises(NotOurs):
             Held({"key": "key"}).restored(marker)

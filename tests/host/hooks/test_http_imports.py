@@ -1,4 +1,4 @@
-"""The time that our own imports and certificates take is not counted as the time of an HTTP hook."""
+"""The timeout of an HTTP hook does not include the time for our own imports and certificates."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ SLOW = 2.2
 
 
 class Slow(importlib.abc.MetaPathFinder):
-    """Lets the import of a module take its time."""
+    """Delays the import of httpx."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> None:
         if name == "httpx":
             time.sleep(SLOW)
 
 
-def test_a_slow_import_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_import_does_not_use_up_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "httpx"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [Slow(), *sys.meta_path])
     _is_answered()
 
 
-def test_loading_certificates_slowly_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slowly_loaded_certificates_do_not_use_up_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     load = ssl.create_default_context
 
     def slowly(*given: Any, **named: Any) -> ssl.SSLContext:

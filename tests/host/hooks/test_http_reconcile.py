@@ -1,4 +1,4 @@
-"""What HTTP hooks mean for a playbook on a host: order, status, finalizers, back-off, and what is owed."""
+"""HTTP hooks of a playbook on a host: order, status, finalizers, retries and pending calls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def conditions(place: Place) -> dict[str, tuple[str, str]]:
 
 
 def sample() -> HookService:
-    """Make a service that does to a deployment what Scoby's sample does, in the ways of a Go program."""
+    """Make a service that changes a deployment as Scoby's sample does, and encodes it as a Go program does."""
     service = HookService(form_factors=("deployment", "ksvc"))
 
     @service.pre_reconcile
@@ -55,7 +55,7 @@ def sample() -> HookService:
         containers[0]["env"].append({"name": "FROM_HOOK_VAR", "value": "set by the hook"})
         limits = {"limits": {"cpu": "250m"}, "requests": {"cpu": "100m", "memory": "100Mi"}}
         containers[0]["resources"] = limits
-        # A struct of Go knows no other fields than its own, and writes those that are empty.
+        # A Go struct drops fields that it does not know, and writes its empty fields.
         spec = {**child["spec"], "strategy": {}, "selector": None}
         spec["template"]["metadata"] = {"creationTimestamp": None}
         metadata = {"name": child["metadata"]["name"], "creationTimestamp": None}
@@ -83,7 +83,7 @@ fromImage: {repo: "registry.example/teapot"}
 statusConfiguration: {conditionsFromHook: [{type: HookReportedStatus}]}"""
 
 
-def test_a_service_for_scoby_works_unchanged(place: Place) -> None:
+def test_a_service_written_for_scoby_works_unchanged(place: Place) -> None:
     before = nodes(place.plain())
     with sample().serving() as url:
         place.hook(url, workload=WORKLOAD)
@@ -97,7 +97,7 @@ def test_a_service_for_scoby_works_unchanged(place: Place) -> None:
             "resources": {"limits": {"cpu": "250m"}, "requests": {"cpu": "100m", "memory": "100Mi"}},
         }
     ]
-    assert after["deployment:teapot"]["requires"] == ["file:/etc/motd"]  # which a Go program drops
+    assert after["deployment:teapot"]["requires"] == ["file:/etc/motd"]  # although the Go program drops it
     assert after["deployment:teapot"]["attrs"]["replicas"] == 1
     assert after["file:/etc/motd"] == before["file:/etc/motd"]
     assert place.fired() == [("teapot", "pre-reconcile", "ok")]
@@ -108,10 +108,10 @@ def test_a_service_for_scoby_works_unchanged(place: Place) -> None:
         "Ready": ("Unknown", "UNKNOWN"),
     }
     known = objects.get(place.store, place.site, "web1")
-    assert known is not None and known.spec["host"] == "web1"  # nothing but the status of an object is ever taken
+    assert known is not None and known.spec["host"] == "web1"  # only the status of an object is accepted
 
 
-def test_what_a_hook_is_sent(place: Place, watched: Watched) -> None:
+def test_a_hook_receives_the_object_and_its_children(place: Place, watched: Watched) -> None:
     hosts.tag(place.store, "web1", ["edge"])
     with watched.service.serving() as url:
         place.hook(url)
@@ -130,14 +130,14 @@ def test_what_a_hook_is_sent(place: Place, watched: Watched) -> None:
     assert asked.children["deployment:teapot"]["requires"] == ["file:/etc/motd"]
 
 
-def test_a_hook_that_changes_nothing_leaves_the_definition_as_it_is(place: Place, watched: Watched) -> None:
+def test_a_hook_that_changes_nothing_keeps_the_definition(place: Place, watched: Watched) -> None:
     watched.change = lambda request: request.children.update(request.children)
     with watched.service.serving() as url:
         place.hook(url)
         assert place.apply().jobs[0].definition.digest == place.plain().jobs[0].definition.digest
 
 
-def test_a_plan_and_a_check_call_no_hook(place: Place, watched: Watched) -> None:
+def test_plan_and_validate_call_no_hook(place: Place, watched: Watched) -> None:
     with watched.service.serving() as url:
         place.hook(url)
         prepare.offline(place.path, Choice())
@@ -145,7 +145,7 @@ def test_a_plan_and_a_check_call_no_hook(place: Place, watched: Watched) -> None
     assert watched.seen == []
 
 
-def test_nothing_is_called_while_anything_is_wrong(place: Place, watched: Watched) -> None:
+def test_no_hook_is_called_for_an_invalid_playbook(place: Place, watched: Watched) -> None:
     (place.path).write_text(PLAYBOOK.replace("content:", "contents:"))
     with watched.service.serving() as url:
         place.hook(url)
@@ -154,7 +154,7 @@ def test_nothing_is_called_while_anything_is_wrong(place: Place, watched: Watche
     assert watched.seen == []
 
 
-def test_hooks_are_called_by_order_each_with_what_the_last_one_made(place: Place) -> None:
+def test_hooks_run_by_order_and_see_changes_of_earlier_hooks(place: Place) -> None:
     first, second = Watched(), Watched()
 
     def more(request: Request) -> None:
@@ -171,20 +171,20 @@ def test_hooks_are_called_by_order_each_with_what_the_last_one_made(place: Place
     assert after["file:/etc/motd"]["attrs"]["content"]["text"] == "hello\nmore\nmore\n"
 
 
-def test_a_hook_is_called_for_its_hosts(place: Place, watched: Watched) -> None:
+def test_a_hook_is_called_only_for_its_selected_hosts(place: Place, watched: Watched) -> None:
     with watched.service.serving() as url:
         place.hook(url, spec="select: {hosts: web2}")
         place.apply(None)
     assert [asked.object["metadata"]["name"] for asked in watched.seen] == ["web2"]
 
 
-def test_hosts_that_there_are_not_are_a_mistake(place: Place) -> None:
+def test_selecting_an_unknown_host_is_refused(place: Place) -> None:
     place.hook("http://127.0.0.1:9/v1", spec="select: {hosts: wbe}")
     with pytest.raises(InvalidInput, match=r"teapot\.yml"):
         place.apply()
 
 
-def test_the_status_is_kept_and_the_generation_is_that_of_the_definition(place: Place, watched: Watched) -> None:
+def test_the_status_persists_and_the_generation_grows_with_the_definition(place: Place, watched: Watched) -> None:
     watched.change = lambda request: request.status.update(seen=request.status.get("seen", 0) + 1)
     with watched.service.serving() as url:
         place.hook(url)
@@ -196,7 +196,7 @@ def test_the_status_is_kept_and_the_generation_is_that_of_the_definition(place: 
     assert [asked.object["metadata"]["generation"] for asked in watched.seen] == [1, 1, 2]
 
 
-def test_conditions_of_nobody_are_pruned_and_ours_can_not_be_set(place: Place, watched: Watched) -> None:
+def test_undeclared_conditions_are_dropped_and_hooks_cannot_set_ours(place: Place, watched: Watched) -> None:
     def lie(request: Request) -> None:
         for name in ("Ready", "Applied", "Mine", "Other"):
             request.condition(name, True, "SAYSTHEHOOK")
@@ -225,7 +225,7 @@ def test_conditions_of_nobody_are_pruned_and_ours_can_not_be_set(place: Place, w
     }
 
 
-def test_the_finalizer_stands_until_finalize_succeeds(place: Place, watched: Watched) -> None:
+def test_the_finalizer_stays_until_finalize_succeeds(place: Place, watched: Watched) -> None:
     with watched.service.serving() as url:
         place.hook(url, spec="onFailure: abort")
         place.apply()
@@ -245,7 +245,7 @@ def test_the_finalizer_stands_until_finalize_succeeds(place: Place, watched: Wat
     assert place.reconciler().finalize("web1", place.site).fired == []
 
 
-def test_without_the_capability_there_is_no_finalizer(place: Place, watched: Watched) -> None:
+def test_a_hook_without_the_finalize_capability_gets_no_finalizer(place: Place, watched: Watched) -> None:
     with watched.service.serving() as url:
         place.hook(url, capabilities="[pre-reconcile]")
         place.apply()
@@ -255,7 +255,7 @@ def test_without_the_capability_there_is_no_finalizer(place: Place, watched: Wat
     assert len(watched.seen) == 1 and objects.get(place.store, place.site, "web1") is None
 
 
-def test_an_end_to_go_on_after_takes_the_finalizer_away(place: Place, watched: Watched) -> None:
+def test_a_finalize_error_with_continue_removes_the_finalizer(place: Place, watched: Watched) -> None:
     with watched.service.serving() as url:
         place.hook(url)
         place.apply()
@@ -264,7 +264,7 @@ def test_an_end_to_go_on_after_takes_the_finalizer_away(place: Place, watched: W
     assert done.ok and done.fired[0]["status"] == "continued" and objects.get(place.store, place.site, "web1") is None
 
 
-def test_the_finalizer_of_a_hook_that_is_gone_stands_and_is_said(place: Place, watched: Watched) -> None:
+def test_the_finalizer_of_a_deleted_hook_stays_and_is_reported(place: Place, watched: Watched) -> None:
     with watched.service.serving() as url:
         place.hook(url)
         place.apply()
@@ -275,7 +275,7 @@ def test_the_finalizer_of_a_hook_that_is_gone_stands_and_is_said(place: Place, w
     assert objects.get(place.store, place.site, "web1") is None
 
 
-def test_an_apply_brings_back_what_was_to_end(place: Place, watched: Watched) -> None:
+def test_an_apply_cancels_a_pending_finalize(place: Place, watched: Watched) -> None:
     with watched.service.serving() as url:
         place.hook(url, spec="onFailure: abort")
         place.apply()
@@ -287,7 +287,7 @@ def test_an_apply_brings_back_what_was_to_end(place: Place, watched: Watched) ->
     assert "deletionTimestamp" not in watched.seen[-1].object["metadata"]
 
 
-def test_failures_are_tried_again_with_longer_waits(place: Place, watched: Watched) -> None:
+def test_failed_calls_are_retried_with_longer_waits(place: Place, watched: Watched) -> None:
     watched.errors = [HookError("starting"), HookError("starting"), None]
     with watched.service.serving() as url:
         place.hook(url)
@@ -298,12 +298,12 @@ def test_failures_are_tried_again_with_longer_waits(place: Place, watched: Watch
     assert place.fired() == [("teapot", "pre-reconcile", "ok")] and objects.owed(place.store) == []
 
 
-def test_waits_double_up_to_thirty_seconds() -> None:
+def test_retry_waits_double_up_to_thirty_seconds() -> None:
     waits = [asking.wait_after(number) for number in (1, 2, 3, 7, 8, 1000)]
     assert waits == pytest.approx([0.34, 0.68, 1.36, 21.76, 30, 30])
 
 
-def test_what_fails_to_its_deadline_is_owed_and_the_next_run_settles_it(place: Place, watched: Watched) -> None:
+def test_the_next_run_repeats_a_call_that_failed(place: Place, watched: Watched) -> None:
     watched.errors = [HookError("starting")] * 50
     with watched.service.serving() as url:
         place.hook(url, spec="deadline: PT2S")  # tried at 0, 0.34 and 1.02 s, or less often on a busy machine
@@ -336,7 +336,7 @@ def test_what_fails_to_its_deadline_is_owed_and_the_next_run_settles_it(place: P
         ("continue", HookError("m", permanent=True), 1, 1, 0, "continued"),
     ],
 )
-def test_a_failure_means_what_reply_and_policy_say(
+def test_the_reply_and_the_policy_decide_what_a_failure_means(
     place: Place, watched: Watched, policy: str, error: HookError, jobs: int, calls: int, owed: int, said: str
 ) -> None:
     watched.errors = [error]
@@ -345,37 +345,37 @@ def test_a_failure_means_what_reply_and_policy_say(
         work = place.apply()
     assert (len(work.jobs), len(watched.seen), len(objects.owed(place.store))) == (jobs, calls, owed)
     assert place.fired() == [("teapot", "pre-reconcile", said)]
-    if jobs:  # with the children as they were
+    if jobs:  # The children are unchanged.
         assert work.jobs[0].definition.digest == place.plain().jobs[0].definition.digest
     assert (status(place).get("observedGeneration") == 1) == bool(jobs)
 
 
-def test_a_host_whose_hook_fails_is_left_out_and_the_others_go_on(place: Place, watched: Watched) -> None:
+def test_a_failed_hook_excludes_only_its_host(place: Place, watched: Watched) -> None:
     watched.errors = [HookError("m"), None]
     with watched.service.serving() as url:
         place.hook(url, spec="onFailure: abort")
         work = place.apply(None)
     (job,), (failed,) = work.jobs, work.failed
-    # They are asked side by side: whose turn comes first is the service's to say.
+    # The hosts are handled in parallel, so either of them may get the error.
     assert {job.host.name, failed.host} == {"web1", "web2"}
     assert str(failed) == "pre-reconcile of the hook teapot: m"
 
 
-def test_who_is_not_there_ends_the_run_at_once(place: Place) -> None:
+def test_a_refused_connection_fails_the_host_at_once(place: Place) -> None:
     place.hook("http://127.0.0.1:9/v1")
     started = time.monotonic()
     (failed,) = place.apply().failed
     assert "connection refused" in failed.message and failed.again is None and time.monotonic() - started < 20
 
 
-def test_an_address_that_can_not_be_found_is_said(place: Place) -> None:
+def test_an_address_reference_that_is_not_found_is_reported(place: Place) -> None:
     place.hook("/v1")
     path = place.root / "hooks/teapot.yml"
     path.write_text(path.read_text().replace("address: {", "address: {ref: {kind: Host, name: web9}, "))
     assert [failed.message for failed in place.apply().failed] == ['hosts "web9" not found']
 
 
-def test_waiting_ends_when_the_run_is_stopped(place: Place, watched: Watched) -> None:
+def test_stopping_the_run_ends_the_wait_for_a_retry(place: Place, watched: Watched) -> None:
     watched.errors = [HookError("m")] * 50
     with watched.service.serving() as url:
         place.hook(url)
@@ -387,7 +387,7 @@ def test_waiting_ends_when_the_run_is_stopped(place: Place, watched: Watched) ->
     assert len(work.failed) == 1 and len(objects.owed(place.store)) == 1
 
 
-def test_a_finalize_that_is_owed_is_made_when_it_is_due(place: Place, watched: Watched) -> None:
+def test_retry_calls_a_pending_finalize_when_it_is_due(place: Place, watched: Watched) -> None:
     with watched.service.serving() as url:
         place.hook(url, spec="onFailure: abort")
         place.apply()
@@ -400,7 +400,7 @@ def test_a_finalize_that_is_owed_is_made_when_it_is_due(place: Place, watched: W
     assert objects.owed(place.store) == [] and objects.get(place.store, place.site, "web1") is None
 
 
-def test_a_pre_reconcile_that_is_owed_waits_for_a_run(place: Place, watched: Watched) -> None:
+def test_retry_leaves_a_pending_pre_reconcile_to_the_next_run(place: Place, watched: Watched) -> None:
     watched.errors = [HookError("m")]
     with watched.service.serving() as url:
         place.hook(url, spec="onFailure: abort")
@@ -410,7 +410,7 @@ def test_a_pre_reconcile_that_is_owed_waits_for_a_run(place: Place, watched: Wat
     assert len(watched.seen) == 1
 
 
-def test_one_object_is_reconciled_by_one_run_at_a_time(place: Place, watched: Watched) -> None:
+def test_only_one_run_at_a_time_reconciles_an_object(place: Place, watched: Watched) -> None:
     inside, most = 0, 0
     lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Our module for writing HTTP hooks: phases, errors, what it answers to what it does not know."""
+"""Our module for writing HTTP hooks: phases, errors and answers to unknown requests."""
 
 from __future__ import annotations
 
@@ -73,21 +73,23 @@ def body(wish: str = "", phase: str = "pre-reconcile", factor: Any = None) -> di
         (body("break"), "/v1", 500, '{"message": "KeyError: \'left\'"}\n'),
     ],
 )
-def test_what_it_answers(service: HookService, given: Any, path: str, status: int, text: str) -> None:
+def test_the_service_answers_each_request_with_status_and_text(
+    service: HookService, given: Any, path: str, status: int, text: str
+) -> None:
     with service.serving() as url:
         found = post(url, given, path)
     assert found[0] == status and found[2].startswith(text)
     assert found[1] == ("application/json" if text.startswith("{") else "text/plain; charset=utf-8")
 
 
-def test_it_answers_what_was_changed(service: HookService) -> None:
+def test_the_service_returns_changed_status_and_children(service: HookService) -> None:
     with service.serving() as url:
         given = {"kind": "K", "status": {"wish": "change"}}
         reply = http_hooks.call(url, 10, "deployment", "pre-reconcile", given, {"a": {"kind": "A"}})
     assert reply == Reply({"kind": "K", "status": {"wish": "granted"}}, {"a": {"kind": "A", "spec": {"size": 2}}})
 
 
-def test_an_error_crosses_as_it_was_raised() -> None:
+def test_a_hook_error_reaches_the_caller_unchanged() -> None:
     service = HookService()
 
     @service.finalize
@@ -98,7 +100,7 @@ def test_an_error_crosses_as_it_was_raised() -> None:
         assert http_hooks.call(url, 10, "x", "finalize", OBJECT).error == Failure("later")
 
 
-def test_a_condition_takes_the_place_of_the_one_of_its_type() -> None:
+def test_a_condition_replaces_the_one_of_the_same_type() -> None:
     request = Request("pre-reconcile", "x", {"kind": "K"})
     request.condition("Warm", False, "COLD", "put it on the stove")
     request.condition("Full", True, "FULL")
@@ -108,7 +110,7 @@ def test_a_condition_takes_the_place_of_the_one_of_its_type() -> None:
     assert "message" not in request.status["conditions"][1]
 
 
-def test_it_answers_several_at_once() -> None:
+def test_the_service_answers_several_requests_at_once() -> None:
     service, met = HookService(), threading.Barrier(4, timeout=30)
     service.pre_reconcile(lambda request: met.wait())
     with service.serving() as url:
@@ -121,7 +123,7 @@ def test_it_answers_several_at_once() -> None:
 
 
 @pytest.mark.parametrize("length", ["", "-1", "x", str((64 << 20) + 1), "9" * 5000])
-def test_a_request_without_a_length_or_too_long_is_refused(service: HookService, length: str) -> None:
+def test_a_request_with_a_missing_or_wrong_length_is_refused(service: HookService, length: str) -> None:
     with service.serving() as url:
         place = urlsplit(url)
         with socket.create_connection((place.hostname, place.port), timeout=30) as line:

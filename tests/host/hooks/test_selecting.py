@@ -1,4 +1,4 @@
-"""Hooks are for the hosts of the inventory that the run goes by, also where that is not the project's own."""
+"""Hooks select hosts by the inventory of the run, even if it is not the project's own inventory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ resources:
 """
 
 
-def test_the_inventory_given_selects(tmp_path: Path) -> None:
+def test_hooks_select_hosts_by_the_given_inventory(tmp_path: Path) -> None:
     (tmp_path / "statecfg.toml").touch()
     (tmp_path / "play.yml").write_text(PLAY.format(place=tmp_path / "made"))
     (tmp_path / "other.yml").write_text("hosts:\n  box: {transport: local}\ngroups:\n  racks: {hosts: [box]}\n")

@@ -14,7 +14,7 @@ from tests.lab import Host, add_user
 
 PASSWORD = "correct horse"
 NONCE = "0123456789abcdef" * 2
-# As the executor does: it greets before it reads its stdin.
+# Like the executor, this program sends a greeting before it reads its stdin.
 GREETER = ["sh", "-c", "echo greeting; id -un; cat"]
 
 
@@ -48,13 +48,13 @@ def read_until(stream: Stream, word: bytes, seconds: float = 30) -> bytes:
     return got
 
 
-def test_sudo_without_a_password_waits_for_nothing(connections: dict[str, Connection]) -> None:
+def test_sudo_without_a_password_starts_the_program(connections: dict[str, Connection]) -> None:
     stream = open_become(connections["free"], GREETER, Become())
     stream.write(b"data\n")
     assert read_until(stream, b"data\n") == b"greeting\nroot\ndata\n"
 
 
-def test_sudo_with_a_password_gets_it_at_the_prompt_only(connections: dict[str, Connection]) -> None:
+def test_sudo_gets_the_password_only_at_its_prompt(connections: dict[str, Connection]) -> None:
     stream = open_become(connections["asked"], GREETER, Become(password=PASSWORD))
     stream.write(b"data\n")
     got = read_until(stream, b"data\n")
@@ -62,7 +62,7 @@ def test_sudo_with_a_password_gets_it_at_the_prompt_only(connections: dict[str, 
     assert b"[statecfg" not in stream.stderr()
 
 
-def test_a_password_that_sudo_does_not_ask_for_is_not_sent(connections: dict[str, Connection]) -> None:
+def test_the_password_is_not_sent_if_sudo_does_not_ask(connections: dict[str, Connection]) -> None:
     stream = open_become(connections["free"], GREETER, Become(password=PASSWORD))
     stream.write(b"data\n")
     got = read_until(stream, b"data\n")
@@ -70,12 +70,14 @@ def test_a_password_that_sudo_does_not_ask_for_is_not_sent(connections: dict[str
     assert got == b"greeting\nroot\ndata\n"
 
 
-def test_becoming_someone_else_than_root(connections: dict[str, Connection]) -> None:
+def test_sudo_can_become_a_user_other_than_root(connections: dict[str, Connection]) -> None:
     stream = open_become(connections["asked"], GREETER, Become(user="free", password=PASSWORD))
     assert b"\nfree\n" in read_until(stream, b"free\n")
 
 
-def test_a_wrong_password_is_sent_once(connections: dict[str, Connection], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sudo_gets_a_wrong_password_only_once(
+    connections: dict[str, Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from statecfg.transport.ssh_stream import SshStream
 
     sent: list[bytes] = []
@@ -93,13 +95,13 @@ def test_a_wrong_password_is_sent_once(connections: dict[str, Connection], monke
     assert sent == [b"wrong\n"]
 
 
-def test_a_password_that_is_missing_is_asked_for(connections: dict[str, Connection]) -> None:
+def test_reading_reports_a_missing_sudo_password(connections: dict[str, Connection]) -> None:
     stream = open_become(connections["asked"], GREETER, Become())
     with pytest.raises(BecomeFailed, match="sudo asks for a password: pass -K"):
         read_until(stream, b"never")
 
 
-def test_a_missing_password_shows_when_writing_too(connections: dict[str, Connection]) -> None:
+def test_writing_reports_a_missing_sudo_password(connections: dict[str, Connection]) -> None:
     stream = open_become(connections["asked"], GREETER, Become())
     time.sleep(0.5)
     with pytest.raises(BecomeFailed, match="pass -K"):
@@ -107,24 +109,24 @@ def test_a_missing_password_shows_when_writing_too(connections: dict[str, Connec
             stream.write(b"x" * 1_000_000)
 
 
-def test_a_user_whom_sudo_does_not_know(connections: dict[str, Connection]) -> None:
+def test_a_login_that_sudo_does_not_allow_is_reported(connections: dict[str, Connection]) -> None:
     with pytest.raises(BecomeFailed, match="sudo does not allow this login to become"):
         open_become(connections["nobodys"], GREETER, Become(password=PASSWORD))
 
 
-def test_a_user_who_does_not_exist(connections: dict[str, Connection]) -> None:
+def test_an_unknown_user_is_reported(connections: dict[str, Connection]) -> None:
     stream = open_become(connections["free"], GREETER, Become(user="ghost"))
     with pytest.raises(BecomeFailed, match="there is no user ghost"):
         read_until(stream, b"never")
 
 
-def test_a_program_that_does_not_exist(connections: dict[str, Connection]) -> None:
+def test_a_missing_program_is_reported(connections: dict[str, Connection]) -> None:
     stream = open_become(connections["free"], ["/no/such/program"], Become())
     with pytest.raises(BecomeFailed, match="/no/such/program: command not found"):
         read_until(stream, b"never")
 
 
-def test_a_program_that_fails_by_itself_is_not_blamed_on_sudo(connections: dict[str, Connection]) -> None:
+def test_a_failure_of_the_program_is_not_blamed_on_sudo(connections: dict[str, Connection]) -> None:
     stream = open_become(connections["free"], ["sh", "-c", "echo 'No such file' >&2; exit 3"], Become())
     assert stream.read(30) == b""
 
@@ -136,7 +138,7 @@ def doas(host: Host) -> Host:
     return host
 
 
-def test_doas_without_a_password(doas: Host, connections: dict[str, Connection]) -> None:
+def test_doas_without_a_password_starts_the_program(doas: Host, connections: dict[str, Connection]) -> None:
     doas.write("/etc/doas.conf", "permit nopass free\n", 0o600)
     stream = open_become(connections["free"], GREETER, Become("doas"))
     stream.write(b"data\n")
@@ -152,7 +154,7 @@ def test_doas_without_a_password(doas: Host, connections: dict[str, Connection])
         (None, "root", "doas does not allow this login to become root"),
     ],
 )
-def test_what_doas_refuses(
+def test_refusals_of_doas_are_explained(
     doas: Host, connections: dict[str, Connection], config: str | None, user: str, text: str
 ) -> None:
     if config is None:
@@ -165,7 +167,7 @@ def test_what_doas_refuses(
 
 
 @pytest.mark.parametrize(("method", "program"), [("doas", "doas"), ("su", "su")])
-def test_a_method_that_is_not_installed(
+def test_a_method_that_is_not_installed_is_reported(
     host: Host, connections: dict[str, Connection], method: str, program: str
 ) -> None:
     hidden = f"/usr/bin/{program}"
@@ -180,8 +182,8 @@ def test_a_method_that_is_not_installed(
             host.run(["mv", f"{hidden}.away", hidden])
 
 
-def test_a_false_sudo_gets_no_password(host: Host, connections: dict[str, Connection], tmp_path: Path) -> None:
-    """A program that asks with another prompt than ours gets nothing, and the run ends."""
+def test_a_foreign_prompt_gets_no_password(host: Host, connections: dict[str, Connection], tmp_path: Path) -> None:
+    """A program with another prompt than ours gets no input, and the run ends."""
     from statecfg.transport import become
 
     class Fake:
@@ -192,7 +194,7 @@ def test_a_false_sudo_gets_no_password(host: Host, connections: dict[str, Connec
             return connections["free"].open(["sh", "-c", "printf '[sudo] password for free: ' >&2; cat > got; sleep 9"])
 
         def close(self) -> None:
-            """Nothing is held."""
+            """Do nothing, as nothing is open."""
 
     saved, become.ANSWER_TIME = become.ANSWER_TIME, 0.5
     try:
@@ -203,7 +205,7 @@ def test_a_false_sudo_gets_no_password(host: Host, connections: dict[str, Connec
     assert host.read("/home/free/got") == ""
 
 
-def test_the_password_is_in_no_argument_list_and_no_repr() -> None:
+def test_the_password_appears_in_no_argument_list_or_repr() -> None:
     become = Become(password=PASSWORD)
     assert PASSWORD not in repr(become)
     assert not [word for word in wrap(GREETER, become, NONCE) if PASSWORD in word]
@@ -218,7 +220,7 @@ def test_the_password_is_in_no_argument_list_and_no_repr() -> None:
         (Become("su", "web"), ["su", "-s", "/bin/sh", "-c", "exec id", "--", "web"]),
     ],
 )
-def test_the_command_line(become: Become, command: list[str]) -> None:
+def test_wrap_builds_the_command_line_of_each_method(become: Become, command: list[str]) -> None:
     started = wrap(["id"], become, NONCE)
     assert started[:2] == ["/bin/sh", "-c"]
     assert started[3:] == command
@@ -233,13 +235,13 @@ def test_the_command_line(become: Become, command: list[str]) -> None:
         (Become(user="a b"), "is not a user name"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_starts(become: Become, text: str) -> None:
+def test_wrap_refuses_invalid_methods_and_users(become: Become, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         wrap(["id"], become, NONCE)
 
 
-def test_another_sudo_in_the_path_of_the_login_gets_no_password(host: Host) -> None:
-    """Whoever can write to the login's files, but not run programs as it, puts a sudo of theirs first in its PATH."""
+def test_a_fake_sudo_in_the_logins_path_gets_no_password(host: Host) -> None:
+    """Someone who can only write the login's files could put a fake sudo first in its PATH."""
     add_user(host, "lured", sudo="password", password=PASSWORD)
     host.run(["mkdir", "-p", "/home/lured/bin"])
     fake = '#!/bin/sh\nprintf "%s" "$*" >&2; head -n 1 > /home/lured/stolen; echo greeting\n'

@@ -1,4 +1,4 @@
-"""Becoming another user on a real host with util-linux's su, which asks on stderr and reads from stdin."""
+"""Becoming another user on a real host with su of util-linux, which prompts on stderr and reads stdin."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ann(host: Host) -> Iterator[Connection]:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Give what is written to the host, in order."""
+    """Give all data that is written to the host, in order."""
     from statecfg.transport.ssh_stream import SshStream
 
     pieces: list[bytes] = []
@@ -61,8 +61,8 @@ def test_su_gets_the_password_at_its_prompt(ann: Connection, user: str, password
     assert stream.stderr() == b""
 
 
-def test_a_prompt_in_another_language_is_none_of_ours(host: Host) -> None:
-    """The login's own locale does not reach su: only the C locale's prompt is known."""
+def test_su_asks_in_english_whatever_the_logins_locale(host: Host) -> None:
+    """The login's locale must not reach su, because only the prompt of the C locale is recognised."""
     host.write("/home/ann/.bashrc", "export LANG=de_DE.UTF-8 LC_MESSAGES=de_DE.UTF-8 LANGUAGE=de\n")
     connection = login(host, "ann")
     try:
@@ -73,7 +73,7 @@ def test_a_prompt_in_another_language_is_none_of_ours(host: Host) -> None:
         host.run(["rm", "/home/ann/.bashrc"])
 
 
-def test_root_is_not_asked_and_sends_no_password(host: Host, sent: list[bytes]) -> None:
+def test_root_can_use_su_without_sending_a_password(host: Host, sent: list[bytes]) -> None:
     connection = login(host, "root")
     stream = open_become(connection, GREETER, Become("su", "shut", BOBS))
     stream.write(b"data\n")
@@ -82,7 +82,7 @@ def test_root_is_not_asked_and_sends_no_password(host: Host, sent: list[bytes]) 
     connection.close()
 
 
-def test_a_wrong_password_is_sent_once(ann: Connection, sent: list[bytes]) -> None:
+def test_su_gets_a_wrong_password_only_once(ann: Connection, sent: list[bytes]) -> None:
     begun = time.monotonic()
     with pytest.raises(BecomeFailed, match="su rejected the password"):
         open_become(ann, GREETER, Become("su", password="wrong"))
@@ -90,7 +90,7 @@ def test_a_wrong_password_is_sent_once(ann: Connection, sent: list[bytes]) -> No
     assert sent == [b"wrong\n"]
 
 
-def test_a_missing_password_is_asked_for_and_nothing_is_sent(ann: Connection, sent: list[bytes]) -> None:
+def test_a_missing_su_password_is_reported_and_nothing_is_sent(ann: Connection, sent: list[bytes]) -> None:
     with pytest.raises(BecomeFailed, match="su asks for a password: pass -K") as caught:
         open_become(ann, GREETER, Become("su"))
     assert "the password of root" in caught.value.hint
@@ -105,7 +105,7 @@ def test_a_missing_password_is_asked_for_and_nothing_is_sent(ann: Connection, se
         ("gone", "the account gone has expired"),
     ],
 )
-def test_what_su_refuses(ann: Connection, user: str, text: str) -> None:
+def test_refusals_of_su_are_explained(ann: Connection, user: str, text: str) -> None:
     with pytest.raises(BecomeFailed, match=text):
         open_become(ann, GREETER, Become("su", user, BOBS), b"greeting")
 
@@ -121,7 +121,7 @@ def test_a_question_about_a_new_password_gets_no_answer(
 
 
 class Pretender:
-    """A connection on which every program is the same shell script."""
+    """A connection that runs the same shell script in place of every program."""
 
     host, peer = "fake", "local"
     warnings: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ class Pretender:
 @pytest.mark.parametrize(
     "said", ["New Password: ", "Password: \\n", "Password: for the door", "Password:", "(old) Password: "]
 )
-def test_only_sus_own_prompt_at_the_end_is_answered(
+def test_only_the_exact_prompt_of_su_gets_the_password(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     monkeypatch.setattr(become, "ANSWER_TIME", 0.5)
@@ -152,7 +152,7 @@ def test_only_sus_own_prompt_at_the_end_is_answered(
     assert got.read_bytes() == b""
 
 
-def test_a_second_prompt_gets_no_answer(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_second_su_prompt_gets_no_password(tmp_path_factory: pytest.TempPathFactory) -> None:
     got = tmp_path_factory.mktemp("su") / "got"
     pretender = Pretender(f"printf 'Password: ' >&2; read x; printf '\\nPassword: ' >&2; cat > {got}")
     with pytest.raises(BecomeFailed, match="su rejected the password"):

@@ -1,4 +1,4 @@
-"""Everything that goes wrong on the way: refusals, floods, stalls, kills, partitions."""
+"""Faults of connections: refusals, floods, stalls, killed servers and network partitions."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
         yield sshd
 
 
-def test_no_banner_in_time(silent: int) -> None:
+def test_a_server_without_a_banner_fails_in_time(silent: int) -> None:
     begun = time.monotonic()
     with pytest.raises(Unreachable, match="no SSH banner"):
         talk(Target("x", "127.0.0.1", silent, "u"), Settings(ssh_config="none", banner_timeout=0.5))
-    assert time.monotonic() - begun < 9  # and not the 10 s of who says nothing
+    assert time.monotonic() - begun < 9  # shorter than the default of 10 s
 
 
-def test_a_black_hole_ends_within_the_timeout() -> None:
-    # A full backlog: the kernel drops further SYNs, as a black hole does.
+def test_connecting_to_a_silent_address_fails_within_the_timeout() -> None:
+    # The backlog is full, so the kernel drops further connections without an answer.
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -53,7 +53,7 @@ def test_a_black_hole_ends_within_the_timeout() -> None:
 
 
 def hostile(answer: Callable[[socket.socket], None]) -> Unreachable:
-    """Connect to a server that answers in its own way, and return what we make of it."""
+    """Connect to a server with a bad answer; return the resulting error."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -88,13 +88,13 @@ def test_an_oversized_packet_is_refused_before_it_is_read() -> None:
     assert "the limit is 262144" in error.summary
 
 
-def test_what_a_host_says_is_printed_without_control_characters() -> None:
+def test_error_messages_contain_no_control_characters_of_the_host() -> None:
     error = hostile(lambda sock: sock.sendall(b"SSH-9.9-\x1b]0;owned\x07\r\n"))
     assert "\x1b" not in str(error)
     assert "\x07" not in str(error)
 
 
-def test_sshd_killed_in_the_middle_is_a_lost_connection(server: Sshd) -> None:
+def test_killing_sshd_loses_the_connection(server: Sshd) -> None:
     connection = connect(server.target(), server.settings())
     stream = connection.open(["cat"])
     stream.write(b"x")
@@ -113,7 +113,7 @@ def test_sshd_killed_in_the_middle_is_a_lost_connection(server: Sshd) -> None:
     assert time.monotonic() - begun < 20
 
 
-def test_a_stopped_sshd_neither_holds_a_writer_nor_a_close(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_sshd_blocks_neither_write_nor_close(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     from statecfg.transport import ssh_stream
     from statecfg.transport.limits import LimitedPackets
 
@@ -137,7 +137,7 @@ def test_a_stopped_sshd_neither_holds_a_writer_nor_a_close(server: Sshd, monkeyp
             os.kill(pid, signal.SIGKILL)
 
 
-def test_new_keys_are_negotiated_in_the_middle(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_survives_an_exchange_of_new_keys(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     from statecfg.transport.ssh import LimitedPacketizer
 
     monkeypatch.setattr(LimitedPacketizer, "REKEY_BYTES", 1_000_000)
@@ -154,7 +154,7 @@ def test_new_keys_are_negotiated_in_the_middle(server: Sshd, monkeypatch: pytest
     assert got == data
 
 
-def test_many_at_once_survive_a_strict_maxstartups(tmp_path: Path) -> None:
+def test_fifty_connections_succeed_despite_a_strict_maxstartups(tmp_path: Path) -> None:
     with running_sshd(tmp_path / "a", "MaxStartups 2:100:2") as server:
         outcomes: list[object] = []
 
@@ -182,7 +182,7 @@ DROP = "add table inet t; " + "".join(
 def test_a_silent_partition_is_noticed(
     make_light_hosts: Callable[[int], list[Host]], monkeypatch: pytest.MonkeyPatch, both_ways: bool
 ) -> None:
-    """Idle, when nothing passes; and with a heartbeat, when only what we send is lost."""
+    """One case is idle and loses data both ways. The other sends heartbeats, and only these are lost."""
     monkeypatch.setattr(dial, "DEAD_AFTER", 6)
     (host,) = make_light_hosts(1)
     target = Target(host.name, host.address, host.port, host.user, (str(host.identity),))
@@ -204,7 +204,7 @@ def test_a_silent_partition_is_noticed(
 
 
 class Flooding(paramiko.ServerInterface):
-    """A server that lets everybody in and starts whatever is asked for."""
+    """A server that accepts every login and every command."""
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
         return paramiko.AUTH_SUCCESSFUL

@@ -1,4 +1,4 @@
-"""Servers that flood us before and after login, and name servers that stall: bounded time and memory, clear words."""
+"""Servers that flood us and name servers that stall: time and memory are limited, and errors are clear."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_MEMORY = 64 * 1024  # KiB
 
 
 class Server:
-    """A server in this process that does `evil` with its transport when a client is there."""
+    """A server in this process that calls `evil` with its transport when a client connects."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -72,7 +72,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 class Undecided(Flooding):
-    """A server that takes its time over a login."""
+    """A server that delays the answer to a login."""
 
     def __init__(self, ends: threading.Event, asked: threading.Event) -> None:
         self.ends = ends
@@ -121,7 +121,7 @@ def test_a_flood_before_login_is_cut_off(server: Server, flood: paramiko.Message
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEMORY
 
 
-def test_an_endless_identification_costs_little() -> None:
+def test_an_endless_identification_line_uses_little_memory() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -140,7 +140,7 @@ def test_an_endless_identification_costs_little() -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEMORY
 
 
-def test_an_identification_that_trickles_ends_in_time() -> None:
+def test_a_trickling_identification_line_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def trickle() -> None:
@@ -159,13 +159,13 @@ def test_an_identification_that_trickles_ends_in_time() -> None:
         thread.join(60)
 
 
-def test_a_flood_of_new_keys_neither_holds_a_reader_nor_a_close(tmp_path: Path) -> None:
+def test_a_flood_of_key_exchanges_blocks_neither_read_nor_close(tmp_path: Path) -> None:
     with running_sshd(tmp_path, "RekeyLimit 1K", "LogLevel DEBUG1") as sshd:
         connection = connect(sshd.target(), sshd.settings())
         stream = connection.open(["cat", "/dev/zero"])
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         begun = time.monotonic()
-        # Each exchange of keys takes its time, and more of it on a busy machine.
+        # Each key exchange takes some time, and more on a busy machine.
         while time.monotonic() - begun < 2 or (
             sshd.log().count("SSH2_MSG_NEWKEYS received") <= 10 and time.monotonic() - begun < 60
         ):
@@ -222,7 +222,7 @@ print(round(time.monotonic() - begun, 1))
         ("nxdomain", "Unreachable cannot look up web.example.com: Name or service not known", 20),
     ],
 )
-def test_a_name_server_that_stalls_or_knows_nothing(tmp_path: Path, kind: str, words: str, most: float) -> None:
+def test_a_failing_name_server_is_reported_in_time(tmp_path: Path, kind: str, words: str, most: float) -> None:
     (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:25 attempts:5\n")
     (tmp_path / "nsswitch.conf").write_text("hosts: files dns\n")
     script = (

@@ -1,4 +1,4 @@
-"""Jump hosts: one connection for all hosts behind them, and what is said when one fails or dies."""
+"""Jump hosts: all hosts behind one share a connection, and errors name a jump host that fails or dies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def settings(tmp_path: Path, jump: Sshd, inner: Sshd) -> Settings:
 
 
 def at_once(number: int, work: Callable[[int], object]) -> list[object]:
-    """Do `work` in so many threads; return what it returned or raised."""
+    """Run `work` in that many threads; return the results and errors."""
     outcomes: list[object] = []
 
     def one(index: int) -> None:
@@ -75,8 +75,8 @@ def test_hosts_behind_a_jump_host_share_one_connection_to_it(jump: Sshd, inner: 
     assert inner.log().count("Accepted publickey") == 12
 
 
-def test_hosts_that_come_and_go_leave_the_others_alone(jump: Sshd, settings: Settings) -> None:
-    """Closing a channel while it is written to must not make sshd end the connection that all share."""
+def test_closing_connections_does_not_disturb_others(jump: Sshd, settings: Settings) -> None:
+    """Closing a channel during a write must not make sshd end the shared connection."""
     kept = connect(Target("inner"), settings)
     stream = kept.open(["cat"])
 
@@ -97,7 +97,7 @@ def test_hosts_that_come_and_go_leave_the_others_alone(jump: Sshd, settings: Set
     assert "Disconnecting" not in jump.log()
 
 
-def test_nothing_is_sent_about_a_channel_that_was_closed(jump: Sshd) -> None:
+def test_no_message_is_sent_for_a_closed_channel(jump: Sshd) -> None:
     connection = connect(jump.target(), jump.settings())
     assert isinstance(connection, SshConnection)
     first = connection.transport.open_session()
@@ -108,14 +108,14 @@ def test_nothing_is_sent_about_a_channel_that_was_closed(jump: Sshd) -> None:
     first.close()
     time.sleep(0.5)  # until the server has forgotten it
     connection.transport._send_user_message(late)
-    # The number is given again, and then it counts again.
+    # The number of the channel is used again, and then messages for it are sent again.
     for _ in range(3):
         assert echoes(connection)
     connection.close()
     assert "nonexistent channel" not in jump.log()
 
 
-def test_the_last_one_to_leave_closes_it(jump: Sshd, settings: Settings) -> None:
+def test_the_last_user_closes_the_jump_connection(jump: Sshd, settings: Settings) -> None:
     first, second = connect(Target("inner"), settings), connect(Target("inner"), settings)
     first.close()
     first.close()
@@ -138,7 +138,7 @@ def test_a_jump_host_that_dies_is_named_once(jump: Sshd, settings: Settings) -> 
     connection.close()
 
 
-def test_a_target_that_dies_is_not_blamed_on_the_jump_host(inner: Sshd, settings: Settings) -> None:
+def test_a_dying_target_is_not_blamed_on_the_jump_host(inner: Sshd, settings: Settings) -> None:
     connection = connect(Target("inner"), settings)
     stream = connection.open(["cat"])
     stop(inner)
@@ -148,7 +148,7 @@ def test_a_target_that_dies_is_not_blamed_on_the_jump_host(inner: Sshd, settings
     connection.close()
 
 
-def test_a_jump_host_that_died_is_connected_to_anew(jump: Sshd, settings: Settings) -> None:
+def test_a_lost_jump_connection_is_opened_again(jump: Sshd, settings: Settings) -> None:
     kept = connect(Target("inner"), settings)
     for pid in jump.sessions():
         os.kill(pid, signal.SIGKILL)
@@ -159,7 +159,7 @@ def test_a_jump_host_that_died_is_connected_to_anew(jump: Sshd, settings: Settin
     assert jump.log().count("Accepted publickey") == 2
 
 
-def test_a_jump_host_that_dies_during_the_handshake_is_named(
+def test_a_jump_host_dying_during_the_handshake_is_named_once(
     jump: Sshd, inner: Sshd, settings: Settings, tmp_path: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -178,7 +178,7 @@ def test_a_jump_host_that_dies_during_the_handshake_is_named(
     assert str(caught.value).count("gate") == 1
 
 
-def test_all_who_wait_for_a_jump_host_learn_that_it_is_down(
+def test_every_waiting_host_learns_that_its_jump_host_is_down(
     tmp_path: Path, inner: Sshd, jump: Sshd, settings: Settings
 ) -> None:
     stop(jump)

@@ -9,7 +9,7 @@ from pathlib import Path
 from statecfg.transport.known_hosts import HostKey, Verdict, load
 
 
-def test_hashed_names_as_ssh_keygen_writes_them(tmp_path: Path) -> None:
+def test_host_names_hashed_by_ssh_keygen_are_found(tmp_path: Path) -> None:
     file = tmp_path / "known"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "k")], check=True)
     words = (tmp_path / "k.pub").read_text().split()
@@ -22,7 +22,7 @@ def test_hashed_names_as_ssh_keygen_writes_them(tmp_path: Path) -> None:
     assert known.check("db", 22, shown).verdict is Verdict.UNKNOWN
 
 
-def test_fingerprints_are_those_of_openssh(tmp_path: Path) -> None:
+def test_fingerprints_match_those_of_openssh(tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "k")], check=True)
     shown = subprocess.run(["ssh-keygen", "-lf", str(tmp_path / "k.pub")], capture_output=True, text=True, check=True)
     words = (tmp_path / "k.pub").read_text().split()

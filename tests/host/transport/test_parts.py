@@ -13,7 +13,7 @@ import pytest
 from statecfg.transport.dial import Gate, resolve
 from statecfg.transport.quoting import command_line
 
-# sh and bash are everywhere; the others are tried where they are.
+# sh and bash are always there. Other shells are tested if they are installed.
 SHELLS = ["sh", "bash", *(s for s in ("dash", "zsh", "fish", "tcsh", "csh", "ksh", "mksh") if shutil.which(s))]
 
 
@@ -26,14 +26,14 @@ def awkward_words() -> list[str]:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_shell_takes_a_word_as_it_is(shell: str) -> None:
+def test_every_shell_passes_quoted_words_unchanged(shell: str) -> None:
     words = awkward_words()
     line = command_line(["printf", "%s\\n", *words])
     done = subprocess.run([shell, "-c", line], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:-1] == words
 
 
-def test_a_gate_lets_in_so_many_and_fewer_after_refusals() -> None:
+def test_a_gate_limits_visitors_and_lets_in_fewer_after_refusals() -> None:
     door = Gate(8)
     inside, most = 0, 0
     lock = threading.Lock()
@@ -70,6 +70,6 @@ def test_a_gate_lets_in_so_many_and_fewer_after_refusals() -> None:
     assert crowd(8) == 8
 
 
-def test_addresses_need_no_resolver() -> None:
+def test_ip_addresses_are_resolved_without_a_lookup() -> None:
     assert [a[1][0] for a in resolve("h", "127.0.0.1", 22, 0.0)] == ["127.0.0.1"]
     assert [a[1][0] for a in resolve("h", "::1", 22, 0.0)] == ["::1"]

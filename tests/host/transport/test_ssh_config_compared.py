@@ -1,4 +1,4 @@
-"""What we make of an ssh_config, beside what `ssh -G` makes of it."""
+"""Our reading of an ssh_config, compared with that of `ssh -G`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def by_ssh(config: Path, host: str, user: str | None) -> dict[str, list[str]]:
 @pytest.mark.parametrize("user", [None, "ann", "bob"])
 @pytest.mark.parametrize("host", ["web", "db", "other"])
 @pytest.mark.parametrize("name", CONFIGS)
-def test_the_same_as_ssh(tmp_path: Path, name: str, host: str, user: str | None) -> None:
+def test_lookups_match_those_of_ssh(tmp_path: Path, name: str, host: str, user: str | None) -> None:
     config = tmp_path / "config"
     config.write_bytes(CONFIGS[name].replace("{dir}", str(tmp_path)).encode())
     (tmp_path / "more").write_text("User included\nHost web\n  Port 2022\nHost x\n  Port 1\n")
@@ -75,7 +75,7 @@ def test_the_same_as_ssh(tmp_path: Path, name: str, host: str, user: str | None)
     assert ([jump] if jump and jump != "none" else []) == [j for j in theirs.get("proxyjump", []) if j != "none"]
 
 
-def test_hops_have_what_ssh_would_use(tmp_path: Path) -> None:
+def test_hops_get_address_port_user_and_keys_from_ssh_config(tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("Host web\n ProxyJump gate\n HostName box\n User u\n IdentityFile /k/%r-%h\nHost gate\n Port 2\n")
     gate, web = route(Target("web"), Settings(ssh_config=str(config)))
@@ -86,7 +86,7 @@ def test_hops_have_what_ssh_would_use(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "word", ["exec true", "!exec true", "host web exec true", "tagged x", "final", "localnetwork 10/8"]
 )
-def test_a_match_that_is_not_evaluated_is_left_out_with_a_warning(tmp_path: Path, word: str) -> None:
+def test_unsupported_match_blocks_are_ignored_with_a_warning(tmp_path: Path, word: str) -> None:
     ran = tmp_path / "ran"
     text = f"Match {word}\n  Port 2222\n  User other\nHost *\n  Port 22\n".replace("true", f'"touch {ran}"')
     found = parse(text, "config").lookup("web")
@@ -96,11 +96,11 @@ def test_a_match_that_is_not_evaluated_is_left_out_with_a_warning(tmp_path: Path
     assert not ran.exists()
 
 
-def test_no_warning_about_another_hosts_block() -> None:
+def test_an_unsupported_match_for_another_host_gives_no_warning() -> None:
     assert parse('Match host db exec "true"\n  Port 2222\n').lookup("web").warnings == []
 
 
-def test_a_warning_reaches_the_hop(tmp_path: Path) -> None:
+def test_a_warning_about_ssh_config_reaches_the_hop(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("Match exec true\n  Port 2222\n")
     (hop,) = route(Target("web"), Settings(ssh_config=str(tmp_path / "config")))
     assert hop.port == 22
@@ -120,7 +120,7 @@ def test_a_proxy_command_is_refused(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["ProxyJump gate\nProxyCommand nc %h %p\n", "ProxyCommand none\n", "ProxyJump none\nProxyCommand nc\n"]
 )
-def test_a_proxy_command_that_does_not_count_is_no_matter(tmp_path: Path, text: str) -> None:
+def test_an_ineffective_proxy_command_is_ignored(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_text(text + "Host gate\n  ProxyJump none\n")
     if text.startswith("ProxyJump gate"):
         text = "Host gate\n  ProxyJump none\nHost *\n  " + text
@@ -129,13 +129,13 @@ def test_a_proxy_command_that_does_not_count_is_no_matter(tmp_path: Path, text: 
 
 
 @pytest.mark.parametrize("text", ['User "open\n', "User 'open\n", 'User a"b\n'])
-def test_a_quote_that_is_not_closed_is_a_problem(text: str) -> None:
+def test_an_unclosed_quote_is_reported(text: str) -> None:
     with pytest.raises(ConfigProblem, match="ssh_config:1: a quote is not closed"):
         parse(text)
 
 
 @pytest.mark.parametrize("host", ["web1", "web9", "db", "other", "WEB1"])
-def test_the_same_answers_as_openssh(tmp_path: Path, host: str) -> None:
+def test_routes_match_the_settings_of_openssh(tmp_path: Path, host: str) -> None:
     ssh = shutil.which("ssh")
     assert ssh is not None
     text = CONFIG.replace(' exec "touch /tmp/never"', " exec false")

@@ -1,4 +1,4 @@
-"""The conformance suite of the transports: the same promises over a real sshd and on this machine."""
+"""The conformance suite of the transports: the same tests over a real sshd and on this machine."""
 
 from __future__ import annotations
 
@@ -74,26 +74,26 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_echoes_what_it_is_sent(connection: Connection) -> None:
+def test_a_program_echoes_what_it_is_sent(connection: Connection) -> None:
     stream = connection.open(["cat"])
     for text in (b"hello", bytes(range(256)), b"\xff\x00\n"):
         stream.write(text)
         assert read_some(stream) == text
 
 
-def test_says_who_the_peer_is(connection: Connection) -> None:
+def test_the_connection_names_its_peer(connection: Connection) -> None:
     assert connection.peer == "local" or connection.peer.startswith("ssh-ed25519 SHA256:")
 
 
 @pytest.mark.parametrize(
     "word", ["plain", "two words", "$HOME", "`id`", "it's", 'say "x"', "a;b", "*", "!x", "", "\\", "-n", "ä", "a\nb"]
 )
-def test_arguments_arrive_as_they_are(connection: Connection, word: str) -> None:
+def test_arguments_reach_the_program_unchanged(connection: Connection, word: str) -> None:
     stream = connection.open(["printf", "%s", word])
     assert read_all(stream) == word.encode()
 
 
-def test_nothing_to_read_is_none_and_the_end_is_empty(connection: Connection) -> None:
+def test_read_returns_none_without_data_and_empty_at_the_end(connection: Connection) -> None:
     stream = connection.open(["sh", "-c", "read x; echo $x"])
     begun = time.monotonic()
     assert stream.read(0.1) is None
@@ -105,7 +105,7 @@ def test_nothing_to_read_is_none_and_the_end_is_empty(connection: Connection) ->
 
 
 @pytest.mark.parametrize("status", [0, 3, 255])
-def test_exit_status_is_known_after_the_end(connection: Connection, status: int) -> None:
+def test_the_exit_status_is_known_only_after_the_end(connection: Connection, status: int) -> None:
     stream = connection.open(["sh", "-c", f"read x; exit {status}"])
     assert stream.exit_status() is None
     stream.write(b"\n")
@@ -114,7 +114,7 @@ def test_exit_status_is_known_after_the_end(connection: Connection, status: int)
     assert stream.exit_status() == status
 
 
-def test_a_killed_program_has_no_good_exit_status(connection: Connection) -> None:
+def test_a_killed_program_has_no_successful_exit_status(connection: Connection) -> None:
     stream = connection.open(["sh", "-c", "kill -9 $$"])
     assert read_all(stream) == b""
     time.sleep(0.1)
@@ -122,19 +122,19 @@ def test_a_killed_program_has_no_good_exit_status(connection: Connection) -> Non
     assert status is None or status < 0
 
 
-def test_a_signal_inside_is_seen_as_the_end(connection: Connection) -> None:
+def test_output_ends_when_the_program_is_killed(connection: Connection) -> None:
     stream = connection.open(["sh", "-c", "echo $$; exec cat"])
     os.kill(int(read_some(stream)), 9)
     assert read_all(stream) == b""
 
 
-def test_stderr_is_kept_apart(connection: Connection) -> None:
+def test_stderr_is_kept_separate_from_stdout(connection: Connection) -> None:
     stream = connection.open(["sh", "-c", "echo out; echo err >&2"])
     assert read_all(stream) == b"out\n"
     wait_until(lambda: stream.stderr() == b"err\n")
 
 
-def test_three_megabytes_unread_on_both_do_not_hang(connection: Connection) -> None:
+def test_closing_a_stream_with_unread_output_is_quick(connection: Connection) -> None:
     stream = connection.open(python("import os; b = b'x' * 3145728\nos.write(2, b); os.write(1, b)"))
     time.sleep(0.5)
     assert stream.exit_status() is None
@@ -148,7 +148,7 @@ def test_a_flood_on_stderr_does_not_block_stdout(connection: Connection) -> None
     assert read_all(stream) == b"done"
 
 
-def test_hundred_megabytes_on_both_in_bounded_memory(connection: Connection) -> None:
+def test_reading_100_megabytes_from_both_outputs_uses_little_memory(connection: Connection) -> None:
     code = (
         "import os, threading\n"
         "def pour(fd, letter):\n"
@@ -170,7 +170,7 @@ def test_hundred_megabytes_on_both_in_bounded_memory(connection: Connection) -> 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
 
 
-def test_large_input_while_output_is_read(connection: Connection) -> None:
+def test_large_input_is_echoed_while_output_is_read(connection: Connection) -> None:
     stream = connection.open(["cat"])
     data = os.urandom(MEGABYTE) * 8
     writer = threading.Thread(target=stream.write, args=(data,))
@@ -182,7 +182,7 @@ def test_large_input_while_output_is_read(connection: Connection) -> None:
     assert bytes(got) == data
 
 
-def test_a_background_child_that_keeps_stdout_does_not_hide_data(connection: Connection) -> None:
+def test_a_background_child_holding_stdout_does_not_delay_data(connection: Connection) -> None:
     stream = connection.open(["sh", "-c", "sleep 90 & echo $!; echo END"])
     begun = time.monotonic()
     got = b""
@@ -198,7 +198,9 @@ def test_a_background_child_that_keeps_stdout_does_not_hide_data(connection: Con
     assert time.monotonic() - begun < 60
 
 
-def test_writing_to_a_program_that_never_reads_ends(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_to_a_program_that_never_reads_times_out(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream = connection.open(["sleep", "60"])
     monkeypatch.setattr(sys.modules[type(stream).__module__], "WRITE_DEADLINE", 1.0)
     begun = time.monotonic()
@@ -216,7 +218,7 @@ def test_writing_to_a_program_that_has_ended_fails(connection: Connection) -> No
             stream.write(b"x" * MEGABYTE)
 
 
-def test_closing_ends_the_program(connection: Connection) -> None:
+def test_closing_a_stream_ends_its_program(connection: Connection) -> None:
     stream = connection.open(["sh", "-c", "echo $$; exec cat"])
     pid = int(read_some(stream))
     assert alive(pid)
@@ -257,7 +259,7 @@ def test_streams_of_one_connection_do_not_disturb_each_other(connection: Connect
     assert read_some(second) == b"3"
 
 
-def test_a_missing_program_is_told_apart_from_silence(connection: Connection) -> None:
+def test_a_missing_program_is_reported(connection: Connection) -> None:
     if connection.peer == "local":
         with pytest.raises(TransportError, match="cannot start /no/such/program"):
             connection.open(["/no/such/program"])
@@ -267,7 +269,7 @@ def test_a_missing_program_is_told_apart_from_silence(connection: Connection) ->
         wait_until(lambda: stream.exit_status() == 127)
 
 
-def test_nothing_is_left_behind(connection: Connection) -> None:
+def test_closed_streams_leave_no_threads_behind(connection: Connection) -> None:
     threads = threading.active_count()
     for _ in range(3):
         stream = connection.open(["echo", "x"])
@@ -276,7 +278,7 @@ def test_nothing_is_left_behind(connection: Connection) -> None:
     wait_until(lambda: threading.active_count() <= threads)
 
 
-def test_a_local_program_inherits_no_other_files_and_has_its_own_session() -> None:
+def test_a_local_program_gets_no_extra_files_and_its_own_session() -> None:
     connection = connect(Target("@local"))
     leak, _ = os.pipe()
     os.set_inheritable(leak, True)

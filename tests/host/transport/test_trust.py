@@ -1,4 +1,4 @@
-"""Who is at the other end, and who we are: host keys, login keys, the cryptography we offer."""
+"""Host keys, login keys and the algorithms that we offer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
         yield sshd
 
 
-def test_an_unknown_key_is_refused_before_login(server: Sshd, tmp_path: Path) -> None:
+def test_an_unknown_host_key_is_refused_before_login(server: Sshd, tmp_path: Path) -> None:
     file = tmp_path / "none"
     seen = server.log()
     with pytest.raises(HostKeyRejected) as caught:
@@ -37,7 +37,7 @@ def test_an_unknown_key_is_refused_before_login(server: Sshd, tmp_path: Path) ->
     assert not file.exists()
 
 
-def test_a_changed_key_shows_both_and_the_line(server: Sshd, tmp_path: Path) -> None:
+def test_a_changed_host_key_is_refused_showing_both_keys(server: Sshd, tmp_path: Path) -> None:
     other = make_key(tmp_path / "other").with_suffix(".pub").read_text().split()
     file = tmp_path / "known"
     file.write_text(f"# a comment\n[127.0.0.1]:{server.port} {other[0]} {other[1]}\n")
@@ -49,14 +49,14 @@ def test_a_changed_key_shows_both_and_the_line(server: Sshd, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
-def test_the_known_type_of_key_is_asked_for(server: Sshd, tmp_path: Path, kind: str) -> None:
+def test_the_client_requests_the_known_type_of_host_key(server: Sshd, tmp_path: Path, kind: str) -> None:
     file = tmp_path / "known"
     file.write_text(f"[127.0.0.1]:{server.port} {server.public_key(kind)}\n")
     peer = talk(server.target(), server.settings(known_hosts=(str(file),)))
     assert kind in peer
 
 
-def test_hashed_names_are_found(server: Sshd, tmp_path: Path) -> None:
+def test_hashed_host_names_are_accepted(server: Sshd, tmp_path: Path) -> None:
     file = tmp_path / "known"
     file.write_text(server.known_hosts.read_text())
     subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(file)], check=True, capture_output=True)
@@ -65,7 +65,9 @@ def test_hashed_names_are_found(server: Sshd, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("marker", "text"), [("@revoked", "revoked"), ("@cert-authority", "certificate authority")])
-def test_markers_are_honoured(server: Sshd, tmp_path: Path, marker: str, text: str) -> None:
+def test_revoked_and_certificate_authority_keys_are_refused(
+    server: Sshd, tmp_path: Path, marker: str, text: str
+) -> None:
     file = tmp_path / "known"
     place = f"[127.0.0.1]:{server.port}"
     good = f"{place} {server.public_key()}\n" if marker == "@revoked" else ""
@@ -74,7 +76,7 @@ def test_markers_are_honoured(server: Sshd, tmp_path: Path, marker: str, text: s
         talk(server.target(), server.settings(known_hosts=(str(file),)))
 
 
-def test_accept_new_adds_the_key_once(server: Sshd, tmp_path: Path) -> None:
+def test_accept_new_adds_the_host_key_once(server: Sshd, tmp_path: Path) -> None:
     file = tmp_path / "new" / "known"
     settings = server.settings(known_hosts=(str(file),), accept_new=True)
     talk(server.target(), settings)
@@ -133,25 +135,25 @@ def _name_lists(data: bytes) -> list[list[str]]:
     return lists
 
 
-def test_a_key_that_is_not_accepted_is_named(server: Sshd, tmp_path: Path) -> None:
+def test_a_rejected_login_key_is_named(server: Sshd, tmp_path: Path) -> None:
     wrong = make_key(tmp_path / "wrong")
     with pytest.raises(AuthenticationFailed, match=str(wrong)):
         talk(server.target(identity_files=(str(wrong),)), server.settings())
 
 
-def test_a_key_that_is_missing_is_named(server: Sshd, tmp_path: Path) -> None:
+def test_a_missing_login_key_is_named(server: Sshd, tmp_path: Path) -> None:
     with pytest.raises(AuthenticationFailed, match=f"checked: {tmp_path}/no"):
         talk(server.target(identity_files=(f"{tmp_path}/no",)), server.settings())
 
 
-def test_a_file_that_is_no_key_is_named(server: Sshd, tmp_path: Path) -> None:
+def test_an_invalid_login_key_file_is_named(server: Sshd, tmp_path: Path) -> None:
     (tmp_path / "junk").write_text("junk\n")
     (tmp_path / "junk").chmod(0o600)
     with pytest.raises(AuthenticationFailed, match="junk: it is not a usable private key"):
         talk(server.target(identity_files=(f"{tmp_path}/junk",)), server.settings())
 
 
-def test_keys_after_a_wrong_one_are_tried(server: Sshd, tmp_path: Path) -> None:
+def test_login_tries_the_keys_after_a_wrong_one(server: Sshd, tmp_path: Path) -> None:
     wrong = make_key(tmp_path / "wrong")
     talk(server.target(identity_files=(str(wrong), str(server.key))), server.settings())
 
@@ -169,7 +171,9 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         process.wait()
 
 
-def test_an_encrypted_key_needs_the_agent(server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_encrypted_key_works_only_with_an_agent(
+    server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     locked = tmp_path / "locked"
     locked.write_bytes(server.key.read_bytes())
     locked.chmod(0o600)
@@ -186,7 +190,7 @@ def test_an_encrypted_key_needs_the_agent(server: Sshd, tmp_path: Path, monkeypa
             talk(target, server.settings(use_agent=False))
 
 
-def test_a_server_that_wants_passwords_says_so(tmp_path: Path) -> None:
+def test_a_server_that_accepts_only_passwords_is_reported(tmp_path: Path) -> None:
     with (
         running_sshd(tmp_path / "a", "PubkeyAuthentication no", "PasswordAuthentication yes") as server,
         pytest.raises(AuthenticationFailed, match=r"does not accept keys for .*, only: password"),

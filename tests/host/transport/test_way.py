@@ -1,4 +1,4 @@
-"""The way to a host: names, addresses, ssh_config and jump hosts, and what it costs."""
+"""The way to a host: names, addresses, ssh_config and jump hosts, and the time that connecting takes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
         yield sshd
 
 
-def test_refused(tmp_path: Path) -> None:
+def test_a_refused_connection_is_reported(tmp_path: Path) -> None:
     port = free_port()
     with pytest.raises(Unreachable, match="Connection refused"):
         talk(Target("x", "127.0.0.1", port, "u"), Settings(ssh_config="none"))
 
 
-def test_a_name_that_does_not_exist() -> None:
+def test_an_unknown_host_name_is_reported() -> None:
     with pytest.raises(Unreachable, match=r"cannot look up no-such-host\.invalid"):
         talk(Target("x", "no-such-host.invalid", user="u"), Settings(ssh_config="none"))
 
@@ -51,7 +51,7 @@ def write_config(path: Path, jump: Sshd, inner: Sshd) -> Path:
     return path
 
 
-def test_ssh_config_leads_through_a_jump_host(jump_and_inner: tuple[Sshd, Sshd], tmp_path: Path) -> None:
+def test_ssh_config_connects_through_a_jump_host(jump_and_inner: tuple[Sshd, Sshd], tmp_path: Path) -> None:
     jump, inner = jump_and_inner
     config = write_config(tmp_path / "config", jump, inner)
     connection = connect(Target("inner"), Settings(ssh_config=str(config)))
@@ -59,7 +59,7 @@ def test_ssh_config_leads_through_a_jump_host(jump_and_inner: tuple[Sshd, Sshd],
     data = stream.read(30)
     assert data is not None
     assert int(data.split()[3]) == inner.port
-    # A good deal of data through both, and a quick end.
+    # Much data passes through both hosts, and closing is quick.
     big = connection.open(["cat"])
     writer = threading.Thread(target=big.write, args=(b"x" * 3_000_000,))
     writer.start()
@@ -74,7 +74,7 @@ def test_ssh_config_leads_through_a_jump_host(jump_and_inner: tuple[Sshd, Sshd],
     assert "Accepted publickey" in inner.log()
 
 
-def test_two_jump_hosts(jump_and_inner: tuple[Sshd, Sshd], tmp_path: Path, server: Sshd) -> None:
+def test_a_connection_can_use_two_jump_hosts(jump_and_inner: tuple[Sshd, Sshd], tmp_path: Path, server: Sshd) -> None:
     jump, inner = jump_and_inner
     config = write_config(tmp_path / "config", jump, inner)
     files = (str(server.known_hosts), str(jump.known_hosts), str(inner.known_hosts))
@@ -83,7 +83,7 @@ def test_two_jump_hosts(jump_and_inner: tuple[Sshd, Sshd], tmp_path: Path, serve
     assert peer.startswith("ssh-ed25519 ")
 
 
-def test_a_jump_hosts_key_is_checked_too(jump_and_inner: tuple[Sshd, Sshd], tmp_path: Path) -> None:
+def test_an_unknown_key_of_the_jump_host_is_refused(jump_and_inner: tuple[Sshd, Sshd], tmp_path: Path) -> None:
     jump, inner = jump_and_inner
     config = write_config(tmp_path / "config", jump, inner)
     jump.known_hosts.write_text("")
@@ -93,7 +93,9 @@ def test_a_jump_hosts_key_is_checked_too(jump_and_inner: tuple[Sshd, Sshd], tmp_
     assert "Accepted" not in jump.log()
 
 
-def test_a_target_that_the_jump_host_cannot_reach(jump_and_inner: tuple[Sshd, Sshd], tmp_path: Path) -> None:
+def test_a_target_that_the_jump_host_cannot_reach_is_reported(
+    jump_and_inner: tuple[Sshd, Sshd], tmp_path: Path
+) -> None:
     jump, inner = jump_and_inner
     config = write_config(tmp_path / "config", jump, inner)
     stop(inner)
@@ -112,7 +114,7 @@ def test_a_jump_host_that_is_down_is_named_once(jump_and_inner: tuple[Sshd, Sshd
     assert "Connection refused" in caught.value.summary
 
 
-def test_a_jump_host_that_dies_takes_the_connection_along(jump_and_inner: tuple[Sshd, Sshd], tmp_path: Path) -> None:
+def test_a_dying_jump_host_ends_the_connection(jump_and_inner: tuple[Sshd, Sshd], tmp_path: Path) -> None:
     jump, inner = jump_and_inner
     connection = connect(Target("inner"), Settings(ssh_config=str(write_config(tmp_path / "c", jump, inner))))
     stream = connection.open(["cat"])
@@ -124,8 +126,8 @@ def test_a_jump_host_that_dies_takes_the_connection_along(jump_and_inner: tuple[
     connection.close()
 
 
-def test_opening_costs_one_round_trip(server: Sshd) -> None:
-    """Count the turns of the conversation in a relay: after login, opening and the first bytes both ways are two."""
+def test_opening_a_stream_takes_one_round_trip(server: Sshd) -> None:
+    """A relay counts the turns: after login, opening a stream and the first bytes in both directions take two."""
     turns: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -134,7 +136,7 @@ def test_opening_costs_one_round_trip(server: Sshd) -> None:
                 while data := source.recv(65536):
                     if not turns or turns[-1] != mark:
                         turns.append(mark)
-                    # Long enough for everything that one side says without waiting to come together.
+                    # Long enough to collect everything that one side sends without waiting.
                     time.sleep(0.05)
                     sink.sendall(data)
 
@@ -164,7 +166,7 @@ def test_opening_costs_one_round_trip(server: Sshd) -> None:
     assert seen[:3] == [">", "<", ">"]
 
 
-def test_ipv6_and_a_dead_ipv6_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ipv6_works_and_a_dead_ipv6_address_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running_sshd(tmp_path / "six", address="::1") as server:
         talk(server.target(), server.settings())
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -178,13 +180,13 @@ def test_ipv6_and_a_dead_ipv6_address(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "host", ["-oProxyCommand=id", "a b", "a;id", "$(id)", "a\nb", "", "`id`", "a'b", "a|b", "a\x00"]
 )
-def test_host_names_that_are_none_are_refused(host: str) -> None:
+def test_invalid_host_names_are_refused(host: str) -> None:
     with pytest.raises(Unreachable, match="is not a host name"):
         connect(Target("x", address=host or " "), Settings(ssh_config="none"))
 
 
 @pytest.mark.parametrize("user", ["-l", "a b", "a;id", "$(id)", "a\nb", "`id`", "a'b", "a\x7f"])
-def test_user_names_that_are_none_are_refused(user: str) -> None:
+def test_invalid_user_names_are_refused(user: str) -> None:
     with pytest.raises(Unreachable, match="is not a user name"):
         connect(Target("x", user=user), Settings(ssh_config="none"))
 
@@ -202,7 +204,7 @@ def test_paramiko_is_loaded_without_invoke() -> None:
 
 
 @pytest.mark.parametrize("silent_server", [True, False])
-def test_the_process_ends_at_once_even_unclosed(server: Sshd, silent: int, silent_server: bool) -> None:
+def test_a_process_with_an_open_connection_exits_at_once(server: Sshd, silent: int, silent_server: bool) -> None:
     target = Target("x", "127.0.0.1", silent, "u") if silent_server else server.target()
     settings = Settings(ssh_config="none", banner_timeout=0.3) if silent_server else server.settings()
     code = (

@@ -1,4 +1,4 @@
-"""The agent's socket: the recorded bytes, every rule of what a hook may ask and change, and who is let in at all."""
+"""The agent's socket: recorded bytes, the rules for what a hook may ask and change, and who may connect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNKNOWN = {"_error_code": "UNKNOWN", "_error_description": "Unknown Error"}
 
 
 class Hook:
-    """A hook that is under way, as its agent and its controller see it."""
+    """A running hook, as its agent and its controller see it."""
 
     def __init__(self, agent: Agent, nodes: Mapping[tuple[str, ...], Json], told: list[Json], given: Json) -> None:
         self.agent, self.nodes, self.told = agent, deepcopy(dict(nodes)), told
@@ -59,7 +59,7 @@ class Hook:
         return ask(self.agent.path, **{"client_id": self.token, **fields, "_command": command})
 
     def data(self, command: str, **fields: str) -> Any:
-        """Ask the agent; return what the JSON of its answer says."""
+        """Ask the agent; return the parsed JSON of its answer."""
         return json.loads(self(command, **fields)["data"])
 
     def put(self, relation: str = "", **settings: Any) -> dict[str, str]:
@@ -95,14 +95,14 @@ def hook(agent: Agent, told: list[Json]) -> Hook:
 
 
 @pytest.mark.parametrize("record", RECORDED, ids=lambda record: record["case"])
-def test_the_recorded_bytes_are_answered_as_they_were(hook: Hook, record: Json) -> None:
+def test_the_agent_answers_recorded_requests_with_the_recorded_bytes(hook: Hook, record: Json) -> None:
     token = hook.token.encode()
     sent = bytes.fromhex(record["request"]).replace(b"\0\x09client_id\0\x01c", b"\0\x09client_id\0\x20" + token)
     answer = bytes.fromhex(record["answer"])
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(30)
         connection.connect(hook.agent.path)
-        for at in range(0, len(sent), 7):  # as it comes, in pieces
+        for at in range(0, len(sent), 7):  # in small pieces
             connection.sendall(sent[at : at + 7])
         found = b""
         while len(found) < len(answer):
@@ -110,8 +110,8 @@ def test_the_recorded_bytes_are_answered_as_they_were(hook: Hook, record: Json) 
     assert found == answer
 
 
-def test_one_connection_for_many_questions(hook: Hook) -> None:
-    """Libraries keep one open as long as the hook runs, and ask on before they are answered, with tags of their own."""
+def test_one_connection_answers_many_questions_in_order(hook: Hook) -> None:
+    """Libraries keep one connection open while the hook runs, and send more questions before the first answer."""
     tags = [b"1", b"ff", b"a b", b"\xff\x00", b"", b"x" * 255]
     asked: dict[str, str | bytes] = {"_command": "config_get", "client_id": hook.token, "option_name": "title"}
     asked["unheard-of"] = "x"
@@ -133,14 +133,14 @@ def test_one_connection_for_many_questions(hook: Hook) -> None:
     assert answers[len(tags) + 1 :] == [{"_answer": b"%d" % number, "data": data} for number in range(100)]
 
 
-def test_every_command_is_in_the_table() -> None:
+def test_the_module_docstring_lists_every_command() -> None:
     rows = [line.split("  ")[0] for line in (unit_agent.__doc__ or "").splitlines()]
     listed = {name for row in rows for name in row.split(", ")}
     assert {*COMMANDS, "LogCommand"} <= listed
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_an_unknown_client_and_arguments_left_out(hook: Hook, command: str) -> None:
+def test_unknown_clients_and_missing_arguments_are_refused(hook: Hook, command: str) -> None:
     required = dict.fromkeys(COMMANDS[command][1], "x")
     refused = {"_error_code": "NoSuchClient", "_error_description": "unknown client id"}
     assert hook(command, client_id="c", **required) == refused
@@ -149,20 +149,20 @@ def test_an_unknown_client_and_arguments_left_out(hook: Hook, command: str) -> N
     for name in required:
         assert hook(command, **{key: "x" for key in required if key != name}) == UNKNOWN
     assert (hook.asked, hook.told, hook.end()) == ([], [], EMPTY)
-    assert hook(command, **required) == refused  # it was known, and is over
+    assert hook(command, **required) == refused  # the client was known until its hook ended
 
 
-def test_a_command_that_is_none(hook: Hook) -> None:
+def test_unknown_commands_are_unhandled(hook: Hook) -> None:
     assert hook("flush") == {"_error_code": "UNHANDLED", "_error_description": "Unhandled Command: 'flush'"}
     assert hook.code("__init__") == hook.code("call") == hook.code("") == "UNHANDLED"
 
 
-def test_reads_are_one_view_of_a_node_from_first_touch(hook: Hook) -> None:
+def test_a_hook_reads_each_node_once_and_keeps_that_view(hook: Hook) -> None:
     assert hook.get(name="host") == "10.0.0.5"
     hook.nodes["relation", "db:0", "wordpress/0"] = {"host": "other"}
     assert hook.get() == {"host": "10.0.0.5", "port": "80"}
     assert hook.get(name="missing") == ""
-    assert hook.get("", "port") == "80"  # the unit that the hook is about
+    assert hook.get("", "port") == "80"  # the empty name means the hook's remote unit
     assert hook.get("wiki/0", "name", relation_id="db:1") == "rabbit"
     assert hook.asked == [["relation", "db:0", "wordpress/0"], ["relation", "db:1", "wiki/0"]]
     assert hook.code("relation_get", unit_name="wordpress/9", setting_name="") == "NoSuchUnit"
@@ -170,7 +170,7 @@ def test_reads_are_one_view_of_a_node_from_first_touch(hook: Hook) -> None:
     assert hook.code("relation_get", unit_name="wiki/0", setting_name="", relation_id="db:7") == "NoSuchRelation"
 
 
-def test_sets_are_seen_by_this_hook_and_given_out_at_its_end(hook: Hook) -> None:
+def test_settings_are_seen_by_the_hook_and_returned_at_its_end(hook: Hook) -> None:
     hook.nodes[OWN] |= {"existing": "42", "changed": "a" * 101, "kept": "42", "blank": "x"}
     hook.nodes[OWN]["old-token"] = "hunter2"
     given = {"existing": "", "absent": "", "new": "2", "changed": "abc", "kept": "42", "blank": " \t"}
@@ -200,14 +200,14 @@ def test_sets_are_seen_by_this_hook_and_given_out_at_its_end(hook: Hook) -> None
     ]
 
 
-def test_what_is_set_back_is_no_change(hook: Hook) -> None:
+def test_a_setting_changed_back_is_no_change(hook: Hook) -> None:
     hook.nodes[OWN]["a"] = "1"
     for value in ("2", "1"):
         hook.put(a=value, absent="")
     assert (hook.end(), hook.context.settings.described("db-relation-changed")) == (EMPTY, [])
 
 
-def test_a_set_takes_all_of_its_settings_or_none(hook: Hook) -> None:
+def test_one_invalid_setting_refuses_the_whole_set(hook: Hook) -> None:
     assert hook.put(a="1", b=5) == hook.put(a="1", b=["x"]) == hook.put(a="1", b=True) == UNKNOWN
     assert hook.put(a="1", b=None) == hook("relation_set", json_blob="null") == UNKNOWN
     assert hook("relation_set", json_blob='["a"]') == hook("relation_set", json_blob="[" * 5000) == UNKNOWN
@@ -215,13 +215,13 @@ def test_a_set_takes_all_of_its_settings_or_none(hook: Hook) -> None:
     assert hook.end() == EMPTY
 
 
-def test_only_the_own_settings_of_a_relation_can_be_written(hook: Hook) -> None:
+def test_relation_set_writes_only_the_own_units_settings(hook: Hook) -> None:
     assert hook("relation_set", unit_name="wordpress/0", json_blob='{"a": "1"}') == {}
     assert hook.end()["relations"] == {"db:0": {"set": {"a": "1"}, "delete": []}}
     assert hook.asked == [list(OWN)]
 
 
-def test_a_broken_relation(agent: Agent, told: list[Json]) -> None:
+def test_a_broken_relation_allows_reading_own_settings_only(agent: Agent, told: list[Json]) -> None:
     relation = {"id": "db:0", "number": 0, "name": "db", "remote": "", "broken": True, "members": []}
     hook = Hook(agent, NODES, told, step(relation=relation))
     denied = {"_error_code": "BrokenRelation", "_error_description": "Cannot access other units in broken relation"}
@@ -230,11 +230,11 @@ def test_a_broken_relation(agent: Agent, told: list[Json]) -> None:
     assert hook.get("mysql/0") == {"private-address": "10.0.0.1"}
     assert hook("ListRelationsCommand") == {"members": ""}
     assert hook.put(a="1")["_error_description"] == "Cannot change settings in broken relation"
-    assert hook.put("db:1", a="1") == {}  # another one is whole
+    assert hook.put("db:1", a="1") == {}  # this relation is not broken
     assert list(hook.end()["relations"]) == ["db:1"]
 
 
-def test_outside_of_relations(agent: Agent, told: list[Json]) -> None:
+def test_hooks_outside_a_relation_must_give_its_id(agent: Agent, told: list[Json]) -> None:
     hook = Hook(agent, NODES, told, step(hook="install", relation=None))
     told_so = "Calling relation related method without relation context"
     for command in ("relation_get", "relation_set", "ListRelationsCommand", "relation_service"):
@@ -245,7 +245,7 @@ def test_outside_of_relations(agent: Agent, told: list[Json]) -> None:
     assert hook.get("wiki/0", relation_id="db:1") == {"name": "rabbit"}
 
 
-def test_relations_and_their_members(agent: Agent, told: list[Json]) -> None:
+def test_the_agent_lists_relations_and_their_members(agent: Agent, told: list[Json]) -> None:
     relations = {"db:10": [], "db:2": ["wiki/0"], "db:0": ["wordpress/0", "wordpress/1"], "dbx:3": [], "x-db:4": []}
     services = {**dict.fromkeys(relations, "wiki"), "db:0": "wordpress"}
     hook = Hook(agent, NODES, told, step(relations=relations, services=services))
@@ -259,7 +259,7 @@ def test_relations_and_their_members(agent: Agent, told: list[Json]) -> None:
     ]
 
 
-def test_configuration_addresses_and_what_newer_tools_ask(hook: Hook) -> None:
+def test_the_agent_answers_questions_about_the_unit(hook: Hook) -> None:
     assert hook.data("config_get", option_name="") == NODES[("config",)]
     assert hook.data("config_get", option_name="title") == "My Title"
     assert hook.data("config_get", option_name="missing") is None
@@ -277,7 +277,7 @@ def test_configuration_addresses_and_what_newer_tools_ask(hook: Hook) -> None:
     assert hook.asked == [["config"]]
 
 
-def test_settings_of_the_leader(agent: Agent, hook: Hook, told: list[Json]) -> None:
+def test_only_the_leader_can_change_leader_settings(agent: Agent, hook: Hook, told: list[Json]) -> None:
     assert hook.data("leader_get", setting_name="") == {"who": "me"}
     assert hook("leader_set", json_blob='{"k": "v", "who": ""}') == {}
     assert hook.data("leader_get", setting_name="k") == "v"
@@ -292,7 +292,7 @@ def test_settings_of_the_leader(agent: Agent, hook: Hook, told: list[Json]) -> N
     assert other.end() == EMPTY
 
 
-def test_ports_status_and_log_act_at_once(hook: Hook) -> None:
+def test_ports_status_and_log_take_effect_at_once(hook: Hook) -> None:
     assert hook("open_port", port=" +53 ", proto="udp") == hook("open_port", port="80", proto="TCP") == {}
     assert hook("open_port", port="1000-2000", proto="tcp") == hook("open_port", port="", proto="icmp") == {}
     assert hook("close_port", port="80", proto="tcp") == hook("close_port", port="81", proto="tcp") == {}
@@ -316,7 +316,7 @@ def test_ports_status_and_log_act_at_once(hook: Hook) -> None:
 
 
 @pytest.mark.parametrize("port, proto", [("eighty", "tcp"), ("", "tcp"), ("1-2-3", "tcp"), ("٤", "tcp"), ("-1", "udp")])
-def test_a_port_that_is_no_number(hook: Hook, port: str, proto: str) -> None:
+def test_a_port_that_is_not_a_number_is_refused(hook: Hook, port: str, proto: str) -> None:
     assert hook("open_port", port=port, proto=proto) == UNKNOWN
 
 
@@ -329,17 +329,17 @@ def test_a_port_that_is_no_number(hook: Hook, port: str, proto: str) -> None:
         ("9-1", "tcp", "Invalid port range, it begins after its end, got 9-1"),
     ],
 )
-def test_a_port_that_can_not_be(hook: Hook, port: str, proto: str, said: str) -> None:
+def test_an_impossible_port_is_refused_with_a_reason(hook: Hook, port: str, proto: str, said: str) -> None:
     refused = {"_error_code": "InvalidPort", "_error_description": said}
     assert hook("open_port", port=port, proto=proto) == hook("close_port", port=port, proto=proto) == refused
     assert hook.told == []
 
 
-def test_whose_line_for_the_log_it_is(agent: Agent, hook: Hook, told: list[Json]) -> None:
+def test_log_lines_are_assigned_to_their_unit(agent: Agent, hook: Hook, told: list[Json]) -> None:
     other = Hook(agent, NODES, told, step(unit="mysql/1", hook="start", relation=None))
     logs = {"_command": "LogCommand", "level": "20"}
     ask(agent.path, **logs, message="by its id", client_id=other.token)
-    # A program of its own, as hooks are: this one's session can lie outside its namespace, where it has no number.
+    # Use another process, as for hooks: the session of this one may be outside its namespace and so have no id.
     program = SPEAK.split("\n", 1)[1] + "input(); print(ask('LogCommand', level='20', message='by its session'))"
     with subprocess.Popen(
         [PYTHON, "-IS", "-c", program],
@@ -359,7 +359,7 @@ def test_whose_line_for_the_log_it_is(agent: Agent, hook: Hook, told: list[Json]
         *(("mysql/1", "by its id"), ("mysql/1", "by its session"), (None, "nobody's")),
         *(("mysql/0", "the only one's"), (None, "outside")),
     ]
-    for level in ("-5", " +20 "):  # numbers, to the original
+    for level in ("-5", " +20 "):  # the original accepts these as numbers
         assert ask(agent.path, _command="LogCommand", level=level, message="m") == {}
     assert [each["level"] for each in told[-2:]] == [-5, 20]
     for level in ("", "x", "--1", "+", "2_0", "٤", "9" * 40):
@@ -367,7 +367,7 @@ def test_whose_line_for_the_log_it_is(agent: Agent, hook: Hook, told: list[Json]
     assert ask(agent.path, _command="LogCommand", level="20") == UNKNOWN
 
 
-def test_long_values(hook: Hook) -> None:
+def test_values_longer_than_one_amp_field_work(hook: Hook) -> None:
     long = "ä" * 30_000
     assert (
         hook("relation_set", **{k: v.decode() for k, v in amp.spread("json_blob", json.dumps({"a": long})).items()})
@@ -378,7 +378,7 @@ def test_long_values(hook: Hook) -> None:
     assert hook.end()["relations"]["db:0"]["set"] == {"a": long}
 
 
-def test_more_than_can_be_kept(hook: Hook) -> None:
+def test_settings_above_the_size_limit_are_refused(hook: Hook) -> None:
     piece = "x" * 60_000
     answers = [hook.put(**{f"k{number}": piece}) for number in range(36)]
     refused = [number for number, answer in enumerate(answers) if answer]
@@ -393,7 +393,7 @@ def test_more_than_can_be_kept(hook: Hook) -> None:
     assert len(hook.end()["relations"]["db:0"]["set"]) == 32
 
 
-def test_a_thousand_at_once(hook: Hook) -> None:
+def test_a_thousand_concurrent_sets_all_succeed(hook: Hook) -> None:
     answers: list[dict[str, str]] = []
     threads = [
         threading.Thread(target=lambda number=number: answers.append(hook.put(**{f"k{number}": str(number)})))
@@ -408,7 +408,7 @@ def test_a_thousand_at_once(hook: Hook) -> None:
     assert hook.asked == [list(OWN)]
 
 
-def test_connections_that_stay_open_keep_nobody_out(hook: Hook) -> None:
+def test_open_connections_do_not_block_new_ones(hook: Hook) -> None:
     log = box({"level": "20", "message": "m", "_ask": "7", "_command": "LogCommand"})
     kept = []
     try:
@@ -428,7 +428,7 @@ def test_connections_that_stay_open_keep_nobody_out(hook: Hook) -> None:
             connection.close()
 
 
-def test_a_command_that_wants_no_answer(hook: Hook) -> None:
+def test_a_command_without_an_ask_key_gets_no_answer(hook: Hook) -> None:
     blob = json.dumps({"a": "1"})
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(30)
@@ -440,7 +440,7 @@ def test_a_command_that_wants_no_answer(hook: Hook) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"GET / HTTP/1.0\r\n\r\n", b"\0\x01a\xff", b"\1\0", b"\0\1a\0\1b\0\1a\0\1c\0\0", b""])
-def test_what_is_no_amp_does_no_harm(hook: Hook, sent: bytes) -> None:
+def test_invalid_amp_closes_only_its_own_connection(hook: Hook, sent: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(30)
         connection.connect(hook.agent.path)
@@ -459,7 +459,7 @@ def test_what_is_no_amp_does_no_harm(hook: Hook, sent: bytes) -> None:
     assert hook.put(a="1") == {}
 
 
-def test_a_hook_that_ends_while_it_asks(agent: Agent, told: list[Json]) -> None:
+def test_an_ending_hook_does_not_wait_for_a_pending_read(agent: Agent, told: list[Json]) -> None:
     asked = threading.Event()
 
     def never(node: list[str], over: threading.Event) -> Json:
@@ -486,8 +486,8 @@ def test_a_hook_that_ends_while_it_asks(agent: Agent, told: list[Json]) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: only root can become another user")
-def test_another_user_is_not_let_in(hook: Hook) -> None:
-    # As far as the kernel keeps it out, it is not even asked: here the way to the socket is opened.
+def test_another_user_is_refused(hook: Hook) -> None:
+    # File permissions already refuse the user. They are opened below, so that the agent itself must refuse.
     become = "import os, socket, struct, sys, time, json; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
     program = SPEAK.split("\n", 1)[1] + "print(ask('LogCommand', level='20', message='x'))"
     env = {"JUJU_AGENT_SOCKET": hook.agent.path, "JUJU_CLIENT_ID": hook.token}
@@ -516,7 +516,7 @@ def test_another_user_is_not_let_in(hook: Hook) -> None:
     assert run(program).stdout == "{'_answer': '1'}\n"
 
 
-def test_a_path_too_long_for_a_socket(tmp_path: Path, told: list[Json]) -> None:
+def test_the_agent_replaces_a_path_too_long_for_a_socket(tmp_path: Path, told: list[Json]) -> None:
     place = tmp_path / ("x" * 100)
     place.mkdir()
     agent = Agent(str(place), lambda level, text: None)

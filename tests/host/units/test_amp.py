@@ -1,4 +1,4 @@
-"""AMP: boxes come back whole, are the bytes that the original's programs send and take, and nothing else is taken."""
+"""AMP: boxes survive encoding, match the bytes of the original's programs, and anything else is refused."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ BOXES = st.lists(st.dictionaries(KEYS, st.binary(max_size=300), max_size=5), max
 
 
 @given(boxes=BOXES, cut=st.integers(1, 70))
-def test_boxes_come_back_whole(boxes: list[dict[str, bytes]], cut: int) -> None:
-    """Whatever the pieces it arrives in, a box is what it was."""
+def test_decoding_restores_encoded_boxes(boxes: list[dict[str, bytes]], cut: int) -> None:
+    """A box is decoded correctly however its bytes are cut into pieces."""
     data = b"".join(map(encode, boxes))
     decoder, found = Decoder(), []
     for start in range(0, len(data), cut):
@@ -35,7 +35,7 @@ def test_boxes_come_back_whole(boxes: list[dict[str, bytes]], cut: int) -> None:
 
 
 @given(st.binary(max_size=400), st.integers(1, 50))
-def test_noise_is_boxes_or_refused(data: bytes, cut: int) -> None:
+def test_random_bytes_are_decoded_exactly_or_refused(data: bytes, cut: int) -> None:
     decoder, found = Decoder(), []
     try:
         for start in range(0, len(data), cut):
@@ -46,7 +46,7 @@ def test_noise_is_boxes_or_refused(data: bytes, cut: int) -> None:
 
 
 @given(st.text(), st.integers(0, 3 * amp.VALUE_LIMIT))
-def test_long_values_are_spread(text: str, size: int) -> None:
+def test_long_values_are_split_and_joined_again(text: str, size: int) -> None:
     text = (text + "é") * (size // len((text + "é").encode()) + 1)
     box = amp.spread("data", text)
     assert Decoder().feed(encode(box)) == [box]
@@ -55,7 +55,7 @@ def test_long_values_are_spread(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, amp.VALUE_LIMIT])
-def test_values_up_to_the_limit(size: int) -> None:
+def test_keys_and_values_up_to_the_limit_are_accepted(size: int) -> None:
     assert Decoder().feed(encode({"k" * amp.KEY_LIMIT: b"v" * size})) == [{"k" * amp.KEY_LIMIT: b"v" * size}]
 
 
@@ -69,7 +69,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("box", REFUSED.values(), ids=REFUSED)
-def test_what_does_not_fit_is_not_sent(box: dict[str, str]) -> None:
+def test_encode_refuses_invalid_boxes(box: dict[str, str]) -> None:
     with pytest.raises(AmpError):
         encode(box)
 
@@ -83,12 +83,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("data", BAD.values(), ids=BAD)
-def test_what_is_no_box_is_refused(data: bytes) -> None:
+def test_the_decoder_refuses_invalid_bytes(data: bytes) -> None:
     with pytest.raises(AmpError):
         Decoder().feed(data)
 
 
-def test_a_box_without_end_is_refused_early() -> None:
+def test_the_decoder_refuses_an_endless_box_early() -> None:
     decoder = Decoder()
     with pytest.raises(AmpError, match="over 8388608 bytes"):
         for number in range(200):
@@ -96,7 +96,7 @@ def test_a_box_without_end_is_refused_early() -> None:
     assert len(decoder.buffer) < 2 * amp.BOX_LIMIT
 
 
-def test_bytes_that_are_no_text_are_kept() -> None:
+def test_bytes_that_are_not_utf_8_are_kept() -> None:
     text = b"caf\xe9".decode("utf-8", "surrogateescape")
     (box,) = Decoder().feed(encode({"k": text}))
     assert box == {"k": b"caf\xe9"}
@@ -104,7 +104,7 @@ def test_bytes_that_are_no_text_are_kept() -> None:
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["case"])
-def test_the_bytes_of_the_original(record: dict[str, str]) -> None:
+def test_recorded_bytes_decode_and_encode_to_the_same(record: dict[str, str]) -> None:
     for data in (bytes.fromhex(record["request"]), bytes.fromhex(record["answer"])):
         (box,) = Decoder().feed(data)
         assert encode(box) == data
@@ -118,7 +118,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     scene.close()
 
 
-# what the original's client sent, and its agent answered → the call of ours that sends it, and how that ends
+# a recorded request and answer of the original → our call that sends the same, and its result
 CALLS: dict[str, tuple[list[str], int, str, str]] = {
     "all settings of a unit, as 2012 asks": (
         *(["relation-get", "--format=json", "-", "wordpress/0"], 0, '{"host": "10.0.0.5", "port": "80"}\n', ""),
@@ -138,7 +138,7 @@ CALLS: dict[str, tuple[list[str], int, str, str]] = {
 
 
 @pytest.mark.parametrize("case", CALLS)
-def test_our_tools_say_to_the_original_agent_what_its_own_do(case: str, scene: Scene, tmp_path: Path) -> None:
+def test_our_tools_send_the_original_agent_the_recorded_bytes(case: str, scene: Scene, tmp_path: Path) -> None:
     (record,) = (record for record in RECORDS if record["case"] == case)
     words, *expected = CALLS[case]
     client = None if words[0] == "juju-log" else "c"
@@ -163,8 +163,8 @@ def test_our_tools_say_to_the_original_agent_what_its_own_do(case: str, scene: S
     assert list(found) == expected
 
 
-def test_a_busy_agent_is_waited_for(tmp_path: Path) -> None:
-    """An agent whose queue is full refuses at once, as the kernel has it, and is asked again."""
+def test_a_tool_waits_for_a_busy_agent(tmp_path: Path) -> None:
+    """The kernel refuses a connection at once if the agent's queue is full. The tool then tries again."""
     with socket.socket(socket.AF_UNIX) as listener, ExitStack() as waiting:
         listener.bind(str(tmp_path / "socket"))
         listener.listen(0)

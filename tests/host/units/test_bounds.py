@@ -1,4 +1,4 @@
-"""What hosts may cost while units run: a flood waits at its own host, and so does a host that does not read."""
+"""Limits for hosts while units run: a host that floods or does not read delays only itself."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def led(tmp_path: Path) -> Iterator[Coordinator]:
 
 
 @pytest.mark.parametrize(("text", "most"), [("x", inbox.FRAMES), ("x" * (1 << 20), inbox.MEMORY >> 20)])
-def test_a_flood_about_units_waits_at_its_own_host(led: Coordinator, text: str, most: int) -> None:
-    """Frames of one host may not fill the memory, nor keep those of the others out."""
+def test_a_flood_of_one_host_does_not_delay_other_hosts(led: Coordinator, text: str, most: int) -> None:
+    """The frames of one host must neither fill the memory nor block the frames of other hosts."""
     busy, go_on, count = threading.Event(), threading.Event(), 4 * most
     told: queue.Queue[Json] = queue.Queue()
 
@@ -61,7 +61,7 @@ def test_a_flood_about_units_waits_at_its_own_host(led: Coordinator, text: str, 
     flooding = threading.Thread(target=flood, daemon=True)
     flooding.start()
     processes.wait_until(lambda: len(taken) >= most - 1, 20, "the flood")
-    led.take("two", PHASE, told.put, "192.0.2.2")  # it does not wait
+    led.take("two", PHASE, told.put, "192.0.2.2")  # must not wait
     assert len(taken) <= most
     go_on.set()
     assert told.get(timeout=20)["step"]["hook"] == "install"
@@ -71,8 +71,8 @@ def test_a_flood_about_units_waits_at_its_own_host(led: Coordinator, text: str, 
         led.gone(host)
 
 
-def test_what_a_host_says_of_units_before_they_are_entered_is_dropped(tmp_path: Path) -> None:
-    """No thread takes it in where the store could not be written."""
+def test_unit_frames_before_the_coordinator_begins_are_dropped(tmp_path: Path) -> None:
+    """Before that, no thread handles the frames."""
     web = Declared("web", ("one",), "web", "d1", {}, {}, 60.0)
     with opened(url=str(tmp_path / "store.db")) as store:
         led = Coordinator(store, Deployment("shop", "s.yml", [web]), "apply", "r", {"one": {}}, threading.Event())
@@ -90,27 +90,27 @@ def deaf() -> Iterator[LocalStream]:
     connection.close()
 
 
-def test_nobody_waits_for_a_host_that_does_not_read(deaf: LocalStream, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who leaves it something goes on at once; the host itself may ask for no more until it has read that."""
+def test_writing_to_a_host_that_does_not_read_never_blocks(deaf: LocalStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer continues at once. The host may send no more questions until it has read the answers."""
     monkeypatch.setattr("statecfg.run.host.outbox.LATEST", 0.5)
     outbox = Outbox(deaf.write)
     assert outbox.room()
     left = threading.Thread(target=lambda: [outbox.put(b"x" * (MOST // 4)) for _ in range(5)], daemon=True)
     left.start()
-    left.join(20)  # less than it takes to give the host up
+    left.join(20)  # shorter than the time after which the host is given up
     assert not left.is_alive()
     assert not outbox.room()
     outbox.close()
     assert outbox.room()
 
 
-def test_settings_too_large_for_a_frame_fail_only_who_asks_for_them() -> None:
+def test_settings_too_large_for_a_frame_fail_only_their_hook() -> None:
     answer = {"type": "unit-told", "id": 1, "ask": 2, "values": {"a": "\u20ac" * wire.CONTROL_LIMIT}}
     ((said, _),) = wire.Decoder().feed(told(answer))
     assert (said["id"], said["ask"], said["error"][0]) == (1, 2, "UNKNOWN") and "values" not in said
 
 
-def test_who_listens_learns_that_nothing_can_be_sent(deaf: LocalStream) -> None:
+def test_a_closed_connection_is_reported_by_the_outbox(deaf: LocalStream) -> None:
     outbox = Outbox(deaf.write)
     assert outbox.cut is None
     deaf.close()

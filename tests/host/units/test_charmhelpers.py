@@ -1,4 +1,4 @@
-"""charmhelpers as PyPI has it, in a hook that the agent runs with our tools: what it returned to hooks of juju's."""
+"""The charmhelpers package of PyPI, in a hook with our tools, returns what it returned in juju's hooks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ name: mysql
 provides: {db: {interface: mysql}, site: {interface: http}}
 peers: {cluster: {interface: mysql-cluster}}
 """
-# What the hook does: makes the calls of a file, each as if it were the first, and writes down what each returns.
+# The hook's program: it makes the calls listed in a file, each with empty caches, and writes down the results.
 PROGRAM = """import json
 from charmhelpers.core import hookenv
 
@@ -43,7 +43,7 @@ for call in json.load(open("calls")):
         returned.append("%s: %s" % (type(problem).__name__, problem))
 json.dump(returned, open("returned", "w"))
 """
-# What else charms call, in the same hook, after the recorded calls.
+# Other calls that charms make. They run in the same hook, after the recorded calls.
 MORE: dict[str, Any] = {
     "relation_set('db:1', {'n': 80, 'gone': None, 'text': 'a: b\\n c \\'é\\'', 'x': ''})": None,
     "relation_get(unit=local, rid='db:1')": {**SETTINGS, "n": "80", "text": "a: b\n c 'é'"},
@@ -77,7 +77,7 @@ MORE: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def hook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scene, list[Any]]]:
-    """Run the hook; give the scene as it left it, and what the calls returned."""
+    """Run the hook; give the scene after it and the results of the calls."""
     place = tmp_path_factory.mktemp("place")
     charm = place / "charm"
     (charm / "hooks").mkdir(parents=True)
@@ -104,16 +104,16 @@ def hook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scene, list
 
 
 def values(returned: dict[str, str]) -> dict[str, Any]:
-    """Return what `execution_environment` had, from the representations that were recorded."""
+    """Return the result of `execution_environment`, parsed from the recorded representations."""
     found: dict[str, Any] = {name: ast.literal_eval(returned[name]) for name in ("conf", "rel")}
-    # Of the relations, only the beginning was recorded: up to the settings of mysql/0.
+    # The record of the relations is cut off after the settings of mysql/0.
     first = returned["rels"][len("{'db': {'db:0': {'mysql/0': ") :].partition("}")[0] + "}"
     assert returned["rels"].startswith("{'db': {'db:0': {'mysql/0': ")
     return {**returned, **found, "rels": ast.literal_eval(first)}
 
 
 @pytest.mark.parametrize("number", range(len(RECORDS)), ids=lambda number: RECORDS[number]["call"])
-def test_recorded_calls(number: int, hook: tuple[Scene, list[Any]]) -> None:
+def test_recorded_calls_return_the_recorded_values(number: int, hook: tuple[Scene, list[Any]]) -> None:
     record, returned = RECORDS[number], hook[1][number]
     if record["call"] == "execution_environment()":
         assert values(returned) == values(record["returned"])
@@ -125,11 +125,11 @@ def test_recorded_calls(number: int, hook: tuple[Scene, list[Any]]) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(MORE)), ids=lambda number: list(MORE)[number])
-def test_other_calls(number: int, hook: tuple[Scene, list[Any]]) -> None:
+def test_other_calls_return_the_expected_values(number: int, hook: tuple[Scene, list[Any]]) -> None:
     assert hook[1][len(RECORDS) + number] == list(MORE.values())[number]
 
 
-def test_what_was_logged_and_set(hook: tuple[Scene, list[Any]]) -> None:
+def test_the_hook_leaves_the_expected_log_ports_and_settings(hook: tuple[Scene, list[Any]]) -> None:
     scene, _ = hook
     logged = [(said["level"], said["text"]) for said in scene.said if said.get("type") == "unit-log"]
     assert [line for line in logged if line[1] in ("hi", "{'a': 1}", "m")] == [

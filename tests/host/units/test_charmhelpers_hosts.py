@@ -1,4 +1,4 @@
-"""charmhelpers as PyPI has it, inside charms on two hosts over SSH: a database, and a web site that is told of it."""
+"""The charmhelpers package of PyPI in charms on two hosts over SSH: a database and a web site that uses it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.host.units.fabric import Fabric, hooks
 from tests.host.units.test_charmhelpers import PAGE, PROGRAM, RECORDS, values
 from tests.lab import Host
 
-# Nothing but what the charm brings along: neither the environment nor what is installed beside Python.
+# Python uses only what the charm contains: no environment variables and no installed packages.
 BEGIN = f"""#!{Path(sys.executable).resolve()} -IS
 import os, sys
 
@@ -111,7 +111,7 @@ PLAY = """
 
 
 def charm(fabric: Fabric, name: str) -> None:
-    """Write a charm with charmhelpers and YAML in it, and its hooks as links to one program, as charms have them."""
+    """Write a charm that contains charmhelpers and YAML, with its hooks as links to one program."""
     program, names = HOOKS[name]
     root = fabric.root / "charms" / name
     (root / "hooks").mkdir(parents=True)
@@ -144,27 +144,27 @@ def fabric(pair: list[Host], tmp_path_factory: pytest.TempPathFactory) -> Fabric
 
 @pytest.fixture(scope="module")
 def first(fabric: Fabric) -> dict[str, Any]:
-    """Apply to hosts that have nothing."""
+    """Apply to empty hosts."""
     return fabric.apply()
 
 
 @pytest.fixture(scope="module")
 def returned(fabric: Fabric, first: dict[str, Any], pair: list[Host]) -> list[Any]:
-    """Let a unit of the web site say what makes the database's hook do the calls."""
+    """Make a unit of the web site publish the setting on which the database's hook makes the calls."""
     fabric.play(PLAY.replace("GO", "true"))
     assert "db-relation-changed wordpress/0" in hooks(fabric.apply()["light1"], "mysql/0")
     found: list[Any] = json.loads(pair[0].read("/var/lib/statecfg/projects/fabric/units/mysql-0/charm/returned"))
     return found
 
 
-def test_a_web_site_uses_what_the_database_published(fabric: Fabric, first: dict[str, Any], pair: list[Host]) -> None:
+def test_the_web_site_uses_what_the_database_published(fabric: Fabric, first: dict[str, Any], pair: list[Host]) -> None:
     for number, host in enumerate(pair):
         assert host.read(f"/srv/wordpress-{number}.conf") == "10.0.0.9|wordpress|s e'c"
     assert "3306/tcp" in fabric("service", "show", "mysql/0", "--json").json()["ports"]
 
 
 @pytest.mark.parametrize("number", range(len(RECORDS)), ids=lambda number: RECORDS[number]["call"])
-def test_recorded_calls(number: int, returned: list[Any]) -> None:
+def test_recorded_calls_return_the_recorded_values(number: int, returned: list[Any]) -> None:
     record = RECORDS[number]
     answer = returned[number]
     if record["call"] == "execution_environment()":

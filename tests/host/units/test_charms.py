@@ -1,4 +1,4 @@
-"""The charms of the example are valid, and their hooks valid shell."""
+"""The charms of the example are valid, and their hooks are valid shell scripts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXAMPLES = ROOT / "playbooks/charms"
 
 
 @pytest.mark.parametrize("name", ["db", "web"])
-def test_the_charms_of_the_example(name):
+def test_the_example_charms_are_valid(name):
     charm = read(EXAMPLES / name)
     assert {"install", "config-changed", "start", "stop"} < set(charm.hooks)
     for hook in charm.hooks:

@@ -1,4 +1,4 @@
-"""The thread that leads units: what it looks ahead to, and does where the store fails or the user stops it."""
+"""The thread that coordinates units: plans, failures of the store, and runs that the user stops."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.lab import processes
 DONE = {"type": "unit-done", "ok": True, "ran": True, "error": "", "changes": {}, "seconds": 0.0}
 
 
-def test_hosts_are_let_go_when_the_store_fails_between_two_frames(tmp_path: Path) -> None:
-    """Else they would wait for the word on their units for ever."""
+def test_a_failing_store_releases_the_waiting_hosts(tmp_path: Path) -> None:
+    """Without this they would wait forever for instructions about their units."""
     path = tmp_path / "store.db"
     web = Declared("web", ("one", "two"), "web", "d1", {}, {}, 60.0)
     told: queue.Queue[dict[str, Any]] = queue.Queue()
@@ -41,7 +41,7 @@ def test_hosts_are_let_go_when_the_store_fails_between_two_frames(tmp_path: Path
             with sqlite3.connect(path) as other:
                 other.execute("DROP TABLE unit_event")
             other.close()
-            wake(led.hosts.values())  # as a unit that is gone from another host does
+            wake(led.hosts.values())  # as happens when a unit of another host is gone
             assert told.get(timeout=20)["type"] == "units-go"
             assert led.problems and "unit_event" in led.problems[0]
         finally:
@@ -50,7 +50,7 @@ def test_hosts_are_let_go_when_the_store_fails_between_two_frames(tmp_path: Path
         assert led.report("one")[0]["error"] == led.problems[0]
 
 
-def test_who_stops_a_run_is_told_how_far_units_came(tmp_path: Path) -> None:
+def test_a_stopped_run_reports_how_far_units_came(tmp_path: Path) -> None:
     told: queue.Queue[dict[str, Any]] = queue.Queue()
     stopped = threading.Event()
     with opened(url=str(tmp_path / "store.db")) as store:
@@ -68,7 +68,7 @@ def test_who_stops_a_run_is_told_how_far_units_came(tmp_path: Path) -> None:
     assert (unit["state"], [hook["hook"] for hook in unit["hooks"]]) == ("installed", ["install"])
 
 
-def test_a_plan_leaves_out_what_the_charm_does_not_have(tmp_path: Path) -> None:
+def test_a_plan_shows_only_hooks_that_the_charm_has(tmp_path: Path) -> None:
     for hook in ("install", "start"):
         path = tmp_path / "web/hooks" / hook
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def test_a_plan_leaves_out_what_the_charm_does_not_have(tmp_path: Path) -> None:
             assert plain(view.due_lines(report, verbose=False)) == f"  ⚑ web/0  {', '.join(shown)}\n"
 
 
-def test_units_of_a_host_that_was_not_met_are_not_said_to_be_at_rest() -> None:
+def test_units_of_an_unreachable_host_are_not_reported_as_idle() -> None:
     host = {"units": [{"unit": "web/0", "state": "new", "hooks": []}]}
     assert "Nothing to do" in plain(view.done_lines({**host, "status": "ok"}, verbose=False))
     for status in ("unreachable", "refused", "locked"):

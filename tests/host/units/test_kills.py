@@ -1,4 +1,4 @@
-"""Hooks of units killed at random moments on four hosts at once: settings are whole, and numbers are given once."""
+"""Unit hooks are killed at random moments on four hosts: settings stay whole and no unit number is reused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests import lab
 from tests.host.units import rings
 
 
-def test_hooks_killed_at_random_moments(tmp_path: Path) -> None:
+def test_killed_hooks_leave_settings_whole_and_numbers_unique(tmp_path: Path) -> None:
     machines = lab.light_hosts(4)
     try:
         seen = rings.at_random(machines, tmp_path, 12, seed=20261121, services=2)

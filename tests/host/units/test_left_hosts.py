@@ -1,4 +1,4 @@
-"""Hosts that left a playbook are listed and removed only on demand; hosts of added units need no play."""
+"""Hosts that left a playbook are listed, and removed only on request. Hosts of added units need no play."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fabric(tmp_path: Path, bare_pair: list[Host]) -> Fabric:
     return made
 
 
-def test_a_host_that_left_is_listed_and_removed_only_by_prune_hosts_and_yes(fabric: Fabric, pair: list[Host]) -> None:
+def test_a_host_that_left_is_removed_only_by_prune_hosts(fabric: Fabric, pair: list[Host]) -> None:
     fabric.apply()
     fabric.play(PLAY.format("light1"))
     left = {"host": "light2", "address": True, "units": ["web/1"], "resources": ["directory:/srv/web"]}
@@ -55,7 +55,7 @@ def test_a_host_that_left_is_listed_and_removed_only_by_prune_hosts_and_yes(fabr
     assert "left" not in fabric("plan", "site.yml").out
 
 
-def test_a_host_without_an_address_is_listed(fabric: Fabric, pair: list[Host]) -> None:
+def test_a_host_gone_from_the_inventory_is_listed_and_kept(fabric: Fabric, pair: list[Host]) -> None:
     fabric.apply()
     fabric.play(PLAY.format("light1"))
     inventory = fabric.root / "inventory.yml"
@@ -67,16 +67,16 @@ def test_a_host_without_an_address_is_listed(fabric: Fabric, pair: list[Host]) -
     assert "left" not in fabric("plan", "site.yml").out and sorted(fabric.units()) == ["web/0"]
 
 
-def test_units_hear_that_those_of_a_forgotten_host_departed(fabric: Fabric, pair: list[Host]) -> None:
+def test_forgetting_a_host_makes_its_units_depart(fabric: Fabric, pair: list[Host]) -> None:
     fabric.charm("web", {}, ["ring"])
     fabric.play(PLAY.format("light*") + "- relations: [[web:ring]]\n")
     fabric.apply()
-    fabric("service", "remove-unit", "web/1")  # its host is gone before it could stop
+    fabric("service", "remove-unit", "web/1")  # its host is forgotten before the unit could stop
     fabric("hosts", "forget", "light2", "--yes")
     assert hooks(fabric.apply("-l", "light1")["light1"], "web/0") == ["ring-relation-departed web/1"]
 
 
-def test_a_unit_is_added_to_a_host_without_a_play_and_removed(fabric: Fabric, pair: list[Host]) -> None:
+def test_a_host_without_a_play_can_get_a_unit(fabric: Fabric, pair: list[Host]) -> None:
     fabric.play(PLAY.format("light1"))
     fabric.apply()
     fabric("service", "add-unit", "web", "--host", "light2")

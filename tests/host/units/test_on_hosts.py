@@ -1,4 +1,4 @@
-"""Services on real hosts over real SSH: from nothing to related, changes that travel, errors, and the end."""
+"""Services on real hosts over real SSH: a first apply with relations, changes, errors and destroy."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def fabric(tmp_path: Path, bare_pair: list[Host]) -> Fabric:
     return made
 
 
-def test_two_services_come_up_related_in_one_apply_from_nothing(fabric: Fabric, pair: list[Host]) -> None:
+def test_one_apply_installs_and_relates_two_services(fabric: Fabric, pair: list[Host]) -> None:
     db, web = pair
     plan = fabric("plan", "site.yml", "--json").json()["hosts"]
     assert hooks(plan[db.name], "db/0")[:3] == ["install", "config-changed", "start"]
@@ -66,7 +66,7 @@ def test_two_services_come_up_related_in_one_apply_from_nothing(fabric: Fabric, 
     assert not any(unit["hooks"] for host in again.values() for unit in host.get("units", ()))
 
 
-def test_a_failed_hook_puts_its_unit_in_error_and_runs_again(fabric: Fabric, pair: list[Host]) -> None:
+def test_a_failed_hook_runs_again_at_the_next_apply(fabric: Fabric, pair: list[Host]) -> None:
     web = pair[1]
     fabric.charm("web", {**WEB, "start": "relation-ids db >/dev/null; test -e /srv/go\n"}, ["db"])
     done = fabric.apply(code=1)
@@ -83,7 +83,7 @@ def test_a_failed_hook_puts_its_unit_in_error_and_runs_again(fabric: Fabric, pai
     assert web.path("/srv/web.conf").exists()
 
 
-def test_destroy_ends_relations_and_units_before_what_they_stand_on(fabric: Fabric, pair: list[Host]) -> None:
+def test_destroy_ends_relations_and_units_before_resources(fabric: Fabric, pair: list[Host]) -> None:
     fabric.apply()
     fabric.forget()
     fabric("destroy", "site.yml", "--yes")
@@ -94,13 +94,13 @@ def test_destroy_ends_relations_and_units_before_what_they_stand_on(fabric: Fabr
             f"stop {unit} ",
         ]
     assert not pair[0].path("/srv/db").exists()
-    for name in ("db", "db/0"):  # what those said that are gone
+    for name in ("db", "db/0"):  # the log of removed units is kept
         assert fabric("service", "log", name, "--limit", "1", "--json").json()["log"][0]["hook"] == "stop"
     fabric.apply()
     assert sorted(fabric.units()) == ["db/1", "web/1"]
 
 
-def test_a_setting_changed_by_hand_reaches_the_unit_with_the_next_apply(fabric: Fabric, pair: list[Host]) -> None:
+def test_the_next_apply_passes_a_changed_setting_to_the_unit(fabric: Fabric, pair: list[Host]) -> None:
     fabric.apply()
     fabric.forget()
     fabric("service", "set", "db", "length=12")

@@ -1,4 +1,4 @@
-"""Services on real hosts, and what goes wrong: hooks that never settle, units taken away, secrets that are said."""
+"""Services on real hosts when something goes wrong: hooks that never settle, removed units, printed secrets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fabric(tmp_path: Path, bare_pair: list[Host]) -> Fabric:
     return made
 
 
-def test_a_unit_that_is_taken_away_while_others_go_on(fabric: Fabric, pair: list[Host]) -> None:
+def test_removing_a_unit_stops_it_and_the_others_go_on(fabric: Fabric, pair: list[Host]) -> None:
     fabric.apply()
     fabric("service", "add-unit", "b", "--host", "light1")
     said = fabric("service", "remove-unit", "b/0").out
@@ -56,7 +56,7 @@ def test_a_unit_that_is_taken_away_while_others_go_on(fabric: Fabric, pair: list
     assert not pair[1].path("/var/lib/statecfg/projects/fabric/units/b-0").exists()
 
 
-def test_units_that_never_settle_are_told_of_and_can_be_mended(fabric: Fabric, pair: list[Host]) -> None:
+def test_units_that_never_settle_are_reported_and_can_be_repaired(fabric: Fabric, pair: list[Host]) -> None:
     for name in "ab":
         fabric.charm(name, {"x-relation-changed": "n=$(relation-get n)\nrelation-set n=$((${n:-0} + 1))\n"}, ["x"])
     done = fabric.apply(code=1)
@@ -74,7 +74,7 @@ def test_units_that_never_settle_are_told_of_and_can_be_mended(fabric: Fabric, p
     assert "settle" not in fabric("service", "list").out
 
 
-def test_a_retry_takes_nothing_in_of_the_playbook(fabric: Fabric, pair: list[Host]) -> None:
+def test_retrying_a_failed_hook_does_not_apply_the_playbook(fabric: Fabric, pair: list[Host]) -> None:
     fabric.charm("a", {"stop": "test -e /srv/may-stop\n"}, ["x"])
     fabric.apply()
     fabric("destroy", "site.yml", "--yes", code=1)
@@ -88,7 +88,7 @@ def test_a_retry_takes_nothing_in_of_the_playbook(fabric: Fabric, pair: list[Hos
     assert sorted(fabric.units()) == ["a/1", "b/1"]
 
 
-def test_a_host_whose_resources_fail_runs_no_hook_and_the_other_one_goes_on(fabric: Fabric, pair: list[Host]) -> None:
+def test_failed_resources_stop_hooks_on_their_host_only(fabric: Fabric, pair: list[Host]) -> None:
     resources = "  resources:\n    - command: fails\n      argv: ['false']\n"
     fabric.play(PLAY.replace("charms/a\n", "charms/a\n" + resources))
     done = fabric.apply(code=1)
@@ -98,7 +98,7 @@ def test_a_host_whose_resources_fail_runs_no_hook_and_the_other_one_goes_on(fabr
     assert "x-relation-changed b/0 a/0 [a/0]" in fabric.noted(pair[1])
 
 
-def test_one_host_at_a_time(fabric: Fabric, pair: list[Host]) -> None:
+def test_relations_settle_when_hosts_are_applied_one_at_a_time(fabric: Fabric, pair: list[Host]) -> None:
     fabric.charm("a", {"x-relation-joined": "relation-set v=1\n"}, ["x"])
     fabric.apply("--limit", "light1")
     assert fabric.noted(pair[1]) == []
@@ -108,7 +108,7 @@ def test_one_host_at_a_time(fabric: Fabric, pair: list[Host]) -> None:
     assert "x-relation-changed a/0" in hooks(fabric.apply("--forks", "1")["light2"], "b/0")
 
 
-def test_what_hooks_say_of_secrets_and_in_floods(fabric: Fabric, pair: list[Host]) -> None:
+def test_logs_of_hooks_mask_secrets_and_split_floods(fabric: Fabric, pair: list[Host]) -> None:
     say = "config-get pw; config-get --format=json\n"
     flood = "yes 'a line that is said again and again' | head -n 200000; yes | tr -d '\\n' | head -c 20000\n"
     fabric.charm("a", {"config-changed": say + "config-get pw > /srv/pw\n", "start": flood})
@@ -122,7 +122,7 @@ def test_what_hooks_say_of_secrets_and_in_floods(fabric: Fabric, pair: list[Host
     assert sum(len(line["text"]) for line in log[-8:]) > 20_000 and not any("\n" in line["text"] for line in log)
 
 
-def test_a_hook_that_hangs_and_what_it_started_end(fabric: Fabric, pair: list[Host]) -> None:
+def test_a_hanging_hook_and_its_children_are_ended(fabric: Fabric, pair: list[Host]) -> None:
     hang = "trap '' TERM\nsetsid sleep 61 &\nsleep 62\n"
     fabric.charm("a", {"config-changed": "config-get --format=json > /srv/seen\n", "start": hang})
     fabric.play(LONELY)

@@ -1,4 +1,4 @@
-"""Hooks of several units of one host run one after the other: charms share its packages and files."""
+"""Hooks of units on the same host run one after the other, because charms share packages and files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statecfg.store.units.records import Declared
 from statecfg.units.coordinator import Coordinator
 
 
-def test_a_host_gets_the_next_hook_when_the_one_before_has_ended(tmp_path: Path) -> None:
+def test_a_host_gets_its_hooks_one_after_the_other(tmp_path: Path) -> None:
     both = [Declared(name, ("one",), name, "d1", {}, {}, 60.0) for name in ("db", "web")]
     told: queue.Queue[dict[str, Any]] = queue.Queue()
     ran = []

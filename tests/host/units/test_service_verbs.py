@@ -1,4 +1,4 @@
-"""`statecfg service` as users run it, and what it says when something is wrong."""
+"""`statecfg service` as users run it, and its errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENDS = {"db": ("provides", "sql"), "ring": ("peers", "ring"), "log": ("requires"
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a project of two services that are up: what tests change there, they put back."""
+    """Give a project with two running services. Tests undo their changes to it."""
     root = tmp_path_factory.mktemp("verbs") / "shop"
     root.mkdir()
     (root / "inventory.yml").write_text(INVENTORY)
@@ -52,7 +52,7 @@ def units_of(store: object, connection: object, name: str) -> int:
 
 @pytest.fixture
 def run(shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Give `statecfg service` in that project, inside this process: a process for each would take longer."""
+    """Give a function that runs `statecfg service` in that project, inside this process to save time."""
     monkeypatch.chdir(shop)
     monkeypatch.setenv("STATECFG_STORE", str(shop / "store.db"))
 
@@ -65,7 +65,7 @@ def run(shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     return made
 
 
-def test_nothing_is_there_at_first(tmp_path: Path) -> None:
+def test_a_new_project_has_no_services(tmp_path: Path) -> None:
     (tmp_path / "inventory.yml").write_text(INVENTORY)
     where = {"cwd": tmp_path, "STATECFG_STORE": str(tmp_path / "store.db")}
     shown = statecfg("service", "list", **where)
@@ -74,7 +74,7 @@ def test_nothing_is_there_at_first(tmp_path: Path) -> None:
     assert "SC0750" in refused.err and "an apply of a playbook with services makes them" in refused.err
 
 
-def test_services_are_listed(run: Run) -> None:
+def test_list_shows_services_units_and_relations(run: Run) -> None:
     assert run("list").out.splitlines() == [
         "UNIT      STATE    HOST  STATUS",
         "db  shop/playbooks/web.yml",
@@ -94,7 +94,7 @@ def test_services_are_listed(run: Run) -> None:
     ]
 
 
-def test_a_unit_is_shown_with_what_it_has_set(run: Run) -> None:
+def test_show_prints_a_unit_and_masks_its_passwords(run: Run) -> None:
     shown = run("show", "db/0").out
     assert "5432/tcp" in shown and "active: rea\\x1bdy" in shown and "db:0  web/0" in shown and "ann" not in shown
     shown = run("show", "db/0", "--settings").out
@@ -107,7 +107,7 @@ def test_a_unit_is_shown_with_what_it_has_set(run: Run) -> None:
     assert "pw-1" in run("show", "db/0", "--settings", "--reveal").out
 
 
-def test_settings_are_shown_set_and_reset(run: Run) -> None:
+def test_settings_can_be_shown_set_and_reset(run: Run) -> None:
     default = {"key": "********", "open": False, "rate": None, "size": None, "title": "My Title"}
     assert run("get", "db", "--json").json()["settings"] == default
     said = run("set", "db", "title=Blog", "size=3", "rate=2", "open=true").out
@@ -120,7 +120,7 @@ def test_settings_are_shown_set_and_reset(run: Run) -> None:
     assert run("get", "db", "--json").json()["settings"] == default
 
 
-def test_all_that_is_wrong_with_settings_is_said(run: Run) -> None:
+def test_set_reports_all_invalid_settings_at_once(run: Run) -> None:
     words = ["titel=x", "size=big", "size=1.5", "rate=nan", "open=yes", "key=pw", "title", f"size={2**70}"]
     refused = run("set", "db", *words, code=5)
     assert refused.err.count("SC0708") == 1 and "did you mean `title`?" in refused.err
@@ -132,7 +132,7 @@ def test_all_that_is_wrong_with_settings_is_said(run: Run) -> None:
     assert "SC0708" in refused.err and "did you mean `title`?" in refused.err
 
 
-def test_what_is_not_there_gets_a_suggestion(run: Run) -> None:
+def test_unknown_names_get_a_suggestion(run: Run) -> None:
     for words, code, help in (
         (("show", "bd"), "SC0750", "did you mean `db`?"),
         (("show", "db/1"), "SC0752", "did you mean `db/0`"),
@@ -157,7 +157,7 @@ def test_what_is_not_there_gets_a_suggestion(run: Run) -> None:
     assert [each["code"] for each in found["problems"]] == ["SC0750"]
 
 
-def test_units_and_relations_by_hand(run: Run, shop: Path) -> None:
+def test_units_and_relations_can_be_added_and_removed_by_hand(run: Run, shop: Path) -> None:
     assert run("add-unit", "db", "--host", "h3").out == f"db/1: a new unit on h3. {LATER}\n"
     assert run("remove-unit", "db/1").out == f"db/1: will be stopped and removed. {LATER}\n"
     assert "  db/1    new, dying  h3" in run("list").out.splitlines()
@@ -170,7 +170,7 @@ def test_units_and_relations_by_hand(run: Run, shop: Path) -> None:
         assert list(units(store)) == ["db/0", "web/0"]
 
 
-def test_what_failed_is_resolved(run: Run, shop: Path) -> None:
+def test_resolved_marks_a_failed_hook_as_done(run: Run, shop: Path) -> None:
     fails: Program = failing
     with opened(url=str(shop / "store.db")) as store:
         services.set_settings(store, "shop", "db", {"title": "x"})

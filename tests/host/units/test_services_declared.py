@@ -1,4 +1,4 @@
-"""Services and relations in playbooks: what the three dialects make of them, and every mistake at its place."""
+"""Services and relations in playbooks: the three dialects agree, and every mistake is reported at its place."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def brief(found: list[Problem]) -> list[str]:
 
 
 @pytest.mark.parametrize(("text", "suffix"), [(YAML, "yml"), (PYTHON, "py"), (HY, "hy")])
-def test_one_meaning_in_three_dialects(project, text, suffix):
+def test_the_three_dialects_declare_the_same_services(project, text, suffix):
     work = prepared(project, text, suffix)
     db, web = work.services
     assert (db.service.name, db.hosts, db.timeout, db.service.hosts) == ("db", ("db1", "db2"), 90.0, "db")
@@ -152,20 +152,20 @@ def test_one_meaning_in_three_dialects(project, text, suffix):
     assert "hunter2000" not in repr(work)
 
 
-def test_a_limit_takes_jobs_and_no_units(project):
+def test_a_limit_removes_jobs_but_no_units(project):
     work = prepared(project, YAML, limit="db2")
     assert [job.host.name for job in work.jobs] == ["db2"]
     assert [each.hosts for each in work.services] == [("db1", "db2"), ("web1",)]
     assert len(work.relations) == 2
 
 
-def test_what_is_given_on_the_command_line_wins_in_templates_of_settings(project):
+def test_command_line_variables_win_in_templates_of_settings(project):
     text = "{service: db, hosts: db1, vars: {a: x}, schema: {t: {}}, settings: {t: '{{ a }}'}}"
     assert prepared(project, text).services[0].settings == {"t": "x"}
     assert prepared(project, text, extra={"a": "y"}).services[0].settings == {"t": "y"}
 
 
-def test_settings_know_no_host(project):
+def test_settings_that_depend_on_the_host_are_refused(project):
     text = """\
         service: db
         hosts: db1
@@ -188,8 +188,8 @@ def test_a_playbook_without_services_has_none(project):
 # Settings
 
 
-def test_a_number_that_no_float_can_be_is_refused():
-    """YAML has none such, Python has."""
+def test_a_number_outside_the_float_range_is_refused():
+    """Such numbers come from Python. YAML has none."""
     option = Option("share", "float")
     assert option.check(10**300) == 1e300
     for value in (10**400, -(10**400), float("inf"), float("nan")):
@@ -206,7 +206,7 @@ def test_a_number_that_no_float_can_be_is_refused():
         ("boolean", ["true", "false"], ["'true'", "1"]),
     ],
 )
-def test_types_of_settings(project, kind, good, bad):
+def test_settings_are_checked_against_their_type(project, kind, good, bad):
     for value in good:
         text = f"service: db\nhosts: db1\nschema: {{a: {{type: {kind}}}}}\nsettings:\n  a: {value}\n"
         assert prepared(project, text).services[0].settings["a"] is not None
@@ -223,19 +223,19 @@ def test_types_of_settings(project, kind, good, bad):
             assert brief(refused(project, text)) == ["SC0707 3"]
 
 
-def test_an_unknown_setting_with_the_one_that_was_meant(project):
+def test_an_unknown_setting_gets_a_suggestion(project):
     text = "service: db\nhosts: db1\ncharm: ../charms/db\nsettings:\n  prot: 81\n"
     (found,) = refused(project, text)
     assert (found.code, found.places[0].line) == ("SC0708", 5)
     assert found.help == "did you mean `port`? (it has: title)"
 
 
-def test_a_setting_where_no_option_is(project):
+def test_a_setting_without_a_schema_is_refused(project):
     (found,) = refused(project, "{service: db, hosts: db1, settings: {a: b}}")
     assert found.code == "SC0708" and "schema:" in found.help
 
 
-def test_secrets_stay_where_they_belong(project):
+def test_secrets_are_accepted_only_in_secret_settings(project):
     text = """\
         service: db
         hosts: db1
@@ -256,11 +256,11 @@ def test_secrets_stay_where_they_belong(project):
     assert work.secrets["url"] == "sql://hunter2000@db"
 
 
-def test_a_secret_has_no_default(project):
+def test_a_secret_setting_may_not_have_a_default(project):
     assert brief(refused(project, "service: db\nhosts: db1\nschema: {a: {type: secret, default: x}}\n")) == ["SC0710 3"]
 
 
-def test_secrets_need_not_be_there_to_validate(project, monkeypatch):
+def test_validation_does_not_need_the_secrets(project, monkeypatch):
     monkeypatch.delenv("STATECFG_TEST_DB")
     (project / "playbooks/play.yml").write_text(YAML)
     work = prepare.offline(project / "playbooks/play.yml", Choice())
@@ -268,7 +268,7 @@ def test_secrets_need_not_be_there_to_validate(project, monkeypatch):
     assert brief(refused(project, YAML)) == ["SC0420 4"]
 
 
-def test_settings_that_hooks_could_not_read_in_one_piece(project):
+def test_settings_too_long_for_a_hook_are_refused(project):
     text = "service: db\nhosts: db1\nschema: {a: {}}\nsettings: {a: %s}\n"
     assert prepared(project, text % ("x" * 64_900)).services
     assert brief(refused(project, text % ("x" * 65_000))) == ["SC0709 4"]
@@ -277,7 +277,7 @@ def test_settings_that_hooks_could_not_read_in_one_piece(project):
 # Mistakes
 
 
-def test_all_mistakes_at_once(project):
+def test_all_mistakes_are_reported_at_once(project):
     text = """\
         - service: db-1
           hosts: db
@@ -328,7 +328,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_relations_that_cannot_be(project, case):
+def test_invalid_relations_are_refused_with_a_hint(project, case):
     relation, code, hint = CASES[case]
     text = f"""\
         - {{service: web, hosts: web, charm: ../charms/web}}
@@ -345,7 +345,7 @@ def test_relations_that_cannot_be(project, case):
 @pytest.mark.parametrize(
     "relation", ["[web:db, db:db]", "[db:db, web:db]", "[db:ring]", "[db:ring, db:ring]", "[web:juju-info, x:info]"]
 )
-def test_relations_that_can_be(project, relation):
+def test_valid_relations_are_accepted(project, relation):
     text = f"""\
         - {{service: web, hosts: web, charm: ../charms/web}}
         - {{service: db, hosts: db, charm: ../charms/db}}
@@ -357,7 +357,7 @@ def test_relations_that_can_be(project, relation):
     assert len(work.relations) == (1 if "ring" in relation else 2)
 
 
-def test_a_relation_twice_in_another_order(project):
+def test_a_relation_repeated_in_another_order_is_refused(project):
     text = (
         "- {service: web, hosts: web}\n- {service: db, hosts: db}\n- relations:\n  - [web:a, db:b]\n  - [db:b, web:a]\n"
     )
@@ -365,7 +365,7 @@ def test_a_relation_twice_in_another_order(project):
     assert (found.code, [place.line for place in found.places]) == ("SC0715", [5, 4])
 
 
-def test_relations_without_services(project):
+def test_relations_without_services_are_refused(project):
     assert brief(refused(project, "- relations: [[web:db, db:db]]")) == ["SC0510 1"]
     found = refused(project, "- {hosts: web}\n- relations: [[web:db, db:db]]\n")
     assert [item.code for item in found] == ["SC0712", "SC0712"]
@@ -390,28 +390,28 @@ def test_relations_without_services(project):
         ("- {service: db}\n- relations: [[db:a, db:b]]", ["SC0310 1"]),
     ],
 )
-def test_shapes_that_are_wrong(project, text, expected):
+def test_values_of_the_wrong_shape_are_refused(project, text, expected):
     assert brief(refused(project, text)) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "meant"), [("- sevice: db\n  hosts: db1", "service"), ("- relation: []", "relations")]
 )
-def test_what_was_to_be_a_service_or_relations_is_guessed(project, text, meant):
+def test_a_misspelled_service_or_relations_key_gets_a_suggestion(project, text, meant):
     assert f"did you mean `{meant}`?" in refused(project, text)[0].help
 
 
 @pytest.mark.parametrize("name", ["Db", "db-1", "1db", "db_x", "-db", "db-", "d/0", "a" * 101])
-def test_names_that_services_cannot_have(project, name):
+def test_invalid_service_names_are_refused(project, name):
     assert brief(refused(project, f"service: '{name}'\nhosts: db1\n")) == ["SC0701 1"]
 
 
 @pytest.mark.parametrize("name", ["db", "a", "my-db", "db2", "db-2a", "a" * 100])
-def test_names_that_services_can_have(project, name):
+def test_valid_service_names_are_accepted(project, name):
     assert prepared(project, f"service: {name}\nhosts: db1\n").services[0].service.name == name
 
 
-def test_mistakes_in_python_name_the_declaration(project):
+def test_mistakes_in_python_point_to_the_declaration(project):
     text = """\
         from statecfg import deploy, relate
 
@@ -422,7 +422,7 @@ def test_mistakes_in_python_name_the_declaration(project):
         relate("wob:db", "db:db")
         relate()
     """
-    # A program stops at its first mistake that can't be gone past; these can.
+    # All of these are reported together, as the program can continue after each.
     assert sorted(brief(refused(project, text, "py"))) == [
         "SC0605 3", "SC0711 8", "SC0712 7", "SC0716 3", "SC0716 3", "SC0716 3", "SC0716 3",
     ]  # fmt: skip
@@ -446,7 +446,7 @@ ODD = (
 
 
 @pytest.mark.parametrize("part", ["hosts", *(each for each in OPTIONS if each != "hosts")])
-def test_odd_values_are_the_users_mistake_and_never_ours(project, part):
+def test_unusual_values_never_cause_an_internal_error(project, part):
     for value in ODD:
         given = {"hosts": '"db1"', "schema": "{'a': {}}", part: value}
         text = f"from statecfg import deploy\n\n@deploy({', '.join(f'{key}={item}' for key, item in given.items())})\n"
@@ -460,7 +460,7 @@ def test_odd_values_are_the_users_mistake_and_never_ours(project, part):
             assert work.services[0].service.name == "db", (part, value)
 
 
-def test_mistakes_in_hy(project):
+def test_mistakes_in_hy_are_refused(project):
     head = "(require statecfg.dialects.hy [defservice])\n"
     assert brief(refused(project, head + '(defservice db [] {:hots "db1"})', "hy")) == ["SC0512 2", "SC0512 2"]
     for wrong in ('"db" [] {}', "db", "db {}", "db [host]", "db [host] body"):
@@ -494,7 +494,7 @@ def contents(work: Work) -> dict[str, dict[str, str]]:
     }
 
 
-def test_a_service_takes_the_plays_of_another_playbook(project):
+def test_a_service_can_include_the_plays_of_another_playbook(project):
     (project / "playbooks/parts").mkdir()
     (project / "playbooks/parts/other.yml").write_text(OTHER)
     text = "service: db\nhosts: db2\nplaybook: parts/other.yml\nresources: [{file: /srv/own, content: own}]\n"
@@ -502,7 +502,7 @@ def test_a_service_takes_the_plays_of_another_playbook(project):
     shared = {"/srv/own": "own", "/srv/second": "x"}
     assert contents(work) == {"db2": {**shared, "/srv/db2": "other, other other, eu"}}
     assert [job.prune for job in work.jobs] == [True]
-    # Its own variables win over those of the playbook, and the command line's over both.
+    # Variables of the service win over those of the playbook, and command line variables win over both.
     mine = text + "vars: {who: mine}\n"
     assert contents(prepared(project, mine))["db2"]["/srv/db2"] == "mine, mine mine, eu"
     assert contents(prepared(project, mine, extra={"who": "you"}))["db2"]["/srv/db2"] == "you, you you, eu"
@@ -518,13 +518,13 @@ def test_a_service_takes_the_plays_of_another_playbook(project):
         ),
     ],
 )
-def test_so_do_those_in_other_dialects(project, suffix, text):
+def test_services_in_other_dialects_can_include_a_playbook(project, suffix, text):
     (project / "playbooks/other.yml").write_text(OTHER)
     work = prepared(project, text, suffix)
     assert contents(work) == {"web1": {"/srv/web1": "other, other other, none", "/srv/second": "x"}}
 
 
-def test_a_playbook_of_another_dialect_can_be_taken(project):
+def test_a_service_can_include_a_playbook_of_another_dialect(project):
     (project / "playbooks/other.py").write_text(
         "from statecfg import play\nfrom statecfg.resources import file\n\n"
         "@play(hosts='nobody', vars={'who': 'other'})\ndef it(host):\n"
@@ -534,7 +534,7 @@ def test_a_playbook_of_another_dialect_can_be_taken(project):
     assert contents(prepared(project, text)) == {"db2": {"/srv/x": "db2"}}
 
 
-def test_playbooks_that_cannot_be_taken(project):
+def test_playbooks_that_cannot_be_included_are_refused(project):
     text = "service: db\nhosts: db1\nplaybook: %s\n"
     assert brief(refused(project, text % "play.yml")) == ["SC0317 3"]
     assert brief(refused(project, text % "nosuch.yml")) == ["SC0118 3"]
@@ -555,13 +555,13 @@ def test_playbooks_that_cannot_be_taken(project):
 # The command line
 
 
-def test_validate_tells_what_it_found(project):
+def test_validate_counts_resources_services_and_relations(project):
     (project / "playbooks/play.yml").write_text(YAML)
     answer = statecfg("validate", "playbooks/play.yml", cwd=project)
     assert answer.out == "✓ playbooks/play.yml: 2 resources on 3 hosts, 2 services, 2 relations, nothing wrong\n"
 
 
-def test_the_example_is_right(tmp_path):
+def test_the_example_playbook_is_valid(tmp_path):
     (tmp_path / "hosts.yml").write_text("hosts: [db1, web1]\ngroups: {db: {hosts: [db1]}, web: {hosts: [web1]}}\n")
     work = prepare.playbook(ROOT / "playbooks/services.yml", Choice(inventory=tmp_path / "hosts.yml"))
     db, web = work.services
@@ -570,14 +570,14 @@ def test_the_example_is_right(tmp_path):
     assert [str(each) for each in work.relations] == ["web:database – db:db"]
 
 
-def test_a_graph_is_drawn_of_hosts_without_resources(project):
+def test_the_graph_shows_hosts_without_resources(project):
     (project / "playbooks/play.yml").write_text(YAML)
     answer = statecfg("graph", "playbooks/play.yml", cwd=project)
     assert "── web1" in answer.out and "file:/srv/db1" in answer.out
 
 
-def test_a_playbook_is_read_once(project):
-    """Also where hooks reshape the graphs: a program may do something each time."""
+def test_a_playbook_is_read_only_once(project):
+    """This also holds if hooks reshape the graphs, because a playbook in Python may have side effects."""
     path = project / "playbooks/play.py"
     path.write_text(PYTHON + f"\nwith open({str(project / 'reads')!r}, 'a') as stream:\n    stream.write('x')\n")
 
@@ -592,7 +592,7 @@ def test_a_playbook_is_read_once(project):
     assert (project / "reads").read_text() == "x"
 
 
-def test_load_gives_the_plays_alone(project):
+def test_load_returns_only_the_plays(project):
     path = project / "playbooks/play.yml"
     path.write_text(YAML)
     assert [(each.name, each.service is not None) for each in dialects.load(path)] == [("db", True), ("web", True)]

@@ -1,4 +1,4 @@
-"""The page on services says the same thing three times, and it holds."""
+"""The page on services shows the same services in three dialects, and the examples work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = ROOT / "docs/services.md"
 
 
 def said(path: Path) -> list[Any]:
-    """What a playbook says, but for places and order of what was gathered."""
+    """Return the content of a playbook without places."""
     work = prepare.playbook(path, prepare.Choice())
     services = [
         (each.service.name, each.hosts, each.charm, each.schema, each.settings, each.secrets, each.timeout)
@@ -26,7 +26,7 @@ def said(path: Path) -> list[Any]:
     return [services, [each.ends for each in work.relations], layers]
 
 
-def test_the_page_says_one_thing_in_three_dialects(tmp_path, monkeypatch):
+def test_the_examples_in_three_dialects_mean_the_same(tmp_path, monkeypatch):
     monkeypatch.setenv("DB_ADMIN", "correct horse")
     tmp_path.chmod(0o755)
     (tmp_path / "inventory.yml").write_text("hosts: [db1, web1, web2]\ngroups: {web: {hosts: [web1, web2]}}\n")

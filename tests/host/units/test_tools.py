@@ -1,4 +1,4 @@
-"""The tools of hooks: what the original's did, and what is theirs alone, asked of the agent over its socket."""
+"""The tools of hooks, which ask the agent over its socket: recorded calls of the original, and our additions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OLDEST = [str(path) for path in PYENV.glob("3.8.*/bin/python3.8")] or [sys.execu
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """A hook of a relation, for calls that change nothing that other tests look at."""
+    """Give a relation hook for calls that do not affect other tests."""
     scene = Scene(tmp_path_factory.mktemp("place"))
     yield scene
     scene.close()
@@ -54,8 +54,8 @@ def same(words: list[str], one: str, other: str) -> bool:
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_recorded_calls(name: str, tmp_path: Path) -> None:
-    """Each call gives what it gave, or what `here` says instead."""
+def test_recorded_calls_give_the_recorded_output(name: str, tmp_path: Path) -> None:
+    """Each call gives its recorded output, or what `here` says instead."""
     (tmp_path / "data").write_text("FILE DATA\nline2\n")
     scene = Scene(tmp_path, relation=name == "relation")
     try:
@@ -75,7 +75,7 @@ def test_recorded_calls(name: str, tmp_path: Path) -> None:
         scene.close()
 
 
-def test_what_differs_from_the_records_stands_on_the_page() -> None:
+def test_the_page_lists_every_difference_from_the_records() -> None:
     page = PAGE.read_text()
     reasons = {record["why"] for records in RECORDS.values() for record in records if "here" in record}
     assert reasons
@@ -84,7 +84,7 @@ def test_what_differs_from_the_records_stands_on_the_page() -> None:
         assert "says" in record or any(was[1:] != record["here"] for was in record["was"]), record
 
 
-def test_every_tool_stands_on_the_page() -> None:
+def test_the_page_lists_every_tool_and_option() -> None:
     page = PAGE.read_text()
     for name, tool in TOOLS.items():
         assert re.search(rf"`{name}[` ]", page), name
@@ -92,7 +92,7 @@ def test_every_tool_stands_on_the_page() -> None:
             assert re.search(rf"`{option.names[0]}[` ]", page), option.names
 
 
-def test_help_needs_nothing(shared: Scene) -> None:
+def test_help_needs_no_agent(shared: Scene) -> None:
     for name in ("relation-set", "relation-get"):
         called = shared.call(name, "--help", JUJU_AGENT_SOCKET=None, JUJU_CLIENT_ID=None)
         assert called == (0, TOOLS[name].syntax.help_text(), "")
@@ -199,8 +199,10 @@ READS: dict[str, tuple[int, str, str]] = {
 
 
 @pytest.mark.parametrize("line", READS)
-def test_calls(line: str, shared: Scene, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """Called in this process, for the time that saves; test_recorded_calls starts them as hooks do."""
+def test_calls_give_the_expected_status_and_output(
+    line: str, shared: Scene, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Run the tools in this process, which is faster. The test of recorded calls starts them as hooks do."""
     for name, value in shared.environment().items():
         monkeypatch.setenv(name, value)
     words = shlex.split(line)
@@ -212,8 +214,8 @@ def test_calls(line: str, shared: Scene, monkeypatch: pytest.MonkeyPatch, capfd:
     assert "Traceback" not in printed.err
 
 
-def test_shell_format_quotes_and_empties(tmp_path: Path) -> None:
-    """What a shell makes of it is the settings; variables that were there before are emptied, and told of."""
+def test_the_shell_format_quotes_values_and_clears_old_variables(tmp_path: Path) -> None:
+    """A shell that evaluates the output gets the settings. Older variables are emptied, with a warning."""
     settings = {"a.b-c/d:e": 'it\'s $HOME `x` "y"\n', "plain": "a/b:c@d%e,f=g", "f(g)|<>?*\\": "é"}
     settings |= {"x\nPATH": "/evil", "y;$(z)=`": "1"}
     scene = Scene(tmp_path, settings={("db:0", "wordpress/0"): settings})
@@ -230,7 +232,7 @@ def test_shell_format_quotes_and_empties(tmp_path: Path) -> None:
     assert printed == 'it\'s $HOME `x` "y"\n|a/b:c@d%e,f=g|é'
 
 
-def test_output_goes_to_a_file_as_it_is(shared: Scene, tmp_path: Path) -> None:
+def test_the_output_option_writes_to_a_file(shared: Scene, tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_text("what was there before, and longer\n")
     called = shared.call("relation-get", "-o", str(path), "--format=json")
@@ -240,7 +242,7 @@ def test_output_goes_to_a_file_as_it_is(shared: Scene, tmp_path: Path) -> None:
     assert refused.status == 0 and path.read_text() == '{"host": "10.0.0.5", "port": "80"}\n'
 
 
-# what is given (words, standard input) → what the hook has set in the end
+# words and standard input → the settings at the end of the hook
 SETS: dict[str, tuple[list[str], str, dict[str, str]]] = {
     "words": (["a=1", "b=two words", "c=x=y"], "", {"a": "1", "b": "two words", "c": "x=y"}),
     "words; stdin is left alone": (["a=1"], '{"b": "2"}', {"a": "1"}),
@@ -273,7 +275,7 @@ SETS: dict[str, tuple[list[str], str, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_sets(name: str, tmp_path: Path) -> None:
+def test_relation_set_accepts_words_json_and_yaml(name: str, tmp_path: Path) -> None:
     words, stdin, expected = SETS[name]
     (tmp_path / "data").write_text("FILE\nDATA é\n")
     (tmp_path / "json").write_text('{"a": "j"}')
@@ -314,7 +316,7 @@ def test_bad_json_sets_nothing(stdin: str, shared: Scene) -> None:
     assert shared.call("relation-get", "fine", "mysql/0").out == ""
 
 
-def test_bytes_that_are_no_text_are_refused(shared: Scene, tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf_8_are_refused(shared: Scene, tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"caf\xe9")
     called = shared.call("relation-set", "k=@latin", cwd=tmp_path)
     assert called.status == 1 and called.err == "relation-set: error: latin is not UTF-8 text (byte 3)\n"
@@ -322,12 +324,12 @@ def test_bytes_that_are_no_text_are_refused(shared: Scene, tmp_path: Path) -> No
     called = shared.call("relation-set", word)
     assert called.status == 1 and called.err == "relation-set: error: the value of 'k' is not UTF-8 text\n"
     assert shared.call("relation-get", "host", word).status == shared.call("config-get", word).status == 0
-    assert shared.call("juju-log", word) == (0, "", "")  # a message is worth more than its bytes
+    assert shared.call("juju-log", word) == (0, "", "")  # logging must not fail for a few wrong bytes
     assert shared.said[-1]["text"] == "k=caf\ufffd"
 
 
-def test_a_broken_relation_is_passed_over(tmp_path: Path) -> None:
-    """As by the original, whose charms' hooks ask all the same; a library takes it for "nothing there"."""
+def test_tools_in_a_broken_relation_warn_and_succeed(tmp_path: Path) -> None:
+    """Charms of the original use the tools there too, and libraries take the empty answer as "no settings"."""
     relation = {"id": "db:0", "number": 0, "name": "db", "remote": "", "broken": True, "members": []}
     scene = Scene(tmp_path, hook="db-relation-broken")
     scene.context.step.relation = StepRelation(**relation)
@@ -343,7 +345,7 @@ def test_a_broken_relation_is_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a pipe that nobody writes to", "closed", "/dev/null"])
-def test_standard_input_is_not_waited_for(kind: str, shared: Scene) -> None:
+def test_tools_do_not_wait_for_unused_standard_input(kind: str, shared: Scene) -> None:
     source, sink = os.pipe()
     given: dict[str, Any] = {"stdin": subprocess.DEVNULL if kind == "/dev/null" else source}
     if kind == "closed":
@@ -359,10 +361,10 @@ def test_standard_input_is_not_waited_for(kind: str, shared: Scene) -> None:
     assert time.monotonic() - begun < 25
 
 
-def test_a_slow_writer_is_heard(scene: Scene) -> None:
-    """What comes through a pipe a little later than the tool starts is not lost."""
+def test_input_that_arrives_late_is_read(scene: Scene) -> None:
+    """Input that arrives through a pipe shortly after the tool has started is not lost."""
     script = """(sleep 0.3; echo '{"slow": "1"}') | relation-set; relation-get slow mysql/0"""
-    for _ in range(5):  # a busy machine may let the writer sleep for longer than the tool listens
+    for _ in range(5):  # on a busy machine the writer may sleep longer than the tool waits
         done = subprocess.run(
             ["/bin/sh", "-c", script], env=scene.environment(), capture_output=True, text=True, timeout=60
         )
@@ -378,7 +380,7 @@ TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=120) | st.te
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
 @given(st.dictionaries(TEXTS.filter(bool), TEXTS | st.none(), min_size=1, max_size=4), st.booleans(), st.booleans())
-def test_yaml_of_libraries(given: dict[str, str | None], braces: bool, start: bool) -> None:
+def test_yaml_written_by_libraries_is_parsed(given: dict[str, str | None], braces: bool, start: bool) -> None:
     text = yaml.safe_dump(given, default_flow_style=braces, explicit_start=start and braces)
     assert tool_yaml.parse(text, "f") == {key: value or "" for key, value in given.items()}
 
@@ -393,12 +395,12 @@ NO_MAPS_OF_TEXTS = {
 
 
 @pytest.mark.parametrize("text", NO_MAPS_OF_TEXTS)
-def test_other_yaml_is_refused(text: str) -> None:
+def test_yaml_other_than_a_map_of_texts_is_refused(text: str) -> None:
     with pytest.raises(ToolError, match=rf"^f:[{NO_MAPS_OF_TEXTS[text]}-3]: "):
         tool_yaml.parse(text, "f")
 
 
-def test_yaml_by_hand() -> None:
+def test_handwritten_yaml_is_parsed() -> None:
     text = "---\r\n# c\r\na: b # d\r\n\r\n\"c\": 'd'\r\ne:\r\n  f\r\n  g\r\n\r\n  h\r\ni: ~\r\nj: yes\r\n...\r\n"
     assert tool_yaml.parse(text, "f") == {"a": "b", "c": "d", "e": "f g\nh", "i": "", "j": "yes"}
     text = "# c\n{a: b c, 'd':\n  e:f, ? g : , \"h\":'}', i:\n\nj}\n# d\n...\n"
@@ -407,23 +409,23 @@ def test_yaml_by_hand() -> None:
     assert tool_yaml.parse("{a: b,}", "f") == {"a": "b"}
 
 
-def test_what_sets_says_null_in_json(scene: Scene) -> None:
-    """As the original's tools, whose result is None."""
+def test_relation_set_prints_null_as_json(scene: Scene) -> None:
+    """The original's tools do so too, as their result is None."""
     assert scene.call("relation-set", "--format=json", "a=1") == (0, "null\n", "")
     assert scene.call("relation-set", "--format=xyz", "a=2") == (0, "", "unknown output format: xyz\n")
     assert scene.changes()["relations"] == {"db:0": {"set": {"a": "2"}, "delete": []}}
 
 
-def test_names_read_line_by_line(scene: Scene) -> None:
-    """A charm of 2012 hands each line of relation-list on, with its end."""
+def test_relation_get_accepts_a_unit_name_with_a_newline(scene: Scene) -> None:
+    """A charm of 2012 passes each line of relation-list on, including the newline."""
     for unit in scene.call("relation-list").out.splitlines(keepends=True):
         assert scene.call("relation-get", "host", unit) == (0, "10.0.0.5\n", "")
 
 
-def test_ports_and_status_and_log(scene: Scene) -> None:
+def test_ports_status_and_log_tools_work(scene: Scene) -> None:
     for line in ("open-port 80", "open-port 443/TCP", "open-port 1000-2000/udp", "open-port icmp", "close-port 80/tcp"):
         assert scene.call(*line.split()) == (0, "", "")
-    assert scene.call("open-port", " +443 ", "--format=json") == (0, "null\n", "")  # the one before; as the original
+    assert scene.call("open-port", " +443 ", "--format=json") == (0, "null\n", "")  # already open, which is no error
     assert scene.call("opened-ports").out == "443/tcp\n1000-2000/udp\nicmp\n"
     assert scene.call("opened-ports", "--format=json").out == '["443/tcp", "1000-2000/udp", "icmp"]\n'
     assert scene.call("status-get", "--format=json").out == '{"message": "", "status": "unknown"}\n'
@@ -453,13 +455,13 @@ def test_ports_and_status_and_log(scene: Scene) -> None:
     assert [(said["level"], said["text"]) for said in scene.said] == [*logged.values(), *([(20, "x")] * len(unknown))]
 
 
-def test_a_long_message_is_logged_in_pieces(scene: Scene) -> None:
-    text = "é" * 60_000  # more than one value of AMP holds, and less than an argument may have
+def test_a_long_log_message_arrives_whole(scene: Scene) -> None:
+    text = "é" * 60_000  # longer than one AMP value, but short enough for an argument
     assert scene.call("juju-log", text) == (0, "", "")
     assert "".join(said["text"] for said in scene.said) == text
 
 
-def test_the_leader_sets_and_others_read(tmp_path: Path) -> None:
+def test_only_the_leader_can_use_leader_set(tmp_path: Path) -> None:
     leader = Scene(tmp_path / "one", leader={"old": "1"})
     other = Scene(tmp_path / "two", leader={"k": "v"})
     other.context.step.state.leader = False
@@ -477,7 +479,7 @@ def test_the_leader_sets_and_others_read(tmp_path: Path) -> None:
         other.close()
 
 
-def test_after_the_hook_nobody_is_let_in(scene: Scene) -> None:
+def test_tools_are_refused_after_the_hook_ended(scene: Scene) -> None:
     scene.changes()
     scene.agent.end(scene.token)
     for line in ("relation-set a=1", "relation-get", "config-get", "open-port 80", "is-leader"):
@@ -485,8 +487,8 @@ def test_after_the_hook_nobody_is_let_in(scene: Scene) -> None:
         assert called.status == 1 and called.err.endswith("NoSuchClient: unknown client id\n")
 
 
-def test_any_program_may_ask(shared: Scene) -> None:
-    """Nothing of a hook's environment is needed: the socket and the client id are."""
+def test_tools_work_with_only_a_socket_and_a_client_id(shared: Scene) -> None:
+    """A program needs no environment of a hook, only the socket and the client id."""
     path = os.path.join(shared.tools, "relation-get")
     words = [path, "-s", shared.agent.path, "--client-id", shared.token, "host", "wordpress/1"]
     done = subprocess.run(words, env={"LC_ALL": "C"}, capture_output=True, text=True, timeout=30, cwd="/")
@@ -496,8 +498,8 @@ def test_any_program_may_ask(shared: Scene) -> None:
     assert done.stdout == "10.0.0.5\n"
 
 
-def test_nobody_answers(tmp_path: Path, shared: Scene) -> None:
-    """An agent that hangs up, and one that speaks something else, are said so in a line."""
+def test_a_broken_agent_is_reported_in_one_line(tmp_path: Path, shared: Scene) -> None:
+    """This covers an agent that hangs up and one that speaks another protocol."""
     import socket
     import threading
 
@@ -522,7 +524,7 @@ def test_nobody_answers(tmp_path: Path, shared: Scene) -> None:
 # The files
 
 
-def test_files_are_made_once_and_mended(tmp_path: Path) -> None:
+def test_install_writes_the_files_once_and_repairs_them(tmp_path: Path) -> None:
     folder = Path(tool_files.install(str(tmp_path)))
     assert {path.name for path in folder.iterdir()} == {*TOOLS, tool_files.CODE, tool_files.PROGRAM}
     assert (folder.parent / "current").resolve() == folder
@@ -537,7 +539,7 @@ def test_files_are_made_once_and_mended(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
-def test_old_files_are_swept(tmp_path: Path) -> None:
+def test_install_removes_old_directories(tmp_path: Path) -> None:
     folder = Path(tool_files.install(str(tmp_path)))
     for name, age in (("of-yesterday", 1), ("of-last-year", 365)):
         (folder.parent / name).mkdir()
@@ -548,8 +550,8 @@ def test_old_files_are_swept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("python", [*OLDEST, sys.executable])
-def test_the_same_files_from_every_run(python: str, tmp_path: Path) -> None:
-    """As a host installs them: another process, other hashes, the same directory; and they work with its Python."""
+def test_every_process_installs_the_same_working_files(python: str, tmp_path: Path) -> None:
+    """Processes with different hash seeds install into the same directory, and the tools work with that Python."""
     root = str(Path(tool_files.__file__).parents[4])
     script = "import sys; sys.path[:0] = sys.argv[1:2]; sys.dont_write_bytecode = True\n"
     script += "from statecfg.remote.units.tools import install; print(install.install(sys.argv[2]))"
@@ -574,7 +576,7 @@ RUN: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 60}
 
 
 @pytest.mark.parametrize("name", ["a b", 'q"u$o`te', "l" * 150])
-def test_a_python_that_no_first_line_can_name(name: str, tmp_path: Path) -> None:
+def test_tools_work_with_an_unusual_python_path(name: str, tmp_path: Path) -> None:
     python = tmp_path / name / "python"
     python.parent.mkdir()
     python.symlink_to(os.path.realpath(sys.executable))
@@ -585,13 +587,13 @@ def test_a_python_that_no_first_line_can_name(name: str, tmp_path: Path) -> None
     assert done.returncode == 2
 
 
-# Modules that take longer to load than a tool may: hooks call tools by the dozen.
+# Modules that load too slowly, as hooks call dozens of tools.
 COSTLY = {"socket", "argparse", "subprocess", "selectors", "enum", "typing", "logging", "tempfile", "shutil", "inspect"}
 
 
 @pytest.mark.parametrize("line, json", [("relation-list", False), ("juju-log x", False), ("relation-get", True)])
-def test_tools_start_fast(line: str, json: bool, shared: Scene) -> None:
-    """A tool loads what it needs and no more."""
+def test_tools_load_no_slow_modules(line: str, json: bool, shared: Scene) -> None:
+    """A tool loads only the modules that it needs."""
     path = Path(shared.tools) / "tool"
     text = path.read_text().replace(
         'names["run"](modules)',

@@ -1,4 +1,4 @@
-"""Two projects, or two stores of one project, with a service of one name on one host; and hosts that 0.3.0 had."""
+"""Two projects or two stores with the same service on one host, and hosts that version 0.3.0 managed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("bare_pair")
 
 
 def project(base: Path, pair: list[Host], name: str) -> Fabric:
-    """Return a project that says with its service `web` who it is."""
+    """Return a project whose service `web` writes the project's name to files."""
     made = Fabric(base, pair)
     (made.root / "statecfg.toml").write_text(f'name = "{name}"\nssh_config = "ssh_config"\n')
     stop = 'cat "$CHARM_DIR/whose" >> /srv/stopped\n'
@@ -33,7 +33,7 @@ def project(base: Path, pair: list[Host], name: str) -> Fabric:
     return made
 
 
-def test_units_of_two_projects_in_one_store_are_kept_apart(tmp_path: Path, pair: list[Host]) -> None:
+def test_units_of_two_projects_in_one_store_stay_separate(tmp_path: Path, pair: list[Host]) -> None:
     shop, blog = (project(tmp_path / name, pair, name) for name in ("shop", "blog"))
     blog.store = shop.store
     for each in (shop, blog):
@@ -51,7 +51,7 @@ def test_units_of_two_projects_in_one_store_are_kept_apart(tmp_path: Path, pair:
     assert host.path("/srv/stopped").read_text() == "blog\nshop\n"
 
 
-def test_another_store_of_the_project_is_refused(tmp_path: Path, pair: list[Host]) -> None:
+def test_a_second_store_of_the_project_is_refused(tmp_path: Path, pair: list[Host]) -> None:
     shop = project(tmp_path, pair, "shop")
     shop.apply()
     first, shop.store = shop.store, tmp_path / "other.db"
@@ -70,7 +70,7 @@ def test_another_store_of_the_project_is_refused(tmp_path: Path, pair: list[Host
     shop("plan", "site.yml", code=5)
 
 
-def test_what_0_3_0_left_goes_on_under_the_same_numbers(tmp_path: Path, pair: list[Host]) -> None:
+def test_units_of_version_0_3_0_keep_their_numbers(tmp_path: Path, pair: list[Host]) -> None:
     for host in pair:
         upgrades.state_of(host.name, tmp_path / host.name)
         host.run(["mkdir", "-p", "/var/lib"])

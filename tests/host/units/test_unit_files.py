@@ -1,4 +1,4 @@
-"""Charms on their host: put in place file by file, replaced by newer ones, whatever lies in the way."""
+"""The files of charms on their host: they are installed, replaced by newer ones, repaired and removed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LINK = 0o120000
 
 
 def files(**given: str) -> dict[str, tuple[int, Blob | str]]:
-    """Return a charm's files; `__` in a name stands for `/`."""
+    """Return the files of a charm; `__` in a name stands for `/`."""
     return {name.replace("__", "/"): (0o644, Blob.of(text)) for name, text in given.items()}
 
 
 def tree(place: Path) -> dict[str, str]:
-    """Return what is in a unit's charm: path → text, or where a link leads."""
+    """Return the content of a unit's charm: path → text or the target of a link."""
     base = Path(unit_files.charm_dir(str(place), UNIT))
     found = [path for path in sorted(base.rglob("*")) if path.is_symlink() or path.is_file()]
     return {
@@ -32,7 +32,7 @@ def tree(place: Path) -> dict[str, str]:
     }
 
 
-def test_a_charm_and_the_next_one(tmp_path: Path) -> None:
+def test_installing_a_new_charm_replaces_the_old_files(tmp_path: Path) -> None:
     place = str(tmp_path)
     first = files(metadata="m", hooks__hooks="h", lib__a__b="1", lib__a__c="2")
     first["hooks/hooks"] = (0o750, first["hooks/hooks"][1])
@@ -51,7 +51,7 @@ def test_a_charm_and_the_next_one(tmp_path: Path) -> None:
     second = files(metadata="m", hooks__hooks="new", lib__a="a file now")
     unit_files.install(place, UNIT, "two", {**second, "lib/a": (LINK, "../metadata")})
     assert tree(tmp_path) == {"hooks/hooks": "new", "lib/a": "-> ../metadata", "made": "by a hook", "metadata": "m"}
-    assert (charm / "metadata").stat().st_ino == kept  # what stays the same is not written
+    assert (charm / "metadata").stat().st_ino == kept  # an unchanged file is not written again
     assert (charm / "hooks/hooks").stat().st_mode & 0o7777 == 0o644
     unit_files.install(place, UNIT, "three", files(lib__a__b="1"))
     assert tree(tmp_path) == {"lib/a/b": "1", "made": "by a hook"}
@@ -59,7 +59,7 @@ def test_a_charm_and_the_next_one(tmp_path: Path) -> None:
     assert not (charm / "hooks").exists()
 
 
-def test_what_hooks_have_changed_is_put_right_by_the_next_charm(tmp_path: Path) -> None:
+def test_installing_repairs_files_that_hooks_changed(tmp_path: Path) -> None:
     place = str(tmp_path)
     charm = files(a="1", b="2", sub__c="3", sub__d="4")
     unit_files.install(place, UNIT, "one", charm)
@@ -82,7 +82,7 @@ def test_what_hooks_have_changed_is_put_right_by_the_next_charm(tmp_path: Path) 
     assert os.listdir(outside) == ["d"]
 
 
-def test_cut_off_half_way_it_is_no_charm_until_it_is_whole(tmp_path: Path) -> None:
+def test_an_interrupted_install_leaves_no_valid_charm(tmp_path: Path) -> None:
     place = str(tmp_path)
     unit_files.install(place, UNIT, "one", files(a="1", old="o"))
     lacks = {"b": (0o644, Blob(Blob.of("2").sha256, 1)), **files(a="new", added="x")}
@@ -95,19 +95,19 @@ def test_cut_off_half_way_it_is_no_charm_until_it_is_whole(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x", "a//b", "./a", "a/", "x\0y", ""])
-def test_a_path_that_leads_out_of_the_charm(tmp_path: Path, name: str) -> None:
+def test_a_path_outside_the_charm_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="not a path in a charm"):
         unit_files.install(str(tmp_path), UNIT, "one", {name: (0o644, Blob.of("x"))})
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("unit", ["mysql", "../x/0", "mysql/x", "mysql/0/1", "Mysql/0", "a.b/0", "mysql/0\n"])
-def test_what_is_no_name_of_a_unit(tmp_path: Path, unit: str) -> None:
+def test_an_invalid_unit_name_is_refused(tmp_path: Path, unit: str) -> None:
     with pytest.raises(ValueError, match="not the name of a unit"):
         unit_files.folder(str(tmp_path), unit)
 
 
-def test_damaged_records_and_charms_that_were_taken_away(tmp_path: Path) -> None:
+def test_a_damaged_record_or_missing_charm_counts_as_not_installed(tmp_path: Path) -> None:
     place = str(tmp_path)
     unit_files.install(place, UNIT, "one", files(a="1"))
     record = Path(unit_files.folder(place, UNIT)) / "installed"
@@ -120,18 +120,18 @@ def test_damaged_records_and_charms_that_were_taken_away(tmp_path: Path) -> None
     assert unit_files.installed(place, UNIT) == ""
 
 
-def test_units_that_are_removed(tmp_path: Path) -> None:
+def test_remove_deletes_all_files_of_a_unit(tmp_path: Path) -> None:
     place = str(tmp_path)
     for unit in (UNIT, "mysql/1"):
         unit_files.install(place, unit, "one", files(a="1"))
     unit_files.remove(place, UNIT)
-    unit_files.remove(place, UNIT)  # and once more: nothing is there
-    (tmp_path / "units" / "gone-mysql-1").mkdir()  # of a removal that was cut off
+    unit_files.remove(place, UNIT)  # a second time, when nothing is left
+    (tmp_path / "units" / "gone-mysql-1").mkdir()  # from an interrupted removal
     unit_files.remove(place, "mysql/1")
     assert os.listdir(tmp_path / "units") == []
 
 
-def test_when_a_unit_gets_the_files_of_its_charm(tmp_path: Path) -> None:
+def test_install_and_upgrade_hooks_put_new_charm_files_in_place(tmp_path: Path) -> None:
     said = "#!/bin/sh\necho {}\n"
     names = ("install", "start", "upgrade-charm")
 
@@ -155,7 +155,7 @@ def test_when_a_unit_gets_the_files_of_its_charm(tmp_path: Path) -> None:
     assert record["names"] == sorted(f"hooks/{name}" for name in names)
 
 
-def test_content_that_the_host_lacks(tmp_path: Path) -> None:
+def test_a_unit_requests_only_missing_content(tmp_path: Path) -> None:
     host = UnitHost(tmp_path)
     try:
         units = host.begin({"hooks/start": (0o755, b"#!/bin/sh\n"), "data": (0o644, b"1")})
@@ -174,7 +174,7 @@ def test_content_that_the_host_lacks(tmp_path: Path) -> None:
         host.close()
 
 
-def test_a_file_that_a_hook_changes_after_the_content_was_asked_for(tmp_path: Path) -> None:
+def test_an_upgrade_fails_if_a_hook_spoiled_a_charm_file(tmp_path: Path) -> None:
     host = UnitHost(tmp_path)
     try:
         spoil, content = b"#!/bin/sh\necho spoiled > data\n", Blob.of("1")
@@ -182,7 +182,7 @@ def test_a_file_that_a_hook_changes_after_the_content_was_asked_for(tmp_path: Pa
         unit_files.install(str(host.home), UNIT, "before", here)
         units = host.begin({"hooks/start": (0o755, spoil)})
         units.order["charms"]["mysql"]["files"]["data"] = [0o644, {"$blob": [content.sha256, content.size]}]
-        assert units.files({}) == []  # that file is here as it should be
+        assert units.files({}) == []  # the host already has this file
         assert host.run(step(hook="start", relation=None))["ok"]
         done = host.run(step(hook="upgrade-charm", relation=None))
         assert (done["ok"], done["ran"]) == (False, False)

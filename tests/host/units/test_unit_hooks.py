@@ -1,4 +1,4 @@
-"""Hooks of units on their host: real programs over a real channel, however they end."""
+"""Hooks of units on their host: real programs over a real channel, and every way in which they can end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def host(tmp_path: Path) -> Iterator[UnitHost]:
 
 @pytest.fixture
 def pids(tmp_path: Path) -> Iterator[Callable[[int], list[int]]]:
-    """The processes that wrote their number to the file `pids`, at least so many; all are ended with the test."""
+    """Give a function that waits until `pids` has that many process ids; the test kills all of them at its end."""
     path = tmp_path / "pids"
 
     def read(least: int) -> list[int]:
@@ -69,7 +69,7 @@ def alive(pid: int) -> bool:
 
 
 def hook(host: UnitHost, script: str, **more: Any) -> Json:
-    """Run a hook of this text; return how it ended."""
+    """Run this script as a hook; return its result."""
     if host.units is None:
         host.begin({"hooks/db-relation-changed": (0o755, script.encode())})
     return host.run(step(**more))
@@ -79,7 +79,7 @@ def python(text: str) -> str:
     return SPEAK + text
 
 
-# The recorded scenarios of the original: script → what is logged, and the error; <C> is the charm's directory.
+# The recorded scenarios of the original: script → log and error. <C> is the charm's directory.
 SCENARIOS: list[tuple[str, list[tuple[int, str]], str]] = [
     (
         "#!/bin/bash\nenv | grep ^JUJU_REL | sort; env | grep -c SHOULD_NOT_LEAK; echo HOME=$HOME\n",
@@ -130,13 +130,13 @@ def test_output_is_logged_by_lines_and_not_by_writes(host: UnitHost) -> None:
 
 
 @pytest.mark.parametrize("script, logged, wrong", SCENARIOS, ids=range(len(SCENARIOS)))
-def test_recorded_scenarios(
+def test_recorded_scenarios_give_the_recorded_log_and_error(
     host: UnitHost, monkeypatch: pytest.MonkeyPatch, script: str, logged: list[tuple[int, str]], wrong: str
 ) -> None:
     monkeypatch.setenv("SHOULD_NOT_LEAK", "1")
     done = hook(host, script)
     charm = str(host.home / "units" / "mysql-0" / "charm")
-    joined: list[tuple[int, str]] = []  # pieces of one level are one text: how many they come in is the pipe's matter
+    joined: list[tuple[int, str]] = []  # neighbours of one level are joined, as the pipe may cut a text anywhere
     for level, text in host.log():
         if joined and joined[-1][0] == level:
             joined[-1] = (level, joined[-1][1] + text)
@@ -150,7 +150,7 @@ def test_recorded_scenarios(
     assert host.go() == ""
 
 
-def test_a_hook_that_can_not_be_executed_or_is_not_there(host: UnitHost) -> None:
+def test_missing_hooks_are_skipped_and_non_executable_hooks_fail(host: UnitHost) -> None:
     host.begin({"hooks/start": (0o644, b"#!/bin/sh\n"), "hooks/upgrade": (0o755, b"#!/bin/sh\necho up\n")})
     hooks = host.home / "units" / "mysql-0" / "charm" / "hooks"
     done = host.run(step(hook="start", hooks=["start"], relation=None))
@@ -163,7 +163,7 @@ def test_a_hook_that_can_not_be_executed_or_is_not_there(host: UnitHost) -> None
     assert (INFO, "up\n") in host.log()
 
 
-def test_the_environment_is_closed(host: UnitHost, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hook_gets_only_the_documented_environment(host: UnitHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOULD_NOT_LEAK", "1")
     script = python("print(json.dumps(dict(os.environ)), flush=True)")
     assert hook(host, script)["ok"]
@@ -173,7 +173,7 @@ def test_the_environment_is_closed(host: UnitHost, monkeypatch: pytest.MonkeyPat
     assert len(token) == 32
     tools, _, plain = found.pop("PATH").partition(":")
     assert (os.path.isfile(tools + "/relation-get"), plain) == (True, process.PATH)
-    found.pop("LC_CTYPE", None)  # Python's own, where there is no locale
+    found.pop("LC_CTYPE", None)  # Python sets this if there is no locale
     assert found == {
         **dict.fromkeys(("JUJU_SERVICE", "JUJU_CHARM"), "mysql"),
         **dict.fromkeys(("JUJU_UNIT_NAME", "JUJU_LOCAL_UNIT"), "mysql/0"),
@@ -195,7 +195,7 @@ def test_the_environment_is_closed(host: UnitHost, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("built", ["dispatch", "layer.yaml"])
-def test_charms_built_for_juju_2_find_its_variables(host: UnitHost, built: str) -> None:
+def test_charms_for_juju_2_get_its_variables(host: UnitHost, built: str) -> None:
     script = "#!/bin/sh\nenv | grep -E '^JUJU_(HOOK|DISP|CHARM_|VERS|REMOTE_A|DEP)|^PWD' | sort\n"
     program = "dispatch" if built == "dispatch" else "hooks/db-relation-departed"
     host.begin({built: (0o644, b""), "hooks/db-relation-departed": (0o755, b"#!/bin/false\n")} | at(program, script))
@@ -214,11 +214,11 @@ def test_charms_built_for_juju_2_find_its_variables(host: UnitHost, built: str) 
 
 
 def at(program: str, script: str) -> dict[str, tuple[int, bytes]]:
-    """Return a program of a charm, as the order has it."""
+    """Return a program of a charm in the form of an order."""
     return {program: (0o755, script.encode())}
 
 
-def test_settings_go_out_with_success_alone(host: UnitHost) -> None:
+def test_settings_are_returned_only_if_the_hook_succeeds(host: UnitHost) -> None:
     script = python("put(a='b', c='d'); ask('open_port', port='80', proto='tcp'); sys.exit(os.path.exists('fail'))")
     done = hook(host, script)
     assert done["changes"]["relations"] == {"db:0": {"set": {"a": "b", "c": "d"}, "delete": []}}
@@ -238,8 +238,8 @@ def test_settings_go_out_with_success_alone(host: UnitHost) -> None:
     done = host.run(step())
     assert (done["ok"], done["changes"]) == (False, {})
     assert host.log() == [(DEBUG, "opened 80/tcp"), (DEBUG, "hook db-relation-changed exited, exit code 1.")]
-    assert [each["port"] for each in host.of("unit-port")] == ["80/tcp"]  # acts at once, however the hook ends
-    assert [each["node"] for each in host.of("unit-ask")] == [list(OWN)]  # read anew in each hook
+    assert [each["port"] for each in host.of("unit-port")] == ["80/tcp"]  # ports open at once, even if the hook fails
+    assert [each["node"] for each in host.of("unit-ask")] == [list(OWN)]  # each hook reads its settings again
 
 
 def test_the_tools_are_on_the_path(host: UnitHost) -> None:
@@ -255,7 +255,7 @@ def test_the_tools_are_on_the_path(host: UnitHost) -> None:
     assert host.log()[:2] == [(30, "done"), (INFO, "wordpress/0\nwordpress/1\n")]
 
 
-def test_secrets_are_masked_where_they_are_shown_and_nowhere_else(host: UnitHost) -> None:
+def test_secrets_are_masked_in_the_log_but_not_in_settings(host: UnitHost) -> None:
     host.channel.mask = Redactor({"pw": "s3cr3t-w0rd"}).value
     host.nodes["config",] = {"pw": "s3cr3t-w0rd"}
     script = python(
@@ -271,7 +271,7 @@ def test_secrets_are_masked_where_they_are_shown_and_nowhere_else(host: UnitHost
     assert "'db_word'='<secret pw>'" in logged[-1]
 
 
-def test_past_its_deadline_all_of_it_is_ended(
+def test_a_hook_past_its_deadline_is_ended_with_its_children(
     host: UnitHost, monkeypatch: pytest.MonkeyPatch, pids: Callable[[int], list[int]]
 ) -> None:
     monkeypatch.setattr(process, "GRACE", 0.3)
@@ -290,7 +290,7 @@ def test_past_its_deadline_all_of_it_is_ended(
     assert not list((host.home / "units" / "mysql-0").glob("running*"))
 
 
-def test_what_a_hook_leaves_running_lives_on_and_can_set_nothing(
+def test_background_processes_outlive_the_hook_but_cannot_set_anything(
     host: UnitHost, monkeypatch: pytest.MonkeyPatch, pids: Callable[[int], list[int]]
 ) -> None:
     monkeypatch.setattr(unit_hooks, "HELD", 0.5)
@@ -309,7 +309,7 @@ def test_what_a_hook_leaves_running_lives_on_and_can_set_nothing(
     )
     begun = time.monotonic()
     done = hook(host, script)
-    assert 0.4 < time.monotonic() - begun < 20  # it holds the output, for so long and no longer
+    assert 0.4 < time.monotonic() - begun < 20  # the hook waits for the held output, but only for a limited time
     assert done["changes"]["relations"]["db:0"]["set"] == {"a": "1"}
     assert host.log()[0] == (INFO, "first\n")
     wait_until(said.exists, 20, "what it was told")
@@ -318,7 +318,7 @@ def test_what_a_hook_leaves_running_lives_on_and_can_set_nothing(
     assert [alive(pid) for pid in pids(1)] == [True]
 
 
-def test_a_flood_is_cut_at_the_limit(host: UnitHost, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hook_above_the_output_limit_is_stopped(host: UnitHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unit_hooks, "MOST", 3 << 20)
     done = hook(host, "#!/bin/sh\nrelation-set a=b\nyes >&2 & yes\n")
     assert done["error"].endswith("': output limit: more than 3145728 bytes, stopped")
@@ -327,12 +327,12 @@ def test_a_flood_is_cut_at_the_limit(host: UnitHost, monkeypatch: pytest.MonkeyP
     assert {level for level, _ in host.log()} == {DEBUG, INFO, ERROR}
 
 
-def test_a_hook_that_closes_what_it_was_given(host: UnitHost) -> None:
+def test_a_hook_can_close_its_standard_streams(host: UnitHost) -> None:
     done = hook(host, "#!/bin/sh\nexec <&- >&- 2>&-\nsleep 0.3\nrelation-set a=b\n")
     assert done["changes"]["relations"]["db:0"]["set"] == {"a": "b"}
 
 
-def test_killed_at_any_moment_a_hook_changes_all_or_nothing(host: UnitHost) -> None:
+def test_a_killed_hook_changes_all_or_nothing(host: UnitHost) -> None:
     script = python(
         "print(os.getpid(), flush=True)\n"
         "for number in range(6):\n    put(**{f'{number}-{each}': 'x' for each in range(50)})\n"
@@ -358,7 +358,7 @@ def test_killed_at_any_moment_a_hook_changes_all_or_nothing(host: UnitHost) -> N
     assert False in ends
 
 
-def test_units_run_side_by_side_and_each_does_one_thing_at_a_time(host: UnitHost) -> None:
+def test_units_run_in_parallel_with_one_hook_each(host: UnitHost) -> None:
     gate = host.place / "gate"
     script = f"#!/bin/sh\nwhile [ ! -e {gate}-$JUJU_UNIT_NAME ]; do sleep 0.02; done\nrelation-set me=$JUJU_UNIT_NAME\n"
     host.begin({"hooks/db-relation-changed": (0o755, script.encode())}, names=("mysql/0", "mysql/11"))
@@ -375,7 +375,7 @@ def test_units_run_side_by_side_and_each_does_one_thing_at_a_time(host: UnitHost
     assert host.go("enough") == "enough"
 
 
-def test_a_controller_that_is_gone_ends_hooks(
+def test_losing_the_controller_ends_running_hooks(
     host: UnitHost, monkeypatch: pytest.MonkeyPatch, pids: Callable[[int], list[int]]
 ) -> None:
     monkeypatch.setattr(process, "GRACE", 0.3)
@@ -390,7 +390,7 @@ def test_a_controller_that_is_gone_ends_hooks(
     wait_until(lambda: not any(map(alive, running)), 20, "the hook to end")
 
 
-def test_a_host_that_can_not_keep_a_charm(host: UnitHost) -> None:
+def test_a_charm_that_cannot_be_installed_fails_the_hook(host: UnitHost) -> None:
     (host.home / "units").mkdir(parents=True)
     (host.home / "units" / "mysql-0").write_text("in the way")
     done = hook(host, "#!/bin/sh\n")
@@ -403,7 +403,7 @@ def test_a_host_that_can_not_keep_a_charm(host: UnitHost) -> None:
     assert host.go() == ""
 
 
-# In a Python of its own, as on a host: runs a hook until it is killed together with it, or to its end.
+# Runs a hook in a separate Python, as on a host, until the hook ends or both are killed.
 ALONE = """
 import json, os, sys, threading
 root, place, name = sys.argv[1:]
@@ -435,7 +435,7 @@ print(json.dumps({"left": left, "error": error, "changes": changes, "said": [eac
 
 
 @pytest.mark.parametrize("python_on_host", PYTHONS)
-def test_on_every_python_and_after_a_run_that_was_killed(
+def test_a_new_run_ends_hooks_left_by_a_killed_run(
     tmp_path: Path, python_on_host: str, pids: Callable[[int], list[int]]
 ) -> None:
     argv = [python_on_host, "-I", "-S", "-X", "utf8", "-W", "error", "-c", ALONE, str(ROOT), str(tmp_path)]
