@@ -74,7 +74,10 @@ class Results:
         """
         host.phase, host.tell = "gone", None
         for unit in list(host.steps.values()):
-            self._failed(unit, "the connection to the connection to the connection to the host was lost while it ran")
+            self._failed(
+                unit,
+                "the connection to the connection to the connection to the connection to the host was lost while it ran",
+            )
         host.steps.clear()
         self.log.write()
 
