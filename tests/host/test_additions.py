@@ -347,12 +347,12 @@ CASES: Mapping[str, Callable[[Copy], None]] = {
 }
 
 
-def test_each_row_has_a_case() -> None:
+def test_each_row_of_the_table_has_a_test_case() -> None:
     assert sorted(table()) == sorted(CASES)
 
 
 @pytest.mark.parametrize("row", CASES)
-def test_a_row_is_enough(copy: Copy, row: str) -> None:
+def test_the_files_named_in_a_row_suffice_for_the_addition(copy: Copy, row: str) -> None:
     allowed = table()[row]
     assert 1 <= len(allowed) <= 2
     before = files(copy.root)

@@ -26,21 +26,21 @@ def page(host: lab.Host, path: str = "/") -> str:
         return str(response.read().decode().strip())
 
 
-def test_sshd_runs_what_it_is_asked(sshd: lab.PlainSshd) -> None:
-    """A loopback sshd lets its own key in, and nobody's settings are needed."""
+def test_sshd_runs_the_command_it_receives(sshd: lab.PlainSshd) -> None:
+    """A loopback sshd accepts its own key and needs no user's SSH settings."""
     assert sshd.ssh(["echo", "a  b"]).stdout == "a  b\n"
     processes.wait_until(lambda: sshd.sessions() == [], 20, "the session to end")
 
 
-def test_sshd_forces_a_command(make_sshd: Callable[..., lab.PlainSshd]) -> None:
-    """A forced command runs in place of what is asked, quotes included; extra lines of configuration win."""
+def test_sshd_runs_a_forced_command_instead(make_sshd: Callable[..., lab.PlainSshd]) -> None:
+    """A forced command replaces the requested one, quotes included. Extra configuration lines take precedence."""
     server = make_sshd(forced_command='printf "%s" "$SSH_ORIGINAL_COMMAND"', config=["LogLevel DEBUG1"])
     assert server.ssh(["true"]).stdout == "true"
     assert "debug1" in server.log.read_text()
 
 
-def test_sshd_shows_and_ends_sessions(make_sshd: Callable[..., lab.PlainSshd]) -> None:
-    """Open sessions are children of the listener, and stopping it ends what they run."""
+def test_stopping_sshd_ends_its_open_sessions(make_sshd: Callable[..., lab.PlainSshd]) -> None:
+    """Open sessions are children of the listener. Stopping the listener ends their commands."""
     server = make_sshd(forced_command="echo $$; exec sleep 600")
     argv = ["ssh", "-F", "/dev/null", "-o", f"UserKnownHostsFile={server.known_hosts}", "-i", str(server.identity)]
     with subprocess.Popen(
@@ -67,8 +67,8 @@ except lab.Unavailable as reason:
 """
 
 
-def test_sshd_runs_for_ordinary_users(light_host: lab.Host) -> None:
-    """Somebody who isn't root can have a loopback sshd, and is told why there is no host with its own address."""
+def test_sshd_works_for_ordinary_users(light_host: lab.Host) -> None:
+    """A user who isn't root can run a loopback sshd. An error says that other hosts need root."""
     lab.add_user(light_host, "ann")
     shutil.copytree(ROOT / "tests/lab", light_host.path("/home/ann/tests/lab"))
     light_host.write("/home/ann/tests/__init__.py", "")
@@ -76,7 +76,7 @@ def test_sshd_runs_for_ordinary_users(light_host: lab.Host) -> None:
     assert shown == "ann\nhosts with their own address need root\n"
 
 
-def test_light_hosts_are_apart(make_light_hosts: Hosts, tmp_path: Path) -> None:
+def test_light_hosts_are_isolated_from_each_other(make_light_hosts: Hosts, tmp_path: Path) -> None:
     """Light hosts have their own names, keys, files and processes, and a fresh home of root."""
     one, two = make_light_hosts(2)
     assert [host.ssh(["hostname"]).stdout for host in (one, two)] == ["light1\n", "light2\n"]
@@ -99,8 +99,8 @@ def test_light_host_has_python_and_terminals(light_host: lab.Host) -> None:
 
 
 @pytest.mark.parametrize(("sudo", "code"), [("nopasswd", 0), ("password", 1), (None, 1)])
-def test_users_become_root_as_they_may(light_host: lab.Host, sudo: str | None, code: int) -> None:
-    """A user added with a kind of sudo right has that one."""
+def test_users_get_only_the_sudo_rights_they_were_given(light_host: lab.Host, sudo: str | None, code: int) -> None:
+    """A user added with a kind of sudo right has exactly that right."""
     name = f"user-{sudo}".lower()
     lab.add_user(light_host, name, sudo=sudo, password="open sesame")
     assert light_host.ssh(["sudo", "-n", "id", "-u"], user=name, check=False).returncode == code
@@ -117,8 +117,8 @@ def test_booted_host_runs_systemd(booted: lab.Host) -> None:
     assert booted.listener in processes.descendants(booted.pid)
 
 
-def test_package_installs_and_serves(booted: lab.Host) -> None:
-    """A package of the local repository starts its service, reloads, upgrades, keeps a changed conffile and goes."""
+def test_package_installs_serves_upgrades_and_purges(booted: lab.Host) -> None:
+    """A package starts its service, reloads it, upgrades, keeps a changed conffile and can be purged."""
     apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qy"]
     booted.run([*apt, "install", "webd=1.0"])
     assert booted.run(["systemctl", "is-active", "webd"]).stdout == "active\n"
@@ -136,8 +136,8 @@ def test_package_installs_and_serves(booted: lab.Host) -> None:
     assert not booted.path("/etc/webd/webd.conf").exists()
 
 
-def test_booted_hosts_are_apart(booted: lab.Host, make_booted_host: Callable[[], lab.Host]) -> None:
-    """A service of one booted host goes on when the same one of another host stops."""
+def test_booted_hosts_are_isolated_from_each_other(booted: lab.Host, make_booted_host: Callable[[], lab.Host]) -> None:
+    """A service of one booted host keeps running when another host stops the same service."""
     other = make_booted_host()
     unit = "[Service]\nExecStart=/bin/sleep infinity\n"
     for host in (booted, other):
@@ -149,7 +149,9 @@ def test_booted_hosts_are_apart(booted: lab.Host, make_booted_host: Callable[[],
     assert booted.run(["systemctl", "is-active", "same"]).stdout == "active\n"
 
 
-def test_packages_depend_and_fail(light_host: lab.Host, apt_packages: lab.AptRepository) -> None:
+def test_apt_follows_dependencies_and_broken_packages_fail(
+    light_host: lab.Host, apt_packages: lab.AptRepository
+) -> None:
     """Dependencies are followed, versions can be chosen, and the broken package's postinst fails."""
     apt_packages.use(light_host)
     light_host.run(["apt-get", "-qy", "install", "tool-b", "tool-a=1.0"])
@@ -178,8 +180,8 @@ sys.stdin.readline()
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["at-exit", "killed"])
-def test_nothing_is_left(light_host: lab.Host, killed: bool) -> None:
-    """A test process that ends leaves nothing; one that is killed no process, and the next run removes the rest."""
+def test_ended_or_killed_processes_leave_nothing_behind(light_host: lab.Host, killed: bool) -> None:
+    """A test process that ends leaves nothing. A killed one leaves no process, and the next run removes the rest."""
     with subprocess.Popen(
         [sys.executable, "-c", CHILD], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
@@ -201,7 +203,7 @@ def test_nothing_is_left(light_host: lab.Host, killed: bool) -> None:
     assert left_behind(child.pid) == []
 
 
-def test_stopped_host_is_gone(make_light_hosts: Hosts) -> None:
+def test_stopping_a_host_removes_its_processes_link_and_files(make_light_hosts: Hosts) -> None:
     """Stopping a host ends its processes, its link and its files at once."""
     (host,) = make_light_hosts(1)
     before = owner.links()

@@ -43,7 +43,7 @@ def environ(tmp_path: Path, **more: str) -> dict[str, str]:
         [],
     ],
 )
-def test_output_and_exit_code_are_the_same(
+def test_preloaded_commands_give_the_same_output_and_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str]
 ) -> None:
     (tmp_path / "statecfg.toml").touch()
@@ -67,6 +67,6 @@ def test_a_command_that_takes_too_long_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variable", [{"PYTHONOPTIMIZE": "1"}, {"LC_ALL": "C.ISO-8859-1"}, {"WORD": "x" * 200_000}])
-def test_what_python_reads_at_its_start_is_started_afresh(tmp_path: Path, variable: dict[str, str]) -> None:
+def test_preloaded_server_refuses_environments_it_cannot_apply(tmp_path: Path, variable: dict[str, str]) -> None:
     assert preloaded().serves(["--help"], environ(tmp_path), "")
     assert not preloaded().serves(["--help"], environ(tmp_path, **variable), "")

@@ -1,4 +1,4 @@
-"""The names of `import statecfg`: there when they are used, on hosts too, and costing nothing before."""
+"""The names of `import statecfg`: available on hosts too, and imported only when they are used."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def check(node, world):
 
 
 @pytest.mark.parametrize("name", statecfg.__all__)
-def test_each_is_there_and_says_what_it_is(name: str) -> None:
+def test_each_public_name_exists_and_has_documentation(name: str) -> None:
     value = getattr(statecfg, name)
     assert value.__doc__ or get_origin(value) is dict, name
     assert name in dir(statecfg)
 
 
-def test_importing_imports_nothing() -> None:
+def test_importing_statecfg_imports_no_submodules() -> None:
     code = "import statecfg, sys; print([name for name in sys.modules if name.startswith('statecfg.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "[]\n"
 
 
-def test_a_wrong_name_is_an_attribute_error() -> None:
+def test_an_unknown_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nosuch'"):
         statecfg.nosuch  # noqa: B018  # looking it up is the test
 

@@ -56,7 +56,7 @@ def statecfg(tmp_path):
     return Run(tmp_path)
 
 
-def test_plan_changes_nothing_and_apply_does_what_it_said(statecfg):
+def test_plan_changes_nothing_and_apply_does_what_was_planned(statecfg):
     planned = statecfg("plan", "hello.py", "--detailed-exitcode")
     assert planned.returncode == 2, planned.stderr
     assert planned.stdout.endswith("Plan: 3 to add, 0 to change, 0 to destroy.\n")
@@ -72,7 +72,7 @@ def test_plan_changes_nothing_and_apply_does_what_it_said(statecfg):
     assert statecfg("check", "hello.py", "--detailed-exitcode").returncode == 0
 
 
-def test_a_changed_file_shows_its_difference(statecfg):
+def test_plan_shows_the_difference_of_a_changed_file(statecfg):
     statecfg("apply", "hello.py", "--yes")
     (statecfg.scratch / "hello.txt").write_text("Hand-made.\n")
     planned = statecfg("plan", "hello.py")
@@ -81,14 +81,14 @@ def test_a_changed_file_shows_its_difference(statecfg):
     assert planned.stdout.endswith("Plan: 0 to add, 1 to change, 0 to destroy.\n")
 
 
-def test_apply_asks_and_where_it_cannot_says_so(statecfg):
+def test_apply_without_a_terminal_needs_yes(statecfg):
     refused = statecfg("apply", "hello.py")
     assert refused.returncode == 5
     assert "--yes" in refused.stderr
     assert not statecfg.scratch.exists()
 
 
-def test_json_is_the_report_and_nothing_else_is_on_stdout(statecfg):
+def test_json_output_contains_only_the_report(statecfg):
     given = statecfg("plan", "hello.py", "--json", "--json-into", "r.json")
     report = json.loads(given.stdout)
     assert report["format"] == 1
@@ -97,7 +97,7 @@ def test_json_is_the_report_and_nothing_else_is_on_stdout(statecfg):
     assert "\x1b" not in given.stdout
 
 
-def test_a_file_that_cannot_be_written_is_said_before_anything_is_done(statecfg):
+def test_an_unwritable_output_file_is_reported_before_any_change(statecfg):
     for flag in ("--json-into", "--markdown-into"):
         refused = statecfg("apply", "hello.py", "--yes", flag, "nowhere/report")
         assert refused.returncode == 5
@@ -106,7 +106,7 @@ def test_a_file_that_cannot_be_written_is_said_before_anything_is_done(statecfg)
     assert statecfg("plan", "hello.py", "--out", "nowhere/x.plan").returncode == 5
 
 
-def test_markdown_is_the_same_for_the_same_plan(statecfg):
+def test_the_same_plan_gives_the_same_markdown(statecfg):
     texts = []
     for _ in range(2):
         assert statecfg("plan", "hello.py", "--markdown-into", "plan.md").returncode == 0
@@ -115,7 +115,7 @@ def test_markdown_is_the_same_for_the_same_plan(statecfg):
     assert texts[0].startswith(b"### Plan: 3 to add")
 
 
-def test_variables_tags_and_limits(statecfg):
+def test_variables_tags_and_limits_select_what_is_planned(statecfg):
     told = statecfg("plan", "hello.py", "-e", "text=Moin.", "-l", "@local", "-t", "text").stdout
     assert "+ Moin." in told
     assert "To do it: statecfg apply hello.py -l @local -t text -e '…'\n" in told
@@ -143,7 +143,7 @@ def test_options_come_from_the_environment_and_the_settings(statecfg):
     assert "statecfg.toml:1" in wrong.stderr
 
 
-def test_a_saved_plan_is_applied_once(statecfg):
+def test_a_saved_plan_can_be_applied_only_once(statecfg):
     assert statecfg("plan", "hello.py", "--out", "x.plan").returncode == 0
     path = statecfg.base / "x.plan"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -156,7 +156,7 @@ def test_a_saved_plan_is_applied_once(statecfg):
     assert "refused" in stale.stdout
 
 
-def test_a_saved_plan_is_refused_when_the_host_or_the_definition_changed(statecfg):
+def test_a_saved_plan_is_refused_after_host_or_playbook_changes(statecfg):
     statecfg("plan", "hello.py", "--out", "x.plan")
     playbook = statecfg.base / "hello.py"
     before = playbook.read_text()
@@ -174,14 +174,14 @@ def test_a_saved_plan_is_refused_when_the_host_or_the_definition_changed(statecf
     assert (statecfg.scratch / "hello.txt").read_text() == "Somebody else was here.\n"
 
 
-def test_a_saved_plan_keeps_its_variables_and_takes_no_others(statecfg):
+def test_a_saved_plan_keeps_its_variables_and_refuses_others(statecfg):
     statecfg("plan", "hello.py", "-e", "text=Moin.", "--out", "x.plan")
     assert statecfg("apply", "x.plan", "-e", "text=x").returncode == 5
     assert statecfg("apply", "x.plan").returncode == 0
     assert (statecfg.scratch / "hello.txt").read_text() == "Moin.\n"
 
 
-def test_a_damaged_plan_is_bad_input(statecfg):
+def test_a_damaged_plan_is_refused(statecfg):
     statecfg("plan", "hello.py", "--out", "x.plan")
     path = statecfg.base / "x.plan"
     text = path.read_text()
@@ -208,7 +208,7 @@ def test_validate_shows_all_problems_at_once(statecfg):
     assert statecfg("validate", "hello.py").returncode == 0
 
 
-def test_a_failing_resource_is_told_with_its_cause(statecfg):
+def test_a_failing_resource_is_shown_with_its_cause(statecfg):
     (statecfg.base / "fail.py").write_text(
         "from statecfg import play\nfrom statecfg.resources import command\n\n@play(hosts='@local')\ndef p(host):\n"
         "    one = command('one', shell='echo words of one; exit 3')\n"
@@ -222,7 +222,7 @@ def test_a_failing_resource_is_told_with_its_cause(statecfg):
     assert re.search(r"Applied: .*1 failed, 1 skipped on 1 host", failed.stdout)
 
 
-# A command that goes on until it is let go, and for no more than some 30 seconds.
+# A command that runs until a file appears, for at most about 30 seconds.
 UNTIL = "touch {scratch}; for n in $(seq 600); do [ -e {scratch}.go ] && exit; sleep 0.05; done"
 
 
@@ -246,7 +246,7 @@ def is_stopping(process):
     return any("Stopping" in line for line in process.stderr)
 
 
-def test_interrupted_once_nothing_new_begins(statecfg):
+def test_one_interrupt_starts_no_further_resource(statecfg):
     slow(statecfg)
     process = statecfg.start("apply", "slow.py", "--yes")
     try:
@@ -264,7 +264,7 @@ def test_interrupted_once_nothing_new_begins(statecfg):
     assert "Traceback" not in err
 
 
-def test_interrupted_twice_it_leaves_at_once(statecfg):
+def test_a_second_interrupt_ends_the_command_at_once(statecfg):
     slow(statecfg)
     process = statecfg.start("apply", "slow.py", "--yes")
     try:
@@ -283,7 +283,7 @@ def test_interrupted_twice_it_leaves_at_once(statecfg):
         process.stderr.close()
 
 
-def test_a_reader_that_leaves_is_no_bug(statecfg):
+def test_a_closed_output_pipe_causes_no_error_message(statecfg):
     command = f"{sys.executable} -m statecfg plan hello.py --json; echo $? >&2"
     process = subprocess.run(
         ["/bin/sh", "-c", f"({command}) | true"], cwd=statecfg.base, env=statecfg.environ, capture_output=True,
@@ -292,13 +292,13 @@ def test_a_reader_that_leaves_is_no_bug(statecfg):
     assert process.stderr.strip() in ("0", "141")
 
 
-def test_a_locale_without_our_signs_is_no_bug(statecfg):
+def test_an_ascii_locale_gets_ascii_output(statecfg):
     given = statecfg("plan", "hello.py", PYTHONIOENCODING="ascii", LC_ALL="C", PYTHONCOERCECLOCALE="0")
     assert given.returncode == 0, given.stderr
     assert given.stdout.isascii()
 
 
-def test_init_makes_a_project_that_works_and_overwrites_nothing(statecfg, tmp_path):
+def test_init_creates_a_working_project_and_overwrites_nothing(statecfg, tmp_path):
     made = statecfg("init", str(tmp_path / "new"))
     assert made.returncode == 0, made.stderr
     statecfg.base = tmp_path / "new"
@@ -315,7 +315,7 @@ def test_init_makes_a_project_that_works_and_overwrites_nothing(statecfg, tmp_pa
     assert not (statecfg.base / "statecfg.toml").exists()
 
 
-def test_facts_inventory_and_graph(statecfg):
+def test_facts_inventory_and_graph_print_their_formats(statecfg):
     facts = json.loads(statecfg("facts", "@local", "--json").stdout)
     assert facts["hosts"]["@local"]["facts"]["os"]["id"]
     (statecfg.base / "inventory.yml").write_text(
@@ -334,7 +334,7 @@ def test_facts_inventory_and_graph(statecfg):
     assert statecfg("graph", "hello.py", "--format", "mermaid").stdout.startswith("flowchart LR\n")
 
 
-def test_secrets_are_in_no_output(statecfg):
+def test_secrets_appear_in_no_output(statecfg):
     (statecfg.base / "secret.py").write_text(
         "from statecfg import play, secret\nfrom statecfg.resources import file\n\n"
         "@play(hosts='@local')\ndef p(host):\n"

@@ -20,14 +20,14 @@ def statecfg(*arguments, cwd=None, **environ):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_script_asks_our_program(shell):
+def test_completion_scripts_call_statecfg(shell):
     given = statecfg("completion", shell)
     assert given.returncode == 0, given.stderr
     assert f"_STATECFG_COMPLETE={shell}_complete" in given.stdout
     assert "statecfg" in given.stdout
 
 
-def test_the_bash_script_is_sound(tmp_path):
+def test_the_bash_script_has_valid_syntax(tmp_path):
     bash = shutil.which("bash")
     assert bash is not None
     script = tmp_path / "complete.bash"
@@ -45,7 +45,7 @@ def test_the_bash_script_is_sound(tmp_path):
         ("statecfg completion ", "2", "plain,zsh", "plain,plan"),
     ],
 )
-def test_words_are_completed(words, number, expected, unexpected):
+def test_verbs_and_options_are_completed(words, number, expected, unexpected):
     given = statecfg(_STATECFG_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=number)
     assert expected in given.stdout.splitlines()
     assert unexpected not in given.stdout.splitlines()
@@ -61,7 +61,7 @@ def offered(project, *words, **environ):
     return [line.removeprefix("plain,") for line in given.stdout.splitlines() if line]
 
 
-def test_what_a_project_has_is_offered(tmp_path):
+def test_hosts_tags_and_plans_of_a_project_are_offered(tmp_path):
     (tmp_path / "inventory.yml").write_text(
         "hosts: {web1: , web2: {vars: {pw: !secret {env: NOT_SET}}}, db1: }\ngroups: {web: {hosts: [web1, web2]}}\n"
     )
@@ -86,7 +86,7 @@ def test_what_a_project_has_is_offered(tmp_path):
     assert offered(tmp_path, "facts", "w") == []
 
 
-def test_units_are_offered(tmp_path):
+def test_services_and_units_are_offered(tmp_path):
     (tmp_path / "service.yml").write_text("- service: web\n  hosts: '@local'\n  resources: []\n")
     own = {"STATECFG_STORE": str(tmp_path / "store.db"), "STATECFG_STATE_DIR": str(tmp_path / "state")}
     applied = statecfg("apply", "service.yml", "--yes", cwd=tmp_path, **own)

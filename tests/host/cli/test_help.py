@@ -14,7 +14,7 @@ import statecfg as package
 from statecfg.cli.main import VERBS, VERSION
 from tests import ROOT
 
-# What may never be imported to show help: each costs more than all of help may.
+# Help must not import these: each takes longer than all of help may take.
 HEAVY = ("paramiko", "cryptography", "hy", "yaml", "rich", "jinja2", "pyrsistent", "toposort", "asyncio", "PIL")
 
 
@@ -25,7 +25,7 @@ def run(*arguments, **environ):
     )  # fmt: skip
 
 
-def test_help_imports_nothing_heavy():
+def test_help_imports_no_slow_modules():
     shown = run("--help")
     assert shown.returncode == 0
     modules = {row.rpartition("|")[2].strip().partition(".")[0] for row in shown.stderr.splitlines()}
@@ -34,7 +34,7 @@ def test_help_imports_nothing_heavy():
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_help_of_a_verb_imports_nothing_heavy(verb):
+def test_help_of_each_verb_imports_no_slow_modules(verb):
     shown = run(verb, "--help")
     assert shown.returncode == 0
     modules = {row.rpartition("|")[2].strip().partition(".")[0] for row in shown.stderr.splitlines()}
@@ -51,7 +51,7 @@ def test_help_takes_at_most_150_ms_of_cpu():
     assert min(spent) <= 0.15
 
 
-def test_version_is_the_packages():
+def test_version_matches_the_package_metadata():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert VERSION == package.__version__ == project["version"]
     assert run("--version").stdout == f"statecfg {VERSION}\n"

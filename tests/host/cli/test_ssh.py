@@ -1,4 +1,4 @@
-"""The command against real hosts over SSH: who becomes whom, mixed fleets, saved plans, and what goes wrong outside."""
+"""The command against real hosts over SSH: becoming other users, mixed fleets, saved plans and outside failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.host.command import Ran, reach, statecfg
 from tests.lab import Host, add_user, processes
 
 PASSWORD = "correct horse"
-UNTIL = "for n in $(seq 600); do [ -e /srv/qa/go ] && break; sleep 0.05; done"  # until it is let go, or 30 s
+UNTIL = "for n in $(seq 600); do [ -e /srv/qa/go ] && break; sleep 0.05; done"  # until the file appears, or 30 s
 Cli = Callable[..., Ran]
 
 
@@ -85,7 +85,7 @@ def inventory(project: Path, old: str, new: str) -> None:
         (["-u", "asked", "-K"], PASSWORD + "\n", 1, "is root needed (-b)?"),
     ],
 )
-def test_whoever_may_become_root_plans_and_nobody_else(
+def test_only_users_who_can_become_root_may_plan(
     cli: Cli, arguments: list[str], stdin: str, code: int, said: str
 ) -> None:
     ran = cli("plan", "site.py", "-l", "light1", *arguments, stdin=stdin, code=code)
@@ -93,7 +93,7 @@ def test_whoever_may_become_root_plans_and_nobody_else(
     assert PASSWORD not in ran.out + ran.err
 
 
-def test_the_inventory_says_who_becomes_whom_and_k_brings_the_password(project: Path, cli: Cli) -> None:
+def test_inventory_sets_the_become_user_and_k_gives_the_password(project: Path, cli: Cli) -> None:
     inventory(project, "light1: {", "light1: {become: true, become_user: free, ")
     ran = cli("facts", "light1", "-u", "asked", "-K", "--json", stdin=PASSWORD + "\n")
     assert ran.json()["hosts"]["light1"]["facts"]["user"] == "free"
@@ -101,18 +101,18 @@ def test_the_inventory_says_who_becomes_whom_and_k_brings_the_password(project: 
     assert ran.json()["hosts"]["light1"]["facts"]["user"] == "root"
 
 
-def test_k_alone_makes_nobody_another_user(cli: Cli) -> None:
+def test_k_alone_does_not_change_the_user(cli: Cli) -> None:
     ran = cli("facts", "light1", "-u", "asked", "-K", "--json", stdin=PASSWORD + "\n")
     assert ran.json()["hosts"]["light1"]["facts"]["user"] == "asked"
     assert "-K has no effect" in ran.err
 
 
-def test_what_is_said_to_do_goes_the_same_way(cli: Cli, project: Path) -> None:
+def test_plan_suggests_an_apply_command_with_the_same_options(cli: Cli, project: Path) -> None:
     ran = cli("plan", "site.py", "-l", "light1", "-u", "free", "-b")
     assert f"To do it: statecfg apply site.py -l light1 -u free --ssh-config {project}/ssh_config -b\n" in ran.out
 
 
-def test_one_run_of_hosts_that_fare_differently(fleet: list[Host], project: Path, cli: Cli) -> None:
+def test_one_run_reports_each_hosts_own_outcome(fleet: list[Host], project: Path, cli: Cli) -> None:
     write(
         project,
         "    if host.name == 'light2':\n"
@@ -153,14 +153,14 @@ def test_one_run_of_hosts_that_fare_differently(fleet: list[Host], project: Path
     assert ran.out.count("exit status 3") == 1
 
 
-def test_hosts_with_one_plan_are_shown_once(cli: Cli) -> None:
+def test_hosts_with_the_same_plan_are_shown_once(cli: Cli) -> None:
     ran = cli("plan", "site.py", "--forks", "1", "-l", "light[1245]")
     assert "── light1, light2, light4, light5  (4 hosts)" in ran.out
     assert ran.out.count("+ directory:/srv/qa") == 1
     assert "Plan: 8 to add, 0 to change, 0 to destroy." in ran.out
 
 
-def test_a_saved_plan_says_how_a_host_differs_and_does_the_others(fleet: list[Host], project: Path, cli: Cli) -> None:
+def test_a_saved_plan_skips_changed_hosts_and_applies_the_others(fleet: list[Host], project: Path, cli: Cli) -> None:
     write(
         project,
         "    nodes.append(file('/srv/qa/big', content='BIGCANARY' * 100_000, requires=[top]))\n"
@@ -183,7 +183,7 @@ def test_a_saved_plan_says_how_a_host_differs_and_does_the_others(fleet: list[Ho
     assert "≠ playbook site.py: has changed since the plan was made" in ran.err
 
 
-def test_a_plan_is_applied_by_another_user_of_another_machine(fleet: list[Host], tmp_path: Path) -> None:
+def test_another_user_can_apply_a_plan_on_another_machine(fleet: list[Host], tmp_path: Path) -> None:
     light = fleet[3]
     light.run(["rm", "-rf", "/srv/qa"])
     where = f"hosts: {{web: {{address: {light.address}, port: {light.port}, user: root}}}}\n"
@@ -216,9 +216,7 @@ def test_a_plan_is_applied_by_another_user_of_another_machine(fleet: list[Host],
     assert light.read("/srv/qa/motd") == "hello\n"
 
 
-def test_a_host_that_shows_another_key_than_was_planned_for_is_refused(
-    project: Path, cli: Cli, fleet: list[Host]
-) -> None:
+def test_apply_refuses_a_host_with_a_changed_key(project: Path, cli: Cli, fleet: list[Host]) -> None:
     cli("plan", "site.py", "-l", "light1,light2", "--out", "x.plan")
     plan = json.loads((project / "x.plan").read_text())
     for key in ("format", "version", "statecfg", "sha256"):
@@ -234,7 +232,7 @@ def test_a_host_that_shows_another_key_than_was_planned_for_is_refused(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_lets_what_runs_end(fleet: list[Host], project: Path, number: signal.Signals) -> None:
+def test_a_signal_lets_the_running_command_finish(fleet: list[Host], project: Path, number: signal.Signals) -> None:
     write(
         project,
         f"    slow = command('slow', shell='touch /srv/qa/begun; {UNTIL}; touch /srv/qa/ended', requires=[top])\n"
@@ -261,7 +259,7 @@ def test_a_signal_lets_what_runs_end(fleet: list[Host], project: Path, number: s
     assert not fleet[3].path("/srv/qa/after").exists()
 
 
-def test_a_second_ctrl_c_leaves_at_once(fleet: list[Host], project: Path) -> None:
+def test_a_second_ctrl_c_ends_the_run_at_once(fleet: list[Host], project: Path) -> None:
     write(project, "    nodes.append(command('slow', shell='touch /srv/qa/begun; sleep 60', requires=[top]))\n")
     argv = [sys.executable, "-m", "statecfg", "apply", "site.py", "-l", "light5", "--yes"]
     argv += ["--ssh-config", str(project / "ssh_config")]
@@ -288,7 +286,7 @@ def test_a_second_ctrl_c_leaves_at_once(fleet: list[Host], project: Path) -> Non
 
 
 @pytest.mark.parametrize("verb", [["plan"], ["plan", "--json"], ["apply", "--yes"], ["graph"], ["facts"]])
-def test_a_full_disk_behind_stdout_is_said(project: Path, verb: list[str]) -> None:
+def test_a_full_disk_behind_stdout_is_reported(project: Path, verb: list[str]) -> None:
     what = "light1" if verb == ["facts"] else "site.py"
     argv = [sys.executable, "-m", "statecfg", *verb, what, *([] if verb == ["facts"] else ["-l", "light1"])]
     argv += [] if verb == ["graph"] else ["--ssh-config", str(project / "ssh_config")]
@@ -301,7 +299,7 @@ def test_a_full_disk_behind_stdout_is_said(project: Path, verb: list[str]) -> No
     )
 
 
-def test_nobody_reads_the_progress_and_the_run_goes_on(fleet: list[Host], project: Path) -> None:
+def test_a_run_continues_when_nobody_reads_its_progress(fleet: list[Host], project: Path) -> None:
     argv = [sys.executable, "-m", "statecfg", "apply", "site.py", "-l", "light1", "--yes", "-vv"]
     argv += ["--ssh-config", str(project / "ssh_config")]
     reader, writer = os.pipe()
@@ -314,7 +312,7 @@ def test_nobody_reads_the_progress_and_the_run_goes_on(fleet: list[Host], projec
     assert fleet[0].read("/srv/qa/motd") == "hello\n"
 
 
-def test_problems_are_json_for_those_who_ask(project: Path) -> None:
+def test_json_option_prints_problems_as_json(project: Path) -> None:
     (project / "bad.yml").write_text("hosts: light1\nresources:\n  - fil: /etc/motd\n")
     ran = statecfg("plan", "bad.yml", "--json", cwd=project, code=5)
     found = ran.json()

@@ -1,4 +1,4 @@
-"""What goes where: reports to standard output, everything else to standard error; and what stopped runs say."""
+"""Reports go to standard output, and everything else to standard error. Stopped runs report their hosts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def chatty(host):
 """
 
 
-def test_json_is_alone_on_standard_output(tmp_path: Path) -> None:
+def test_standard_output_contains_only_the_json_report(tmp_path: Path) -> None:
     (tmp_path / "chatty.py").write_text(CHATTY.format(place=tmp_path / "made"))
     ran = statecfg("plan", "chatty.py", "--json", "--out", "chatty.plan", cwd=tmp_path)
     assert ran.json()["mode"] == "plan"
@@ -53,7 +53,7 @@ def test_json_is_alone_on_standard_output(tmp_path: Path) -> None:
         (["hook", "lst"], "Did you mean `list`?", "statecfg hook"),
     ],
 )
-def test_a_wrong_command_line_is_an_error_like_others(
+def test_a_wrong_command_line_gives_a_helpful_error(
     tmp_path: Path, arguments: list[str], said: str, about: str
 ) -> None:
     ran = statecfg(*arguments, cwd=tmp_path, code=5)
@@ -73,7 +73,7 @@ def test_a_missing_playbook_is_an_error_with_a_suggestion(tmp_path: Path, verb: 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_hosts_that_had_no_turn_are_cancelled(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_cancels_hosts_that_have_not_started(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "inventory.yml").write_text("hosts:\n  one: {transport: local}\n  two: {transport: local}\n")
     (tmp_path / "slow.yml").write_text(
         f"hosts: all\nresources:\n  - command: slow\n    shell: 'touch {tmp_path}/begun; "

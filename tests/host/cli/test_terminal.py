@@ -1,4 +1,4 @@
-"""The command line on a terminal: it asks, it draws, it takes no for an answer."""
+"""The command line on a terminal: questions, live drawing and interrupts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def terminal(tmp_path):
         each.close()
 
 
-def test_apply_shows_the_plan_asks_and_does_it(terminal):
+def test_apply_shows_the_plan_and_asks_before_changes(terminal):
     began = time.monotonic()
     screen = terminal("apply", "hello.py")
     shown = screen.until("Apply these changes? [y/N]")
@@ -97,7 +97,7 @@ def test_apply_shows_the_plan_asks_and_does_it(terminal):
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "\x03", "\x04"])
-def test_anything_but_yes_changes_nothing(terminal, answer):
+def test_any_answer_but_yes_changes_nothing(terminal, answer):
     screen = terminal("apply", "hello.py")
     screen.until("[y/N]")
     screen.type(answer)
@@ -106,7 +106,7 @@ def test_anything_but_yes_changes_nothing(terminal, answer):
     assert not terminal.run.scratch.exists()
 
 
-def test_prune_and_destroy_show_what_goes_and_ask(terminal):
+def test_prune_shows_what_it_removes_and_asks(terminal):
     run = terminal.run
     assert run("apply", "hello.py", "--yes").returncode == 0
     text = (run.base / "hello.py").read_text()
@@ -124,14 +124,14 @@ def test_prune_and_destroy_show_what_goes_and_ask(terminal):
     assert "[y/N]" not in screen.shown
 
 
-def test_nothing_to_do_is_no_question(terminal):
+def test_apply_asks_nothing_if_there_is_nothing_to_do(terminal):
     assert terminal.run("apply", "hello.py", "--yes").returncode == 0
     screen = terminal("apply", "hello.py")
     assert screen.end() == 0, screen.shown
     assert "[y/N]" not in screen.shown
 
 
-def test_live_rows_show_what_runs(terminal):
+def test_live_rows_show_the_running_command_and_its_output(terminal):
     (terminal.run.base / "slow.py").write_text(
         "from statecfg import play\nfrom statecfg.resources import command\n\n@play(hosts='@local')\ndef p(host):\n"
         "    return command('migrate', shell='for i in 1 2 3 4 5 6; do echo step $i; sleep 0.3; done')\n"
@@ -143,7 +143,7 @@ def test_live_rows_show_what_runs(terminal):
     assert screen.shown.count("\x1b[?25h") >= 1  # the cursor is shown again
 
 
-def test_ctrl_c_leaves_the_terminal_as_it_was(terminal):
+def test_ctrl_c_restores_the_terminal(terminal):
     (terminal.run.base / "slow.py").write_text(
         "from statecfg import play\nfrom statecfg.resources import command\n\n@play(hosts='@local')\ndef p(host):\n"
         "    return command('wait', shell='sleep 3')\n"

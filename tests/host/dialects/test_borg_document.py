@@ -10,8 +10,8 @@ from tests import ROOT
 from tests.long.dialects.test_borg_document import DEPENDENCIES, HEADER, NODE_TYPES, OPS
 
 
-def test_plain_hy_reads_the_same(tmp_path: Path) -> None:
-    """`hy file.hy` and the REPL know nothing of our loader, and keywords are Hy's own there."""
+def test_plain_hy_runs_the_borg_examples(tmp_path: Path) -> None:
+    """`hy file.hy` and the REPL don't use our loader, so keywords are Hy's own there."""
     path = tmp_path / "plain.hy"
     path.write_text(
         HEADER

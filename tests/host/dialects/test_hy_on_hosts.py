@@ -1,4 +1,4 @@
-"""Hy node types on hosts: plain Python from 3.8 on, without Hy, their errors told by the lines of the Hy file."""
+"""Hy node types on hosts: plain Python 3.8 or newer without Hy, and errors that name lines of the Hy file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests import ROOT
 PYENV = Path.home() / ".pyenv" / "versions"
 PYTHONS = [str(path) for minor in range(8, 20) for path in PYENV.glob(f"3.{minor}.*/bin/python")] or [sys.executable]
 
-# A host's half: the modules that a bundle would hold, and nothing else of ours.
+# What runs on the host: it has only the modules that a bundle would hold.
 HOST = """
 import json, sys
 from importlib.machinery import ModuleSpec
@@ -88,13 +88,13 @@ def module(tmp_path: Path, text: str, name: str = "made") -> str:
     return full
 
 
-def test_a_type_that_quotes_forms_brings_hy(tmp_path: Path) -> None:
+def test_a_type_with_quoted_forms_sends_hy(tmp_path: Path) -> None:
     name = module(tmp_path, '(setv form \'(spit "a" b))\n(defop w [p] (spit p (str (get form 0))))')
     newest = PYTHONS[-1]
     assert on_host(newest, name, f"print(sys.modules[{name!r}].form[0])") == ["spit", '["funcparserlib", "hy"]']
 
 
-def test_lines_lead_back_to_the_hy_file(tmp_path: Path) -> None:
+def test_error_lines_map_back_to_the_hy_file(tmp_path: Path) -> None:
     name = module(
         tmp_path, "\n\n(defn broken []\n  (setv x 1)\n  (for [y [1 2]]\n    (when (= y 2)\n      (setv z (/ y 0)))))\n"
     )
@@ -112,7 +112,7 @@ except ZeroDivisionError as error:
     assert json.loads(place) == [f"{tmp_path.name}/made.hy", 9]
 
 
-def test_every_line_of_the_process_type_leads_back(tmp_path: Path) -> None:
+def test_lines_of_the_process_type_map_back_to_its_source(tmp_path: Path) -> None:
     path = ROOT / "resources" / "process.hy"
     source, _ = compile_for_host(str(path))
     names: dict[str, object] = {}
@@ -127,7 +127,7 @@ def test_every_line_of_the_process_type_leads_back(tmp_path: Path) -> None:
     raise AssertionError("the check requires no program any more: look for another line")
 
 
-def test_a_playbook_that_defines_a_type_sends_only_the_type(tmp_path: Path) -> None:
+def test_a_hy_playbook_that_defines_a_type_sends_only_the_type(tmp_path: Path) -> None:
     path = tmp_path / "play.hy"
     path.write_text(
         """
@@ -186,7 +186,7 @@ def site(host):
     assert on_host(PYTHONS[0], module_name(str(path)), code)[0] == "['motd'] ['check']"
 
 
-def test_syntax_that_hosts_lack_is_refused(tmp_path: Path) -> None:
+def test_syntax_newer_than_the_hosts_python_is_refused(tmp_path: Path) -> None:
     text = "(defn f [x]\n  (match x 1 2))\n"
     name = module(tmp_path, text)
     with pytest.raises(InvalidInput) as caught:
@@ -196,7 +196,7 @@ def test_syntax_that_hosts_lack_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["block?", "a-b", "+", "→x", "is-it?!", "ünï"])
-def test_names_are_turned_back_as_hy_does(text: str) -> None:
+def test_names_are_unmangled_as_hy_does(text: str) -> None:
     from statecfg.dialects import hy_source
 
     mangled = hy_source.hy.mangle(text)

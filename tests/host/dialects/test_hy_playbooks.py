@@ -1,4 +1,4 @@
-"""Hy playbooks that never end are ended."""
+"""Endless Hy playbooks are stopped."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.long.dialects.test_hy_playbooks import told, where
     "body",
     ["(while True None)", "(import time) (time.sleep 60)", "(while True (try (/ 1 0) (except [Exception])))"],
 )
-def test_what_never_ends_is_ended(tmp_path: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_hy_playbook_is_stopped(tmp_path: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_code, "DEADLINE", 4.0)  # compiling counts, too
     found = told(tmp_path, body)
     assert found.code == "SC0507"
     assert where(found)[:2] == ("site.hy", 3)
 
 
-def test_what_never_ends_is_ended_on_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_code_on_another_thread_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_code, "DEADLINE", 0.3)
     caught: list[InvalidInput] = []
 

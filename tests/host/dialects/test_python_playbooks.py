@@ -1,4 +1,4 @@
-"""Playbooks in Python, and the playbooks that come with statecfg: the same in every dialect, and clean for editors."""
+"""Playbooks in Python, and the shipped playbooks: the same in every dialect, and without type errors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def told(tmp_path: Path, text: str) -> Problem:
         ("@play(host='all')\ndef f(host): pass", "SC0508", (3, 2), "unexpected keyword argument 'host'"),
     ],
 )
-def test_mistakes_are_told_with_their_place(
+def test_mistakes_are_reported_with_their_location(
     tmp_path: Path, text: str, code: str, place: tuple[int, int | None], words: str
 ) -> None:
     found = told(tmp_path, text)
@@ -62,7 +62,7 @@ def test_mistakes_are_told_with_their_place(
     assert "Traceback" not in str(found)
 
 
-def test_functions_that_no_host_can_be_given_to_are_told_at_once(tmp_path: Path) -> None:
+def test_plays_that_do_not_take_one_host_are_refused(tmp_path: Path) -> None:
     (tmp_path / "site.py").write_text(
         HEADER
         + "from statecfg import deploy\n"
@@ -80,7 +80,7 @@ def test_functions_that_no_host_can_be_given_to_are_told_at_once(tmp_path: Path)
     assert "4 problems found" in said
 
 
-def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "site.py"
     path.write_bytes(b"x = '\xff'\n")
     with pytest.raises(InvalidInput) as caught:
@@ -126,7 +126,7 @@ def test_plays_of_imported_playbooks_are_not_run(tmp_path: Path) -> None:
     assert evaluate(play, HostContext("h")).node.provides == "directory:/x"
 
 
-def test_variables_are_read_in_every_way() -> None:
+def test_variables_can_be_read_as_attributes_or_keys() -> None:
     variables = Vars({"port": 80, "a_b": 1})
     assert (variables.port, variables["port"], variables.get("nope", 7)) == (80, 80, 7)
     assert "nope" not in variables
@@ -147,14 +147,14 @@ def layers(path: Path) -> list[list[dict]]:
 
 
 @pytest.mark.parametrize(("name", "dialects"), [("hello", ("hy", "py", "yml")), ("web", ("hy", "py"))])
-def test_the_same_playbook_in_every_dialect_sends_the_same(name: str, dialects: tuple[str, ...]) -> None:
+def test_a_playbook_sends_the_same_nodes_in_every_dialect(name: str, dialects: tuple[str, ...]) -> None:
     first, *others = [layers(ROOT / "playbooks" / f"{name}.{suffix}") for suffix in dialects]
     assert sum(map(len, first)) >= 5
     for other in others:
         assert other == first
 
 
-def test_editors_understand_the_playbooks(tmp_path: Path) -> None:
+def test_shipped_playbooks_pass_mypy_strict(tmp_path: Path) -> None:
     files = sorted(map(str, (ROOT / "playbooks").glob("*.py")))
     command = [
         sys.executable,

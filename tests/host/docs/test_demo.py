@@ -59,7 +59,7 @@ def mentions(text: str) -> list[int]:
     return found
 
 
-def test_on_a_fresh_clone(tmp_path: Path) -> None:
+def test_demo_works_on_a_fresh_clone(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--retries", "0"]
     ask = [*pip, "--dest", str(tmp_path), "toposort"]
     asked = subprocess.run(ask, capture_output=True, text=True)
@@ -86,7 +86,7 @@ def test_on_a_fresh_clone(tmp_path: Path) -> None:
     assert listed.returncode != 0
 
 
-def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
+def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     if not shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin"):
         pytest.skip(f"{NOT_RUN}there is no sshd (Debian: openssh-server)")
     scratch = scratch_directory(tmp_path)

@@ -46,7 +46,7 @@ def anchors(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_point_to_existing_pages_and_headings(page: Path) -> None:
     for target in LINK.findall(re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)):
         if re.match(r"[a-z]+:", target):
             continue
@@ -84,7 +84,7 @@ def test_blocks_of_python_and_toml_can_be_parsed() -> None:
     assert count > 5
 
 
-# Pages that are followed to the letter
+# Pages whose commands are run as written
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def nginx_host(tmp_path: Path) -> Iterator[lab.Host]:
         yield host
 
 
-def test_the_tutorial_works_word_for_word(tmp_path: Path, web1: Any) -> None:
+def test_commands_in_the_tutorial_work_as_written(tmp_path: Path, web1: Any) -> None:
     reader = Reader(tmp_path / "home")
     config = reader.home / ".ssh/config"
     config.write_text(
@@ -128,7 +128,7 @@ def test_the_tutorial_works_word_for_word(tmp_path: Path, web1: Any) -> None:
     assert reader.follow(ROOT / "docs/tutorial.md") > 15
 
 
-def test_the_page_on_node_types_works_word_for_word(tmp_path: Path) -> None:
+def test_commands_on_the_node_type_page_work_as_written(tmp_path: Path) -> None:
     scratch = Path("/tmp/statecfg-settings")
     assert not scratch.exists()
     reader = Reader(tmp_path / "home")
@@ -165,7 +165,7 @@ def test_the_plans_in_the_readme_and_concepts_are_real(tmp_path: Path, nginx_hos
 
 @pytest.mark.skipif(os.geteuid() != 0, reason=f"{NOT_RUN}the pages show what root sees")
 @pytest.mark.parametrize("page", ["coming-from", "existing-machines", "plans", "projects", "secrets"])
-def test_a_page_of_examples_works_word_for_word(page: str, tmp_path: Path) -> None:
+def test_commands_on_example_pages_work_as_written(page: str, tmp_path: Path) -> None:
     reader = Reader(tmp_path / "home")
     (reader.place / "statecfg.toml").touch()
     assert reader.follow(ROOT / f"docs/{page}.md", scratch=tmp_path) > 0
@@ -179,7 +179,7 @@ def test_the_page_on_upgrading_has_every_renamed_name() -> None:
     assert dict(rows) == renamed
 
 
-def test_the_playbooks_of_the_dialects_page_are_valid_and_mean_the_same(tmp_path: Path) -> None:
+def test_playbooks_of_the_dialects_page_draw_the_same_graph(tmp_path: Path) -> None:
     (tmp_path / "inventory.yml").write_text("hosts: {web1: }\ngroups: {web: {hosts: [web1]}}\n")
     (tmp_path / "playbooks").mkdir()
     (tmp_path / "playbooks/site.conf.j2").write_text(SITE)
@@ -193,7 +193,7 @@ def test_the_playbooks_of_the_dialects_page_are_valid_and_mean_the_same(tmp_path
     assert len({re.sub(r"web\.\w+:\d+(:\d+)?", "", text) for text in drawn}) == 1
 
 
-def test_the_inventory_of_its_page_is_valid(tmp_path: Path) -> None:
+def test_the_example_on_the_inventory_page_is_valid(tmp_path: Path) -> None:
     (found,) = [item for item in blocks(ROOT / "docs/inventory.md") if item.text.startswith("hosts:")]
     (tmp_path / "inventory.yml").write_text(found.text)
     assert set(statecfg("inventory", "--json", cwd=tmp_path).json()["hosts"]) == {"web1", "web2", "db1"}
@@ -238,7 +238,7 @@ def _play(text: str) -> str:
 # The reference
 
 
-def test_the_reference_is_what_the_code_says() -> None:
+def test_the_reference_matches_the_code() -> None:
     made = reference().made()
     for path, text in made.items():
         assert path.exists() and path.read_text(encoding="utf-8") == text, f"run script/docs: {path} is out of date"

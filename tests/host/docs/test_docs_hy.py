@@ -22,7 +22,7 @@ def statecfg(project: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_page_can_be_followed(tmp_path: Path) -> None:
+def test_the_hy_node_type_page_can_be_followed(tmp_path: Path) -> None:
     (tmp_path / "statecfg.toml").touch()
     blocks = BLOCK.findall(PAGE.read_text())
     assert len(blocks) == PAGE.read_text().count("```hy") == 3

@@ -33,7 +33,7 @@ def sections() -> dict[str, str]:
     return {part[:6]: part for part in parts}
 
 
-def test_each_code_has_its_meaning_and_a_fix() -> None:
+def test_each_error_code_has_a_meaning_and_a_fix() -> None:
     found = sections()
     assert sorted(found) == sorted(CODES)
     for code, (summary, meaning) in CODES.items():
@@ -42,14 +42,14 @@ def test_each_code_has_its_meaning_and_a_fix() -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_the_example_of_a_code_shows_this_code_only(code: str) -> None:
+def test_each_example_shows_only_its_own_error_code(code: str) -> None:
     (block,) = re.findall(r"^```(?:console|text)\n(.*?)^```$", sections()[code], re.M | re.S)
     assert set(re.findall(r"\[(SC\d{4})\]", block)) == ({code} if code != WARNING else set())
     assert ("```console" in sections()[code]) == (code not in NOT_RUN)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_examples_of_a_page_print_what_it_says(page: Path) -> None:
+def test_examples_print_what_their_page_shows(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert examples().refreshed(text, started) == text, "run script/docs --examples"
 

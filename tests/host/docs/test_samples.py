@@ -1,4 +1,4 @@
-"""The samples of pages that nobody follows from start to end are valid, too."""
+"""Samples on pages that no test runs from start to end are valid too."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_yaml_sample_of_the_playbooks_page_is_valid(tmp_path: Path) -> None:
     assert "4 resources on 1 host, nothing wrong" in statecfg("validate", "playbook.yml", cwd=tmp_path).out
 
 
-def test_the_samples_of_secrets_are_valid(tmp_path: Path) -> None:
+def test_the_samples_of_the_secrets_page_are_valid(tmp_path: Path) -> None:
     (tmp_path / "token.txt").write_text("correct-horse")
     (tmp_path / "token.txt").chmod(0o600)
     head = 'hosts: "@local"\nresources:\n  - file: /etc/app\n    content: "{{ password }}{{ token }}"\n'
@@ -41,7 +41,7 @@ def test_the_samples_of_secrets_are_valid(tmp_path: Path) -> None:
     assert "2 resources on 1 host, nothing wrong" in ran.out
 
 
-def test_the_play_beside_the_one_of_ansible_is_valid(tmp_path: Path) -> None:
+def test_the_play_compared_with_ansible_is_valid(tmp_path: Path) -> None:
     head, *lines = sample("coming-from.md", "# Ansible").splitlines()
     (tmp_path / "playbook.yml").write_text("\n".join(line[head.index("# statecfg") :] for line in lines))
     (tmp_path / "inventory.yml").write_text("hosts: {web1: }\ngroups: {web: {hosts: [web1]}}\n")

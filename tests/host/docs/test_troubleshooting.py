@@ -58,7 +58,7 @@ CASES = (
 
 
 @pytest.mark.parametrize(("message", "settings", "config"), CASES, ids=[case[0] for case in CASES])
-def test_the_page_explains_a_message(
+def test_the_ssh_page_explains_each_message(
     message: str, settings: str, config: str, sshd: lab.PlainSshd, tmp_path: Path
 ) -> None:
     files = {"other": key(tmp_path / "other"), "locked": key(tmp_path / "locked", "passphrase")}
@@ -77,7 +77,7 @@ def test_the_page_explains_a_message(
     assert message in PAGE
 
 
-def test_the_page_has_every_message_about_becoming_another_user() -> None:
+def test_the_ssh_page_lists_every_become_method() -> None:
     from statecfg.transport.become import METHODS
 
     section = PAGE.partition("## become")[2].partition("\n## ")[0]

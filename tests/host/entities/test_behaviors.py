@@ -119,7 +119,7 @@ def function(name: str, **properties: object) -> dict[str, object]:
 # noop
 
 
-def test_noop_gives_what_it_was_invoked_with_or_what_it_is_told_to(site: Site) -> None:
+def test_noop_returns_its_invocation_or_the_configured_value(site: Site) -> None:
     asked = invocation({"type": "noop"}, {"foo": 1}, arguments={"x": 7})
     assert site.run(asked).result == {
         "arguments": {"x": 7}, "entityId": asked.entity_id, "typeId": asked.type_id, "entity": {"foo": 1}
@@ -130,7 +130,7 @@ def test_noop_gives_what_it_was_invoked_with_or_what_it_is_told_to(site: Site) -
     assert site.run(invocation({"type": "noop", "execution_properties": {"returnError": error}})).error == error
 
 
-def test_kinds_that_nothing_here_runs_end_in_an_error(site: Site) -> None:
+def test_unsupported_kinds_of_behaviors_end_in_an_error(site: Site) -> None:
     for kind in ("Activity", "MQTT"):
         found = site.run(invocation({"type": kind, "id": "x"}))
         assert found.error is not None and found.error["minorErrorCode"] == "RDE_BEHAVIOR_EXECUTION_UNSUPPORTED"
@@ -140,7 +140,7 @@ def test_kinds_that_nothing_here_runs_end_in_an_error(site: Site) -> None:
 # Functions
 
 
-def test_a_function_returns_json_and_says_how_far_it_is(site: Site) -> None:
+def test_a_function_returns_json_and_reports_progress(site: Site) -> None:
     asked = invocation(function("create"), {"name": "blog", "size": 21}, arguments={"a": [1]}, hook="PostCreate")
     assert site.run(asked).result == {"twice": 42, "given": {"a": [1]}, "who": "alice", "hook": "PostCreate"}
     assert {"progress": 40, "details": "half way"} in site.news
@@ -148,12 +148,12 @@ def test_a_function_returns_json_and_says_how_far_it_is(site: Site) -> None:
     assert {"making blog", "warned"} <= set(site.details().splitlines())
 
 
-def test_a_function_is_told_about_its_invocation(site: Site) -> None:
+def test_a_function_receives_the_context_of_its_invocation(site: Site) -> None:
     asked = invocation(function("told", actAsToken=True), metadata={"k": "v"})
     assert site.run(asked).result == [asked.entity_id, "site1", asked.type_id, {"k": "v"}, True]
 
 
-def test_secrets_of_a_behavior_are_shown_nowhere(site: Site) -> None:
+def test_secrets_of_a_behavior_are_never_shown(site: Site) -> None:
     found = site.run(invocation(function("secret", _secure_password="hunter2hunter2")))
     assert message(found) == "can't log in with <secret _secure_password>"
     assert "hunter2" not in json.dumps(site.news) and "<secret _secure_password>" in site.details()
@@ -169,18 +169,18 @@ def test_secrets_of_a_behavior_are_shown_nowhere(site: Site) -> None:
         ("creat", "behaviors/sites.py does not define a function creat; did you mean `create`?"),
     ],
 )
-def test_a_function_that_fails(site: Site, name: str, said: str) -> None:
+def test_a_failing_function_gives_an_error_message(site: Site, name: str, said: str) -> None:
     assert message(site.run(invocation(function(name), {"name": "x", "size": 1}))).startswith(said)
 
 
-def test_an_error_says_where_it_was_raised(site: Site) -> None:
+def test_an_error_names_the_line_that_raised_it(site: Site) -> None:
     found = site.run(invocation(function("create"), {"name": "x"}))
     assert message(found) == "'size'"
     line = FUNCTIONS.splitlines().index(next(line for line in FUNCTIONS.splitlines() if "double(entity" in line)) + 1
     assert f"KeyError\nat behaviors/sites.py:{line} in create" in site.details()
 
 
-def test_users_do_not_read_where_the_project_is(site: Site) -> None:
+def test_users_never_see_the_path_of_the_project(site: Site) -> None:
     site.write("behaviors/astray.py", ASTRAY)
     found = site.run(invocation({"type": "Function", "id": "astray:go"}))
     assert found.public == "[Errno 2] No such file or directory: 'missing'"
@@ -188,20 +188,20 @@ def test_users_do_not_read_where_the_project_is(site: Site) -> None:
     assert f"{site.root}/behaviors/astray.py" in site.log() and "in the project" in site.details()
 
 
-def test_users_do_not_read_paths_outside_the_project(site: Site) -> None:
+def test_users_never_see_directories_outside_the_project(site: Site) -> None:
     site.write("behaviors/outside.py", "def go(entity, arguments, context):\n    open('/etc/missing/secret.conf')\n")
     found = site.run(invocation({"type": "Function", "id": "outside:go"}))
     assert found.public == "[Errno 2] No such file or directory: '…/secret.conf'"
     assert "/etc/missing" not in site.details()
 
 
-def test_what_a_function_prints_is_bounded_and_is_no_answer(site: Site) -> None:
+def test_output_of_a_function_is_bounded_and_not_its_result(site: Site) -> None:
     assert site.run(invocation(function("answers"))).result == ""
     assert site.run(invocation(function("chatty"))).ok
     assert len(site.details()) < 70_000 and site.details().endswith("line 19999")
 
 
-def test_a_function_is_ended_at_its_deadline_with_all_it_started(site: Site) -> None:
+def test_a_deadline_ends_a_function_and_its_child_processes(site: Site) -> None:
     note = site.root / "note"
     begun = time.monotonic()
     found = site.run(invocation(function("slow", invocation_timeout=3), {"note": str(note)}))
@@ -211,7 +211,7 @@ def test_a_function_is_ended_at_its_deadline_with_all_it_started(site: Site) -> 
         processes.wait_until(lambda pid=pid: not processes.alive(pid), 20, f"the end of {pid}")
 
 
-def test_a_function_ends_with_who_runs_it(site: Site) -> None:
+def test_a_function_ends_when_its_runner_is_killed(site: Site) -> None:
     note = site.root / "note"
     runner = os.fork()
     if runner == 0:
@@ -225,13 +225,13 @@ def test_a_function_ends_with_who_runs_it(site: Site) -> None:
     os.kill(int(note.read_text().split()[1]), 9)
 
 
-def test_a_behavior_that_is_stopped_has_no_outcome(site: Site) -> None:
+def test_a_stopped_behavior_has_no_outcome(site: Site) -> None:
     stop = threading.Event()
     threading.Timer(0.5, stop.set).start()
     assert site.begin(invocation(function("slow"), {"note": str(site.root / "note")}), stop) is None
 
 
-def test_a_file_that_everybody_can_write_is_not_run(site: Site) -> None:
+def test_a_world_writable_file_is_not_run(site: Site) -> None:
     (site.root / "behaviors/sites.py").chmod(0o666)
     assert "can be written by everybody" in message(site.run(invocation(function("create"))))
 
@@ -239,7 +239,7 @@ def test_a_file_that_everybody_can_write_is_not_run(site: Site) -> None:
 # Playbooks
 
 
-def test_an_entity_is_provided_changed_and_removed(hosted: Site, light_host: Host) -> None:
+def test_a_playbook_creates_changes_and_removes_an_entity(hosted: Site, light_host: Host) -> None:
     root = light_host.path("/srv/www")
     entity = {"root": "/srv/www", "title": "Blog", "extra": True}
     found = hosted.run(invocation(PROVIDE, entity, hook="PostCreate", arguments={"note": "n"}))
@@ -254,15 +254,15 @@ def test_an_entity_is_provided_changed_and_removed(hosted: Site, light_host: Hos
         assert (record.id, record.playbook) == (run["run"], f"playbooks/site.yml#{UUID}1")
         assert hosts.every(store)[0].playbooks == [f"shop/playbooks/site.yml#{UUID}1"]
 
-    # Another entity beside it, of the same playbook, prunes nothing of the first.
+    # Another entity of the same playbook prunes nothing of the first.
     assert hosted.run(invocation(PROVIDE, {**entity, "title": "Two", "extra": False}, number=2, hook="PostCreate")).ok
     assert sorted(path.name for path in root.iterdir()) == ["site1.extra", "site1.txt", "site2.txt"]
 
-    # A change changes it, and what left the definition goes.
+    # An update changes the file and removes what left the definition.
     assert hosted.run(invocation(PROVIDE, {**entity, "title": "News", "extra": False}, hook="PostUpdate")).ok
     assert (root / "site1.txt").read_text() == "News plain" and not (root / "site1.extra").exists()
 
-    # Deleting removes what hosts remember, whatever the playbook says by now.
+    # Deleting removes what hosts remember, even if the playbook is broken now.
     (hosted.root / "playbooks/site.yml").write_text("hosts: nowhere\nresources: {{ broken\n")
     assert hosted.run(invocation(PROVIDE, {}, hook="PostDelete")).ok
     assert [path.name for path in root.iterdir()] == ["site2.txt"]
@@ -274,7 +274,7 @@ def test_an_entity_is_provided_changed_and_removed(hosted: Site, light_host: Hos
     assert not root.exists()
 
 
-def test_a_playbook_that_fails_says_why(hosted: Site, light_host: Host) -> None:
+def test_a_failed_playbook_gives_reasons_to_administrators_only(hosted: Site, light_host: Host) -> None:
     light_host.path("/srv/taken").write_text("a file\n")
     found = hosted.run(invocation(PROVIDE, {"root": "/srv/taken", "title": "x", "extra": False}, hook="PostCreate"))
     assert message(found).startswith("light1: failed: directory:/srv/taken: ")
@@ -310,7 +310,7 @@ def test_a_playbook_reaches_only_the_hosts_its_behavior_declares(hosted: Site, l
     assert sorted(path.name for path in light_host.path("/srv/bounded").iterdir()) == ["site1.txt"]
 
 
-def test_an_error_of_a_function_hides_the_path_of_the_project(site: Site) -> None:
+def test_a_functions_public_error_hides_the_project_path(site: Site) -> None:
     site.write("behaviors/paths.py", "def fails(entity, arguments, context):\n    open(__file__ + 'x')\n")
     found = site.run(invocation(function("fails") | {"id": "paths:fails"}))
     assert str(site.root) in message(found)
@@ -345,12 +345,12 @@ def test_a_playbook_with_services_is_refused(site: Site) -> None:
         ({**PROVIDE, "execution_properties": {"hosts": " "}}, "hosts is empty"),
     ],
 )
-def test_a_wrong_definition(site: Site, execution: dict[str, object], said: str) -> None:
+def test_a_wrong_behavior_definition_is_refused(site: Site, execution: dict[str, object], said: str) -> None:
     (found,) = behaviors.check(execution, project.find(site.root))
     assert said in found
 
 
-def test_right_definitions(site: Site) -> None:
+def test_right_behavior_definitions_are_accepted(site: Site) -> None:
     place = project.find(site.root)
     for execution in (PROVIDE, function("create"), {"type": "noop"}, {"type": "Activity", "id": "x"}, {"type": "MQTT"}):
         assert behaviors.check(execution, place) == []

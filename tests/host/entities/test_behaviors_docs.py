@@ -1,4 +1,4 @@
-"""The page on behaviors is true: its commands are run, its playbook is the shipped one, its verifier verifies."""
+"""The page on behaviors is true: its commands run, its playbook is the shipped one, and its verifier works."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.host.pages import Reader, blocks
 PAGE = ROOT / "docs/behaviors.md"
 
 
-def test_the_page_works_word_for_word(tmp_path: Path) -> None:
+def test_commands_on_the_behaviors_page_work_as_written(tmp_path: Path) -> None:
     scratch = Path("/tmp/statecfg-sites")
     assert not scratch.exists()
     try:
@@ -24,13 +24,13 @@ def test_the_page_works_word_for_word(tmp_path: Path) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def test_the_playbook_is_the_one_that_is_shipped() -> None:
+def test_the_page_shows_the_shipped_playbook() -> None:
     (shown,) = [block.text for block in blocks(PAGE) if block.mark == "file playbooks/entity-site.yml"]
     shipped = (ROOT / "playbooks/entity-site.yml").read_text(encoding="utf-8")
     assert "".join(line for line in shipped.splitlines(keepends=True) if not line.startswith("#")) == shown
 
 
-def test_the_verifier_verifies_requests(tmp_path: Path) -> None:
+def test_the_pages_verifier_accepts_only_genuine_requests(tmp_path: Path) -> None:
     (text,) = [block.text for block in blocks(PAGE) if block.mark == "verify"]
     names: dict[str, Any] = {}
     exec(text, names)  # the page's own lines

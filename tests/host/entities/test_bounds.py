@@ -24,8 +24,8 @@ from tests.lab import processes as hosts
 DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
 
 
-def test_a_long_list_of_objects_is_found_to_be_unique() -> None:
-    """Compared each with each other, these would take half an hour, in which nobody could write to the store."""
+def test_uniqueness_of_a_long_list_is_checked_quickly() -> None:
+    """Comparing all pairs would take half an hour and block all writes to the store."""
     begun = time.monotonic()
     assert schemas.error({"uniqueItems": True}, [{"n": number} for number in range(20_000)]) == ""
     assert time.monotonic() - begun < 20
@@ -41,12 +41,12 @@ def test_a_long_list_of_objects_is_found_to_be_unique() -> None:
         ([10**400, float(10**20), 10**20], False),
     ],
 )
-def test_what_is_equal_in_json_is_not_unique(items: list[Any], unique: bool) -> None:
+def test_unique_items_compares_values_as_json_does(items: list[Any], unique: bool) -> None:
     assert ("non-unique" in schemas.error({**DRAFT_7, "uniqueItems": True}, items)) is not unique
 
 
 @pytest.mark.parametrize("schema", [{"patternProperties": {"(": {}}}, {"pattern": "("}, {"pattern": "a{99999999999}"}])
-def test_a_pattern_that_is_none_is_refused(schema: dict[str, Any]) -> None:
+def test_an_invalid_pattern_is_refused(schema: dict[str, Any]) -> None:
     with pytest.raises(ApiError, match=r"pattern|regex"):
         schemas.check_schema({"properties": {"a": schema}})
 
@@ -59,8 +59,8 @@ PATTERNED = {
 
 
 @pytest.mark.parametrize("slow", [{"name": "a" * 60 + "!"}, {"x-" + "a" * 60 + "!": ""}])
-def test_a_pattern_that_would_take_years_is_given_up(slow: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """While Python looks for one, no other thread runs: nobody could even log in."""
+def test_a_pattern_that_takes_too_long_is_stopped(slow: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python runs no other thread while it matches a pattern, so nobody could even log in."""
     monkeypatch.setattr(patterns, "WORK", 0.1)
     assert "takes longer than 0.1 s" in schemas.error(PATTERNED, slow)
     for content, problem in (
@@ -72,11 +72,11 @@ def test_a_pattern_that_would_take_years_is_given_up(slow: dict[str, str], monke
         assert schemas.error(PATTERNED, content) == problem
 
 
-def test_a_number_may_be_too_large_for_arithmetic() -> None:
+def test_a_number_too_large_for_arithmetic_is_an_error() -> None:
     assert "too large" in schemas.error({"multipleOf": 0.5}, 10**400)
 
 
-def test_what_a_template_makes_of_itself_is_bounded() -> None:
+def test_the_output_of_a_template_is_bounded() -> None:
     doubled = '<#assign a="${a}${a}"/>' * 60
     with pytest.raises(payload.TemplateError, match="makes more than 8,388,608 characters"):
         payload.rendered(f'<#assign a="xx"/>{doubled}${{a}}', {"arguments": {}, "entity": {}})
@@ -100,8 +100,8 @@ def hold(entity, arguments, context):
 """
 
 
-def test_a_behavior_goes_on_while_others_hold_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it says of its progress waits; it is neither ended nor run again for that."""
+def test_a_locked_store_does_not_interrupt_a_behavior(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its progress is stored later. The behavior is neither ended nor run again."""
     monkeypatch.setattr(sqlite, "BUSY", 0.05)  # seconds: a store made after this gives up soon
     sites = Sites(tmp_path, ())
     try:
@@ -118,7 +118,7 @@ def test_a_behavior_goes_on_while_others_hold_the_store(tmp_path: Path, monkeypa
         sites.close()
 
 
-def test_no_file_has_a_name_that_is_too_long(tmp_path: Path) -> None:
+def test_too_long_file_names_count_as_missing_files(tmp_path: Path) -> None:
     (tmp_path / "behaviors").mkdir()
     here = project.find(tmp_path)
     for kind, id in (("Function", f"{'m' * 300}:run"), ("Playbook", f"{'p' * 300}.yml")):
@@ -142,7 +142,7 @@ processes.run(json.loads(sys.argv[1]), pathlib.Path.cwd(), 60, threading.Event()
 """
 
 
-def test_nothing_that_a_behavior_started_outlives_a_killed_server(tmp_path: Path) -> None:
+def test_processes_of_a_behavior_end_with_a_killed_server(tmp_path: Path) -> None:
     (tmp_path / "behaviors").mkdir()
     (tmp_path / "behaviors/leaving.py").write_text(LEAVING)
     keys = ("entity_id", "entity_name", "type_id", "hook", "user", "task_id", "invocation_id", "token")

@@ -42,7 +42,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
     found.close()
 
 
-def test_an_entity_from_its_creation_to_its_end(sites: Sites) -> None:
+def test_commands_manage_an_entity_from_creation_to_deletion(sites: Sites) -> None:
     made = sites.run("create", "site", "blog", "--set", "title=Blog", "--set", "deep.n=1").out.splitlines()
     assert made[0].startswith("success  Invoked echo blog")
     assert made[-1].startswith("blog  resolved  urn:vcloud:entity:acme:site:")
@@ -69,7 +69,7 @@ def test_an_entity_from_its_creation_to_its_end(sites: Sites) -> None:
     assert sites.run("list", "--type", "site").out.splitlines()[-1] == "0 entities"
 
 
-def test_what_fails_ends_with_exit_status_1(sites: Sites) -> None:
+def test_a_failed_entity_command_exits_with_status_1(sites: Sites) -> None:
     ran = sites.run("create", "frail", "one", "--set", "title=x", code=1)
     assert ran.out.splitlines()[-1].startswith("one  could not be resolved")
     ran = sites.run("create", "site", "two", "--no-hooks", code=1)
@@ -83,7 +83,7 @@ def test_what_fails_ends_with_exit_status_1(sites: Sites) -> None:
     assert task.startswith("error  ")
 
 
-def test_a_task_that_is_not_waited_for_is_run_later(sites: Sites) -> None:
+def test_a_task_created_with_no_wait_runs_later(sites: Sites) -> None:
     queued = sites.run("create", "site", "late", "--set", "title=x", "--no-wait", "--json").json()
     assert queued["status"] in ("queued", "running") and sites.state("late") == "PRE_CREATED"
     assert sites.run("task", "wait", queued["id"], "--json").json()["status"] == "success"
@@ -109,7 +109,7 @@ def test_a_task_that_is_not_waited_for_is_run_later(sites: Sites) -> None:
         (["create", "site", "x", "--set", "novalue"], "'novalue' is not KEY=VALUE"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_explained(sites: Sites, words: list[str], said: str) -> None:
+def test_error_messages_explain_the_mistake(sites: Sites, words: list[str], said: str) -> None:
     sites.write("wrong.yml", "name: wrong\nexecution: {type: Function, id: 'gard:refuse'}\n")
     sites.write("list.json", "[1]\n")
     if sites.state("last") == "gone":
@@ -117,7 +117,7 @@ def test_a_mistake_is_explained(sites: Sites, words: list[str], said: str) -> No
     assert said in sites.run(*words, code=5, stdin='{"name": "x"}').err
 
 
-def test_access_and_tokens(sites: Sites) -> None:
+def test_access_and_token_commands_grant_and_revoke(sites: Sites) -> None:
     sites.run("access", "grant", "type", "site", "alice", "ReadWrite", "--org", "shop")
     assert sites.run("access", "allow", "site", "echo", "ReadWrite").out == f"{behavior('echo')}: from ReadWrite on\n"
     found = sites.run("access", "list", "type", "site", "--json").json()
@@ -139,13 +139,13 @@ def test_access_and_tokens(sites: Sites) -> None:
     assert sites.calls.principal_of(secret) is None
 
 
-def test_definitions(sites: Sites) -> None:
+def test_behavior_commands_create_update_override_and_delete(sites: Sites) -> None:
     execution = {"type": "WebHook", "href": "https://example.com/", "_internal_key": "s3cret-key"}
     hook = {"name": "tell", "execution": execution}
     sites.run("behavior", "create", "sites", "-", stdin=json.dumps(hook))
     shown = sites.run("behavior", "show", "tell", "sites", "--json")
     assert "s3cret-key" not in shown.out and shown.json()["execution"]["href"] == "https://example.com/"
-    # What is secret and not given stays: the behavior could not be run without.
+    # An update keeps a secret that it doesn't give, because the behavior needs it.
     del execution["_internal_key"]
     execution["href"] = "https://example.com/2"
     sites.run("behavior", "update", "sites", "tell", "-", stdin=json.dumps(hook))

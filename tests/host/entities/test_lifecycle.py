@@ -10,7 +10,7 @@ from tests.unit.entities.scenes import ROOT, Scene, refused
 GONE = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
 
 
-def test_from_creation_to_the_end_as_clients_do_it(scene_on_both: Scene) -> None:
+def test_an_entity_is_created_resolved_changed_and_deleted(scene_on_both: Scene) -> None:
     scene = scene_on_both
     o, kind = scene.operations, scene.type()
     task = o.create_entity(ROOT, kind.id, {"name": "lamp", "entity": {}, "externalId": None})

@@ -128,12 +128,12 @@ def names(scene: Scene, query: Query, who: Principal = ROOT) -> str:
 
 
 @pytest.mark.parametrize(("filter", "expected"), FILTERS)
-def test_filters(filled: Scene, filter: str, expected: str) -> None:
+def test_filters_select_the_matching_entities(filled: Scene, filter: str, expected: str) -> None:
     assert names(filled, Query(filter)) == expected
 
 
 @pytest.mark.parametrize(("filter", "message"), WRONG, ids=lambda value: value[:30])
-def test_wrong_filters(scene: Scene, filter: str, message: str) -> None:
+def test_wrong_filters_are_refused_with_a_message(scene: Scene, filter: str, message: str) -> None:
     assert message in refused(400, "INVALID_FILTER", scene.operations.list_entities, ROOT, Query(filter))
 
 
@@ -148,12 +148,12 @@ def test_wrong_filters(scene: Scene, filter: str, message: str) -> None:
         ("creationDate", "abcde"),
     ],
 )
-def test_order(filled: Scene, sort: str, expected: str) -> None:
+def test_entities_are_sorted_in_both_directions(filled: Scene, sort: str, expected: str) -> None:
     assert names(filled, Query("", sort)) == expected
     assert names(filled, Query("", sort, descending=True)) == expected[::-1]
 
 
-def test_pages(filled: Scene) -> None:
+def test_lists_are_paged_and_wrong_pages_are_refused(filled: Scene) -> None:
     o = filled.operations
     pages = [o.list_entities_of_type(ROOT, "acme", "lists", "1", Query("", page=n, page_size=2)) for n in (1, 2, 3, 4)]
     assert [[item.name for item in page.values] for page in pages] == [["a", "b"], ["c", "d"], ["e"], []]
@@ -166,7 +166,7 @@ def test_pages(filled: Scene) -> None:
     refused(400, "INVALID_FILTER", o.list_entities, ROOT, Query(sort="colour"))
 
 
-def test_only_what_may_be_seen_is_counted(filled: Scene) -> None:
+def test_lists_contain_only_entities_the_user_may_see(filled: Scene) -> None:
     assert names(filled, Query(), ANN) == ""
     found = filled.operations.list_entities_of_type(ROOT, "acme", "lists", "1", Query("name==b")).values[0]
     grant = {"memberId": ANN.org_id, "accessLevelId": "urn:vcloud:accessLevel:ReadOnly"}
@@ -179,18 +179,18 @@ FIELDS = {"entity": Field("content", "json"), "name": Field("name")}
 
 
 @pytest.mark.parametrize("key", ["entity.a'b", 'entity.a"b', "entity.a b", "entity.a\\b", "entity.ä", "entity.a[0]"])
-def test_keys_that_are_none(key: str) -> None:
+def test_invalid_keys_in_filters_are_refused(key: str) -> None:
     with pytest.raises(ApiError, match="is invalid"):
         parse(f"{key}==x", FIELDS)
 
 
-def test_what_sql_would_read_is_a_value_like_any(filled: Scene) -> None:
+def test_sql_in_a_filter_is_only_a_value(filled: Scene) -> None:
     assert names(filled, Query("entity.color==' or 1=1 --")) == ""
     assert names(filled, Query("name==' or 1=1 --")) == ""
 
 
-def test_ten_thousand_entities(scene: Scene) -> None:
-    """Nothing takes longer than it may with a fifth of it for itself: 50 ms of the API's at the median."""
+def test_lists_of_ten_thousand_entities_are_fast(scene: Scene) -> None:
+    """An API call may take 50 ms at the median. The operation itself may take 40 ms of that."""
     o, kind = scene.operations, scene.type(nss="many")
 
     def fill(connection: Any) -> None:

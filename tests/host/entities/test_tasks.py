@@ -18,7 +18,7 @@ def step(operations: Operations, task: str) -> Invocation:
     return found
 
 
-def test_a_task_is_one_workers(scene_on_both: Scene) -> None:
+def test_a_task_belongs_to_one_worker_until_its_lease_ends(scene_on_both: Scene) -> None:
     scene = scene_on_both
     o, entity = scene.operations, scene.entity(scene.type("PreDelete", "PostDelete"))
     task = o.delete_entity(ROOT, entity.id)
@@ -53,7 +53,7 @@ def test_a_task_is_one_workers(scene_on_both: Scene) -> None:
     assert not o.enter_outcome("urn:vcloud:task:none", second.id, Outcome(True))
 
 
-def test_a_deletion_goes_on_where_it_was_after_a_restart(scene: Scene) -> None:
+def test_a_deletion_continues_after_a_restart(scene: Scene) -> None:
     entity = scene.entity(scene.type("PreDelete", "PostDelete"))
     o = scene.operations
     task = o.delete_entity(ROOT, entity.id)
@@ -71,7 +71,7 @@ def test_a_deletion_goes_on_where_it_was_after_a_restart(scene: Scene) -> None:
     assert (scene.task(task.id).status, scene.state(entity.id)) == ("success", "gone")
 
 
-def test_one_entitys_tasks_run_one_by_one_and_those_of_others_beside(scene: Scene) -> None:
+def test_hooks_of_one_entity_run_one_by_one_and_other_tasks_in_parallel(scene: Scene) -> None:
     o, kind = scene.operations, scene.type("PostUpdate")
     entity, other = scene.entity(kind), scene.entity(kind)
     o.add_behavior_grant(ROOT, kind.id, {"behaviorId": behavior("blink"), "accessLevelId": "ReadOnly"})
@@ -93,7 +93,7 @@ def test_one_entitys_tasks_run_one_by_one_and_those_of_others_beside(scene: Scen
         o.enter_outcome(id, step(o, id).id, Outcome(True))
 
 
-def test_a_task_that_is_given_back_is_due_at_once(scene: Scene) -> None:
+def test_a_released_task_is_due_at_once(scene: Scene) -> None:
     o, entity = scene.operations, scene.entity(scene.type("PreDelete"))
     task = o.delete_entity(ROOT, entity.id)
     assert o.claim("one") == task.id
@@ -105,7 +105,7 @@ def test_a_task_that_is_given_back_is_due_at_once(scene: Scene) -> None:
     assert scene.work() == ["PreDelete"]
 
 
-def test_an_entity_that_goes_while_its_hook_runs(scene: Scene) -> None:
+def test_deleting_an_entity_during_its_hook_ends_its_other_tasks(scene: Scene) -> None:
     o, kind = scene.operations, scene.type("PostUpdate", "PostCreate", "PostDelete")
     entity = scene.entity(kind)
     running = o.update_entity(ROOT, entity.id, {"entity": {"foo": "1"}}).task
@@ -130,7 +130,7 @@ def test_an_entity_that_goes_while_its_hook_runs(scene: Scene) -> None:
     assert (scene.task(task.id).status, scene.task(part).status) == ("success", "error")
 
 
-def test_a_behavior_that_goes_before_its_turn(scene: Scene) -> None:
+def test_a_task_fails_if_its_behavior_was_deleted(scene: Scene) -> None:
     o, kind = scene.operations, scene.type()
     id = o.create_behavior(ROOT, INTERFACE, {"name": "fleeting", "execution": {"type": "noop"}}).id
     o.add_behavior_grant(ROOT, kind.id, {"behaviorId": id, "accessLevelId": "ReadOnly"})
@@ -142,13 +142,13 @@ def test_a_behavior_that_goes_before_its_turn(scene: Scene) -> None:
     assert error["minorErrorCode"] == "RDE_INVALID_BEHAVIOR_SCOPE"
 
 
-def test_hooks_that_an_entity_s_version_does_not_have_any_more(scene: Scene) -> None:
+def test_moving_to_a_version_without_hooks_ends_waiting_hooks(scene: Scene) -> None:
     o, hooks = scene.operations, ("PostUpdate", "PreDelete", "PostDelete")
     old, new = scene.type(*hooks, nss="moves"), scene.type(nss="moves", version="2.0.0")
     entity = scene.entity(old)
     task = o.update_entity(ROOT, entity.id, {"entity": {"foo": "1"}}).task
     assert task is not None
-    # What may keep an entity from being marked is asked also where the same change moves it to a version without that.
+    # PreDelete runs even if the same change moves the entity to a version without that hook.
     marking = o.update_entity(ROOT, entity.id, {"entityType": new.id, "entityState": IN_DELETION})
     assert marking.accepted
     assert scene.work("PreDelete") == ["PostUpdate", "PreDelete"]
@@ -165,7 +165,7 @@ def test_hooks_that_an_entity_s_version_does_not_have_any_more(scene: Scene) -> 
     assert (scene.task(deleting.id).status, scene.state(entity.id)) == ("success", "gone")
 
 
-def test_a_hook_is_left_out_by_who_controls_both_versions(scene: Scene) -> None:
+def test_skipping_hooks_needs_full_control_of_both_versions(scene: Scene) -> None:
     o = scene.operations
     old, new = scene.type(nss="both"), scene.type("PostUpdate", nss="both", version="2.0.0")
     for kind, level in ((old, "FullControl"), (new, "ReadWrite")):
@@ -177,7 +177,7 @@ def test_a_hook_is_left_out_by_who_controls_both_versions(scene: Scene) -> None:
     assert scene.work() == ["PostUpdate"]
 
 
-def test_what_a_behavior_says_of_itself_meanwhile(scene: Scene) -> None:
+def test_progress_and_details_of_a_task_are_bounded_and_cleaned(scene: Scene) -> None:
     o, entity = scene.operations, scene.entity(scene.type("PreDelete"))
     task = o.delete_entity(ROOT, entity.id)
     assert o.claim("one") == task.id
@@ -197,7 +197,7 @@ def test_what_a_behavior_says_of_itself_meanwhile(scene: Scene) -> None:
     assert scene.task(found.task_id).progress == 100, "it has ended"
 
 
-def test_tasks_are_seen_by_who_started_them_and_who_sees_the_entity(scene: Scene) -> None:
+def test_tasks_are_visible_to_their_starter_and_users_of_the_entity(scene: Scene) -> None:
     o, kind = scene.operations, scene.type()
     o.add_grant(ROOT, kind.id, {"memberId": ANN.id, "accessLevelId": "ReadWrite"})
     task = o.create_entity(ANN, kind.id, {"name": "e", "entity": {"foo": "x"}}, resolve=True)

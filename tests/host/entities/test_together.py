@@ -1,4 +1,4 @@
-"""Many at once: processes that change one entity, and workers that share the tasks and are killed."""
+"""Concurrent processes change one entity. Workers share the tasks, and are killed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.host.store import workers
 from tests.unit.entities.scenes import ROOT, Scene
 
 
-def test_of_changes_with_the_same_etag_one_wins(store: Store, url: str) -> None:
+def test_only_one_change_with_the_same_etag_wins(store: Store, url: str) -> None:
     scene = Scene(store)
     entity = scene.entity(scene.type())
     with workers.started(*[(racing.change, (url, entity.id))] * 3) as running:
@@ -38,7 +38,7 @@ def test_of_changes_with_the_same_etag_one_wins(store: Store, url: str) -> None:
         assert workers.finish(running) == [0] * 3
 
 
-def test_workers_share_what_there_is_to_run(store: Store, url: str) -> None:
+def test_workers_share_tasks_and_run_each_once(store: Store, url: str) -> None:
     scene = Scene(store)
     kind = scene.type("PostCreate", "PreDelete", "PostDelete")
     o = scene.operations
@@ -52,7 +52,7 @@ def test_workers_share_what_there_is_to_run(store: Store, url: str) -> None:
 
 
 @pytest.mark.parametrize("step", [0, 1])
-def test_a_killed_worker_s_deletion_goes_on_where_it_was(store: Store, url: str, step: int) -> None:
+def test_another_worker_continues_the_deletion_of_a_killed_worker(store: Store, url: str, step: int) -> None:
     scene = Scene(store)
     entity = scene.entity(scene.type("PreDelete", "PostDelete"))
     task = scene.operations.delete_entity(ROOT, entity.id)

@@ -58,7 +58,7 @@ def verified(asked: Asked, url: str, key: str = KEY) -> bool:
     return bool(given["algorithm"] == "hmac-sha512" and given["signature"] == expected)
 
 
-def test_a_request_is_signed_and_says_everything(site: Site) -> None:
+def test_a_request_is_signed_and_complete(site: Site) -> None:
     entity = {"name": "böse", "none": None, "list": [1, None, {"x": None}], "deep": {"n": 1.5, "gone": None}}
     with serving(answer(200, "done", Content_Type="text/plain")) as server:
         execution = hook(server.url, actAsToken=True, _secure_token="t0psecret", _internal_more="x")
@@ -95,7 +95,7 @@ def test_a_request_is_signed_and_says_everything(site: Site) -> None:
     assert b": " not in asked.body and KEY.encode() not in asked.body
 
 
-def test_the_signature_of_a_request_that_is_known() -> None:
+def test_the_signature_matches_a_known_example() -> None:
     # Both were made by openssl: dgst -sha512 -binary | base64, and with -hmac verySecretKey over the four lines.
     date = "Thu, 01 Oct 2020 12:57:31 GMT"
     headers = signature("https://example.com:8443/hooks/1?x=y", b"{}", "verySecretKey", date)
@@ -112,7 +112,7 @@ def test_the_signature_of_a_request_that_is_known() -> None:
 # Templates
 
 
-def test_a_template_makes_body_and_headers(site: Site) -> None:
+def test_a_template_sets_the_body_and_headers(site: Site) -> None:
     content = (
         "<#-- as the document writes it -->"
         '<#assign header_Authorization = "Bearer ${_execution_properties._secure_token}"/>'
@@ -145,12 +145,12 @@ def test_a_template_makes_body_and_headers(site: Site) -> None:
         ("<#assign a = \"<#assign b = 'c'/>\"/>", "contains another <#assign>"),
     ],
 )
-def test_a_template_that_is_wrong_by_itself(site: Site, template: str, said: str) -> None:
+def test_an_invalid_template_is_refused(site: Site, template: str, said: str) -> None:
     (found,) = behaviors.check(hook("https://example.com/", template={"content": template}), project.find(site.root))
     assert said in found
 
 
-def test_a_template_that_does_not_fit(site: Site) -> None:
+def test_a_template_that_does_not_fit_the_entity_fails(site: Site) -> None:
     for template, said in (
         ("${entity.a.b}", "has no value here, and no default"),
         ("${entity}", "is not a single value"),
@@ -160,12 +160,12 @@ def test_a_template_that_does_not_fit(site: Site) -> None:
         assert said in message(site.run(invocation(execution, {"text": "a\r\nHost: b"})))
 
 
-def test_values_are_no_templates() -> None:
+def test_values_are_not_expanded_as_templates() -> None:
     body, _ = payload.rendered("${entity.a}", {"entity": {"a": "${entity.b} <#if>"}, "arguments": {}})
     assert body == b"${entity.b} <#if>"
 
 
-def test_a_long_template_takes_no_time() -> None:
+def test_a_long_template_is_checked_quickly() -> None:
     begun = time.process_time()
     for text in ("<#assign " + "a" * 20000, "${" + "a." * 20000, '<#assign a = "' + "\\" * 20001, "<#--" * 5000):
         with pytest.raises(payload.TemplateError):
@@ -196,19 +196,19 @@ def test_a_long_template_takes_no_time() -> None:
     ],
     ids=["text", "no type", "success", "error"],
 )  # fmt: skip
-def test_one_answer(site: Site, talk: Callable[..., None], outcome: Outcome) -> None:
+def test_the_answer_decides_the_outcome(site: Site, talk: Callable[..., None], outcome: Outcome) -> None:
     with serving(talk) as server:
         assert site.run(invocation(hook(server.url))) == outcome
 
 
-def test_an_answer_tells_how_far_the_task_is(site: Site) -> None:
+def test_an_answer_updates_details_and_progress_of_the_task(site: Site) -> None:
     said = {"status": "success", "details": "d", "operation": "o", "progress": 70, "result": {"resultContent": "r"}}
     with serving(answer(200, json.dumps(said), Content_Type=TASK)) as server:
         assert site.run(invocation(hook(server.url))).ok
     assert site.news == [{"details": "d", "operation": "o", "progress": 70}]
 
 
-def test_an_answer_holds_what_no_store_does(site: Site) -> None:
+def test_answers_with_values_that_no_store_holds_are_cleaned(site: Site) -> None:
     odd = r'"\ud800a\u0000"'
     result = f'{{"status": "success", "result": {{"resultContent": {{"k\\u0000": [{odd}, NaN, 1e999]}}}}}}'
     with serving(answer(200, result, Content_Type=TASK)) as server:
@@ -236,14 +236,14 @@ def test_an_answer_holds_what_no_store_does(site: Site) -> None:
         (lambda line, asked: line.close(), "Post \"http://127.0.0.1:"),
     ],
 )  # fmt: skip
-def test_an_answer_that_is_an_error(site: Site, talk: Callable[..., None], said: str) -> None:
+def test_a_wrong_answer_is_an_error_without_secrets(site: Site, talk: Callable[..., None], said: str) -> None:
     with serving(talk) as server:
         found = site.run(invocation(hook(server.url, _secure_token="t0psecret")))
     assert said in message(found)
     assert not found.ok and len(server.asked) == 1
 
 
-def test_only_administrators_read_the_address_of_a_webhook_that_does_not_answer(site: Site) -> None:
+def test_only_administrators_see_the_address_of_a_silent_webhook(site: Site) -> None:
     with serving(lambda line, asked: line.close()) as server:
         found = site.run(invocation(hook(server.url)))
     assert server.url in message(found)
@@ -255,7 +255,7 @@ def parts(*bodies: str, blank: str = "\r\n", kind: str = TASK) -> str:
     return "".join(lines)
 
 
-def test_updates_come_one_by_one_and_the_last_completes(site: Site) -> None:
+def test_updates_arrive_one_by_one_until_the_task_is_complete(site: Site) -> None:
     seen: list[float] = []
 
     def talk(line: socket.socket, _: Asked) -> None:
@@ -278,15 +278,15 @@ def test_updates_come_one_by_one_and_the_last_completes(site: Site) -> None:
 
 
 @pytest.mark.parametrize("end", ["--limit--\r\n", "--limit\r\n", ""])
-def test_parts_as_the_document_writes_them(site: Site, end: str) -> None:
-    """Without the blank line, and with any end."""
+def test_parts_without_blank_line_or_end_are_accepted(site: Site, end: str) -> None:
+    """The API's documentation shows parts without the blank line."""
     body = parts('{"progress": 50}', '{"status": "success", "result": {"resultContent": "r"}}', blank="") + end
     with serving(answer(200, body, Content_Type='multipart/form-data; boundary="limit"')) as server:
         assert site.run(invocation(hook(server.url))) == Outcome(True, "r")
     assert {"progress": 50} in site.news
 
 
-def test_parts_that_complete_nothing(site: Site) -> None:
+def test_only_a_final_status_or_text_part_completes_the_task(site: Site) -> None:
     body = parts('{"progress": 50}', '{"status": "running"}') + "--limit--\r\n"
     with serving(answer(200, body, Content_Type="multipart/mixed; boundary=limit")) as server:
         assert "has 2 parts, and none completes the task" in message(site.run(invocation(hook(server.url))))
@@ -295,7 +295,7 @@ def test_parts_that_complete_nothing(site: Site) -> None:
         assert site.run(invocation(hook(server.url))) == Outcome(True, "plain")
 
 
-def test_a_webhook_that_never_answers(site: Site, silent: int) -> None:
+def test_a_webhook_that_never_answers_times_out(site: Site, silent: int) -> None:
     begun = time.monotonic()
     found = site.run(invocation(hook(f"http://127.0.0.1:{silent}/", invocation_timeout=1)))
     assert "context deadline exceeded" in message(found) and time.monotonic() - begun < 20
@@ -313,11 +313,11 @@ def test_a_webhook_that_never_answers(site: Site, silent: int) -> None:
         ({"execution_properties": {"template": {"content": 1}}}, "template.content is not a string"),
     ],
 )  # fmt: skip
-def test_a_wrong_definition(site: Site, change: dict[str, Any], said: str) -> None:
+def test_a_wrong_webhook_definition_is_refused(site: Site, change: dict[str, Any], said: str) -> None:
     (found,) = behaviors.check({**hook("https://example.com/hook"), **change}, project.find(site.root))
     assert said in found
 
 
-def test_right_definitions(site: Site) -> None:
+def test_right_webhook_definitions_are_accepted(site: Site) -> None:
     for url in ("https://example.com/x", "http://127.0.0.1:1/", "http://localhost/", "http://[::1]:8080/x"):
         assert behaviors.check(hook(url), project.find(site.root)) == []

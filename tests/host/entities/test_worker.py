@@ -53,7 +53,7 @@ def task(sites: Sites, id: str) -> Task:
     return sites.calls.get_task(ME, id)
 
 
-def test_workers_run_all_tasks_once(sites: Sites) -> None:
+def test_workers_run_each_task_once(sites: Sites) -> None:
     ids = [begin(sites, "quick", "t" * number, f"e{number}") for number in range(8)]
     with sites.working(), sites.working() as worker:
         ended = [worker.finish(id, 60, ME) for id in ids]
@@ -62,7 +62,7 @@ def test_workers_run_all_tasks_once(sites: Sites) -> None:
     assert len(executed) == 8
 
 
-def test_a_new_task_is_found_at_once(sites: Sites) -> None:
+def test_a_woken_worker_runs_a_new_task_at_once(sites: Sites) -> None:
     with sites.working() as worker:
         time.sleep(0.3)
         id = begin(sites, "quick", "ab")
@@ -70,7 +70,7 @@ def test_a_new_task_is_found_at_once(sites: Sites) -> None:
         processes.wait_until(lambda: task(sites, id).is_finished, 20, "the task")
 
 
-def test_a_worker_that_stops_gives_its_task_back(sites: Sites) -> None:
+def test_a_stopping_worker_returns_its_task_for_another(sites: Sites) -> None:
     note = sites.root / "note"
     id = begin(sites, "wait", str(note))
     with sites.working():
@@ -88,13 +88,13 @@ def test_a_worker_that_stops_gives_its_task_back(sites: Sites) -> None:
     assert first == second  # the same invocation, tried again
 
 
-def test_a_worker_that_lost_its_task_enters_nothing(sites: Sites) -> None:
+def test_a_worker_that_lost_its_lease_stores_no_result(sites: Sites) -> None:
     note = sites.root / "note"
     id = begin(sites, "wait", str(note))
     with sites.working():
         processes.wait_until(lambda: note.exists() and bool(note.read_text()), 60, "the function")
         note.with_suffix(".go").touch()
-        # The lease is over for whoever lives half a minute later.
+        # For a worker whose clock is 31 s ahead, the lease is over.
         with sites.working(later=31) as other:
             ended = other.finish(id, 60, ME)
         assert (ended.status, ended.result) == ("success", "done")
@@ -102,7 +102,7 @@ def test_a_worker_that_lost_its_task_enters_nothing(sites: Sites) -> None:
     assert len(note.read_text().split()) == 2
 
 
-def test_a_task_waited_for_is_run_where_nobody_else_does(sites: Sites) -> None:
+def test_waiting_for_a_task_runs_it_without_other_workers(sites: Sites) -> None:
     id = begin(sites, "quick", "abc")
     worker = Worker(sites.calls, project.find(sites.root))
     assert worker.finish(id, 60, ME).result == 3
@@ -112,8 +112,8 @@ def test_a_task_waited_for_is_run_where_nobody_else_does(sites: Sites) -> None:
     assert threading.active_count() <= before
 
 
-def test_our_own_mistake_ends_no_worker(sites: Sites, caplog: pytest.LogCaptureFixture) -> None:
-    """A task that can't be read at all, as of a store that something else wrote to."""
+def test_an_unreadable_task_does_not_end_the_worker(sites: Sites, caplog: pytest.LogCaptureFixture) -> None:
+    """Another program wrote a task to the store that the worker can't read."""
     broken, right = begin(sites, "quick", "abc"), begin(sites, "quick", "abcd", "y")
     sites.store.attempt(lambda connection: records.change(connection, tables.task, {"work": {"do": "x"}}, id=broken))
     worker = Worker(sites.calls, project.find(sites.root), 1)
@@ -126,8 +126,8 @@ def test_our_own_mistake_ends_no_worker(sites: Sites, caplog: pytest.LogCaptureF
     assert not task(sites, broken).is_finished
 
 
-def test_our_own_mistake_runs_nothing_again(sites: Sites, caplog: pytest.LogCaptureFixture) -> None:
-    """What ran has an outcome that can't be entered, as of a type that something else wrote to."""
+def test_an_outcome_that_cannot_be_stored_is_not_run_again(sites: Sites, caplog: pytest.LogCaptureFixture) -> None:
+    """Another program changed the type, so the outcome of the finished behavior can't be stored."""
     wrong = {"schema": {"$schema": "none"}}
     kind = "urn:vcloud:type:acme:quick:1.0.0"
     id = begin(sites, "quick", "abc")

@@ -9,7 +9,7 @@ import sys
 from statecfg.remote.graph import values
 
 
-def test_the_module_needs_nothing_but_the_standard_library() -> None:
+def test_values_module_needs_only_the_standard_library() -> None:
     root = pathlib.Path(values.__file__).parents[3]
     load = "import statecfg.remote.graph.values as v; print(v.mode('0644'))"
     script = f"import sys; sys.path.insert(0, {str(root)!r}); {load}"

@@ -1,4 +1,4 @@
-"""All mistakes of a playbook in one go, by the real command."""
+"""The real command reports all mistakes of a playbook at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["project"]
 
 
 @pytest.mark.parametrize(("suffix", "text", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_the_command_refuses_and_connects_to_nobody(project, suffix: str, text: str, expected: list[str]) -> None:
+def test_plan_refuses_all_mistakes_without_connecting(project, suffix: str, text: str, expected: list[str]) -> None:
     ran = statecfg("plan", playbook(project, f"bad.{suffix}", text), cwd=project, code=5)
     assert f"{len(expected)} problems found; nothing was touched." in ran.err
     assert not ran.out
@@ -29,7 +29,7 @@ SECRETS = {
 
 
 @pytest.mark.parametrize("suffix", SECRETS)
-def test_validate_needs_no_secrets_and_plan_does(project, suffix: str) -> None:
+def test_plan_needs_secrets_but_validate_does_not(project, suffix: str) -> None:
     path = playbook(project, f"secret.{suffix}", SECRETS[suffix])
     ran = statecfg("validate", path, cwd=project)
     assert "nothing wrong; missing on this machine and required to plan: " in ran.out

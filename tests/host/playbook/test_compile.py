@@ -9,7 +9,7 @@ import sys
 from tests import ROOT
 
 
-def test_bytes_are_the_same_in_every_process() -> None:
+def test_compiled_bytes_are_the_same_in_every_process() -> None:
     script = (
         "import json, tests.unit.graph.node_types as k; from statecfg.playbook.compile import *\n"
         "g = k.t_rich('/x', owner='web', env={c: c for c in 'qwertzuiop'}, tags=['a'])\n"

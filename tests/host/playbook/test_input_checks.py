@@ -54,7 +54,7 @@ def test_a_variable_that_nothing_reads_is_refused(project: Path) -> None:
     assert "SC0424" in said and "-e sets `prot`" in said and "did you mean `port`?" in said
 
 
-def test_a_python_playbook_only_warns_about_a_variable_that_it_does_not_mention(project: Path) -> None:
+def test_a_python_playbook_only_warns_of_an_unmentioned_variable(project: Path) -> None:
     (project / "play.py").write_text(
         "from statecfg import play\nfrom statecfg.resources import file\n\n"
         "@play(hosts='all')\ndef web(host):\n    return file('/x', content=host.vars.get('mentioned', ''))\n"
@@ -75,7 +75,7 @@ def test_a_python_playbook_only_warns_about_a_variable_that_it_does_not_mention(
         ("[1]", "not key=value"),
     ],
 )
-def test_json_that_is_not_json_is_refused(project: Path, text: str, said: str) -> None:
+def test_invalid_json_variables_are_refused(project: Path, text: str, said: str) -> None:
     assert said in refused(project, "-e", text)
 
 
@@ -148,7 +148,7 @@ def test_unusable_keys_are_recognized(keys: dict[str, Path]) -> None:
     assert f"chmod 600 {keys['shared']}" in said["shared"]
 
 
-def test_only_unusable_keys_are_an_error(
+def test_having_only_unusable_keys_is_an_error(
     keys: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
@@ -190,7 +190,7 @@ def shared_ledger(project: Path, ran: Ran) -> None:
     ]
 
 
-def test_open_files_are_counted_before_starting() -> None:
+def test_too_many_forks_for_the_open_file_limit_are_refused() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     child = os.fork()
     if child == 0:  # the limit can't be raised again
@@ -215,7 +215,7 @@ def test_open_files_are_counted_before_starting() -> None:
 # YAML
 
 
-def test_words_of_ansible_are_explained_at_their_place(project: Path) -> None:
+def test_ansible_words_are_explained_at_their_location(project: Path) -> None:
     (project / "play.yml").write_text(
         "hosts: all\nbecome: true\nresources:\n"
         "  - name: install it\n    apt: {name: nginx}\n"
@@ -231,7 +231,7 @@ def test_words_of_ansible_are_explained_at_their_place(project: Path) -> None:
     assert "for_each: LIST" in said and "restart_on" in said and "the node type is `package`" in said
 
 
-def test_no_word_of_ansible_is_a_node_type() -> None:
+def test_no_node_type_counts_as_an_ansible_word() -> None:
     for name in resources.available():
         assert not ansible_words.equivalent(name), name
 
@@ -253,14 +253,14 @@ def test_a_file_with_a_similar_name_is_suggested(project: Path, written: str) ->
     assert f"did you mean `{right}`?" in refused(project)
 
 
-def test_missing_playbooks_and_includes_suggest_files(project: Path) -> None:
+def test_missing_playbooks_and_includes_suggest_similar_files(project: Path) -> None:
     ran = statecfg("plan", "plai.yml", cwd=project, code=5)
     assert "did you mean `play.yml`?" in ran.err
     (project / "play.yml").write_text("hosts: all\nresources: [{include: moer.yml}]\n")
     assert "did you mean `more.yml`?" in refused(project)
 
 
-def test_content_takes_a_number_of_a_template(project: Path) -> None:
+def test_content_accepts_a_number_from_a_template(project: Path) -> None:
     (project / "play.yml").write_text(
         f"hosts: '@local'\nvars: {{port: 8080}}\nresources: [{{file: {project}/made, content: '{{{{ port }}}}'}}]\n"
     )
@@ -268,7 +268,7 @@ def test_content_takes_a_number_of_a_template(project: Path) -> None:
     assert (project / "made").read_text() == "8080" and stat.S_ISREG((project / "made").stat().st_mode)
 
 
-def test_an_ssh_config_that_cannot_be_read_is_an_error_before_connecting(project: Path) -> None:
+def test_an_unreadable_ssh_config_is_an_error_before_connecting(project: Path) -> None:
     (project / "wrong").write_text('Host "x\n')
     for name, said in {"missing": "missing: No such file", "wrong": "wrong:1: a quote is not closed"}.items():
         ran = statecfg("plan", "play.yml", "-e", "kind=a", "-e", "inner=b", "--ssh-config", name, cwd=project, code=5)
@@ -276,25 +276,25 @@ def test_an_ssh_config_that_cannot_be_read_is_an_error_before_connecting(project
 
 
 @pytest.mark.parametrize("name", ["play.yml", "./inventory.yml", "part.j2"])
-def test_a_plan_does_not_overwrite_what_it_is_made_from(project: Path, name: str) -> None:
+def test_a_saved_plan_never_overwrites_its_own_input_files(project: Path, name: str) -> None:
     before = (project / name).read_text()
     ran = statecfg("plan", "play.yml", "-e", "kind=a", "-e", "inner=b", "-o", name, cwd=project, code=5)
     assert "is a file that the plan is made from" in ran.err and (project / name).read_text() == before
 
 
-def test_a_wrong_hosts_is_one_mistake(project: Path) -> None:
+def test_a_wrong_hosts_value_is_reported_once(project: Path) -> None:
     (project / "play.yml").write_text("hosts:\nresources: [{file: /x, content: a}]\n")
     assert "1 problem found" in refused(project)
     (project / "play.yml").write_text("hosts: []\nresources: [{file: /x, content: a}]\n")
     assert "has an empty term" in refused(project)
 
 
-def test_a_node_is_not_told_to_require_itself(project: Path) -> None:
+def test_a_node_is_never_advised_to_require_itself(project: Path) -> None:
     (project / "play.yml").write_text("hosts: all\nresources: [{file: /x, content: a, requires: ['file:/y']}]\n")
     assert "file:/x`" not in refused(project).replace("file:/x requires", "")
 
 
-def test_no_words_at_all_show_the_help(project: Path) -> None:
+def test_statecfg_without_arguments_shows_its_help(project: Path) -> None:
     ran = statecfg(cwd=project, code=None)
     assert (ran.out + ran.err).startswith("Usage: statecfg ")
     assert "`statecfg plan --help`" in statecfg("plan", "play.yml", "--diff=3", cwd=project, code=5).err

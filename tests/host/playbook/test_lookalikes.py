@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.host.command import statecfg
 
 
-def test_validate_warns_of_lookalikes(tmp_path: Path) -> None:
+def test_validate_warns_of_lookalike_characters(tmp_path: Path) -> None:
     (tmp_path / "statecfg.toml").write_text("")
     playbook = tmp_path / "p.yml"
     text = "hosts: '@local'\nresources:\n  - file: \"/etc/p\u0430sswd\"\n    content: x\n"

@@ -55,7 +55,7 @@ def shape(value: Any) -> Any:
     return [shape(item) for item in value] if isinstance(value, list) else value
 
 
-def test_reports_and_saved_plans_say_the_same_whatever_the_value_is(tmp_path: Path) -> None:
+def test_reports_and_saved_plans_do_not_depend_on_secret_values(tmp_path: Path) -> None:
     known = []
     (tmp_path / "statecfg.toml").write_text('name = "digests"\n')
     for word in VALUES:
@@ -77,11 +77,11 @@ def test_reports_and_saved_plans_say_the_same_whatever_the_value_is(tmp_path: Pa
         assert one == two
 
 
-def test_lines_of_a_secret_that_are_too_short_to_be_masked_stand_in_no_difference(tmp_path: Path) -> None:
+def test_differences_never_show_short_lines_of_a_secret(tmp_path: Path) -> None:
     (tmp_path / "statecfg.toml").write_text('name = "short"\n')
     (tmp_path / "host").mkdir()
     (tmp_path / "host/pins").write_text("# pins\nqx1\nqy2\nqw9\n")
-    for content in ("# pins\n{{ word }}", "# none\n"):  # it comes, and goes again
+    for content in ("# pins\n{{ word }}", "# none\n"):  # the secret is added, then removed again
         text = PLAYBOOK.partition("  - file")[0].format() + "  - file: %s/host/pins\n    content: %s\n"
         (tmp_path / "site.yml").write_text(text % (tmp_path, json.dumps(content)))
         env = {"STATECFG_STORE": str(tmp_path / "store.db"), "STATECFG_STATE_DIR": str(tmp_path / "state")}
@@ -92,8 +92,8 @@ def test_lines_of_a_secret_that_are_too_short_to_be_masked_stand_in_no_differenc
             assert not [line for line in ("qx1", "qy2", "qz3", "qw9") if line in ran.out + ran.err], ran.out
 
 
-def test_what_held_a_secret_and_no_longer_does_shows_no_difference(tmp_path: Path) -> None:
-    """The playbook does not name the secret any more, so nobody knows what to mask."""
+def test_files_that_held_a_secret_show_no_difference(tmp_path: Path) -> None:
+    """The playbook no longer names the secret, so its value can't be masked."""
     (tmp_path / "statecfg.toml").write_text('name = "former"\n')
     (tmp_path / "host").mkdir()
     (tmp_path / "host/lines").touch()

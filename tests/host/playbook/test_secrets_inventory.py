@@ -28,14 +28,14 @@ def place(tmp_path: Path) -> Path:
     "words",
     ["hook list", "hook log", "hosts", "inventory", "inventory --vars", "inventory --json", "service list"],
 )
-def test_looking_needs_no_secret(place: Path, words: str) -> None:
+def test_commands_that_only_look_need_no_secret(place: Path, words: str) -> None:
     ran = statecfg(*words.split(), cwd=place, XDG_STATE_HOME=str(place / "state"))
     assert "not-available" not in ran.out + ran.err
     if "vars" in words or "json" in words:
         assert "<secret dbpw>" in ran.out
 
 
-def test_using_needs_it(place: Path) -> None:
+def test_plan_needs_the_secret_but_validate_does_not(place: Path) -> None:
     ran = statecfg("plan", "site.yml", cwd=place, code=5, XDG_STATE_HOME=str(place / "state"))
     assert "STATECFG_TEST_MISSING" in ran.err and "inventory.yml:2" in ran.err
     statecfg("validate", "site.yml", cwd=place, XDG_STATE_HOME=str(place / "state"))

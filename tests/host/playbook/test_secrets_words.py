@@ -65,8 +65,8 @@ def shape(value: Any) -> Any:
     return re.sub(r"\(\d+ bytes\)", "(… bytes)", value) if isinstance(value, str) else value
 
 
-def test_reports_of_all_words_are_alike() -> None:
-    """The report of a run, masked for each word, has the keys, outcomes, names and messages that it had."""
+def test_masking_a_word_keeps_the_structure_of_reports() -> None:
+    """A report that is masked for any of the words keeps its keys, outcomes, names and messages."""
     frame = {
         "type": "layer",
         "status": "failed",
@@ -102,7 +102,7 @@ def test_reports_of_all_words_are_alike() -> None:
 
 
 @pytest.mark.parametrize("words", [WORDS[at::8] for at in range(8)], ids=range(8))
-def test_values_are_masked_in_free_text(words: list[str]) -> None:
+def test_secret_values_are_masked_in_free_text(words: list[str]) -> None:
     for word in words:
         redactor = Redactor({"word": word})
         found = redactor.report({"type": "action", "reason": f"a {word} b", "log": f"x {word}", "args": {"line": word}})
@@ -114,7 +114,7 @@ def test_values_are_masked_in_free_text(words: list[str]) -> None:
         }, word
 
 
-def test_runs_with_such_a_secret_are_alike(tmp_path: Path) -> None:
+def test_runs_report_the_same_for_every_secret_value(tmp_path: Path) -> None:
     """Plan and apply report the same whatever the secret's value is."""
     known: dict[str, Any] = {}
     for number, word in enumerate(["zq8-innocent", "changed", "unit", "type", "file", "hook", "content"]):
@@ -159,8 +159,8 @@ resources:
 """
 
 
-def test_what_0_3_0_masked_too_much_of_has_not_left_the_definition(tmp_path: Path) -> None:
-    """Else an apply with --prune would remove what it has just changed."""
+def test_resources_overmasked_by_0_3_0_are_not_pruned(tmp_path: Path) -> None:
+    """Otherwise, `apply --prune` would remove what it has just changed."""
     place = tmp_path / "target"
     place.mkdir()
     (place / "conf").write_text("path\n")

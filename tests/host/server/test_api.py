@@ -38,7 +38,7 @@ def define(served: Served, request: pytest.FixtureRequest) -> tuple[httpx.Client
     return client, of, scenes.made(client, "entityTypes", scenes.entity_type(nss, (of["id"],)))
 
 
-def test_an_entity_is_resolved_when_it_is_right(define: Any) -> None:
+def test_an_entity_is_resolved_only_with_valid_content(define: Any) -> None:
     client, _, kind = define
     answer = client.post(f"{API}/entityTypes/{kind['id']}", json={"name": "one", "entity": {"size": 1}})
     assert (answer.status_code, answer.content) == (202, b"")
@@ -61,7 +61,7 @@ def test_an_entity_is_resolved_when_it_is_right(define: Any) -> None:
     resolved = client.post(f"{path}/resolve/")
     assert resolved.json()["entityState"] == "RESOLVED"
     assert resolved.headers["etag"] not in (first, second)
-    # The task of the creation has ended with the first look, which found it wrong.
+    # The creation's task ended when the first resolution failed.
     assert client.get(answer.headers["location"]).json()["status"] == "error"
 
     refused(client.put(path, json=body, headers={"If-Match": first}), 412, "PRECONDITION_FAILED")
@@ -71,7 +71,7 @@ def test_an_entity_is_resolved_when_it_is_right(define: Any) -> None:
     refused(client.get(path), 403, "ACCESS_TO_RESOURCE_IS_FORBIDDEN")
 
 
-def test_behaviors_of_interfaces(define: Any) -> None:
+def test_behaviors_of_interfaces_are_read_and_changed(define: Any) -> None:
     client, of, _ = define
     path = f"{API}/interfaces/{of['id']}/behaviors"
     id = f"urn:vcloud:behavior-interface:ask:acme:{of['nss']}:1.0.0"
@@ -84,7 +84,7 @@ def test_behaviors_of_interfaces(define: Any) -> None:
     assert (changed["description"], changed["execution"]) == ("other", execution)
 
 
-def test_overrides_of_behaviors(define: Any) -> None:
+def test_a_type_overrides_and_restores_a_behavior(define: Any) -> None:
     client, of, kind = define
     path = f"{API}/entityTypes/{kind['id']}/behaviors"
     (known,) = client.get(path).json()["values"]
@@ -99,7 +99,7 @@ def test_overrides_of_behaviors(define: Any) -> None:
     assert client.get(path).json()["values"] == [known]
 
 
-def test_behaviors_are_invoked(define: Any, served: Served) -> None:
+def test_invoking_a_behavior_needs_an_access_control(define: Any, served: Served) -> None:
     client, of, kind = define
     entity = scenes.created(client, kind["id"], "one", {"foo": "x"}, resolveEntity="true")
     id = f"urn:vcloud:behavior-interface:ask:acme:{of['nss']}:1.0.0"
@@ -118,7 +118,7 @@ def test_behaviors_are_invoked(define: Any, served: Served) -> None:
     refused(client.post(path), 403, "ACCESS_TO_RESOURCE_IS_FORBIDDEN")
 
 
-def test_tenants_see_what_they_were_given(define: Any, served: Served) -> None:
+def test_tenants_get_only_the_granted_access(define: Any, served: Served) -> None:
     client, _, kind = define
     entity = scenes.created(client, kind["id"], "one", {"foo": "x"}, resolveEntity="true")
     path = f"{API}/entities/{entity}"
@@ -138,7 +138,7 @@ def test_tenants_see_what_they_were_given(define: Any, served: Served) -> None:
         refused(tenant.get(path), 403, "ACCESS_TO_RESOURCE_IS_FORBIDDEN")
 
 
-def test_users_read_which_behavior_it_is_and_not_how_it_runs(define: Any, served: Served) -> None:
+def test_users_cannot_read_how_a_behavior_runs(define: Any, served: Served) -> None:
     client, of, kind = define
     path = f"{API}/interfaces/{of['id']}/behaviors/urn:vcloud:behavior-interface:ask:acme:{of['nss']}:1.0.0"
     execution = {"type": "WebHook", "id": "hook", "href": "https://inside.example/", "_internal_key": "k"}
@@ -156,7 +156,7 @@ def test_users_read_which_behavior_it_is_and_not_how_it_runs(define: Any, served
 
 
 @pytest.mark.parametrize(("version", "new"), [("36.0", False), ("37.0", False), ("37.1", True), ("39.1", True)])
-def test_versions_have_their_keys(define: Any, served: Served, version: str, new: bool) -> None:
+def test_answers_have_the_keys_of_their_api_version(define: Any, served: Served, version: str, new: bool) -> None:
     client, _, kind = define
     entity = scenes.created(client, kind["id"], "one", {"foo": "x"}, resolveEntity="true")
     with served.client(version=version) as old:
@@ -168,13 +168,13 @@ def test_versions_have_their_keys(define: Any, served: Served, version: str, new
 
 
 @pytest.mark.parametrize("version", ["34.0", "99.0", "x", "36", "36.0.0-alpha"])
-def test_unknown_versions_are_refused(served: Served, version: str) -> None:
+def test_unknown_api_versions_are_refused(served: Served, version: str) -> None:
     with served.client(version=version) as client:
         message = refused(client.get(f"{API}/interfaces"), 406, "UNSUPPORTED_API_VERSION")
     assert "36.0" in message and "39.1" in message
 
 
-def test_lists_come_in_pages(define: Any) -> None:
+def test_lists_are_paged_sorted_and_filtered(define: Any) -> None:
     client, _, kind = define
     for number in range(5):
         scenes.created(client, kind["id"], f"e{number}", {"foo": "x", "size": number})
@@ -235,18 +235,18 @@ def test_wrong_bodies_are_refused(served: Served, body: bytes, status: int, says
 @pytest.mark.parametrize(
     "kind", ["text/plain", "", "application/x-www-form-urlencoded", "application/json; charset=utf-16", "jsonp"]
 )
-def test_bodies_are_json_by_their_type(served: Served, kind: str) -> None:
+def test_bodies_with_a_wrong_content_type_are_refused(served: Served, kind: str) -> None:
     with served.client(**{"Content-Type": kind}) as client:
         refused(client.post(f"{API}/interfaces", content=b"{}"), 415, "UNSUPPORTED_MEDIA_TYPE")
 
 
-def test_a_body_that_says_nothing_of_its_size_is_bounded(served: Served) -> None:
+def test_a_body_without_a_declared_size_is_bounded(served: Served) -> None:
     with served.client(**{"Content-Type": "application/json"}) as client:
         answer = client.post(f"{API}/interfaces", content=(b" " * 65536 for _ in range(20)))
     assert answer.status_code == 413
 
 
-def test_answers_say_what_browsers_may_do_with_them(served: Served) -> None:
+def test_answers_have_security_headers(served: Served) -> None:
     with served.client() as client:
         headers = client.get(f"{API}/interfaces").headers
     assert "default-src 'self'" in headers["content-security-policy"]
@@ -255,13 +255,13 @@ def test_answers_say_what_browsers_may_do_with_them(served: Served) -> None:
     assert headers["x-vmware-vcloud-request-id"] and "server" not in headers
 
 
-def test_head_is_get_without_a_body(served: Served) -> None:
+def test_head_answers_like_get_without_a_body(served: Served) -> None:
     with served.client() as client:
         answer = client.head(f"{API}/interfaces")
     assert answer.status_code == 200 and not answer.content and int(answer.headers["content-length"]) > 0
 
 
-def test_clients_written_in_go_find_their_way(define: Any, served: Served) -> None:
+def test_go_clients_log_in_and_follow_xml_tasks(define: Any, served: Served) -> None:
     _, _, kind = define
     with served.client("", Accept="*/*") as nobody:
         found = ElementTree.fromstring(nobody.get("/api/versions").content)
@@ -295,7 +295,7 @@ def test_clients_written_in_go_find_their_way(define: Any, served: Served) -> No
         assert (missing.status_code, ElementTree.fromstring(missing.content).tag) == (403, f"{XML}Error")
 
 
-def test_the_link_of_a_task_is_how_the_client_calls_us(define: Any, served: Served) -> None:
+def test_task_links_use_the_clients_host_name(define: Any, served: Served) -> None:
     client, _, kind = define
     port = served.url.rpartition(":")[2]
     body = {"name": "one", "entity": {"foo": "x"}}
@@ -303,7 +303,7 @@ def test_the_link_of_a_task_is_how_the_client_calls_us(define: Any, served: Serv
     assert answer.headers["location"].startswith(f"http://localhost:{port}/api/task/")
 
 
-def test_what_a_change_leaves_out_stays(define: Any) -> None:
+def test_a_partial_change_keeps_omitted_values(define: Any) -> None:
     client, _, kind = define
     path = f"{API}/entities/{scenes.created(client, kind['id'], 'one', {'foo': 'x'}, resolveEntity='true')}"
     assert client.put(path, json={"name": "two"}).json()["entity"] == {"foo": "x"}
@@ -316,7 +316,7 @@ def test_what_a_change_leaves_out_stays(define: Any) -> None:
     assert (changed["description"], changed["schema"]["required"]) == ("mine", ["foo"])
 
 
-def test_bodies_that_say_nothing_are_none(define: Any, served: Served) -> None:
+def test_empty_json_bodies_count_as_no_body(define: Any, served: Served) -> None:
     client, _, kind = define
     path = f"{API}/entities/{scenes.created(client, kind['id'], 'one', {'foo': 'x'})}"
     for content in (b"{}", b"null"):
@@ -343,8 +343,8 @@ def test_bodies_that_say_nothing_are_none(define: Any, served: Served) -> None:
         ("/api/%2e%2e/api/versions", 401),
     ],
 )
-def test_targets_are_taken_as_they_are(served: Served, target: str, status: int) -> None:
-    """A whole URL names the host in place of the header; nothing is cut out of a path, or taken for its end."""
+def test_request_targets_are_not_rewritten(served: Served, target: str, status: int) -> None:
+    """An absolute URL overrides the Host header. No part of a path is removed or taken for its end."""
     host, _, port = served.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), 10) as raw:
         raw.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
@@ -352,7 +352,7 @@ def test_targets_are_taken_as_they_are(served: Served, target: str, status: int)
 
 
 @pytest.mark.parametrize("line", [b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00", b"GET /\r\n\r\n", b"A" * 70000])
-def test_what_is_no_http_ends_with_the_connection(served: Served, line: bytes) -> None:
+def test_invalid_http_ends_only_its_connection(served: Served, line: bytes) -> None:
     host, _, port = served.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), 10) as raw:
         raw.settimeout(30)

@@ -1,4 +1,4 @@
-"""Who may ask what: each route of the table, asked by nobody, by too low a role, and for a web page elsewhere."""
+"""Who may call each route: requests without a token, with too low a role, and from web pages of other sites."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests import ROOT
 from tests.host.server import scenes
 from tests.host.server.serving import Served
 
-# What nobody needs a token for, and why it gives nothing away.
+# Routes that need no token, and why they give nothing away.
 OPEN = {
     "GET /api/versions",  # clients ask before they log in
     "POST /cloudapi/1.0.0/sessions",  # logging in
@@ -75,12 +75,12 @@ def test_the_documentation_lists_every_route() -> None:
     assert listed == [(name(route), route.permission, route.summary) for route in ROUTES]
 
 
-def test_routes_are_told_apart() -> None:
+def test_no_two_routes_share_method_and_path() -> None:
     assert len({name(route) for route in ROUTES}) == len(ROUTES)
 
 
 @guarded
-def test_nobody_is_refused(served: Served, filled: dict[str, str], route: Route) -> None:
+def test_guarded_routes_refuse_unauthenticated_callers(served: Served, filled: dict[str, str], route: Route) -> None:
     with served.client("") as client:
         refused(asked(client, route, filled), 401)
         refused(asked(client, route, filled, Authorization="Bearer " + "x" * 43), 401)
@@ -88,7 +88,7 @@ def test_nobody_is_refused(served: Served, filled: dict[str, str], route: Route)
 
 
 @guarded
-def test_a_lower_role_is_refused(served: Served, filled: dict[str, str], route: Route) -> None:
+def test_guarded_routes_refuse_lower_roles(served: Served, filled: dict[str, str], route: Route) -> None:
     for role in (VIEWER, AUTHOR, ADMINISTRATOR):
         if not auth.allows(route.permission, role):
             with served.client(role) as client:
@@ -96,7 +96,7 @@ def test_a_lower_role_is_refused(served: Served, filled: dict[str, str], route: 
 
 
 @every
-def test_web_pages_elsewhere_are_refused(served: Served, filled: dict[str, str], route: Route) -> None:
+def test_routes_refuse_requests_from_other_sites(served: Served, filled: dict[str, str], route: Route) -> None:
     with served.client() as client:
         refused(asked(client, route, filled, Host="attacker.example"), 403)
         refused(asked(client, route, filled, Origin="http://attacker.example"), 403)
@@ -106,7 +106,7 @@ def test_web_pages_elsewhere_are_refused(served: Served, filled: dict[str, str],
             refused(asked(client, route, filled, **{"Sec-Fetch-Site": site}), 403)
 
 
-def test_what_is_no_role_or_no_permission_is_refused() -> None:
+def test_unknown_roles_and_permissions_allow_nothing() -> None:
     assert not auth.allows("", ADMINISTRATOR)
     assert not auth.allows("reader", ADMINISTRATOR)
     assert not auth.allows(VIEWER, ANYONE)
@@ -115,7 +115,7 @@ def test_what_is_no_role_or_no_permission_is_refused() -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"])
-def test_nobody_learns_which_paths_there_are(served: Served, method: str) -> None:
+def test_unauthenticated_callers_cannot_learn_which_paths_exist(served: Served, method: str) -> None:
     with served.client("") as client:
         refused(client.request(method, "/nowhere"), 401)
         refused(client.request(method, "/cloudapi/1.0.0/interfaces"), 401)
@@ -127,7 +127,7 @@ def test_nobody_learns_which_paths_there_are(served: Served, method: str) -> Non
             assert answer.headers["allow"] == "GET, HEAD, POST"
 
 
-def test_a_token_is_taken_from_each_header_that_clients_use(served: Served) -> None:
+def test_tokens_are_accepted_in_each_client_header(served: Served) -> None:
     for header, value in (
         ("Authorization", "bearer {}"),
         ("X-Vcloud-Authorization", "{}"),
@@ -149,7 +149,9 @@ def test_a_token_is_taken_from_each_header_that_clients_use(served: Served) -> N
         ("sessions/provider", "author", "a-author@acme", 403),
     ],
 )
-def test_clients_log_in_with_their_token(served: Served, path: str, role: str, user: str, status: int) -> None:
+def test_client_login_succeeds_only_with_matching_credentials(
+    served: Served, path: str, role: str, user: str, status: int
+) -> None:
     with served.client("") as client:
         answer = client.post(f"/cloudapi/1.0.0/{path}", auth=(user, served.tokens.get(role, role)))
     if status != 200:
@@ -160,7 +162,7 @@ def test_clients_log_in_with_their_token(served: Served, path: str, role: str, u
     assert answer.json()["roles"] == [role]
 
 
-def test_a_browser_logs_in_changes_things_and_logs_out(served: Served) -> None:
+def test_browser_login_sets_a_session_cookie_and_logout_needs_csrf(served: Served) -> None:
     with served.client("") as client:
         wrong = client.post("/login", data={"token": "wrong"})
         assert wrong.status_code == 401
@@ -179,13 +181,13 @@ def test_a_browser_logs_in_changes_things_and_logs_out(served: Served) -> None:
         refused(client.get("/statecfg/1.0/session", headers={"Cookie": f"{auth.COOKIE}={kept}"}), 401)
 
 
-def test_a_wrong_token_is_not_made_good_by_a_session(served: Served) -> None:
+def test_a_wrong_token_is_refused_despite_a_valid_session(served: Served) -> None:
     with served.client("") as client:
         client.post("/login", data={"token": served.tokens["author"]})
         refused(client.get("/statecfg/1.0/session", headers={"Authorization": "Bearer x"}), 401)
 
 
-def test_who_guesses_waits_longer_each_time() -> None:
+def test_failed_logins_wait_longer_each_time() -> None:
     now = 0.0
     delays = auth.Delays(lambda: now)
     waits = [delays.failed("192.0.2.1") for _ in range(20)]
@@ -202,7 +204,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield found
 
 
-def test_sessions_end(store: Store) -> None:
+def test_sessions_end_by_limit_logout_or_age(store: Store) -> None:
     now = 1_000_000.0
     open_sessions = sessions.Sessions(store, lambda: now)
     tokens = {name: Operations(store, lambda: now).add_token(name, "shop", "author") for name in ("ann", "ben")}
@@ -257,10 +259,10 @@ def test_a_session_survives_a_restart_and_ends_with_its_token(store: Store) -> N
         ("[::1", False),
     ],
 )
-def test_hosts_are_known_by_name(host: str, fine: bool) -> None:
+def test_only_known_host_headers_are_accepted(host: str, fine: bool) -> None:
     guard = auth.Guard.made("127.0.0.1", ["API.example.com"])
     assert (guard.refusal({"host": host}) == "") is fine
 
 
-def test_a_wildcard_address_is_not_a_host_name() -> None:
+def test_a_wildcard_address_is_not_an_allowed_host_name() -> None:
     assert auth.Guard.made("0.0.0.0", ["api.example.com"]).hosts == {*auth.LOOPBACK, "api.example.com"}

@@ -1,4 +1,4 @@
-"""What holds the server up for no longer than it should: bodies that are slow to look at, answers nobody reads."""
+"""Limits on what can hold the server up: bodies that are slow to parse, and answers that nobody reads."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from statecfg.entities.problems import ApiError
 from statecfg.server import bodies, running
 
 
-def test_a_text_without_an_end_is_read_once() -> None:
-    """Were it read again from each quote in it, a body of 1 MiB, which nobody has to log in for, would take hours."""
+def test_an_unterminated_json_string_is_rejected_quickly() -> None:
+    """Reading again from each quote would take hours for a body of 1 MiB. Sending one needs no login."""
     begun = time.monotonic()
     with pytest.raises(ApiError, match="Unterminated string"):
         bodies.parsed(b'"' + b'\\"' * (bodies.LARGEST // 2 - 1), "application/json")
@@ -25,7 +25,7 @@ def test_a_text_without_an_end_is_read_once() -> None:
     assert bodies.parsed(b'["' + b"[" * 100 + b'"]', "application/json") == ["[" * 100]
 
 
-def test_an_answer_that_nobody_reads_ends() -> None:
+def test_an_answer_that_the_client_never_reads_times_out() -> None:
     async def read_nothing() -> None:
         ended = asyncio.Event()
 

@@ -39,7 +39,7 @@ def read(client: httpx.Client, address: str) -> ElementTree.Element:
 
 
 @pytest.mark.parametrize(("role", "org"), [("administrator", "System"), ("author", "acme"), ("viewer", "acme")])
-def test_the_session_leads_to_ones_organization(served: Served, role: str, org: str) -> None:
+def test_a_session_links_to_the_users_organizations(served: Served, role: str, org: str) -> None:
     with served.client(role) as client:
         session = read(client, "/api/session")
         assert (session.tag, session.get("org"), session.get("user")) == (f"{XML}Session", org, f"a-{role}")
@@ -56,8 +56,8 @@ def test_the_session_leads_to_ones_organization(served: Served, role: str, org: 
         assert (other.status_code, ElementTree.fromstring(other.content).get("minorErrorCode")) == (403, FORBIDDEN)
 
 
-def test_the_older_api_answers_in_json_too(served: Served) -> None:
-    """What the SDK for plug-ins of the UI asks: the versions, saying none, then who is logged in."""
+def test_the_older_api_also_answers_in_json(served: Served) -> None:
+    """The SDK for UI plug-ins asks for the versions without naming one, then for the session."""
     accept = "application/*+json;version={0};multisite=local,application/json;version={0}"
     with served.client("", **{"Content-Type": "application/*+json"}) as client:
         versions = client.get("/api/versions", headers={"Accept": accept.format("")}).json()["versionInfo"]
@@ -76,7 +76,7 @@ def test_the_older_api_answers_in_json_too(served: Served) -> None:
             assert client.post("/api/sessions", auth=(user, served.tokens["author"])).status_code == 401
 
 
-def test_logging_out_ends_no_token(served: Served) -> None:
+def test_logging_out_keeps_the_token_valid(served: Served) -> None:
     with served.client("author") as client:
         own = client.get(f"{API}/sessions/current").json()["id"]
         paths = ("/api/session", *(f"{API}/sessions{end}" for end in ("", "/provider", "/current", f"/{own}")))
@@ -97,7 +97,7 @@ def test_logging_out_ends_no_token(served: Served) -> None:
         ("provider", "administrator", "password", 400),
     ],
 )
-def test_a_token_is_given_for_a_token(served: Served, path: str, role: str, kind: str, status: int) -> None:
+def test_oauth_exchanges_a_valid_token_for_itself(served: Served, path: str, role: str, kind: str, status: int) -> None:
     token = served.tokens.get(role, role)
     with served.client("") as client:
         answer = client.post(f"/oauth/{path}/token", data={"grant_type": kind, "refresh_token": token})
@@ -109,7 +109,7 @@ def test_a_token_is_given_for_a_token(served: Served, path: str, role: str, kind
         assert token not in answer.text
 
 
-def test_sessions_and_levels_are_listed(served: Served) -> None:
+def test_sessions_and_access_levels_are_listed(served: Served) -> None:
     with served.client("viewer") as client:
         (own,) = client.get(f"{API}/sessions?page=1&pageSize=25").json()["values"]
         assert own == client.get(f"{API}/sessions/current").json() == client.get(f"{API}/sessions/{own['id']}").json()
@@ -140,7 +140,7 @@ def test_all_behaviors_are_replaced_at_once(served: Served) -> None:
         assert [each["description"] for each in client.put(path, json={"values": names}).json()["values"]] == [None] * 2
 
 
-def test_entities_of_all_versions_of_a_type(define: Any) -> None:
+def test_entities_of_all_type_versions_are_listed(define: Any) -> None:
     client, _, kind = define
     newer = scenes.made(client, "entityTypes", {**scenes.entity_type(kind["nss"]), "version": "2.0.0"})
     ids = [scenes.created(client, id, "one", {"foo": "x"}) for id in (kind["id"], newer["id"])]
@@ -148,7 +148,7 @@ def test_entities_of_all_versions_of_a_type(define: Any) -> None:
     assert [each["id"] for each in found] == ids
 
 
-def test_the_provider_makes_entities_for_an_organization(served: Served, define: Any) -> None:
+def test_the_provider_creates_entities_for_an_organization(served: Served, define: Any) -> None:
     client, _, kind = define
     with served.client("author") as author:
         acme = author.get(f"{API}/sessions/current").json()["org"]
@@ -164,7 +164,7 @@ def test_the_provider_makes_entities_for_an_organization(served: Served, define:
         assert listed["resultTotal"] == 2
 
 
-def test_what_is_no_behavior_of_an_interface_is_missing(define: Any) -> None:
+def test_an_unknown_behavior_of_an_interface_is_refused(define: Any) -> None:
     client, ask, _ = define
     path = f"{API}/interfaces/{ask['id'].replace('behavior-interface:ask', 'interface')}/behaviors"
     for call in (client.get, client.delete):
@@ -174,7 +174,7 @@ def test_what_is_no_behavior_of_an_interface_is_missing(define: Any) -> None:
     assert (other.status_code, other.json()["name"], other.json()["ref"]) == (200, "ask", ask["id"])
 
 
-def test_what_a_change_of_a_type_leaves_out_stays(define: Any) -> None:
+def test_a_partial_type_change_keeps_omitted_values(define: Any) -> None:
     client, ask, kind = define
     path = f"{API}/entityTypes/{kind['id']}"
     whole = client.put(path, json={**kind, "hooks": {"PostUpdate": ask["id"]}, "externalId": "e"}).json()
@@ -185,7 +185,7 @@ def test_what_a_change_of_a_type_leaves_out_stays(define: Any) -> None:
     assert (nothing["hooks"], nothing["interfaces"], nothing["externalId"]) == (None, [], None)
 
 
-def test_who_may_invoke_is_shown_by_the_id_that_was_given(define: Any) -> None:
+def test_behavior_access_controls_keep_the_given_id(define: Any) -> None:
     client, ask, kind = define
     path = f"{API}/entityTypes/{kind['id']}"
     entity = scenes.created(client, kind["id"], "one", {"foo": "x"}, resolveEntity="true")
@@ -193,7 +193,7 @@ def test_who_may_invoke_is_shown_by_the_id_that_was_given(define: Any) -> None:
     assert (override["name"], override["ref"]) == ("ask", ask["id"]) and override["id"] != ask["id"]
     for id in (ask["id"], override["id"]):
         wanted = [{"behaviorId": id, "accessLevelId": LEVEL + "ReadOnly"}]
-        # Clients send what they have of a page around it.
+        # Clients send the values inside a page, as they read them.
         page = {"resultTotal": 0, "pageCount": 0, "page": 0, "pageSize": 0, "values": wanted}
         assert client.put(f"{path}/behaviorAccessControls", json=page).status_code == 200
         assert client.get(f"{path}/behaviorAccessControls").json()["values"] == wanted
@@ -212,7 +212,7 @@ def test_who_may_invoke_is_shown_by_the_id_that_was_given(define: Any) -> None:
     assert client.get(f"{path}/behaviorAccessControls").json()["values"] == [{**wanted[0], "behaviorId": ask["id"]}]
 
 
-def test_filters_come_encoded_once_or_twice(define: Any) -> None:
+def test_filters_may_be_encoded_once_or_twice(define: Any) -> None:
     client, _, kind = define
     for name in ("a b&c", "50% off", "plain"):
         scenes.created(client, kind["id"], name, {"foo": "x"})

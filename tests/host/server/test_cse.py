@@ -47,7 +47,7 @@ def saw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         yield {**json.loads(done.stdout), "notes": (root / "notes").read_text().split()}
 
 
-def test_it_defines_interfaces_behaviors_and_types(saw: dict[str, Any]) -> None:
+def test_client_defines_interfaces_behaviors_and_types(saw: dict[str, Any]) -> None:
     assert saw["interface"] == ["urn:vcloud:interface:cse:k8s:1.0.0", "renamed"]
     assert saw["interfaces"] == ["urn:vcloud:interface:cse:k8s:1.0.0"]
     assert saw["behaviors"] == ["ask", "createCluster", "deleteCluster", "updateCluster"]
@@ -62,7 +62,7 @@ def test_it_defines_interfaces_behaviors_and_types(saw: dict[str, Any]) -> None:
     ]
 
 
-def test_it_creates_finds_and_resolves_entities(saw: dict[str, Any]) -> None:
+def test_client_creates_finds_and_resolves_entities(saw: dict[str, Any]) -> None:
     assert saw["created"] == ["success", "executeBehavior"]
     assert (saw["state"], saw["resolved"]) == ("RESOLVED", "RESOLVED")
     assert (saw["by type"], saw["by interface"], saw["by name"]) == ([True], [True], True)
@@ -70,21 +70,21 @@ def test_it_creates_finds_and_resolves_entities(saw: dict[str, Any]) -> None:
     assert saw["invoked"] == "success"
 
 
-def test_it_reads_again_what_was_stale(saw: dict[str, Any]) -> None:
+def test_client_rereads_an_entity_after_a_stale_change(saw: dict[str, Any]) -> None:
     assert saw["stale"] == [2, "c2", "theirs"]
 
 
-def test_hooks_run_only_where_it_wants_them(saw: dict[str, Any]) -> None:
+def test_hooks_run_unless_an_administrator_turns_them_off(saw: dict[str, Any]) -> None:
     assert saw["hook"] == ["executeBehavior", "c3"]
     # Created twice; updated once with hooks by the administrator, once by the author, who can't turn them off.
     assert saw["notes"] == ["PostCreate", "PostUpdate", "PostUpdate", "PreDelete", "PostCreate"]
 
 
-def test_access_is_what_was_granted(saw: dict[str, Any]) -> None:
+def test_client_gets_only_the_granted_access(saw: dict[str, Any]) -> None:
     assert (saw["before"], saw["not deleted"]) == ("DefEntityServiceError", "DefEntityServiceError")
     assert (saw["after"], saw["changed"]) == ("c3", "c4")
 
 
-def test_it_deletes_all_again(saw: dict[str, Any]) -> None:
+def test_client_deletes_everything_it_created(saw: dict[str, Any]) -> None:
     assert saw["deleted"] == ["success", "deleteDefinedEntity", "DefEntityServiceError"]
     assert (saw["left"], saw["nothing"]) == ([], [[], []])

@@ -1,4 +1,4 @@
-"""The table of the deletion of entities, each row over HTTP: hooks are behaviors that succeed or fail as told."""
+"""The tables on deleting entities, each row over HTTP. Hooks are behaviors that succeed or fail as configured."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def ran(task: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("row", rows(DELETIONS), ids=" ".join)
-def test_a_deletion_does_what_its_row_says(served: Served, row: Row) -> None:
+def test_a_deletion_matches_its_row_of_the_table(served: Served, row: Row) -> None:
     state, hooks, failing, invoke, wanted, after, status = row
     with served.client() as client:
         entity = in_state(client, type_with(client, hooks, failing), state)
@@ -75,7 +75,7 @@ def test_a_deletion_does_what_its_row_says(served: Served, row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", rows(MARKS), ids=" ".join)
-def test_marking_does_what_its_row_says(served: Served, row: Row) -> None:
+def test_marking_for_deletion_matches_its_row_of_the_table(served: Served, row: Row) -> None:
     state, hooks, failing, invoke, wanted, after, status = row
     with served.client() as client:
         entity = in_state(client, type_with(client, hooks, failing), state)

@@ -48,7 +48,7 @@ def states(served: Served) -> Iterator[dict[str, str | None]]:
     yield {host["name"]: host["state"] for host in found}
 
 
-def test_names_with_numbers_have_an_order_of_their_own() -> None:
+def test_names_with_numbers_sort_in_natural_order() -> None:
     names = ["WEB2", "web02", "web2", "web10", "web10a", "web²", "web٣"]
     for order in itertools.permutations(names[:5]):
         assert sorted(order, key=natural) == names[:5]
@@ -56,7 +56,7 @@ def test_names_with_numbers_have_an_order_of_their_own() -> None:
     assert sorted(names, key=natural)[:5] == names[:5]
 
 
-def test_the_worst_playbook_or_service_decides(served: Served, states: dict[str, str | None]) -> None:
+def test_a_hosts_state_is_its_worst_playbook_or_service(served: Served, states: dict[str, str | None]) -> None:
     assert states == {"fine": "ok", "failed": "failed", "unit": "failed", "new": None}
     with browsing() as browser, paged(browser) as page:
         signed_in(page, served)

@@ -1,4 +1,4 @@
-"""The stream of changes: one look at the store for all who listen, nothing lost, nothing told that is not theirs."""
+"""The stream of changes: one read of the store for all listeners, nothing lost, and only permitted topics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parsed(data: bytes) -> tuple[str, Any]:
     return name.removeprefix("event: "), json.loads(said.removeprefix("data: "))
 
 
-def test_many_listen_and_the_store_is_looked_at_once_for_all(opened: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_listeners_share_one_read_of_the_store(opened: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[float] = []
     read = marks.read
 
@@ -62,7 +62,7 @@ def test_many_listen_and_the_store_is_looked_at_once_for_all(opened: Store, monk
     assert len(looks) <= 3 + (time.monotonic() - begun) / live.PERIOD
 
 
-def test_who_is_no_administrator_hears_of_entities_alone(opened: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_administrators_hear_of_changed_hosts(opened: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "BEAT", 1.5)
 
     async def heard() -> tuple[str, Any]:
@@ -76,7 +76,7 @@ def test_who_is_no_administrator_hears_of_entities_alone(opened: Store, monkeypa
     assert asyncio.run(heard()) == ("beat", {})
 
 
-def test_a_store_that_fails_is_said_and_so_is_its_return(opened: Store) -> None:
+def test_listeners_hear_when_the_store_fails_and_recovers(opened: Store) -> None:
     path = opened.address.path
     assert path is not None
     sound = path.read_bytes()
@@ -97,7 +97,7 @@ def test_a_store_that_fails_is_said_and_so_is_its_return(opened: Store) -> None:
         assert (str(path) in second[1]["message"]) == (topics is None)
 
 
-def test_a_server_that_ends_ends_its_streams(served: Served) -> None:
+def test_a_stopping_server_ends_its_streams(served: Served) -> None:
     with served.client() as client, client.stream("GET", "/statecfg/1.0/live") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         lines = answer.iter_lines()

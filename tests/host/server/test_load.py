@@ -15,7 +15,7 @@ from tests.host.server.scenes import API
 from tests.host.server.serving import Served
 
 CLIENTS = 200
-# For all of them: of the server's own time, whatever else the machine is busy with, and by the clock.
+# Limits for all clients together: the server's CPU time, which other load doesn't change, and elapsed time.
 PROCESSOR_SECONDS, SECONDS = 6.0, 60.0
 
 
@@ -48,7 +48,7 @@ async def all_at_once(served: Served, kind: str) -> list[tuple[str, str]]:
     return await asyncio.gather(*(one(served, kind, number) for number in range(CLIENTS)))
 
 
-def test_two_hundred_clients_at_once_lose_nothing(served: Served, kind: str) -> None:
+def test_two_hundred_concurrent_clients_lose_no_entity(served: Served, kind: str) -> None:
     began, used = time.monotonic(), processor_time(served)
     made = asyncio.run(all_at_once(served, kind))
     took, used = time.monotonic() - began, processor_time(served) - used
@@ -65,7 +65,7 @@ def test_two_hundred_clients_at_once_lose_nothing(served: Served, kind: str) -> 
     assert used < PROCESSOR_SECONDS and took < SECONDS, f"{CLIENTS} clients: {used:.1f} s of {took:.1f} s"
 
 
-def test_a_page_of_another_clients_entities_is_whole_while_they_are_made(served: Served, kind: str) -> None:
+def test_entity_pages_are_complete_during_concurrent_creation(served: Served, kind: str) -> None:
     async def read_and_write() -> None:
         headers = {"Authorization": f"Bearer {served.tokens['administrator']}"}
         async with httpx.AsyncClient(base_url=served.url, headers=headers, timeout=60, verify=False) as client:

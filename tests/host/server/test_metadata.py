@@ -69,7 +69,7 @@ def test_wrong_entries_are_refused(served: Served, path: str, body: Any, status:
         assert answer.status_code == status and says in answer.text
 
 
-def test_the_providers_entries_are_the_providers(served: Served, path: str) -> None:
+def test_tenants_cannot_change_the_providers_entries(served: Served, path: str) -> None:
     with served.client() as client, served.client("author") as author, served.client("viewer") as stranger:
         hidden = scenes.made(client, path, entry("hidden", domain="PROVIDER"))
         fixed = scenes.made(client, path, entry("fixed", readOnly=True))

@@ -93,7 +93,7 @@ def go(page: Page, path: str) -> Page:
     return page
 
 
-def test_the_door_gives_nothing_away_and_takes_only_a_token(browser: Browser, filled: Served) -> None:
+def test_the_login_page_shows_no_data_and_needs_a_valid_token(browser: Browser, filled: Served) -> None:
     with paged(browser) as page:
         page.goto(f"{filled.url}/")
         for secret in ("app.conf", "@local", "site.py", "migrate"):
@@ -109,7 +109,7 @@ def test_the_door_gives_nothing_away_and_takes_only_a_token(browser: Browser, fi
         expect(page.locator("#token")).to_be_visible()
 
 
-def test_the_first_look_says_what_failed_where_and_why(browser: Browser, filled: Served) -> None:
+def test_the_overview_shows_what_failed_where_and_why(browser: Browser, filled: Served) -> None:
     with paged(browser) as page:
         signed_in(page, filled)
         expect(page.locator("h1")).to_contain_text("1 host in trouble of 1")
@@ -122,7 +122,7 @@ def test_the_first_look_says_what_failed_where_and_why(browser: Browser, filled:
         ).first.get_attribute("datetime")
 
 
-def test_a_run_shows_its_layers_what_became_of_each_node_and_the_differences(browser: Browser, filled: Served) -> None:
+def test_a_run_page_shows_layers_outcomes_and_differences(browser: Browser, filled: Served) -> None:
     with paged(browser) as page:
         go(signed_in(page, filled), "#/runs")
         expect(page.locator("article.row")).to_have_count(2)
@@ -137,7 +137,7 @@ def test_a_run_shows_its_layers_what_became_of_each_node_and_the_differences(bro
         expect(failed.locator("pre.box")).to_contain_text("could not connect to the database")
         expect(failed.locator("pre.box")).to_contain_text(CANARY)
         expect(page.locator("summary", has_text="after")).to_contain_text("skipped")
-        # A chip of the map opens its node, and by the keyboard it is closed again.
+        # A chip of the map opens its node. The keyboard closes it.
         columns.nth(1).locator("button", has_text="app.conf").click()
         conf = page.locator("details.fold", has=page.locator("summary", has_text="app.conf")).last
         expect(conf.locator("tr", has_text="mode")).to_have_text("mode0640 → 0600")
@@ -149,7 +149,7 @@ def test_a_run_shows_its_layers_what_became_of_each_node_and_the_differences(bro
         assert page.locator("#main img").count() == 0
 
 
-def test_a_host_shows_its_facts_and_its_runs(browser: Browser, filled: Served) -> None:
+def test_a_host_page_shows_its_facts_and_runs(browser: Browser, filled: Served) -> None:
     with paged(browser) as page:
         go(signed_in(page, filled), "#/hosts")
         row = page.locator("article.row")
@@ -161,7 +161,7 @@ def test_a_host_shows_its_facts_and_its_runs(browser: Browser, filled: Served) -
         expect(page.locator("article.row")).to_have_count(2)
 
 
-def test_hostile_names_facts_and_outputs_stay_texts(browser: Browser, filled: Served) -> None:
+def test_hostile_names_facts_and_outputs_are_shown_as_text(browser: Browser, filled: Served) -> None:
     name, odd = CANARY, "web\u202egnp.exe\x1b[31m"
     node = {"name": f"file:/{CANARY}", "type": CANARY, "outcome": "failed", "reason": CANARY, "position": CANARY}
     change = {
@@ -207,7 +207,7 @@ def test_hostile_names_facts_and_outputs_stay_texts(browser: Browser, filled: Se
             hosts.forget(opened, name)
 
 
-def test_a_run_is_seen_going_on_and_ending_and_what_is_open_stays_so(browser: Browser, filled: Served) -> None:
+def test_pages_follow_a_run_live_and_keep_their_position(browser: Browser, filled: Served) -> None:
     mark = filled.root.parent / "go-on"
     waits(filled, "slow.py", mark)
     with paged(browser) as page, paged(browser) as second:
@@ -234,12 +234,12 @@ def test_a_run_is_seen_going_on_and_ending_and_what_is_open_stays_so(browser: Br
             mark.write_text("")
             process.kill()
             process.wait()
-        # The other page was told as well, and is where it was.
+        # The other page was updated too, and kept its scroll position.
         expect(page.locator(".line.ins")).to_have_count(2)
         assert page.evaluate("window.scrollY") == 300
 
 
-def test_a_run_that_was_killed_is_said_to_be_cut_off(browser: Browser, filled: Served) -> None:
+def test_a_killed_run_is_shown_as_cut_off(browser: Browser, filled: Served) -> None:
     mark = filled.root.parent / "never"
     waits(filled, "killed.py", mark)
     with paged(browser) as page, store.opened(project.find(filled.root), filled.store) as opened:
@@ -261,7 +261,7 @@ def test_a_run_that_was_killed_is_said_to_be_cut_off(browser: Browser, filled: S
         expect(page.locator(".note")).to_contain_text(f"statecfg run-history --run {going.id}")
 
 
-def test_a_lost_connection_is_said_and_found_again(browser: Browser, filled: Served) -> None:
+def test_a_lost_connection_is_shown_until_it_returns(browser: Browser, filled: Served) -> None:
     at: Any = SimpleNamespace(address="127.0.0.1", port=int(filled.url.rpartition(":")[2]))
     with Relay(at) as relay, paged(browser) as page:
         go(signed_in(page, filled, url=f"http://127.0.0.1:{relay.port}"), "#/hosts")
@@ -280,7 +280,7 @@ def test_a_lost_connection_is_said_and_found_again(browser: Browser, filled: Ser
         expect(page.locator("article.row")).to_have_count(1)
 
 
-def test_it_fits_on_a_phone(browser: Browser, filled: Served) -> None:
+def test_every_section_fits_on_a_phone(browser: Browser, filled: Served) -> None:
     with paged(browser, PHONE, dark=True) as page:
         signed_in(page, filled)
         for section in ("", "runs", "hosts", "services", "entities", "tasks", "hosts/%40local"):
@@ -295,7 +295,7 @@ def test_it_fits_on_a_phone(browser: Browser, filled: Served) -> None:
         assert fits(page)
 
 
-def test_entities_and_tasks_are_shown_as_they_change(browser: Browser, filled: Served) -> None:
+def test_entity_and_task_lists_update_live(browser: Browser, filled: Served) -> None:
     with filled.client() as client, paged(browser) as page:
         go(signed_in(page, filled), "#/entities")
         expect(page.locator(".empty")).to_contain_text("There are no types yet")
@@ -324,7 +324,7 @@ def test_entities_and_tasks_are_shown_as_they_change(browser: Browser, filled: S
         expect(page.locator("article.row").first).to_contain_text(re.compile("success.*create"))
 
 
-def test_a_viewer_sees_entities_and_nothing_of_hosts(browser: Browser, filled: Served) -> None:
+def test_a_viewer_sees_entities_but_no_hosts(browser: Browser, filled: Served) -> None:
     with paged(browser) as page:
         signed_in(page, filled, "viewer")
         expect(page.locator("nav a")).to_have_text(["Overview", "Entities", "Tasks"])

@@ -70,7 +70,7 @@ def entity(client: httpx.Client, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE])
-def test_an_author_creates_changes_and_deletes(
+def test_an_author_creates_changes_and_deletes_an_entity(
     browser: Browser, served: Served, type_id: str, size: tuple[int, int]
 ) -> None:
     name = f"blog{size[0]}"
@@ -107,7 +107,7 @@ def test_an_author_creates_changes_and_deletes(
         assert client.get(f"{API}/entities", params={"filter": f"name=={name}"}).json()["resultTotal"] == 0
 
 
-def test_the_server_says_what_is_wrong_and_the_form_stays(browser: Browser, served: Served, type_id: str) -> None:
+def test_a_form_shows_errors_and_conflicting_changes(browser: Browser, served: Served, type_id: str) -> None:
     with served.client() as client, paged(browser) as page:
         id = created(client, type_id, "shared", {"title": "a", "spec": {"size": 1}, "more": {"x": 1}})
         go(signed_in(page, served), f"#/entities/{id}")
@@ -152,7 +152,7 @@ def test_saving_without_a_change_keeps_the_content(
         assert found.headers["etag"] == '"2"', "the form was saved"
 
 
-def test_numbers_that_a_browser_would_change_are_not_edited(browser: Browser, served: Served, type_id: str) -> None:
+def test_content_with_too_large_numbers_cannot_be_edited(browser: Browser, served: Served, type_id: str) -> None:
     with served.client() as client, paged(browser) as page:
         id = created(client, type_id, "large", {"title": "a", "spec": {"size": 2**60}})
         go(signed_in(page, served), f"#/entities/{id}")
@@ -161,7 +161,7 @@ def test_numbers_that_a_browser_would_change_are_not_edited(browser: Browser, se
         assert page.locator("form").count() == 0
 
 
-def test_what_is_not_allowed_is_not_offered(browser: Browser, served: Served, type_id: str) -> None:
+def test_users_are_offered_only_allowed_actions(browser: Browser, served: Served, type_id: str) -> None:
     with served.client() as client:
         id = created(client, type_id, "mine", {"title": "a", "spec": {"size": 1}}, resolveEntity="true")
         for role in ("viewer", "author"):
@@ -187,7 +187,7 @@ def test_what_is_not_allowed_is_not_offered(browser: Browser, served: Served, ty
         assert page.get_by_role("button", name="Delete").count() == 0
 
 
-def test_runs_entities_and_tasks_are_linked(browser: Browser, served: Served, type_id: str) -> None:
+def test_runs_entities_and_tasks_link_to_each_other(browser: Browser, served: Served, type_id: str) -> None:
     from statecfg import store
     from statecfg.playbook import project
     from statecfg.store import runs

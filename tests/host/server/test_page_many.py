@@ -80,7 +80,7 @@ def test_pages_of_a_run_list_hosts_in_trouble_first(client: httpx.Client) -> Non
         ({"outcome": "unreachable"}, []),
     ],
 )
-def test_runs_are_filtered(client: httpx.Client, query: dict[str, Any], ids: list[str]) -> None:
+def test_filters_select_the_matching_runs(client: httpx.Client, query: dict[str, Any], ids: list[str]) -> None:
     found = [run["id"] for run in asked(client, "runs", **query)["runs"]]
     assert found == ids
 
@@ -100,7 +100,7 @@ def test_runs_are_filtered(client: httpx.Client, query: dict[str, Any], ids: lis
         ({"since": int(START + MINUTE * RUNS) + 1}, 0),
     ],
 )
-def test_hosts_are_filtered(client: httpx.Client, query: dict[str, Any], count: int) -> None:
+def test_filters_select_the_matching_hosts(client: httpx.Client, query: dict[str, Any], count: int) -> None:
     page = asked(client, "hosts", **query)
     assert (page["matching"], len(page["hosts"]), page["total"]) == (count, count, HOSTS)
     assert page["states"] == {"ok": HOSTS - 3, "failed": 3}
@@ -109,7 +109,9 @@ def test_hosts_are_filtered(client: httpx.Client, query: dict[str, Any], count: 
 @pytest.mark.parametrize(
     ("words", "hosts"), [("needle", ["host100"]), ("NEEDLE host100", ["host100"]), ("host29 config", 11), ("n%dle", 0)]
 )
-def test_a_search_in_a_run_looks_into_reports(client: httpx.Client, words: str, hosts: list[str] | int) -> None:
+def test_search_in_a_run_matches_host_names_and_reports(
+    client: httpx.Client, words: str, hosts: list[str] | int
+) -> None:
     found = asked(client, f"runs/{LARGE_RUN}", find=words)
     assert (found["matching"] if isinstance(hosts, int) else list(found["hosts"])) == hosts
     assert found["count"] == HOSTS
@@ -131,7 +133,7 @@ def go(page: Page, path: str) -> Page:
 
 
 @pytest.mark.parametrize("section", ["hosts", "runs", f"runs/{LARGE_RUN}"])
-def test_a_page_draws_only_some_of_many(browser: Browser, many: Served, section: str) -> None:
+def test_the_browser_draws_only_one_page_of_a_long_list(browser: Browser, many: Served, section: str) -> None:
     with paged(browser, DESK) as page:
         requests: list[str] = []
         page.on("request", lambda request: requests.append(request.url))
@@ -151,7 +153,7 @@ def test_a_page_draws_only_some_of_many(browser: Browser, many: Served, section:
         assert len(lists) <= 4, "the list is requested once for each page, and again when the connection is live"
 
 
-def test_filters_are_in_the_address_and_the_back_button_returns(browser: Browser, many: Served) -> None:
+def test_filters_are_kept_in_the_address_and_browser_history(browser: Browser, many: Served) -> None:
     with paged(browser) as page:
         go(signed_in(page, many), "#/hosts")
         expect(page.locator("article.row")).to_have_count(PAGE)
@@ -180,7 +182,7 @@ def test_a_link_opens_a_filtered_list(browser: Browser, many: Served) -> None:
         expect(page.locator("article.row")).to_have_count(3)
 
 
-def test_a_search_in_a_run_shows_the_resources_that_match(browser: Browser, many: Served) -> None:
+def test_search_in_a_run_shows_only_matching_resources(browser: Browser, many: Served) -> None:
     with paged(browser) as page:
         go(signed_in(page, many), f"#/runs/{LARGE_RUN}")
         expect(page.locator("details.fold.host")).to_have_count(PAGE)
@@ -191,7 +193,7 @@ def test_a_search_in_a_run_shows_the_resources_that_match(browser: Browser, many
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE])
-def test_lists_fit_their_window(browser: Browser, many: Served, size: tuple[int, int]) -> None:
+def test_lists_fit_desktop_and_phone_windows(browser: Browser, many: Served, size: tuple[int, int]) -> None:
     with paged(browser, size) as page:
         signed_in(page, many)
         for section in ("", "hosts", "runs", f"runs/{LARGE_RUN}", "hosts/host100"):

@@ -1,4 +1,4 @@
-"""The server keeps to the document that it serves: schemathesis asks it everything that it can think of."""
+"""The server follows the OpenAPI document that it serves: schemathesis sends it generated requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.host.server.serving import Served
 SECONDS = 10
 
 
-def test_schemathesis_finds_nothing(served: Served, tmp_path: Path) -> None:
+def test_schemathesis_finds_no_api_violations(served: Served, tmp_path: Path) -> None:
     with served.client() as client:
         scenes.one_of_each(client, "sample")
     argv = [str(Path(sys.executable).with_name("schemathesis")), "run", f"{served.url}/openapi.json", "--no-color"]

@@ -50,12 +50,12 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("bind", ["0.0.0.0", "::", "192.0.2.1"])
-def test_other_machines_are_listened_to_only_with_tls(here: Path, bind: str) -> None:
+def test_listening_to_other_machines_needs_tls(here: Path, bind: str) -> None:
     ran = statecfg("serve", "--port", "0", "--bind", bind, cwd=here, code=5)
     assert "SC0450" in ran.err and "--tls-cert" in ran.err
 
 
-def test_what_tls_needs_is_looked_at(here: Path, certificate: tuple[Path, Path]) -> None:
+def test_wrong_tls_certificates_and_keys_are_refused(here: Path, certificate: tuple[Path, Path]) -> None:
     cert, key = certificate
     wrong = (
         ("--tls-cert", cert),
@@ -71,13 +71,13 @@ def test_what_tls_needs_is_looked_at(here: Path, certificate: tuple[Path, Path])
     assert "every user" in ran.err
 
 
-def test_a_port_that_is_taken_is_said(here: Path) -> None:
+def test_a_port_in_use_is_reported(here: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ran = statecfg("serve", "--port", str(taken.getsockname()[1]), cwd=here, code=5)
     assert "SC0450" in ran.err and "--port" in ran.err
 
 
-def test_it_serves_by_tls_and_other_names(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
+def test_server_serves_by_tls_under_allowed_host_names(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
     cert, key = certificate
     options = ("--tls-cert", str(cert), "--tls-key", str(key), "--allow-host", "api.example.com")
     with serving(tmp_path / "tls", *options) as served:
@@ -92,7 +92,7 @@ def test_it_serves_by_tls_and_other_names(tmp_path: Path, certificate: tuple[Pat
             assert "; Secure" in cookie
 
 
-def test_tokens_are_made_shown_and_taken_back(here: Path) -> None:
+def test_token_list_shows_the_user_without_the_secret(here: Path) -> None:
     secret = statecfg("serve", "token", "create", "ann", "--role", "author", "--org", "shop", cwd=here).out.strip()
     assert len(secret) == 43
     shown = statecfg("serve", "token", "list", cwd=here).out
@@ -100,7 +100,7 @@ def test_tokens_are_made_shown_and_taken_back(here: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_it_ends_when_it_is_told_to(tmp_path: Path, number: signal.Signals, code: int) -> None:
+def test_server_ends_promptly_on_a_signal(tmp_path: Path, number: signal.Signals, code: int) -> None:
     root = tmp_path / "ends"
     (root / "behaviors").mkdir(parents=True)
     (root / "behaviors/slow.py").write_text(SLOW.replace('"began"', repr(str(root / "began"))))
@@ -121,7 +121,7 @@ def test_it_ends_when_it_is_told_to(tmp_path: Path, number: signal.Signals, code
         assert "Traceback" not in errors
 
 
-def test_connections_end_that_do_not_say_what_they_want() -> None:
+def test_connections_without_a_complete_request_time_out() -> None:
     made: list[running.Connection] = []
     waiting: list[bool] = []
 
@@ -150,4 +150,4 @@ def test_connections_end_that_do_not_say_what_they_want() -> None:
     assert asyncio.run(said(b"GET / HTTP/1.1\r\nHost:", 0.02)) == b""
     whole = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     assert asyncio.run(said(whole, 60)).startswith(b"HTTP/1.1 204 ")
-    assert waiting == [False]  # a request that is answered has the time that its answer takes
+    assert waiting == [False]  # there is no time limit while a request is answered

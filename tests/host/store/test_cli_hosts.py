@@ -42,13 +42,13 @@ def met(url: str) -> None:
         hosts.bind(store, "web1", "playbooks/web.yml")
 
 
-def test_nothing_is_known_at_first(run: Run) -> None:
+def test_a_new_store_lists_no_hosts(run: Run) -> None:
     assert run().out == "0 hosts\n"
     assert run("--json").json() == {"format": 1, "hosts": {}}
 
 
 @pytest.mark.usefixtures("met")
-def test_hosts_are_listed_and_shown(run: Run) -> None:
+def test_list_and_show_print_the_stored_data_of_hosts(run: Run) -> None:
     run("tag", "db1", "blue")
     lines = run().out.splitlines()
     assert lines[0].split() == ["HOST", "LAST", "CHECK-IN", "TAGS", "GROUPS", "PLAYBOOKS", "INSTALLED"]
@@ -69,7 +69,7 @@ def test_hosts_are_listed_and_shown(run: Run) -> None:
     assert (host["groups"], host["playbooks"], host["ledger"]) == (["web"], ["playbooks/web.yml"], "l1")
 
 
-def test_tags(run: Run) -> None:
+def test_tag_adds_and_removes_tags_and_refuses_invalid_ones(run: Run) -> None:
     assert run("tag", "web1", "canary", "blue").out == "web1: blue, canary\n"
     assert run("tag", "web1", "blue", "--remove").out == "web1: canary\n"
     assert run("tag", "web1", "canary", "--remove").out == "web1: no tags\n"
@@ -78,7 +78,7 @@ def test_tags(run: Run) -> None:
         assert "is not a valid tag" in ran.err and "\x1b" not in ran.err
 
 
-def test_metadata(run: Run) -> None:
+def test_set_changes_metadata_and_refuses_wrong_arguments(run: Run) -> None:
     ran = run("set", "web1", "rack=12", "spare=true", "name=a=b", "empty=", 'deep={"a": [1]}', "text=00")
     assert ran.out.startswith("web1: {")
     expected = {"rack": 12, "spare": True, "name": "a=b", "empty": "", "deep": {"a": [1]}, "text": "00"}
@@ -90,7 +90,7 @@ def test_metadata(run: Run) -> None:
 
 
 @pytest.mark.parametrize("words", [["tag", "wbe1", "x"], ["set", "wbe1", "x=1"]])
-def test_a_host_that_nobody_knows(run: Run, words: list[str]) -> None:
+def test_changing_an_unknown_host_suggests_a_similar_name(run: Run, words: list[str]) -> None:
     ran = run(*words, code=5)
     assert "SC0404" in ran.err and "did you mean `web1`" in ran.err
     assert run("--json").json()["hosts"] == {}
@@ -98,32 +98,32 @@ def test_a_host_that_nobody_knows(run: Run, words: list[str]) -> None:
 
 @pytest.mark.usefixtures("met")
 @pytest.mark.parametrize("words", [["show"], ["forget", "--yes"]])
-def test_a_host_that_the_store_has_not(run: Run, words: list[str]) -> None:
+def test_showing_or_forgetting_an_unmet_host_fails(run: Run, words: list[str]) -> None:
     assert "did you mean `web1`" in run(*words, "wbe1", code=5).err
     assert "never met" in " ".join(run(*words, "db1", code=5).err.split())
 
 
-def test_this_machine_is_a_host(run: Run) -> None:
+def test_the_local_machine_can_be_tagged(run: Run) -> None:
     assert run("tag", "@local", "desk").out == "@local: desk\n"
 
 
 @pytest.mark.usefixtures("met")
-def test_nobody_is_forgotten_unasked(run: Run) -> None:
+def test_forget_without_yes_fails_and_keeps_the_host(run: Run) -> None:
     assert "--yes" in run("forget", "web1", code=5).err
     assert list(run("--json").json()["hosts"]) == ["web1"]
 
 
 @pytest.mark.parametrize("words", [["show"], ["tag"], ["forget", "--yes"], ["unbind", "web1"]])
-def test_a_name_that_is_no_text(run: Run, words: list[str]) -> None:
+def test_a_host_name_that_is_not_utf8_is_refused(run: Run, words: list[str]) -> None:
     assert "it is not UTF-8" in run(*words, "\udcff", *(["x"] if words == ["tag"] else []), code=5).err
 
 
-def test_a_verb_that_there_is_not(run: Run) -> None:
+def test_an_unknown_verb_suggests_existing_verbs(run: Run) -> None:
     assert "Did you mean `forget`?" in run("forgte", "web1", code=5).err
     assert "show, tag, set" in run("xyzzy", code=5).err
 
 
-def test_the_store_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_use_the_store_named_in_the_project_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STATECFG_STORE", raising=False)
     (tmp_path / "inventory.yml").write_text(INVENTORY)
     (tmp_path / "statecfg.toml").write_text('store = "state/team.db"\n')
@@ -137,12 +137,12 @@ def test_the_store_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("flag", [["--store", "mysql://ann:s3cr3t@db/x"], ["--store", "postgresql://ann:s3cr3t@db"]])
-def test_an_address_that_is_none(tmp_path: Path, flag: list[str]) -> None:
+def test_an_invalid_store_address_is_refused_without_showing_its_password(tmp_path: Path, flag: list[str]) -> None:
     ran = statecfg("hosts", *flag, cwd=tmp_path, code=5)
     assert "SC0413" in ran.err and "s3cr3t" not in ran.err
 
 
-def test_programs_get_json(tmp_path: Path) -> None:
+def test_json_output_reports_store_problems(tmp_path: Path) -> None:
     (tmp_path / "store.db").write_text("broken")
     ran = statecfg("hosts", "--store", "store.db", "--json", cwd=tmp_path, code=8)
     (problem,) = ran.json()["problems"]
@@ -150,8 +150,8 @@ def test_programs_get_json(tmp_path: Path) -> None:
     assert str(tmp_path / "store.db") in problem["detail"] and "backup" in problem["help"]
 
 
-def test_the_moments_that_hooks_wait_for(run: Run, tmp_path: Path) -> None:
-    """Bound when it is bound, unbound while the playbook is still there, deleted when the host is gone; each once."""
+def test_bind_unbind_and_forget_run_their_hooks_once(run: Run, tmp_path: Path) -> None:
+    """Binding twice runs the hook once. Unbind and forget run theirs after the playbook's file is gone."""
     playbook, seen = tmp_path / "playbooks/web.yml", tmp_path / "seen"
     whose = f"{tmp_path.name}/playbooks/web.yml"
     playbook.parent.mkdir()

@@ -33,7 +33,7 @@ def test_a_failed_playbook_counts_although_another_one_is_fine(store: Store) -> 
     assert states(store) == {"web1": "ok"}
 
 
-def test_a_playbook_that_is_not_bound_counts_only_as_the_newest_run(store: Store) -> None:
+def test_an_unbound_playbook_counts_only_if_its_run_is_newest(store: Store) -> None:
     met(store, "web1", "a.yml")
     ran(store, 1, "a.yml", web1="ok")
     ran(store, 2, "old.yml", web1="failed")

@@ -17,7 +17,7 @@ def met(store: Store, boot_id: str = "b1", ledger: str = "l1", **facts: object) 
     return hosts.check_in(store, "web1", {**FACTS, "boot_id": boot_id, **facts}, ledger, boot_id)
 
 
-def test_what_is_true_when_a_host_is_met(store: Store) -> None:
+def test_a_check_in_reports_registration_new_facts_and_reboots(store: Store) -> None:
     assert met(store) == FIRST
     assert met(store) == []
     assert met(store, kernel="6.2") == ["node-facts-changed"]
@@ -28,7 +28,7 @@ def test_what_is_true_when_a_host_is_met(store: Store) -> None:
     assert met(store, boot_id="b3", kernel="6.3") == []
 
 
-def test_what_is_kept_of_it(store: Store) -> None:
+def test_a_check_in_stores_facts_times_boot_id_and_ledger(store: Store) -> None:
     before = time.time()
     met(store)
     met(store, boot_id="", ledger="", user="root")
@@ -42,14 +42,14 @@ def test_what_is_kept_of_it(store: Store) -> None:
     assert hosts.get(store, "web2") is None
 
 
-def test_a_host_that_is_bound_before_it_is_met_registers_when_it_is(store: Store) -> None:
+def test_a_host_bound_earlier_registers_at_its_first_check_in(store: Store) -> None:
     hosts.bind(store, "web1", "playbooks/web.yml")
     record = hosts.get(store, "web1")
     assert record is not None and record.registered is record.last_checkin is None
     assert met(store) == FIRST
 
 
-def test_tags(store: Store) -> None:
+def test_tags_are_sorted_unique_and_survive_a_check_in(store: Store) -> None:
     assert hosts.tag(store, "web1", ["b", "a", "b"]).tags == ["a", "b"]
     assert hosts.tag(store, "web1", ["c"]).tags == ["a", "b", "c"]
     assert hosts.untag(store, "web1", ["b", "never"]).tags == ["a", "c"]
@@ -60,7 +60,7 @@ def test_tags(store: Store) -> None:
 ODD = {"nul": "\0", "large": 10**40, "half": "\ud800", "text": "é\n'\"%s", "none": None, "deep": {"a": [True, 0.5]}}
 
 
-def test_metadata(store: Store) -> None:
+def test_metadata_keeps_odd_values_and_can_be_changed(store: Store) -> None:
     assert hosts.set_metadata(store, "web1", ODD).metadata == ODD
     assert hosts.set_metadata(store, "web1", {"text": 1}, ["none", "never"]).metadata == {
         **{key: value for key, value in ODD.items() if key != "none"},
@@ -69,7 +69,7 @@ def test_metadata(store: Store) -> None:
     assert hosts.set_metadata(store, "web1", {"a": 1, "b": 2}, ["a"], clear=True).metadata == {}
 
 
-def test_playbooks_are_bound_once(store: Store) -> None:
+def test_a_playbook_is_bound_and_unbound_only_once(store: Store) -> None:
     assert hosts.bind(store, "web1", "playbooks/web.yml")
     assert not hosts.bind(store, "web1", "playbooks/web.yml")
     assert hosts.bind(store, "web1", "playbooks/a.yml")
@@ -84,14 +84,14 @@ def test_playbooks_are_bound_once(store: Store) -> None:
     assert [record.playbooks for record in hosts.every(store)] == [["playbooks/a.yml"], ["playbooks/web.yml"]]
 
 
-def test_what_is_installed(store: Store) -> None:
+def test_the_installed_playbook_is_stored_with_its_time(store: Store) -> None:
     met(store)
     hosts.installed(store, "web1", "playbooks/web.yml")
     record = hosts.get(store, "web1")
     assert record is not None and record.installed == "playbooks/web.yml" and record.installed_at is not None
 
 
-def test_a_host_is_forgotten_with_all_that_hangs_on_it(store: Store) -> None:
+def test_forgetting_a_host_removes_everything_about_it(store: Store) -> None:
     met(store)
     hosts.bind(store, "web1", "playbooks/web.yml")
     hosts.bind(store, "web2", "playbooks/web.yml")
@@ -105,15 +105,15 @@ def test_a_host_is_forgotten_with_all_that_hangs_on_it(store: Store) -> None:
     assert known is not None and again.id > known.id
 
 
-def test_a_change_that_fails_leaves_nothing(store: Store) -> None:
+def test_a_failed_change_stores_nothing(store: Store) -> None:
     with pytest.raises(ZeroDivisionError), store.transaction() as connection:
         hosts.ensure(connection, "", "web1")
         hosts.change_metadata(connection, "", "web1", {"a": 1 // 0})
     assert hosts.every(store) == []
 
 
-def test_each_playbook_of_a_host_goes_by_its_own_ledger(store: Store) -> None:
-    """One is applied as root and the other is not: two ledgers, of which neither is a lost one."""
+def test_each_playbook_of_a_host_has_its_own_ledger(store: Store) -> None:
+    """Root applies one playbook and another user applies the other. Neither ledger counts as lost."""
     for playbook, ledger in (("p/a.yml", "root's"), ("p/b.yml", "ann's")):
         hosts.bind(store, "web1", playbook)
         assert hosts.lineages(store, playbook) == {}

@@ -1,4 +1,4 @@
-"""What has changed in the store: each topic's mark moves with what it is about, and with nothing else."""
+"""Marks of the store: the mark of a topic moves when the data of that topic change, and only then."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ CHANGES: list[tuple[str, Change]] = [
 ]
 
 
-def test_a_mark_moves_with_what_it_is_about_and_with_nothing_else(store: Store) -> None:
-    # A run that was given up is dead at once: its beat is 0.
+def test_each_change_moves_only_the_mark_of_its_topic(store: Store) -> None:
+    # A run that was given up counts as cut off at once, because its beat is 0.
     known = marks.read(store, 1.0)
     assert set(known) == TOPICS
     for number, (topic, now) in enumerate(CHANGES):
@@ -139,7 +139,7 @@ def test_a_mark_moves_with_what_it_is_about_and_with_nothing_else(store: Store) 
         known = after
 
 
-def test_a_sign_of_life_is_no_news_and_its_lack_is(store: Store) -> None:
+def test_a_heartbeat_moves_no_mark_but_a_missing_one_does(store: Store) -> None:
     begin(store)
     known = marks.read(store, time.time() - runs.CUT_OFF)
     runs.beat(store, "r1")

@@ -1,4 +1,4 @@
-"""Reconciled objects and what is owed to them, in both databases."""
+"""Reconciled objects and the hook calls that are owed to them, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statecfg.store.hooks.log import events
 SPEC = {"host": "web1", "vars": {"port": 8080}}
 
 
-def test_an_object_is_made_once_and_its_generation_counts_definitions(store: Store) -> None:
+def test_an_object_is_created_once_and_its_generation_counts_definitions(store: Store) -> None:
     first = objects.ensure(store, "site.yml", "web1", SPEC, "a" * 64)
     assert (first.generation, first.finalizers, first.status, first.deleted) == (1, [], {}, None)
     assert objects.ensure(store, "site.yml", "web1", SPEC, "a" * 64) == first
@@ -23,7 +23,7 @@ def test_an_object_is_made_once_and_its_generation_counts_definitions(store: Sto
     assert objects.of_host(store, "web1") == [other, second]
 
 
-def test_what_is_kept_of_an_object(store: Store) -> None:
+def test_an_object_keeps_its_status_finalizers_and_deletion_time(store: Store) -> None:
     made = objects.ensure(store, "site.yml", "web1", SPEC, "a" * 64)
     status = {"conditions": [{"type": "Ready", "status": "True"}], "text": "a\0b ü", "large": 10**30}
     changed = objects.keep_status(store, made, status)
@@ -36,7 +36,7 @@ def test_what_is_kept_of_an_object(store: Store) -> None:
     assert objects.get(store, "site.yml", "web1") is None
 
 
-def test_an_object_that_is_applied_again_lives_again(store: Store) -> None:
+def test_applying_a_deleted_object_again_cancels_its_deletion(store: Store) -> None:
     made = objects.ensure(store, "site.yml", "web1", SPEC, "a" * 64)
     objects.delete_asked(store, made)
     objects.owe(store, made, "h", "finalize", 1, 5, "m")
@@ -46,7 +46,7 @@ def test_an_object_that_is_applied_again_lives_again(store: Store) -> None:
     assert [item.phase for item in objects.owed(store)] == ["pre-reconcile"]
 
 
-def test_what_is_owed_counts_tries_and_goes_with_its_object(store: Store) -> None:
+def test_owed_calls_count_attempts_and_disappear_with_their_object(store: Store) -> None:
     made = objects.ensure(store, "site.yml", "web1", SPEC, "a" * 64)
     first = objects.owe(store, made, "h", "finalize", 3, 100, "starting")
     second = objects.owe(store, made, "h", "finalize", 2, 5, "still starting")
@@ -61,7 +61,7 @@ def test_what_is_owed_counts_tries_and_goes_with_its_object(store: Store) -> Non
     assert objects.owed(store) == []
 
 
-def test_what_came_of_a_call_is_in_the_log_of_hooks(store: Store) -> None:
+def test_the_result_of_a_call_is_written_to_the_hook_log(store: Store) -> None:
     hosts.tag(store, "web1", ["edge"])
     made = objects.ensure(store, "site.yml", "web1", SPEC, "a" * 64)
     objects.log(store, made, "error", {"hook": "h", "event": "finalize", "status": "owed", "error": "m"})
@@ -70,7 +70,7 @@ def test_what_came_of_a_call_is_in_the_log_of_hooks(store: Store) -> None:
     assert found.entry == {"hook": "h", "event": "finalize", "status": "owed", "error": "m"}
 
 
-def test_an_object_is_made_once_by_many_at_once(store: Store) -> None:
+def test_concurrent_threads_create_an_object_once(store: Store) -> None:
     made: list[objects.Reconciled] = []
 
     def make() -> None:

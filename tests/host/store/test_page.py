@@ -1,4 +1,4 @@
-"""The page on the store is true word for word."""
+"""The commands on the page about the store work as written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests import ROOT
 from tests.host.pages import Reader
 
 
-def test_the_page_on_the_store_works_word_for_word(tmp_path: Path) -> None:
+def test_commands_on_the_store_page_work_as_written(tmp_path: Path) -> None:
     reader = Reader(tmp_path / "home")
     assert reader.follow(ROOT / "docs/store.md") == 6
     assert (reader.home / ".local/state/statecfg/store.db").exists()

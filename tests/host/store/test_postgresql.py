@@ -32,10 +32,10 @@ def add(store: Store) -> int:
     return store.attempt(lambda connection: workers.add_one(connection, "web1"))
 
 
-# The way there
+# Connecting
 
 
-def test_a_password(postgresql: Server, database: str, tmp_path: Path) -> None:
+def test_passwords_from_url_and_pgpass_work(postgresql: Server, database: str, tmp_path: Path) -> None:
     right = postgresql.by_password(database, quote(PASSWORD))
     assert statecfg("hosts", "--store", right, cwd=tmp_path).out.endswith("0 hosts\n")
     (tmp_path / "pgpass").write_text(f"127.0.0.1:{postgresql.port}:*:ann:{PASSWORD}\n")
@@ -71,15 +71,17 @@ def bare(server: Server) -> str:
         (("/postgres", "/postgres?no_such_option=1"), "invalid"),
     ],
 )
-def test_what_the_server_says(postgresql: Server, change: tuple[str, str], said: str, tmp_path: Path) -> None:
+def test_connection_errors_show_the_servers_message(
+    postgresql: Server, change: tuple[str, str], said: str, tmp_path: Path
+) -> None:
     with_password = "nothing" in change[1]
     url = bare(postgresql).replace("ann@", f"ann:{quote(PASSWORD)}@") if with_password else bare(postgresql)
     ran = statecfg("store", "--store", url.replace(*change), "check", cwd=tmp_path, code=8 if said else 0)
     assert said in ran.err and PASSWORD not in ran.err
 
 
-def test_nobody_listens(silent: int, tmp_path: Path) -> None:
-    """A port that says nothing ends in bounded time, as one that refuses does at once."""
+def test_an_unresponsive_server_fails_in_bounded_time(silent: int, tmp_path: Path) -> None:
+    """A silent port fails after the timeout. A port that refuses fails at once."""
     before = time.monotonic()
     url = f"postgresql://ann@127.0.0.1:{silent}/x?connect_timeout=2"
     assert "127.0.0.1" in statecfg("hosts", "--store", url, cwd=tmp_path, code=8).err
@@ -87,7 +89,7 @@ def test_nobody_listens(silent: int, tmp_path: Path) -> None:
     statecfg("hosts", "--store", "postgresql://ann@127.0.0.1:1/x", cwd=tmp_path, code=8)
 
 
-def test_without_the_driver_the_extra_is_named(tmp_path: Path) -> None:
+def test_missing_driver_error_names_the_extra_to_install(tmp_path: Path) -> None:
     program = (
         "import sys; sys.modules['psycopg'] = None\n"
         "from statecfg.cli.main import run\n"
@@ -102,8 +104,8 @@ def test_without_the_driver_the_extra_is_named(tmp_path: Path) -> None:
 # The schema
 
 
-def test_an_older_schema_is_brought_forward_when_asked(url_of: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others use the database, too, so it is not done by the way."""
+def test_an_older_schema_is_refused_until_migrated(url_of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other programs use the database too, so opening it doesn't migrate it."""
     opened(url=url_of).close()
     monkeypatch.setattr(migrations, "SCHEMA", workers.NEXT)
     said = f"has schema {workers.NEXT - 1}; this statecfg needs {workers.NEXT}"
@@ -117,7 +119,7 @@ def url_of(postgresql: Server, database: str) -> str:
     return postgresql.url(database)
 
 
-def test_migrate_and_check(url_of: str, tmp_path: Path) -> None:
+def test_migrate_and_check_work_but_backup_refers_to_pg_dump(url_of: str, tmp_path: Path) -> None:
     assert statecfg("store", "--store", url_of, "migrate", cwd=tmp_path).out.endswith(f": schema {migrations.SCHEMA}\n")
     assert "sound" in statecfg("store", "--store", url_of, "check", cwd=tmp_path).out
     assert "pg_dump" in statecfg("store", "--store", url_of, "backup", tmp_path / "x", cwd=tmp_path, code=8).err
@@ -134,7 +136,7 @@ def test_a_database_with_tables_of_the_same_name_is_left_alone(postgresql: Serve
 # Writers
 
 
-def test_a_writer_that_falls_silent_is_not_waited_for_for_ever(
+def test_waiting_for_a_silent_writer_times_out(
     postgresql: Server, url_of: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend, "BEGIN", backend.BEGIN.replace("'10s'", "'300ms'"))
@@ -142,7 +144,7 @@ def test_a_writer_that_falls_silent_is_not_waited_for_for_ever(
         add(other)
 
 
-def test_deadlocks_and_serialization_failures_are_tried_again(url_of: str) -> None:
+def test_deadlocks_and_serialization_failures_are_retried(url_of: str) -> None:
     with opened(url=url_of) as store:
         for state in ("40001", "40P01"):
             calls: list[int] = []
@@ -170,8 +172,8 @@ def test_deadlocks_and_serialization_failures_are_tried_again(url_of: str) -> No
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_commit_without_an_answer_is_resolved(postgresql: Server, database: str, when: str) -> None:
-    """The line is cut around COMMIT: what the server kept is not done again, what it did not is."""
+def test_a_commit_with_a_lost_answer_happens_exactly_once(postgresql: Server, database: str, when: str) -> None:
+    """The connection is cut around COMMIT. A kept change isn't repeated, and a lost one is."""
     with relay(postgresql.port) as line:
         url = f"postgresql://ann:{quote(PASSWORD)}@127.0.0.1:{line.port}/{database}"
         with opened(url=url) as store:
@@ -185,7 +187,7 @@ def test_a_commit_without_an_answer_is_resolved(postgresql: Server, database: st
     assert record is not None and len(record.playbooks) == 20
 
 
-def test_without_an_attempt_the_unknown_is_said(postgresql: Server, database: str) -> None:
+def test_a_plain_transaction_reports_an_unknown_commit(postgresql: Server, database: str) -> None:
     with relay(postgresql.port) as line:
         url = f"postgresql://ann:{quote(PASSWORD)}@127.0.0.1:{line.port}/{database}"
         with opened(url=url) as store:
@@ -193,11 +195,11 @@ def test_without_an_attempt_the_unknown_is_said(postgresql: Server, database: st
             unknown = pytest.raises(StoreError, match="it is unknown whether the last change was stored")
             with unknown, store.transaction() as connection:
                 workers.add_one(connection, "web1")
-            # A writer comes after that one, whatever became of it.
+            # The next writer comes after the unknown commit, whatever became of it.
             assert add(store) == 2
 
 
-def test_backends_that_are_ended_lose_and_double_nothing(postgresql: Server, database: str) -> None:
+def test_terminated_connections_lose_and_repeat_no_write(postgresql: Server, database: str) -> None:
     """Three processes write while their connections are ended again and again, at random moments."""
     url = postgresql.url(database)
     opened(url=url).close()
@@ -225,8 +227,8 @@ def test_backends_that_are_ended_lose_and_double_nothing(postgresql: Server, dat
     assert ended > 10
 
 
-def test_a_server_that_crashes_and_comes_back() -> None:
-    """What was said to be kept is there; while the server is away, that is said."""
+def test_store_recovers_after_a_server_crash() -> None:
+    """Confirmed changes are kept. While the server is down, opening the store fails with an error."""
     server = start()
     try:
         url = server.url(server.fresh())
@@ -254,7 +256,7 @@ def aged(postgresql: Server, url_of: str, database: str) -> Iterator[psycopg.Con
         yield connection
 
 
-def test_marks_of_old_commits_go(aged: psycopg.Connection[tuple[int]], url_of: str) -> None:
+def test_marks_of_old_commits_are_removed(aged: psycopg.Connection[tuple[int]], url_of: str) -> None:
     with opened(url=url_of) as store:
         add(store)
     assert aged.execute("SELECT count(*) FROM commit_mark").fetchone() == (1,)

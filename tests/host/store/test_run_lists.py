@@ -49,7 +49,7 @@ def filled(store: Store) -> Store:
         ({"since": 16.0, "until": 20.0}, ""),
     ],
 )
-def test_runs_are_filtered(filled: Store, wanted: dict[str, Any], ids: str) -> None:
+def test_filters_select_the_matching_runs(filled: Store, wanted: dict[str, Any], ids: str) -> None:
     assert [run.id for run in run_lists.page(filled, RunFilter(**wanted), 10)] == list(ids)
 
 
@@ -61,7 +61,7 @@ def test_pages_hold_each_run_once(filled: Store) -> None:
     assert seen == ["b", "c", "d", "a"]
 
 
-def test_a_run_in_progress_counts_by_the_hosts_that_have_finished(filled: Store) -> None:
+def test_a_run_in_progress_is_filtered_by_its_finished_hosts(filled: Store) -> None:
     filled.attempt(lambda connection: runs.host_finished(connection, "d", "web1", "failed", {}))
     assert [run.id for run in run_lists.page(filled, RunFilter(outcome="failed"), 10)] == ["d", "a"]
 
@@ -76,5 +76,5 @@ def test_a_run_in_progress_counts_by_the_hosts_that_have_finished(filled: Store)
         (["web", "2"], {"web2"}),
     ],
 )
-def test_a_search_looks_into_names_and_reports(filled: Store, words: list[str], hosts: set[str]) -> None:
+def test_search_matches_host_names_and_reports(filled: Store, words: list[str], hosts: set[str]) -> None:
     assert set(run_lists.hosts_of_run(filled, "a", words)) == hosts

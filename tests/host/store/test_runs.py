@@ -32,12 +32,12 @@ def test_a_run_is_kept_as_it_was_reported(store: Store) -> None:
     assert runs.report(store, "r0002") is None
 
 
-def test_a_run_without_hosts_or_playbook(store: Store) -> None:
+def test_a_run_without_hosts_or_playbook_is_recorded(store: Store) -> None:
     runs.record(store, {"run": "r1", "mode": "facts", "hosts": {}}, 1.0, 2.0, "ann@desk")
     assert [(run.playbook, run.hosts) for run in runs.recent(store)] == [("", {})]
 
 
-def test_the_newest_come_first(store: Store) -> None:
+def test_recent_lists_the_newest_runs_first(store: Store) -> None:
     for number in range(5):
         host, playbook = ("web1", "web2")[number % 2], ("a.yml", "b.yml")[number // 3]
         runs.record(store, report(number, host, playbook=playbook), float(number), 9.0, "ann@desk")
@@ -47,7 +47,7 @@ def test_the_newest_come_first(store: Store) -> None:
     assert [run.id for run in runs.recent(store, playbook="a.yml")] == ["r0002", "r0001", "r0000"]
 
 
-def test_the_oldest_go(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_runs_are_removed_beyond_the_limit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "KEPT", 3)
     for number in (4, 1, 3, 2, 5):
         runs.record(store, report(number, "web1"), float(number), 9.0, "ann@desk")
@@ -69,7 +69,7 @@ def test_a_run_is_under_way_until_it_is_recorded(store: Store) -> None:
     assert [run.id for run in runs.recent(store)] == ["r0001"]
 
 
-def test_a_run_without_a_sign_of_life_was_cut_off(store: Store) -> None:
+def test_a_run_without_a_recent_heartbeat_counts_as_cut_off(store: Store) -> None:
     now = time.time()
     for number in (1, 2):
         runs.begin(store, f"r{number}", float(number), "apply", "ann@desk", "", ["web1"])
@@ -82,14 +82,14 @@ def test_a_run_without_a_sign_of_life_was_cut_off(store: Store) -> None:
     assert not runs.under_way(store)[0].cut_off(time.time())
 
 
-def test_of_runs_that_were_cut_off_the_oldest_go(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_unfinished_runs_are_removed_beyond_the_limit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "KEPT", 2)
     for number in (3, 1, 2):
         runs.begin(store, f"r{number}", float(number), "apply", "ann@desk", "", ["web1"])
     assert [going.id for going in runs.under_way(store)] == ["r3", "r2"]
 
 
-def test_a_run_and_one_hosts_part_of_it(store: Store) -> None:
+def test_a_run_head_and_one_hosts_report_can_be_read(store: Store) -> None:
     given = report(1, "web1", "db1")
     runs.record(store, given, 10.0, 12.5, "ann@desk")
     head = runs.head(store, "r0001")
@@ -99,8 +99,8 @@ def test_a_run_and_one_hosts_part_of_it(store: Store) -> None:
     assert runs.host_report(store, "r0001", "web2") is None
 
 
-def test_a_large_report_is_kept_without_what_makes_it_large(store: Store) -> None:
-    """What a host sends must not fill the store: differences and logs go first, then the resources."""
+def test_a_large_report_is_kept_without_its_large_parts(store: Store) -> None:
+    """A host's report must not fill the store. Differences and logs are dropped first, then the resources."""
     change = {"object": "/f", "field": "content", "before": "a", "after": "b", "diff": "+x\n" * 500_000}
     action = {"op": "write", "args": {}, "status": "ok", "log": "x" * 500_000}
     node = {"name": "file:/f", "type": "file", "outcome": "changed", "changes": [change], "actions": [action]}

@@ -72,7 +72,7 @@ def rows(store: Store, table: str) -> int:
         return int(connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())
 
 
-def test_a_unit_comes_up(store: Store) -> None:
+def test_new_units_run_their_lifecycle_hooks_once(store: Store) -> None:
     deploy(store, declared("db", "h1", "h2"))
     assert [(each.name, each.host, each.state) for each in units(store).values()] == [
         ("db/0", "h1", "new"),
@@ -87,7 +87,7 @@ def test_a_unit_comes_up(store: Store) -> None:
     assert [each.leader for each in units(store).values()] == [True, False]
 
 
-def test_two_services_talk(store: Store) -> None:
+def test_related_services_run_relation_hooks_and_read_settings(store: Store) -> None:
     def publish(step: Step) -> Changes:
         return sets(step, user="ann", password="pw")
 
@@ -104,7 +104,7 @@ def test_two_services_talk(store: Store) -> None:
     assert read(store, "web/0", "relation", "db:0", "web/0") == {"private-address": "10.0.0.h2"}
 
 
-def test_peers_talk(store: Store) -> None:
+def test_peers_run_relation_hooks_when_they_come_and_go(store: Store) -> None:
     deploy(store, declared("db", "h1", "h2", "h3"), related("db:ring"))
     hooks = settle(store)
     assert own(hooks, "db/1")[3:] == [
@@ -125,7 +125,7 @@ def test_peers_talk(store: Store) -> None:
     assert rows(store, "unit") == 2 and rows(store, "relation_unit") == 2 and rows(store, "unit_event") == 0
 
 
-def test_a_hook_sees_its_step(store: Store) -> None:
+def test_a_step_describes_its_hook_relation_and_goal(store: Store) -> None:
     deploy(store, *BOTH)
     settle(store, only=["db/0"])
     commit(store, step_of(store, "web/0"))
@@ -156,12 +156,12 @@ def step_of(store: Store, name: str, run: str = "r") -> Step:
     return step
 
 
-def test_what_a_hook_writes_is_merged_with_what_is_there_now(store: Store) -> None:
+def test_changes_of_a_hook_are_merged_with_the_current_values(store: Store) -> None:
     deploy(store, *BOTH)
     settle(store, {"db db-relation-joined": lambda step: sets(step, a="1", b="1", c="1")})
     tell(store, "web/0", go="1")
     slow = step_of(store, "db/0")
-    # Meanwhile other programs of the unit have written, too.
+    # Meanwhile, other programs of the unit write too.
     tell(store, "db/0", a="2", d="2")
     change: Changes = {
         "relations": {"db:0": {"set": {"b": "3"}, "delete": ["c", "never"]}},
@@ -188,7 +188,7 @@ def deploy_again(store: Store) -> None:
         services.set_settings(store, PROJECT, name, {"title": f"t{next(_titles)}"})
 
 
-def test_only_a_change_is_told_and_never_to_oneself(store: Store) -> None:
+def test_only_other_units_are_told_of_real_changes(store: Store) -> None:
     deploy(store, *BOTH)
     settle(store)
     db, web = (units(store)[name].id for name in ("db/0", "web/0"))
@@ -201,7 +201,7 @@ def test_only_a_change_is_told_and_never_to_oneself(store: Store) -> None:
     ]
 
 
-def test_what_happens_while_a_hook_runs_is_not_what_it_has_seen(store: Store) -> None:
+def test_a_change_during_a_hook_causes_another_hook(store: Store) -> None:
     deploy(store, *BOTH)
     settle(store)
     tell(store, "db/0", a="1")
@@ -222,7 +222,7 @@ def settle_own_life(store: Store, *names: str) -> None:
             commit(store, step)
 
 
-def test_who_goes_while_joined_runs_is_departed(store: Store) -> None:
+def test_a_unit_removed_during_its_joined_hook_departs(store: Store) -> None:
     deploy(store, *BOTH)
     settle(store, only=["db/0"])
     settle_own_life(store)
@@ -238,7 +238,7 @@ def test_who_goes_while_joined_runs_is_departed(store: Store) -> None:
     assert rows(store, "unit") == 1
 
 
-def test_who_goes_before_joined_runs_is_never_announced(store: Store) -> None:
+def test_a_unit_removed_before_its_joined_hook_is_never_announced(store: Store) -> None:
     deploy(store, *BOTH)
     settle(store, only=["db/0"])
     settle_own_life(store)
@@ -247,7 +247,7 @@ def test_who_goes_before_joined_runs_is_never_announced(store: Store) -> None:
     assert settle(store) == []
 
 
-def test_numbers_are_never_used_again(store: Store) -> None:
+def test_unit_numbers_are_never_reused(store: Store) -> None:
     deploy(store, declared("db", "h1", "h2"))
     settle(store)
     services.set_settings(store, PROJECT, "db", {"title": "T"})
@@ -282,7 +282,7 @@ def test_a_service_is_destroyed_with_its_relations(store: Store) -> None:
     ]
 
 
-def test_units_of_some_hosts_are_destroyed_alone(store: Store) -> None:
+def test_destroying_one_host_removes_only_its_units(store: Store) -> None:
     deploy(store, declared("db", "h1", "h3"), WEB, BOTH[2])
     settle(store)
     store.attempt(lambda connection: services.leave_in(connection, PROJECT, PLAYBOOK, ["h1"], time.time()))
@@ -295,7 +295,7 @@ def test_units_of_some_hosts_are_destroyed_alone(store: Store) -> None:
     assert list(services.show(store, PROJECT).services) == ["db", "web"]
 
 
-def test_a_relation_ends(store: Store) -> None:
+def test_pruning_a_relation_runs_departed_and_broken_hooks(store: Store) -> None:
     deploy(store, *BOTH)
     settle(store)
     deploy(store, DB, WEB)
@@ -315,7 +315,7 @@ def test_a_relation_ends(store: Store) -> None:
     assert [each.number for each in services.show(store, PROJECT).relations] == [1]
 
 
-def test_what_is_made_by_hand_stays(store: Store) -> None:
+def test_prune_keeps_units_and_relations_added_by_hand(store: Store) -> None:
     deploy(store, DB, WEB)
     assert services.relate(store, PROJECT, [("web", "cache"), ("db", "cache")])
     assert not services.relate(store, PROJECT, [("db", "cache"), ("web", "cache")])
@@ -331,7 +331,7 @@ def test_what_is_made_by_hand_stays(store: Store) -> None:
     assert sum("broken" in hook for hook in settle(store)) == 4
 
 
-def test_what_is_taken_away_by_hand_is_not_made_again(store: Store) -> None:
+def test_deploy_does_not_restore_units_and_relations_removed_by_hand(store: Store) -> None:
     both = (declared("db", "h1", "h2"), WEB, related("web:db", "db:db"))
     deploy(store, *both)
     settle(store)
@@ -351,20 +351,20 @@ def test_what_is_taken_away_by_hand_is_not_made_again(store: Store) -> None:
     assert services.show(store, PROJECT).relations == []
 
 
-def test_hosts_come_and_go(store: Store) -> None:
+def test_units_follow_added_and_pruned_hosts(store: Store) -> None:
     deploy(store, declared("db", "h1", "h2"))
     deploy(store, declared("db", "h2", "h3"))
     assert [each.host for each in units(store).values()] == ["h1", "h2", "h3"]
     deploy(store, declared("db", "h2", "h3"), prune=True)
     assert [each.name for each in units(store).values() if each.dying] == ["db/0"]
-    # A unit that dies does not live again: its host gets another one.
+    # A dying unit is not revived. Its host gets a new one.
     deploy(store, declared("db", "h1", "h2", "h3"))
     assert [each.name for each in units(store).values() if each.host == "h1"] == ["db/0", "db/3"]
     settle(store)
     assert list(units(store)) == ["db/1", "db/2", "db/3"]
 
 
-def test_another_playbooks_service_is_refused(store: Store) -> None:
+def test_a_service_of_another_playbook_is_refused(store: Store) -> None:
     deploy(store, DB, playbook="shop/one.yml")
     with pytest.raises(InvalidInput) as refused:
         deploy(store, WEB, DB)
@@ -379,7 +379,7 @@ def test_another_playbooks_service_is_refused(store: Store) -> None:
     assert list(units(store)) == ["db/1"]
 
 
-def test_projects_do_not_meet(store: Store) -> None:
+def test_projects_do_not_share_services(store: Store) -> None:
     deploy(store, DB)
     now = time.time()
     store.attempt(lambda connection: services.deploy_in(connection, "other", "other/x.yml", [DB], [], {}, True, now))
@@ -389,7 +389,7 @@ def test_projects_do_not_meet(store: Store) -> None:
     assert not units(store)["db/0"].dying
 
 
-def test_a_failed_hook_is_kept_and_tried_in_another_run(store: Store) -> None:
+def test_a_failed_hook_is_retried_only_in_another_run(store: Store) -> None:
     def fails(step: Step) -> Changes:
         raise Failed("exit code 3.")
 
@@ -403,7 +403,7 @@ def test_a_failed_hook_is_kept_and_tried_in_another_run(store: Store) -> None:
     assert (units(store)["db/0"].state, units(store)["db/0"].why) == ("started", "")
 
 
-def test_a_relation_in_error_keeps_queueing(store: Store) -> None:
+def test_a_failed_relation_hook_is_retried_for_remaining_units(store: Store) -> None:
     def fails(step: Step) -> Changes:
         raise Failed("exit code 1.")
 
@@ -414,7 +414,7 @@ def test_a_relation_in_error_keeps_queueing(store: Store) -> None:
     tell(store, "db/0", a="1")
     tell(store, "db/1", a="1")
     settle(store)
-    # Who goes meanwhile was never announced.
+    # The unit that goes meanwhile was never announced.
     deploy(store, declared("db", "h1"), WEB, BOTH[2], prune=True)
     settle(store)
     assert [hook for hook in settle(store, run="r2") if "relation" in hook] == [
@@ -424,7 +424,7 @@ def test_a_relation_in_error_keeps_queueing(store: Store) -> None:
     assert units(store)["web/0"].relation_errors == {}
 
 
-def test_who_could_not_be_announced_and_goes_is_no_error(store: Store) -> None:
+def test_removing_a_unit_clears_its_failed_joined_hook(store: Store) -> None:
     def fails(step: Step) -> Changes:
         raise Failed("exit code 1.")
 
@@ -437,7 +437,7 @@ def test_who_could_not_be_announced_and_goes_is_no_error(store: Store) -> None:
 
 
 @pytest.mark.parametrize("failing", ["install", "config-changed", "start", "upgrade-charm", "stop"])
-def test_resolved_goes_on_as_if_it_had_succeeded(store: Store, failing: str) -> None:
+def test_resolve_continues_as_if_the_failed_hook_succeeded(store: Store, failing: str) -> None:
     def fails(step: Step) -> Changes:
         raise Failed("exit code 1.")
 
@@ -455,7 +455,7 @@ def test_resolved_goes_on_as_if_it_had_succeeded(store: Store, failing: str) -> 
 
 
 @pytest.mark.parametrize("kind", ["joined", "changed", "departed", "broken"])
-def test_resolved_in_a_relation(store: Store, kind: str) -> None:
+def test_resolve_retries_or_skips_a_failed_relation_hook(store: Store, kind: str) -> None:
     def fails(step: Step) -> Changes:
         raise Failed("exit code 1.")
 
@@ -473,8 +473,8 @@ def test_resolved_in_a_relation(store: Store, kind: str) -> None:
     assert own(settle(store), "web/0") == after
 
 
-def test_resolved_is_what_was_tried_and_not_what_happened_since(store: Store) -> None:
-    """What the hook that failed had not seen is due for another one."""
+def test_resolve_skips_only_what_the_failed_hook_had_seen(store: Store) -> None:
+    """Changes that the failed hook had not seen cause another hook."""
 
     def fails(step: Step) -> Changes:
         raise Failed("exit code 1.")
@@ -498,7 +498,7 @@ def test_resolved_is_what_was_tried_and_not_what_happened_since(store: Store) ->
     assert settle(store, run="r4") == ["db/0 upgrade-charm"]
 
 
-def test_settings_have_an_order_and_a_change_is_told(store: Store) -> None:
+def test_settings_follow_precedence_and_changes_run_config_changed(store: Store) -> None:
     deploy(store, declared("db", "h1", settings={"size": 3}))
     settle(store)
     assert read(store, "db/0", "config") == {"title": "My Title", "size": 3, "key": None}
@@ -509,7 +509,7 @@ def test_settings_have_an_order_and_a_change_is_told(store: Store) -> None:
     assert read(store, "db/0", "config") == {"title": "T", "size": 3, "key": None}
     deploy(store, declared("db", "h1", settings={"size": 5, "title": "P"}))
     assert services.get_settings(store, PROJECT, "db") == {"title": "T", "size": 5}
-    # Back before anybody was told: nothing to tell.
+    # Several changes before a hook run one hook. A value that stays the same runs none.
     deploy(store, declared("db", "h1", settings={"size": 3, "title": "P"}))
     services.set_settings(store, PROJECT, "db", {"title": "My Title"})
     assert settle(store) == ["db/0 config-changed"]
@@ -517,7 +517,7 @@ def test_settings_have_an_order_and_a_change_is_told(store: Store) -> None:
     assert settle(store) == []
 
 
-def test_a_secret_is_in_no_store_and_a_change_of_it_is_told(store: Store) -> None:
+def test_secrets_are_not_stored_and_their_change_runs_a_hook(store: Store) -> None:
     def with_key(key: str) -> Declared:
         return declared("db", "h1", secrets={"key": key})
 
@@ -536,7 +536,7 @@ def test_a_secret_is_in_no_store_and_a_change_of_it_is_told(store: Store) -> Non
         assert all(b"Hunter" not in path.read_bytes() for path in store.address.path.parent.iterdir())
 
 
-def test_addresses(store: Store) -> None:
+def test_a_changed_address_is_told_unless_a_hook_set_it(store: Store) -> None:
     deploy(store, *BOTH)
     settle(store)
     web = units(store)["web/0"].id
@@ -550,7 +550,7 @@ def test_addresses(store: Store) -> None:
     assert units(store)["db/0"].addresses == {"private-address": "10.1.1.1", "public-address": "db.example"}
     assert read(store, "web/0", "relation", "db:0", "db/0") == {"private-address": "10.1.1.1"}
     assert settle(store) == ["web/0 db-relation-changed db/0 [db/0]"]
-    # What a hook has put there stays.
+    # A value that a hook set stays.
     commit_own(store, "db/0", "private-address", "vip.example")
     assert moved("10.2.2.2") == set()
 
@@ -560,7 +560,7 @@ def commit_own(store: Store, name: str, key: str, value: str) -> None:
     commit(store, step_of(store, name), {"relations": {"db:0": {"set": {key: value}}}})
 
 
-def test_ports_and_status_count_at_once(store: Store) -> None:
+def test_ports_and_status_are_stored_even_if_the_hook_fails(store: Store) -> None:
     deploy(store, DB)
     number = units(store)["db/0"].id
     with store.transaction() as connection:
@@ -574,7 +574,7 @@ def test_ports_and_status_count_at_once(store: Store) -> None:
     assert (row.ports, row.status, row.message) == (("80/tcp", "1/tcp"), "active", "odd \0 \ud800")
 
 
-def test_what_a_unit_may_not_read(store: Store) -> None:
+def test_unknown_units_and_relations_cannot_be_read_or_written(store: Store) -> None:
     deploy(store, *BOTH)
     settle(store)
     for node, code in (
@@ -599,7 +599,7 @@ def test_what_a_unit_may_not_read(store: Store) -> None:
         assert services.unit_in(connection, number) is None
 
 
-def test_the_log_keeps_the_newest(store: Store) -> None:
+def test_the_unit_log_keeps_only_the_newest_lines(store: Store) -> None:
     deploy(store, *BOTH)
     many = [(float(number), "db/0", "install", 20, f"line {number}") for number in range(10_040)]
     services.log(store, PROJECT, many)

@@ -1,4 +1,4 @@
-"""What holds whatever happens to services: hosts and relations come and go, hooks fail, and run while others do."""
+"""Services under random events: hosts and relations come and go, and hooks fail or run side by side."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class Enough(Exception):
 
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(moves=MOVES)
-def test_what_holds_whatever_happens(store: Store, moves: list[tuple[object, ...]]) -> None:
+def test_units_know_each_other_after_any_sequence_of_events(store: Store, moves: list[tuple[object, ...]]) -> None:
     with pytest.raises(Enough), store.transaction() as connection:
         model = Model(connection)
         model.move("deploy", list(HOSTS[:2]), list(HOSTS[1:]), RELATIONS, False, 1)

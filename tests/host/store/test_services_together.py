@@ -22,7 +22,7 @@ from tests.host.store.running import (
 )
 
 
-def test_no_number_is_given_twice(url: str) -> None:
+def test_concurrent_controllers_give_each_unit_a_different_number(url: str) -> None:
     """Eight controllers deploy the same service and add units to it at the same moment."""
     with workers.started(*[(add_units, (url, 4))] * 8) as running:
         assert workers.finish(running) == [0] * 8
@@ -36,8 +36,8 @@ def test_no_number_is_given_twice(url: str) -> None:
         assert services.add_unit(store, PROJECT, "db").number == len(HOSTS) + 32
 
 
-def test_who_is_killed_leaves_all_or_nothing_of_a_hook(url: str) -> None:
-    """What was acknowledged is there, whole; what was told to others belongs to what is there."""
+def test_a_killed_process_leaves_no_partial_hook_changes(url: str) -> None:
+    """Acknowledged changes are complete. Other units were told only of changes that are there."""
     seed = random.randrange(10**9)
     chance = random.Random(seed)
     with opened(url=url) as store:
@@ -58,7 +58,7 @@ def test_who_is_killed_leaves_all_or_nothing_of_a_hook(url: str) -> None:
             kept = int(leader["k0"])
             assert acknowledged <= kept <= acknowledged + 1, seed
             assert {found[key] for key in KEYS} == {leader[key] for key in KEYS} == {str(kept)}, seed
-            # Whether the hook counts as run and whether it has written are one.
+            # The hook counts as run exactly if its changes were written.
             assert services.get_settings(store, PROJECT, "db")["size"] in (kept, kept + 1), seed
             pending = [hook for hook in settle(store) if "relation" in hook]
             assert pending == ["web/0 db-relation-changed db/0 [db/0]"], seed

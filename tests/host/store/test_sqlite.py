@@ -1,4 +1,4 @@
-"""The store as a file: made whole, refused where it is damaged or out of place, killed, copied."""
+"""The store as an SQLite file: creation, damage, wrong locations, killed processes and copies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def filled(path: Path) -> Path:
     return path
 
 
-def test_it_is_made_on_first_use_and_ours_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_is_created_on_first_use_and_private_to_its_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a/b"))
     monkeypatch.delenv("STATECFG_STORE", raising=False)
     old = os.umask(0)
@@ -49,7 +49,7 @@ def test_it_is_made_on_first_use_and_ours_alone(tmp_path: Path, monkeypatch: pyt
     assert [(item.name, item.stat().st_mode & 0o777) for item in folder.iterdir()] == [("store.db", 0o600)]
 
 
-def test_how_it_is_written(path: Path) -> None:
+def test_connections_use_durable_sqlite_settings(path: Path) -> None:
     with opened(url=str(path)) as store, store.reading() as connection:
         found = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
@@ -58,7 +58,7 @@ def test_how_it_is_written(path: Path) -> None:
     assert found == {"journal_mode": "delete", "synchronous": 3, "foreign_keys": 1, "busy_timeout": 10_000}
 
 
-def test_an_odd_name(tmp_path: Path) -> None:
+def test_store_path_may_contain_special_characters(tmp_path: Path) -> None:
     path = tmp_path / "a #%41 é\n.db"
     with opened(url=str(path)) as store, store.lock("x", 0):
         hosts.tag(store, "web1", ["a"])
@@ -66,7 +66,7 @@ def test_an_odd_name(tmp_path: Path) -> None:
     assert [item.name for item in tmp_path.iterdir()] == [path.name]
 
 
-# What is damaged is kept as it is
+# Damaged files are kept as they are
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda data: b"",
@@ -92,7 +92,7 @@ def test_a_damaged_file_is_refused_and_kept(filled: Path, damage: str) -> None:
 
 
 @pytest.mark.parametrize("page", [3, 5, 20])
-def test_damage_inside_is_found_by_a_check(filled: Path, page: int) -> None:
+def test_store_check_finds_damaged_pages(filled: Path, page: int) -> None:
     data = bytearray(filled.read_bytes())
     data[page * 4096 : page * 4096 + 2048] = os.urandom(2048)
     filled.write_bytes(data)
@@ -101,8 +101,8 @@ def test_damage_inside_is_found_by_a_check(filled: Path, page: int) -> None:
     assert filled.read_bytes() == data
 
 
-def test_bytes_changed_anywhere_are_no_traceback(filled: Path) -> None:
-    """A store of which bytes were changed at random is used, or refused; nothing else comes of it."""
+def test_randomly_changed_bytes_cause_only_store_errors(filled: Path) -> None:
+    """A store with bytes changed at random either works or is refused."""
     data, seed = filled.read_bytes(), random.randrange(1 << 32)
     chance = random.Random(seed)
     refused = 0
@@ -123,7 +123,7 @@ def test_bytes_changed_anywhere_are_no_traceback(filled: Path) -> None:
     assert refused > 50
 
 
-def test_a_row_that_belongs_to_nothing_is_found(path: Path) -> None:
+def test_store_check_finds_rows_with_missing_references(path: Path) -> None:
     opened(url=str(path)).close()
     with contextlib.closing(sqlite3.connect(path)) as plain:
         plain.execute("INSERT INTO binding VALUES (7, 'web.yml', 0, '')")
@@ -131,7 +131,7 @@ def test_a_row_that_belongs_to_nothing_is_found(path: Path) -> None:
     assert "of binding refers to a row that does not exist" in statecfg("store", "--store", path, "check", code=8).err
 
 
-def test_a_text_that_is_no_json_is_damage(path: Path) -> None:
+def test_invalid_json_in_a_row_counts_as_damage(path: Path) -> None:
     with opened(url=str(path)) as store:
         hosts.tag(store, "web1", [])
         with store.transaction() as connection:
@@ -141,7 +141,7 @@ def test_a_text_that_is_no_json_is_damage(path: Path) -> None:
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM schema_version", "DROP TABLE schema_version"])
-def test_a_version_that_is_gone(path: Path, statement: str) -> None:
+def test_a_store_without_a_schema_version_is_refused(path: Path, statement: str) -> None:
     opened(url=str(path)).close()
     with contextlib.closing(sqlite3.connect(path)) as plain:
         plain.execute(statement)
@@ -160,21 +160,21 @@ def test_the_database_of_another_program_is_left_alone(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-# What is in the wrong place
+# Wrong locations
 
 
-def test_a_directory(tmp_path: Path) -> None:
+def test_a_directory_is_refused_as_a_store(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="not a file"):
         opened(url=str(tmp_path))
 
 
-def test_no_directory(tmp_path: Path) -> None:
+def test_a_store_in_a_missing_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no directory"):
         opened(url=str(tmp_path / "none/store.db"))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_everybody_may_change(filled: Path) -> None:
+def test_a_world_writable_store_is_refused(filled: Path) -> None:
     filled.chmod(0o666)
     with pytest.raises(StoreError, match="every user can change it"):
         opened(url=str(filled))
@@ -199,13 +199,13 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_place_that_can_not_be_written(read_only: Path) -> None:
+def test_a_read_only_directory_gives_a_permissions_error(read_only: Path) -> None:
     for name in ("store.db", "new.db"):
         ran = statecfg("hosts", "--store", read_only / name, cwd=read_only.parent, code=8)
         assert "permissions" in ran.err
 
 
-def test_a_network_file_system_is_known() -> None:
+def test_network_file_systems_are_recognized() -> None:
     mounts = [
         "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw",
         "70 22 0:45 / /home rw,relatime shared:30 master:2 - nfs4 nas:/home rw,vers=4.2",
@@ -218,16 +218,16 @@ def test_a_network_file_system_is_known() -> None:
     assert [kind for kind in kinds if sqlite.NETWORK.fullmatch(kind)] == ["nfs", "nfs4", "9p", "fuse.sshfs"]
 
 
-def test_where_we_are_is_known() -> None:
+def test_file_system_of_proc_is_found_in_mountinfo() -> None:
     with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
         assert sqlite.file_system(os.stat("/proc").st_dev, mounts) == "proc"
 
 
-# Others at the same time
+# Other programs at the same time
 
 
-def test_a_writer_that_never_ends(filled: Path) -> None:
-    """The limit is waited for, then the file is named, and nothing is done."""
+def test_waiting_for_another_program_times_out(filled: Path) -> None:
+    """The command waits for the limit, names the file, and changes nothing."""
     other = sqlite3.connect(filled, isolation_level=None)
     with contextlib.closing(other):
         other.execute("BEGIN EXCLUSIVE")
@@ -240,7 +240,7 @@ def test_a_writer_that_never_ends(filled: Path) -> None:
         assert record is not None and record.tags == []
 
 
-def test_a_writer_that_ends(filled: Path) -> None:
+def test_a_change_waits_until_another_writer_ends(filled: Path) -> None:
     program = (
         "import sqlite3,sys,time; c=sqlite3.connect(sys.argv[1],isolation_level=None); c.execute('BEGIN EXCLUSIVE')"
     )
@@ -251,7 +251,7 @@ def test_a_writer_that_ends(filled: Path) -> None:
             assert hosts.tag(store, "host1", ["late"]).tags == ["late"]
 
 
-def test_a_full_disk(tmp_path: Path) -> None:
+def test_a_full_disk_gives_an_error_and_keeps_the_store_sound(tmp_path: Path) -> None:
     if not ROOT:
         pytest.skip("not run on this machine: a disk of our own to fill needs root")
     folder = tmp_path / "small"
@@ -272,8 +272,8 @@ def test_a_full_disk(tmp_path: Path) -> None:
 # Killed at any moment
 
 
-def test_killed_while_it_is_made(tmp_path: Path) -> None:
-    """There is none or a whole one, and what a killed process left goes with the next."""
+def test_killing_store_creation_leaves_no_partial_store(tmp_path: Path) -> None:
+    """There is no store or a complete one. The next process removes what the killed one left."""
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     longest = 0.0
@@ -301,8 +301,8 @@ def test_killed_while_it_is_made(tmp_path: Path) -> None:
         assert left == ["store.db"], f"seed {seed}: {left}"
 
 
-def test_killed_while_it_is_written(path: Path) -> None:
-    """What was said to be kept is there, nothing is half there, and the file is sound."""
+def test_killing_a_writer_loses_no_confirmed_change(path: Path) -> None:
+    """Confirmed changes are there, no change is partial, and the file is sound."""
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     opened(url=str(path)).close()
@@ -325,7 +325,7 @@ def test_killed_while_it_is_written(path: Path) -> None:
 # Copies
 
 
-def test_a_copy_made_while_others_write_is_whole(path: Path, tmp_path: Path) -> None:
+def test_a_backup_during_writes_is_complete(path: Path, tmp_path: Path) -> None:
     with (
         opened(url=str(path)) as store,
         workers.started(*[(workers.count, (str(path), "web1", 10_000))] * 4) as running,
@@ -346,7 +346,7 @@ def test_a_copy_made_while_others_write_is_whole(path: Path, tmp_path: Path) -> 
                 continue
 
 
-def test_a_copy_by_the_command(filled: Path, tmp_path: Path) -> None:
+def test_backup_command_copies_the_store_and_refuses_bad_targets(filled: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     assert statecfg("store", "--store", filled, "backup", copy).out == f"{filled} → {copy}\n"
     assert "there already" in statecfg("store", "--store", filled, "backup", copy, code=5).err
@@ -359,7 +359,7 @@ def test_a_copy_by_the_command(filled: Path, tmp_path: Path) -> None:
     assert len(statecfg("hosts", "--store", filled, "--json").json()["hosts"]) == 200
 
 
-def test_a_copy_of_a_store_that_is_held_ends(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backup_of_a_locked_store_times_out(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "BUSY", 0.3)
     with opened(url=str(filled)) as store, contextlib.closing(sqlite3.connect(filled, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -368,14 +368,14 @@ def test_a_copy_of_a_store_that_is_held_ends(filled: Path, tmp_path: Path, monke
     assert list(tmp_path.iterdir()) == [filled]
 
 
-def test_what_a_thread_may_wait_for_another(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_another_thread_times_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("statecfg.store.database.BUSY", 0.05)
     with opened(url=str(path)) as store, store.transaction(), pytest.raises(Busy, match="another thread"):
         hosts.tag(store, "web1", ["a"])
 
 
-def test_what_it_costs_to_open(filled: Path) -> None:
-    """Beside the import of the library, next to nothing."""
+def test_opening_a_store_takes_little_time(filled: Path) -> None:
+    """The time to import the library doesn't count."""
     opened(url=str(filled)).close()
     spent = []
     for _ in range(5):

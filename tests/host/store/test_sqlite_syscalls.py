@@ -1,6 +1,6 @@
-"""The system calls by which SQLite writes, failing or killed: what was said to be kept is, and nothing by half.
+"""SQLite's writing system calls fail or are killed: confirmed changes are kept, and no change is partial.
 
-Every other one fails, and the ones between are killed: each is tried in one way.
+The calls alternate: one is killed, and the next one fails.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def points(path: Path) -> list[tuple[str, int]]:
     return [(call, number) for call, count in sorted(counts.items()) for number in range(1, count + 1)]
 
 
-def test_killed_at_every_other(path: Path) -> None:
+def test_killing_a_system_call_loses_no_confirmed_change(path: Path) -> None:
     for call, number in points(path)[::2]:
         shutil.copy(path, path.parent / "try.db")
         _holds(path.parent / "try.db", call, number, "signal=KILL")
 
 
-def test_failing_at_the_others(path: Path) -> None:
-    """What fails is told, and never said to be kept: that a later call works changes nothing."""
+def test_a_failing_system_call_is_reported_and_loses_no_confirmed_change(path: Path) -> None:
+    """A failed change is reported, even if a later system call succeeds."""
     for call, number in points(path)[1::2]:
         shutil.copy(path, path.parent / "try.db")
         _holds(path.parent / "try.db", call, number, "error=EIO")
@@ -86,6 +86,6 @@ def _holds(path: Path, call: str, number: int, what: str) -> None:
         assert store.check() == [], where
         (record,) = hosts.every(store)
     said = ["zero", *ran.stdout.split()]
-    # One that was under way may have been kept, though nobody was told.
+    # The change in progress may have been stored without a confirmation.
     more = ["zero", "one", "two"][: len(said) + 1]
     assert record.tags in (sorted(said), sorted(more)), where

@@ -1,4 +1,4 @@
-"""Many at once: processes and threads that write, take turns, are killed; on SQLite and on PostgreSQL."""
+"""Concurrent processes and threads write, take locks and are killed, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from statecfg.store.database import Store
 from tests.host.store import workers
 
 
-def test_eight_processes_lose_nothing(url: str) -> None:
-    """They also make the store, all at the same moment."""
+def test_eight_concurrent_processes_lose_no_write(url: str) -> None:
+    """They also create the store, all at the same moment."""
     with workers.started(*[(workers.count, (url, "web1", 25))] * 8) as running:
         assert workers.finish(running) == [0] * 8
         results = [number for _, pipe in running for number in workers.everything(pipe)]
@@ -31,7 +31,7 @@ def test_eight_processes_lose_nothing(url: str) -> None:
         assert record is not None and record.metadata == {"count": 200}
 
 
-def test_threads_share_a_store(store: Store) -> None:
+def test_threads_sharing_a_store_lose_no_write(store: Store) -> None:
     def work() -> None:
         for _ in range(10):
             store.attempt(lambda connection: workers.add_one(connection, "web1"))
@@ -45,8 +45,8 @@ def test_threads_share_a_store(store: Store) -> None:
     assert record is not None and record.metadata == {"count": 80}
 
 
-def test_a_reader_sees_one_state(store: Store) -> None:
-    """What is not committed is not seen, and what is committed later neither."""
+def test_readers_see_only_committed_changes(store: Store) -> None:
+    """A reader doesn't see a change before it is committed."""
     hosts.tag(store, "web1", ["before"])
     with store.transaction() as writing:
         hosts.change_metadata(writing, "", "web1", {"a": 1})
@@ -56,7 +56,7 @@ def test_a_reader_sees_one_state(store: Store) -> None:
     assert record is not None and record.metadata == {"a": 1}
 
 
-def test_a_store_is_not_for_a_forked_child(store: Store) -> None:
+def test_a_forked_child_cannot_use_the_store(store: Store) -> None:
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
@@ -73,14 +73,14 @@ def test_a_store_is_not_for_a_forked_child(store: Store) -> None:
     assert hosts.every(store) == []
 
 
-def test_one_has_the_turn(url: str, tmp_path: Path) -> None:
+def test_only_one_process_holds_a_lock_at_a_time(url: str, tmp_path: Path) -> None:
     opened(url=url).close()
     marker = str(tmp_path / "marker")
     with workers.started(*[(workers.take_turns, (url, marker, 10))] * 8) as running:
         assert workers.finish(running) == [0] * 8
 
 
-def test_a_turn_is_one_also_between_threads(store: Store) -> None:
+def test_a_lock_also_excludes_other_threads(store: Store) -> None:
     with store.lock("a", 1) as lock:
         with pytest.raises(Busy, match=r"@.* holds the lock a"), store.lock("a", 0.2):
             raise AssertionError
@@ -90,7 +90,7 @@ def test_a_turn_is_one_also_between_threads(store: Store) -> None:
         assert hosts.every(store) == []
 
 
-def test_waiting_for_a_turn_ends(store: Store) -> None:
+def test_waiting_for_a_lock_times_out(store: Store) -> None:
     with store.lock("a", 0):
         before = time.monotonic()
         with pytest.raises(Busy), store.lock("a", 0.5):
@@ -105,8 +105,8 @@ def test_a_newer_schema_is_refused(url: str) -> None:
         opened(url=url)
 
 
-def test_a_version_to_come(url: str) -> None:
-    """Steps change what was there before, keep what is in it, and the version is the new one."""
+def test_migration_steps_keep_existing_data(url: str) -> None:
+    """Steps change existing tables, keep their rows, and set the new version."""
     with opened(url=url) as store:
         hosts.tag(store, "web1", ["kept"])
         with store.transaction() as connection:
@@ -141,8 +141,8 @@ def back(url: str) -> None:
         connection.commit()
 
 
-def test_a_migration_is_done_or_not(url: str) -> None:
-    """Killed at any moment: the old schema or the new one, and never some of both."""
+def test_a_killed_migration_applies_completely_or_not_at_all(url: str) -> None:
+    """A process killed at any moment leaves the old schema or the new one, never a mix."""
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     with opened(url=url) as store:
@@ -169,8 +169,8 @@ def test_a_migration_is_done_or_not(url: str) -> None:
             back(url)
 
 
-def test_turns_outlive_nobody(url: str) -> None:
-    """A holder that is killed or stopped gives the turn up: at once in SQLite, after its lease in PostgreSQL."""
+def test_locks_of_killed_or_stopped_holders_are_released(url: str) -> None:
+    """SQLite releases the lock at once. PostgreSQL releases it after its lease."""
     opened(url=url).close()
     works = [(workers.hold_turn, (url, name)) for name in ("killed", "stopped")]
     with workers.started(*works) as ((killed, ear), (stopped, pipe)):

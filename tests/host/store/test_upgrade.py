@@ -1,4 +1,4 @@
-"""Stores that 0.3.0 wrote are brought forward: hosts are divided among projects, and numbers stay what they were."""
+"""Stores of version 0.3.0 are upgraded: each project gets its own hosts, and numbers stay the same."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def of_project(name: str, url: str) -> Store:
     return opened(Project(Path("/nowhere"), Settings(name=name)), url)
 
 
-def test_each_project_has_its_own_record_of_a_host_that_two_projects_shared(url: str) -> None:
+def test_a_shared_host_gets_a_record_in_each_project(url: str) -> None:
     with of_project("shop", url) as store:
         assert {each.name: each.playbooks for each in hosts.every(store)} == {
             "@local": [],
@@ -62,7 +62,7 @@ def test_each_project_has_its_own_record_of_a_host_that_two_projects_shared(url:
         assert store.check() == []
 
 
-def test_a_playbook_that_was_unbound_is_not_shown_as_installed_any_more(tmp_path: Path) -> None:
+def test_an_unbound_playbook_no_longer_counts_as_installed(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     upgrades.store(path)
     connection = sqlite3.connect(path)
@@ -75,7 +75,7 @@ def test_a_playbook_that_was_unbound_is_not_shown_as_installed_any_more(tmp_path
         assert found.playbooks == ["shop/site.yml"]
 
 
-def test_numbers_of_units_and_relations_stay(url: str) -> None:
+def test_an_upgrade_keeps_numbers_of_units_and_relations(url: str) -> None:
     with of_project("shop", url) as store:
         shown = services.show(store, "shop")
         assert list(shown.units) == ["a/0", "a/1", "b/0", "c/0"]
@@ -87,7 +87,7 @@ def test_numbers_of_units_and_relations_stay(url: str) -> None:
         assert services.relate(store, "shop", [("b", "y"), ("c", "y")])
         assert services.relate(store, "blog", [("z", "peers")])
         assert [each.number for each in services.show(store, "shop").relations] == [2, 3, 4]
-        # 3 was the last one given to anybody, and who had which is not known of those that are gone.
+        # 3 was the last number given in any project. Which project had the removed relations is unknown.
         assert [each.number for each in services.show(store, "blog").relations] == [4]
         added = services.add_unit(store, "shop", "c")
         assert added.name == "c/1"
@@ -96,7 +96,7 @@ def test_numbers_of_units_and_relations_stay(url: str) -> None:
         assert early.pop(added.id) is False and set(early.values()) == {True}
 
 
-def test_a_host_that_was_forgotten_gives_its_number_to_nobody(url: str) -> None:
+def test_a_new_host_never_gets_a_forgotten_hosts_number(url: str) -> None:
     with of_project("shop", url) as store:
         known = {each.id for each in hosts.every(store)}
         hosts.tag(store, "new", ["a"])

@@ -1,4 +1,4 @@
-"""Progress while a run goes on: plain lines with a sign of life, and the live drawing."""
+"""Progress during a run: plain lines with a heartbeat, and the live drawing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_plain_lines_say_what_changes_and_what_fails():
+def test_plain_progress_reports_changes_and_failures():
     stream = io.StringIO()
     with PlainProgress(stream, 2, Redactor({"db": "hunter22"})) as show:
         show(Event("web1", "connecting"))
@@ -63,7 +63,7 @@ def test_plain_lines_say_what_changes_and_what_fails():
     ]
 
 
-def test_hooks_are_said_when_they_fail_and_what_is_waited_for():
+def test_progress_reports_failed_hooks_and_the_hook_it_waits_for():
     about = {"hook": "gate", "event": "pre-delete", "name": "file:/a", "where": "controller"}
     for verbose, expected in ((0, []), (1, ["web1: hook gate (pre-delete of file:/a): done"])):
         stream = io.StringIO()
@@ -79,7 +79,7 @@ def test_hooks_are_said_when_they_fail_and_what_is_waited_for():
     assert "waits for hook gate (pre-delete of" in drawn(live, 160)
 
 
-def test_a_hook_that_takes_longer_than_a_moment_is_named_with_its_attempt_and_deadline():
+def test_progress_names_a_slow_hook_with_its_attempt_and_deadline():
     about = {"hook": "gate", "event": "pre-delete", "name": "file:/a"}
     stream = io.StringIO()
     with PlainProgress(stream, 2, Redactor({}), moment=0.01) as show:
@@ -97,7 +97,7 @@ def test_a_hook_that_takes_longer_than_a_moment_is_named_with_its_attempt_and_de
     assert quick.getvalue() == ""
 
 
-def test_output_of_commands_is_shown_when_asked_for():
+def test_verbose_progress_shows_command_output():
     for verbose, expected in ((0, ""), (2, "web1: c | one\nweb1: c | two\n")):
         stream = io.StringIO()
         with PlainProgress(stream, 1, Redactor({}), verbose) as show:
@@ -105,7 +105,7 @@ def test_output_of_commands_is_shown_when_asked_for():
         assert stream.getvalue() == expected
 
 
-def test_a_silent_run_gives_a_sign_of_life():
+def test_a_silent_run_prints_a_heartbeat():
     stream = Watched("0 of 3 hosts done; web1: package:nginx")
     with PlainProgress(stream, 3, Redactor({}), heartbeat=0.02) as show:
         show(Event("web1", "node-started", {"name": "package:nginx"}))
@@ -139,7 +139,7 @@ def test_live_rows_show_bar_node_and_last_output():
     assert "package:nginx" not in text
 
 
-def test_many_busy_hosts_fold():
+def test_live_progress_folds_many_busy_hosts():
     show = LiveProgress(Terminal(), 200, Redactor({}), color=False)
     for number in range(50):
         show(Event(f"web{number:03}", "connecting"))
@@ -148,7 +148,7 @@ def test_many_busy_hosts_fold():
     assert "38 more at work" in text
 
 
-def test_live_only_on_a_terminal_outside_ci():
+def test_live_progress_needs_a_terminal_outside_ci():
     for stream, environ, kind in (
         (Terminal(), {}, LiveProgress),
         (Terminal(), {"CI": "true"}, PlainProgress),

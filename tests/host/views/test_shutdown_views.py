@@ -1,4 +1,4 @@
-"""What was stopped before all else is told in every view, and so is what is down because of it."""
+"""Every view reports what was stopped first, and what is down because of it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ resources:
 """
 
 
-def test_what_is_down_is_told(sshd: PlainSshd, tmp_path: Path) -> None:
-    """In the terminal, in JSON and in Markdown; also that it was stopped first where all went well."""
+def test_all_views_report_what_a_failed_run_left_down(sshd: PlainSshd, tmp_path: Path) -> None:
+    """The views are the terminal, JSON and Markdown. The terminal also names what a successful run stopped first."""
     import grp
     import os
 
@@ -73,8 +73,8 @@ def planned(name: str, first: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_what_a_lost_host_had_stopped_is_told() -> None:
-    """Its own account never came; what is known of it is made of the events before."""
+def test_report_of_a_lost_host_names_what_it_stopped() -> None:
+    """The host's own report never came, so the report is built from earlier events."""
     graph = process("/usr/bin/sleep", args=["1"], user="root", group="root", env={})
     told = HostReport(compile_graph(graph, WireContext()), "apply", lambda kind, data: None)
 
