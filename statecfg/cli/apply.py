@@ -63,10 +63,10 @@ def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: 
     if data is not None:
         if chosen.prune_hosts:
             raise click.UsageError(
-                "--prune-hosts is for playbooks: a saved plan changes the hosts that it was made for."
+                "--prune-hosts needs a playbook: a saved plan only changes the hosts that it was made for."
             )
         if how.ask_become_pass and source == saved_plan.STDIN:
-            raise click.UsageError("-K reads the password from standard input, which holds the plan: name its file.")
+            raise click.UsageError("-K reads the password from stdin, which has the plan: pass the plan as a file.")
         finished, problems = saved_plan.apply(
             source,
             data,
@@ -79,7 +79,7 @@ def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: 
             hooks=hooks,
         )
     elif project is not None:
-        raise click.UsageError("--project goes with a saved plan: a playbook knows its project.")
+        raise click.UsageError("--project is only for saved plans: a playbook belongs to its own project.")
     else:
         asks = session.asks(yes)
         with hooks(path, chosen) as events:

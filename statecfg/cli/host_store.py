@@ -51,5 +51,5 @@ class HostStore(ProjectStore):
 
         :raises InvalidInput: the store does not have it
         """
-        note = ": it was never met, tagged or bound" if name in self.inventory.hosts else ""
+        note = ": statecfg never contacted, tagged or bound it" if name in self.inventory.hosts else ""
         return self.host(name, note)

@@ -117,7 +117,7 @@ def set_values(place: Place, name: str, values: Sequence[str], remove: Sequence[
     if not (given or remove or clear):
         raise click.UsageError("Nothing to set: give KEY=VALUE, --remove KEY or --clear.")
     if clear and given:
-        raise click.UsageError("--clear removes all keys: set values afterwards.")
+        raise click.UsageError("--clear can't be combined with values: set them afterwards.")
     from statecfg.store import hosts
 
     with HostStore(place) as opened:
@@ -182,7 +182,7 @@ def unbind(place: Place, name: str, playbook: str) -> None:
             change = functools.partial(hosts.unbind_in, project=project, name=name, playbook=bound)
             failed = host_events.fire(opened.store, NodeEvent.UNBOUND, record, bound, belongs, change)
     _warn(failed)
-    others = f"; bound are: {', '.join(record.playbooks)}" if record.playbooks else ""
+    others = f"; it is bound to: {', '.join(record.playbooks)}" if record.playbooks else ""
     answers.say(f"{name}: no longer bound to {bound}" if there else f"{name}: it is not bound to {bound}{others}")
 
 

@@ -21,8 +21,8 @@ FILES = {
 inventory = "inventory.yml"
 """,
     "inventory.yml": """\
-# The machines, and groups of them. A host without anything behind it has its name as its address;
-# what is missing here comes from ~/.ssh/config, as for ssh itself.
+# The machines, and groups of them. Without an address, statecfg connects to the host's name.
+# Other settings come from ~/.ssh/config, as for ssh itself.
 hosts:
   "@local":             # this machine
   # web1:
@@ -36,8 +36,8 @@ hosts:
 #       port: 8080
 """,
     "playbooks/hello.yml": """\
-# What these hosts should be. Look first:  statecfg plan playbooks/hello.yml
-# Then do it:                              statecfg apply playbooks/hello.yml
+# The wanted state of these hosts. Preview:  statecfg plan playbooks/hello.yml
+# Apply it:                                  statecfg apply playbooks/hello.yml
 hosts: "@local"
 vars:
   directory: /tmp/statecfg-hello
@@ -50,7 +50,7 @@ resources:
     requires: ["directory:{{ directory }}"]
 """,
     "resources/README.md": """\
-Node types of your own go here: one file each, in Python or Hy. A playbook uses them like those of statecfg.
+Put your own node types here, one Python or Hy file each. Playbooks use them like the built-in ones.
 """,
 }
 

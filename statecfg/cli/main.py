@@ -199,7 +199,7 @@ def _explain(problem: Exception, given: Sequence[str]) -> int:
         _nowhere()
         return _say(f"error: can't write standard output: {problem.strerror}", exit_codes.UNWRITTEN)
     if not isinstance(problem, InvalidInput):
-        problem.add_note("This is a mistake in statecfg, not yours. Please report it with the lines above.")
+        problem.add_note("This is a bug in statecfg. Please report it with the lines above.")
         raise problem
     from pathlib import Path
 

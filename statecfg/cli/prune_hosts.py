@@ -26,7 +26,7 @@ def check(chosen: Selection) -> None:
     :raises click.UsageError: --prune-hosts was given without it
     """
     if chosen.prune_hosts and not session.agreed():
-        raise click.UsageError("--prune-hosts removes a playbook from whole hosts: write --yes beside it.")
+        raise click.UsageError("--prune-hosts removes a playbook from whole hosts: also pass --yes.")
 
 
 def planned(work: Work, playbook: Path, store: str | None) -> Work:

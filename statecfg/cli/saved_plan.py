@@ -224,7 +224,7 @@ def _contradiction(flag: str, planned: Any) -> click.UsageError:
         planned = ",".join(map(str, planned))
     given = f"with {flag}" + ("" if planned is True else f" {planned}") if planned else f"without {flag}"
     return click.UsageError(
-        f"{flag} contradicts the plan, which was made {given}. A plan is applied as it is: leave {flag} out here "
+        f"{flag} contradicts the plan, which was made {given}. A plan is applied unchanged: omit {flag} here "
         "(on the command line and in the environment), or plan again with it."
     )
 
@@ -309,7 +309,7 @@ def _refusal(differs: Sequence[str], report: Host, called: Sequence[Mapping[str,
     if asked:
         names = ", ".join(asked)
         host["error"]["detail"] = (
-            f"Plans call no hook over HTTP. The answers of these may differ from the plan: {names}."
+            f"A plan does not call HTTP hooks. The answers of these hooks may differ from the plan: {names}."
         )
     elif report["status"] == HostStatus.OK:
         host["error"]["detail"] = differences.BY_ITSELF

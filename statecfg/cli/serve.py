@@ -127,7 +127,7 @@ def _problems(how: Serving) -> tuple[list[Problem], ssl.SSLContext | None]:
         return [], running.context(certificate, key)
     except OSError as failed:
         detail = f"TLS can't use {certificate} and {key}: {failed.strerror or failed}"
-        return [problem("SC0450", detail, "Both are PEM files, and the key is that of the certificate.")], None
+        return [problem("SC0450", detail, "Both must be PEM files, and the key must belong to the certificate.")], None
 
 
 def _listener(how: Serving) -> socket.socket:
@@ -139,5 +139,5 @@ def _listener(how: Serving) -> socket.socket:
     except OSError as failed:
         why = (failed.strerror or str(failed)).partition(" (while attempting")[0]  # the message has the address
         detail = f"can't listen on {how.bind} port {how.port}: {why}"
-        report(problem("SC0450", detail, "Choose another --port, or 0 for any; --bind is an address of this machine."))
+        report(problem("SC0450", detail, "Choose another --port, or 0 for any. --bind needs an address of this host."))
         raise

@@ -119,7 +119,8 @@ def remove_unit(store: str | None, unit: str) -> None:
         before = opened.unit(unit)
         row = opened.service(before.service)
         services.remove_unit(opened.store, opened.name, unit)
-        ends = f"{before.host} left the playbook: `statecfg destroy --hosts {before.host} {opened.file(row)}` does it."
+        destroy = f"statecfg destroy --hosts {before.host} {opened.file(row)}"
+        ends = f"The playbook no longer names {before.host}: run `{destroy}`."
         later = _LATER.format(opened.file(row)) if before.added or before.host in row.hosts else ends
         answers.say(f"{unit}: will be stopped and removed. {later}")
 

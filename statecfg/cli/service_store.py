@@ -75,7 +75,7 @@ class ServiceStore(ProjectStore):
             ends.append((name, relation))
         if not wrong and len(ends) == 2 and ends[0][0] == ends[1][0]:
             detail = f"`{texts[0]}` and `{texts[1]}` belong to the same service"
-            wrong.append(problem("SC0711", detail, f"its units are peers of each other by one end: {texts[0]}"))
+            wrong.append(problem("SC0711", detail, f"to make its units peers of each other, write one end: {texts[0]}"))
         if wrong:
             raise InvalidInput(wrong)
         return ends
@@ -101,7 +101,7 @@ class ServiceStore(ProjectStore):
     def _no_service(self, name: str) -> Any:
         from statecfg.problems import problem, suggest
 
-        help = suggest(name, self.shown.services, "there are") or "an apply of a playbook with services makes them"
+        help = suggest(name, self.shown.services, "there are") or "apply a playbook that declares services"
         return problem("SC0750", f"there is no service `{name}`", help)
 
     def no_relation(self, ends: Sequence[End]) -> Exception:
@@ -154,7 +154,7 @@ def _value(key: str, entry: Mapping[str, Any], text: str) -> Any:
 
     option = Option(key, entry["type"])
     if option.type == "secret":
-        raise ValueError("a secret is set in the playbook, from !secret or secret(…)")
+        raise ValueError("set secrets in the playbook, with !secret or secret(…)")
     reads: Mapping[str, Any] = {"int": int, "float": float, "boolean": {"true": True, "false": False}.get}
     # Replace bytes that are not UTF-8, because hooks can't read them.
     text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -76,7 +76,7 @@ class Results:
         for unit in list(host.steps.values()):
             self._failed(
                 unit,
-                "the connection to the connection to the connection to the connection to the connection to the host was lost while it ran",
+                "the connection to the host was lost while it ran",
             )
         host.steps.clear()
         self.log.write()

@@ -185,7 +185,7 @@ def create_token(known: EntityCalls, name: str, role: str, org: str | None, expi
     except ValueError as error:
         raise InvalidInput([problem("SC0605", str(error), durations.HELP)]) from None
     if lasting is not None and lasting <= 0:
-        raise InvalidInput([problem("SC0605", f"`{expires}` is over at once", durations.HELP)])
+        raise InvalidInput([problem("SC0605", f"`{expires}` ends immediately", durations.HELP)])
     if org is None and role != "administrator":
         raise click.UsageError(f"Name the organization of {name} with --org, or use --role administrator.")
     return known.calls.add_token(name, org or PROVIDER, role, lasting)

@@ -150,7 +150,7 @@ def _one(what: str, word: str, known: Sequence[Any]) -> str:
         return str(found[0].id)
     if found:
         shown = ", ".join(f"{each.vendor}/{each.nss}/{each.version}" for each in found)
-        raise _unknown(f"there are {len(found)} of the name `{word}`", f"write one of {shown}")
+        raise _unknown(f"{len(found)} have the name `{word}`", f"write one of {shown}")
     names = [name for each in known for name in (each.name, f"{each.vendor}/{each.nss}/{each.version}")]
     raise _unknown(f"there is no {what} `{word}`", _suggest(word, names))
 

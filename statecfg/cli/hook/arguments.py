@@ -117,5 +117,5 @@ def _wrong(name: str) -> str | None:
     if name != name.strip():
         return "begins or ends with a space"
     if "/" in name or re.search(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", name):
-        return "holds a slash or a control character"
+        return "contains a slash or a control character"
     return None

@@ -68,7 +68,7 @@ class Caller:
         """
         type, failure = self.ready(item)
         if item.started >= MOST:
-            text = f"given up: it was started {item.started} times, and each time the process that ran it was killed"
+            text = f"abandoned: it was started {item.started} times, and each time the process that ran it was killed"
             failure = _failed(item.event, text)
         elif type is None and failure is None:
             failure = _failed(item.event, f"the hook type {item.hook.type} no longer has the program {item.event}")

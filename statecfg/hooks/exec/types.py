@@ -78,7 +78,7 @@ class HookType:
         whole, problems = complete(self.schema, dict(configuration))
         if problems:
             unknown = [key for key in configuration if key not in self.schema]
-            described = f"it is described in {self.folder / SCHEMA}"
+            described = f"{self.folder / SCHEMA} describes it"
             hint = suggest(unknown[0], self.schema, "it has") if unknown else described
             raise InvalidInput([problem("SC0622", ", ".join(problems), hint)])
         return whole

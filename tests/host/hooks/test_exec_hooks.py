@@ -395,7 +395,7 @@ def test_an_invocation_that_repeatedly_kills_its_engine_is_given_up(shop: Worksh
     shop.engine.drain()
     ((severity, entry),) = shop.entries()
     assert severity == "error"
-    assert entry["error"] == f"given up: it was started {MOST} times, and each time the process that ran it was killed"
+    assert entry["error"] == f"abandoned: it was started {MOST} times, and each time the process that ran it was killed"
     assert (queue.waiting(shop.store), (folder / "ran").exists()) == (0, False)
 
 

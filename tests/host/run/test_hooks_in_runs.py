@@ -195,7 +195,7 @@ def test_http_hooks_are_retried_and_can_block_a_destroy(site: Site, host: Host, 
         site.run("plan", "site.yml", "--out", "it.plan")
         assert not watched.seen
         stale = site.run("apply", "it.plan", code=6)
-        assert "Plans call no hook over HTTP" in stale.out and "greeting" in stale.out
+        assert "A plan does not call HTTP hooks" in stale.out and "greeting" in stale.out
         assert not host.path("/srv/site-a").exists()
         watched.errors = [HookError("no"), HookError("not yet")]
         assert fired(site.one("apply")) == [("greeting", "pre-reconcile", "", "ok")]

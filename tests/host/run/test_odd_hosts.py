@@ -146,7 +146,7 @@ def test_a_host_without_python_is_reported_as_unreachable(target: Host, user: st
     shims(target, home, "/bin/true")
     report = as_user(target, user, home).host()
     assert report["status"] == "unreachable"
-    assert "there is no Python 3.8 or newer on this host; looked for python3 python3.14" in report["error"]["summary"]
+    assert "there is no Python 3.8 or newer on this host; searched for python3 python3.14" in report["error"]["summary"]
     assert "found: none" in report["error"]["summary"]
     assert "python: /path/to/python3" in report["error"]["hint"]
 
@@ -164,7 +164,7 @@ def test_a_host_with_only_an_old_python_is_reported_as_unreachable(
 
 def test_a_missing_python_from_the_inventory_is_reported(target: Host) -> None:
     done = rig.run(target, rig.define(file("/srv/old", content="x")), inventory={"python": "/opt/none/python3"})
-    assert "looked for /opt/none/python3; found: none" in done.host()["error"]["summary"]
+    assert "searched for /opt/none/python3; found: none" in done.host()["error"]["summary"]
 
 
 @pytest.mark.parametrize("python", GOOD, ids=lambda path: ".".join(map(str, version(path))))

@@ -226,7 +226,7 @@ def test_options_that_contradict_a_plan_are_refused(site: Checkout, tmp_path: Pa
         (("-u", "root"), "--user contradicts the plan"),
     ):
         assert told in " ".join(site("apply", "web.plan", *given, code=5).err.split())
-    assert "--project goes with a saved plan" in site("apply", "playbooks/web.yml", "--project", ".", code=5).err
+    assert "--project is only for saved plans" in site("apply", "playbooks/web.yml", "--project", ".", code=5).err
     assert not site.out.exists()
     (tmp_path / "elsewhere.yml").write_text(INVENTORY)
     again = ("-l", "app", "-e", "port=1", "-i", tmp_path / "elsewhere.yml")
@@ -303,7 +303,7 @@ def test_a_plan_can_be_read_from_standard_input_or_a_pipe(site: Checkout) -> Non
     site("plan", "playbooks/web.yml", "--out", "web.plan")
     text = (site.root / "web.plan").read_text()
     assert "Plan: 5 to add" in site("show", "-", stdin=text).out
-    assert "-K reads the password from standard input" in site("apply", "-", "-K", code=5, stdin=text).err
+    assert "-K reads the password from stdin" in site("apply", "-", "-K", code=5, stdin=text).err
     assert "standard input is not a saved plan" in site("apply", "-", code=5, stdin="hosts: app\n").err
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as stream:

@@ -42,7 +42,7 @@ def test_a_host_that_left_is_removed_only_by_prune_hosts(fabric: Fabric, pair: l
     assert "statecfg apply site.yml --prune-hosts --yes" in fabric("plan", "site.yml", "--prune-hosts").out
     planned = fabric("plan", "site.yml", "--prune-hosts", "--json").json()
     assert "left_hosts" not in planned and planned["hosts"]["light2"]["summary"]
-    assert "write --yes" in fabric("apply", "site.yml", "--prune-hosts", code=5, STATECFG_YES="1").err
+    assert "also pass --yes" in fabric("apply", "site.yml", "--prune-hosts", code=5, STATECFG_YES="1").err
     for more in (["-l", "light1"], ["-t", "x"]):
         refused = fabric("apply", "site.yml", "--yes", "--prune-hosts", *more, code=5).err
         assert "can't be combined with -l or -t" in refused

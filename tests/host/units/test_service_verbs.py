@@ -71,7 +71,7 @@ def test_a_new_project_has_no_services(tmp_path: Path) -> None:
     shown = statecfg("service", "list", **where)
     assert shown.out == "0 services, 0 units, 0 relations\n"
     refused = statecfg("service", "show", "db", code=5, **where)
-    assert "SC0750" in refused.err and "an apply of a playbook with services makes them" in refused.err
+    assert "SC0750" in refused.err and "apply a playbook that declares services" in refused.err
 
 
 def test_list_shows_services_units_and_relations(run: Run) -> None:
