@@ -47,9 +47,9 @@ def check(store: str | None) -> None:
     from statecfg.store.database import Store
 
     with Store(_address(store)) as opened:
-        found = opened.check()
-        if found:
-            raise StoreError(f"{opened.shown}: it is damaged:\n" + "\n".join(found), sqlite.RESTORE)
+        damage = opened.check()
+        if damage:
+            raise StoreError(f"{opened.shown}: it is damaged:\n" + "\n".join(damage), sqlite.RESTORE)
         click.echo(f"{opened.shown}: sound, schema {opened.schema()}")
 
 
