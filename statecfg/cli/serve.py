@@ -102,7 +102,7 @@ def _serve(how: Serving, url: str | None) -> int:
                 click.echo("Other machines call it by another name? Allow it with --allow-host NAME.")
             click.echo("Create a token: statecfg serve token create NAME --role author --org ORG")
 
-        guard = auth.Guard.made(how.bind, how.allow_host)
+        guard = auth.Guard.for_address(how.bind, how.allow_host)
         ended = running.serve(listener, here, opened, guard, ready, tls)
     return exit_codes.INTERRUPTED if ended == signal.SIGINT else exit_codes.DONE
 

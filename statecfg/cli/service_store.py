@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg.cli.project_store import ProjectStore
 
 if TYPE_CHECKING:
-    from statecfg.store.service_changes import Shown
+    from statecfg.store.service_changes import Snapshot
     from statecfg.store.units.records import End, ServiceRow, UnitRow
 
 
@@ -20,7 +20,7 @@ class ServiceStore(ProjectStore):
         from statecfg.store import services
 
         self.name = self.project.name
-        self.snapshot: Shown = services.show(self.store, self.name)
+        self.snapshot: Snapshot = services.show(self.store, self.name)
 
     def service(self, name: str) -> ServiceRow:
         """Return a service.

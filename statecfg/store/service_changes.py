@@ -24,7 +24,7 @@ from statecfg.store.units.relations import unit_name
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Snapshot:
     """The services of a project, their units and relations at one moment.
 
     :param services: name → service, sorted by name, including destroyed services that still have units
@@ -43,13 +43,13 @@ def projects(store: Store) -> list[str]:
         return list(connection.execute(select(service.c.project).distinct().order_by(service.c.project)).scalars())
 
 
-def show(store: Store, project: str) -> Shown:
+def show(store: Store, project: str) -> Snapshot:
     """Return the services of a project, their units and relations."""
     with store.reading() as connection:
         return show_in(connection, project)
 
 
-def show_in(connection: Connection, project: str) -> Shown:
+def show_in(connection: Connection, project: str) -> Snapshot:
     """Return the services of a project, their units and relations, inside a transaction."""
     units = {row.name: row for row in unit_rows.units_in(connection, project)}
     rows = connection.execute(select(service).where(service.c.project == project).order_by(service.c.name)).all()
@@ -61,7 +61,7 @@ def show_in(connection: Connection, project: str) -> Shown:
         for row in connection.execute(mine).all()
     ]
     used = {row.service for row in units.values()}
-    return Shown({row.name: _service(row) for row in rows if row.alive or row.name in used}, units, relations)
+    return Snapshot({row.name: _service(row) for row in rows if row.alive or row.name in used}, units, relations)
 
 
 def _unsettled(connection: Connection, project: str) -> dict[int, tuple[str, ...]]:
