@@ -287,7 +287,7 @@ def _same_store(here: _Here, store: str | None) -> None:
     present = identity.of(here.project, store) if location.there() else ""
     if present != wanted:
         what = (
-            f"{location.shown} is another one ({present[:8]})" if present else f"there is no store at {location.shown}"
+            f"{location.label} is another one ({present[:8]})" if present else f"there is no store at {location.label}"
         )
         difference = f"store: the plan was made with the store {wanted[:8]}, and {what}"
         help = (

@@ -84,7 +84,7 @@ class Caller:
         host = "" if node is None else node["name"]
         self.waited = waited.text(item.hook.name, item.event, host, item.started or 1, seconds)
         try:
-            done = run.invoke(str(type.folder), item.event, given, seconds, self.path, self.store.shown)
+            done = run.invoke(str(type.folder), item.event, given, seconds, self.path, self.store.label)
         finally:
             self.waited = ""
 

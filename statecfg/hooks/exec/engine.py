@@ -207,7 +207,7 @@ class Engine:
     def _locked(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Lock]:
         """Hold the lock. First end the programs that a killed engine left running."""
         with self.lock.held(wait, stopped) as lock:
-            run.end_left(self.store.shown)
+            run.end_left(self.store.label)
             yield lock
 
     def _selects(self, spec: Spec, event: str, host: str) -> bool:
