@@ -75,7 +75,7 @@ def owed_data(owed: Owed) -> dict[str, Any]:
 
 def pending_data(item: Queued) -> dict[str, Any]:
     """Return a queued invocation as JSON data."""
-    node = item.given.get("node")
+    node = item.hook_input.get("node")
     host = None if node is None else node["name"]
     return {"hook": item.hook.name, "event": item.event, "host": host, "playbook": item.playbook}
 
