@@ -123,13 +123,13 @@ class Children:
 
     def _with_hook(self, problem: Problem, circumstance: str) -> Problem:
         """Return a problem that also names the hook and its registration."""
-        places = (*problem.places, self.hook.position)
-        return replace(problem, detail=f"{problem.detail} ({circumstance})", places=places)
+        positions = (*problem.places, self.hook.position)
+        return replace(problem, detail=f"{problem.detail} ({circumstance})", places=positions)
 
     def _refuse(self, key: str, detail: str, help: str = "") -> None:
         text = f"hook {self.hook.name}: the child `{key}` {detail}"
-        places = [self.hook.position, *([self.nodes[key].position] if key in self.nodes else [])]
-        report(problem("SC0609", text, help, *places))
+        positions = [self.hook.position, *([self.nodes[key].position] if key in self.nodes else [])]
+        report(problem("SC0609", text, help, *positions))
 
     def _changed(self, key: str, node: Node, child: Json) -> Node:
         sent = self.sent[key]
