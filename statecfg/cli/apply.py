@@ -32,7 +32,7 @@ statecfg apply playbooks/web.yml -l web1 -b -K  one host, with sudo; ask for the
 @options.no_hooks_option
 @options.store_option
 @options.output
-def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: str | None, **given: Any) -> int:
+def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: str | None, **values: Any) -> int:
     """Apply a playbook or a saved plan to its hosts.
 
     Shows the plan first and asks. With --yes, it does not ask; it shows what it did, with all differences. A plan that
@@ -50,9 +50,9 @@ def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: 
 
     Ctrl-C starts nothing new and waits for running actions; a second Ctrl-C exits immediately.
     """
-    chosen: Selection = take(Selection, given)
-    how: ConnectionOptions = take(ConnectionOptions, given)
-    shown: Output = take(Output, given)
+    chosen: Selection = take(Selection, values)
+    how: ConnectionOptions = take(ConnectionOptions, values)
+    output: Output = take(Output, values)
     from statecfg.cli import lifecycle, prune_hosts, saved_plan, session
 
     def hooks(playbook: Path, selected: Selection) -> lifecycle.Opened:
@@ -72,7 +72,7 @@ def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: 
             data,
             chosen,
             how,
-            shown,
+            output,
             directory=project,
             agreed=session.agreed(),
             store=store,
@@ -85,9 +85,9 @@ def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: 
         with hooks(path, chosen) as events:
             work = session.prepare(path, chosen, events, store)
             agreed = session.agreed()
-            finished = session.converse(work, "apply", how, shown, asks=asks, agreed=agreed, events=events)
+            finished = session.converse(work, "apply", how, output, asks=asks, agreed=agreed, events=events)
         problems = [*events.problems]
         if chosen.prune_hosts:
-            finished, more = prune_hosts.apply(finished, work, chosen, how, shown, no_hooks, store)
+            finished, more = prune_hosts.apply(finished, work, chosen, how, output, no_hooks, store)
             problems += more
-    return session.end(finished, shown, problems)
+    return session.end(finished, output, problems)

@@ -21,6 +21,6 @@ def command(shell: str) -> None:
 
     from statecfg.cli.main import COMPLETION, statecfg
 
-    kind = get_completion_class(shell)
-    assert kind is not None
-    click.echo(kind(statecfg, {}, "statecfg", COMPLETION).source())
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
+    click.echo(completion_class(statecfg, {}, "statecfg", COMPLETION).source())

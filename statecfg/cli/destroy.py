@@ -34,7 +34,7 @@ statecfg destroy shop/old.yml --hosts 'web*'      what a deleted playbook create
 @options.no_hooks_option
 @options.store_option
 @options.output
-def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: str | None, **given: Any) -> int:
+def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: str | None, **values: Any) -> int:
     """Remove everything that the playbook owns on its hosts, whatever it defines now.
 
     statecfg compiles the playbook as for a plan, because it names the hosts and the secrets to mask. It reports
@@ -45,9 +45,9 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
     statecfg refuses a host (exit 5) if something there is protected, or if this would remove more than half of its
     managed resources and --yes is not on the command line.
     """
-    chosen: Selection = take(Selection, given)
-    how: ConnectionOptions = take(ConnectionOptions, given)
-    shown: Output = take(Output, given)
+    chosen: Selection = take(Selection, values)
+    how: ConnectionOptions = take(ConnectionOptions, values)
+    output: Output = take(Output, values)
     from statecfg.cli import lifecycle, session
     from statecfg.playbook.compile import for_undoing
 
@@ -64,5 +64,5 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
             work = session.of_hosts(hosts, chosen)
             jobs = [replace(job, playbook=name) for job in work.jobs]
         work, agreed = replace(work, jobs=jobs), session.agreed()
-        finished = session.converse(work, "destroy", how, shown, asks=asks, agreed=agreed, events=events)
-    return session.end(finished, shown, events.problems)
+        finished = session.converse(work, "destroy", how, output, asks=asks, agreed=agreed, events=events)
+    return session.end(finished, output, events.problems)

@@ -68,9 +68,9 @@ def _more_pending(host: Mapping[str, Any], mode: str) -> bool:
     unresolved = any(
         node.get("state", State.RESOLVED) != State.RESOLVED for layer in host.get("layers") or () for node in layer
     )
-    gone = host.get("removals") or (mode == Mode.VERIFY and host.get("left"))
+    removals = host.get("removals") or (mode == Mode.VERIFY and host.get("left"))
     due = any(unit.get("due") for unit in host.get("units") or ())
-    return bool(unresolved or gone or due or host.get("owed"))
+    return bool(unresolved or removals or due or host.get("owed"))
 
 
 def _of_node(outcome: str, planned: bool, detailed: bool) -> int:

@@ -21,19 +21,19 @@ statecfg facts @local              this machine
 @options.inventory_option
 @options.conversation
 @options.output
-def command(pattern: str, **given: Any) -> int:
+def command(pattern: str, **values: Any) -> int:
     """Show facts about hosts: system, network, disks.
 
     PATTERN is a name, a group, a glob or a combination, as for --limit. Default: every host.
     """
-    chosen: Selection = take(Selection, given)
-    how: ConnectionOptions = take(ConnectionOptions, given)
-    shown: Output = take(Output, given)
+    chosen: Selection = take(Selection, values)
+    how: ConnectionOptions = take(ConnectionOptions, values)
+    output: Output = take(Output, values)
     from statecfg.cli import session, show
     from statecfg.views.facts import facts_lines
 
-    finished = session.converse(session.of_hosts(pattern, chosen), "facts", how, shown)
+    finished = session.converse(session.of_hosts(pattern, chosen), "facts", how, output)
     code = exit_codes.of_report(finished.report)
     with show.telling(code):
-        show.report(finished.report, facts_lines(finished.report), shown)
+        show.report(finished.report, facts_lines(finished.report), output)
     return code

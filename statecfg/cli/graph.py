@@ -25,21 +25,21 @@ FORMATS = ("text", "dot", "mermaid", "svg", "png")
 @options.selection
 @click.option(
     "--format",
-    "kind",
+    "picture_format",
     type=click.Choice(FORMATS),
     help="Output format. Default: from the file extension of -o, or text.",
 )
 @click.option("-o", "--output", "target", metavar="FILE", type=click.Path(dir_okay=False), help="Write to this file.")
 @options.no_color_option
-def command(playbook: str, kind: str | None, target: str | None, no_color: bool, **given: Any) -> int:
+def command(playbook: str, picture_format: str | None, target: str | None, no_color: bool, **values: Any) -> int:
     """Draw the requirements between resources, as text or as a picture. No host is contacted.
 
     Resources are arranged in layers. The resources of a layer can be applied concurrently once the earlier layers are
     done. Hosts with the same graph are drawn once.
     """
-    chosen: Selection = take(Selection, given)
-    kind = kind or _of_name(target)
-    if kind == "png" and target is None and sys.stdout.isatty():
+    chosen: Selection = take(Selection, values)
+    picture_format = picture_format or _of_name(target)
+    if picture_format == "png" and target is None and sys.stdout.isatty():
         raise click.UsageError("Cannot print a PNG picture to a terminal. Name a file with -o.")
     from statecfg.cli import session
     from statecfg.run.prepare import offline
@@ -47,17 +47,17 @@ def command(playbook: str, kind: str | None, target: str | None, no_color: bool,
 
     work = session.warned(offline(Path(playbook), session.choice(chosen)))
     drawings = pictures.fold((job.host.name, job.definition.layers) for job in work.jobs)
-    if kind == "text":
+    if picture_format == "text":
         _text(pictures.text_lines(drawings), target, no_color)
         return exit_codes.DONE
-    _put(pictures.draw(kind, drawings), target)
+    _put(pictures.draw(picture_format, drawings), target)
     return exit_codes.DONE
 
 
 def _of_name(target: str | None) -> str:
     ending = Path(target).suffix[1:].lower() if target else ""
-    known = {"gv": "dot", "mmd": "mermaid", "txt": "text"}
-    ending = known.get(ending, ending)
+    formats = {"gv": "dot", "mmd": "mermaid", "txt": "text"}
+    ending = formats.get(ending, ending)
     return ending if ending in FORMATS else "text"
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
+class HostOptions:
     """The options that say where to look up hosts: the store's address and the inventory file. None is the default."""
 
     store: str | None
@@ -25,9 +25,9 @@ class Place:
 class HostStore(ProjectStore):
     """The current project, its inventory and, while entered, the open store."""
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(place.store)
-        self.inventory = dialects.inventory(self.project, Path(place.inventory) if place.inventory else None)
+    def __init__(self, options: HostOptions) -> None:
+        super().__init__(options.store)
+        self.inventory = dialects.inventory(self.project, Path(options.inventory) if options.inventory else None)
 
     def groups(self, name: str) -> Sequence[str]:
         """Return the groups of a host in the inventory."""

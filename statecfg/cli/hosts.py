@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from statecfg.cli import answers, exit_codes, options
-from statecfg.cli.host_store import HostStore, Place
+from statecfg.cli.host_store import HostOptions, HostStore
 from statecfg.cli.interrupt import interactive
 from statecfg.cli.options import Command, Group
 from statecfg.remote.graph.events import NodeEvent
@@ -52,7 +52,7 @@ def command(context: click.Context, inventory: str | None, store: str | None, as
     The store adds a host when statecfg first contacts it, or when you tag or bind it before that. Without a
     subcommand, all hosts are listed. Tags are kept in the store; groups come from the inventory.
     """
-    context.obj = Place(store, inventory)
+    context.obj = HostOptions(store, inventory)
     if context.invoked_subcommand is not None:
         return
     from statecfg.store import hosts
@@ -69,11 +69,11 @@ def command(context: click.Context, inventory: str | None, store: str | None, as
 @options.json_option
 @options.no_color_option
 @click.pass_obj
-def show(place: Place, name: str, as_json: bool, no_color: bool) -> None:
+def show(host_options: HostOptions, name: str, as_json: bool, no_color: bool) -> None:
     """Show everything that the store knows about a host."""
     from statecfg.views import host_records
 
-    with HostStore(place) as opened:
+    with HostStore(host_options) as opened:
         record, groups = opened.stored(name), opened.groups(name)
         answers.write(host_records.one(record, groups), host_records.data([record], {name: groups}), as_json, no_color)
 
@@ -85,7 +85,7 @@ def show(place: Place, name: str, as_json: bool, no_color: bool) -> None:
 @click.argument("tags", nargs=-1, required=True)
 @click.option("--remove", is_flag=True, help="Remove the tags.")
 @click.pass_obj
-def tag(place: Place, name: str, tags: Sequence[str], remove: bool) -> None:
+def tag(host_options: HostOptions, name: str, tags: Sequence[str], remove: bool) -> None:
     """Tag a host. Selectors of hooks can select hosts by their tags.
 
     A tag has up to 100 characters: letters, digits and _ . : -
@@ -95,7 +95,7 @@ def tag(place: Place, name: str, tags: Sequence[str], remove: bool) -> None:
             raise click.BadParameter(f"{text!r} is not a valid tag. Use letters, digits and _ . : -")
     from statecfg.store import hosts
 
-    with HostStore(place) as opened:
+    with HostStore(host_options) as opened:
         record = (hosts.untag if remove else hosts.tag)(opened.store, opened.name(name), tags)
     answers.say(f"{name}: {', '.join(record.tags) or 'no tags'}")
 
@@ -108,20 +108,20 @@ def tag(place: Place, name: str, tags: Sequence[str], remove: bool) -> None:
 @click.option("--remove", metavar="KEY", multiple=True, help="Remove this key. Repeatable.")
 @click.option("--clear", is_flag=True, help="Remove all keys.")
 @click.pass_obj
-def set_values(place: Place, name: str, values: Sequence[str], remove: Sequence[str], clear: bool) -> None:
+def set_values(host_options: HostOptions, name: str, values: Sequence[str], remove: Sequence[str], clear: bool) -> None:
     """Set or remove metadata of a host.
 
     The value is parsed as JSON if possible (`spare=true`, `rack=12`); otherwise it is a string.
     """
-    given = dict(map(_pair, values))
-    if not (given or remove or clear):
+    metadata = dict(map(_pair, values))
+    if not (metadata or remove or clear):
         raise click.UsageError("Nothing to set: give KEY=VALUE, --remove KEY or --clear.")
-    if clear and given:
-        raise click.UsageError("--clear can't be combined with values: set them afterwards.")
+    if clear and metadata:
+        raise click.UsageError("--clear removes all keys: set values afterwards.")
     from statecfg.store import hosts
 
-    with HostStore(place) as opened:
-        record = hosts.set_metadata(opened.store, opened.name(name), given, remove, clear)
+    with HostStore(host_options) as opened:
+        record = hosts.set_metadata(opened.store, opened.name(name), metadata, remove, clear)
     answers.say(f"{name}: {json.dumps(record.metadata)}")
 
 
@@ -140,7 +140,7 @@ def _pair(text: str) -> tuple[str, Any]:
 @click.argument("name", callback=_text, shell_complete=options.offer_hosts)
 @click.argument("playbook", type=options.PlaybookFile(), callback=_text)
 @click.pass_obj
-def bind(place: Place, name: str, playbook: str) -> None:
+def bind(host_options: HostOptions, name: str, playbook: str) -> None:
     """Bind a playbook to a host (event node-bound-to-policy)."""
     from statecfg.hooks import host_events
     from statecfg.playbook import project
@@ -150,19 +150,19 @@ def bind(place: Place, name: str, playbook: str) -> None:
     belongs = project.find(Path(playbook))
     bound = prepare.owner(belongs, Path(playbook))
     failed: Sequence[Mapping[str, Any]] = ()
-    with HostStore(place) as opened:
-        new = hosts.bind(opened.store, opened.name(name), bound)
-        if new:
+    with HostStore(host_options) as opened:
+        is_new = hosts.bind(opened.store, opened.name(name), bound)
+        if is_new:
             failed = host_events.fire(opened.store, NodeEvent.BOUND, opened.stored(name), bound, belongs)
     _warn(failed)
-    answers.say(f"{name}: bound to {bound}" if new else f"{name}: it was bound to {bound} before")
+    answers.say(f"{name}: bound to {bound}" if is_new else f"{name}: it was bound to {bound} before")
 
 
 @command.command("unbind", cls=Command, examples="statecfg hosts unbind web1 playbooks/web.yml")
 @click.argument("name", callback=_text, shell_complete=options.offer_hosts)
 @click.argument("playbook", type=click.Path(), callback=_text)
 @click.pass_obj
-def unbind(place: Place, name: str, playbook: str) -> None:
+def unbind(host_options: HostOptions, name: str, playbook: str) -> None:
     """Unbind a playbook from a host (event node-unbound-from-policy). What it created on the host stays."""
     from statecfg.hooks import host_events
     from statecfg.playbook import project as projects
@@ -172,7 +172,7 @@ def unbind(place: Place, name: str, playbook: str) -> None:
     belongs = projects.find(Path(playbook))
     bound = prepare.owner(belongs, Path(playbook))
     failed: Sequence[Mapping[str, Any]] = ()
-    with HostStore(place) as opened:
+    with HostStore(host_options) as opened:
         record = opened.stored(name)
         if playbook in record.playbooks:  # the name as it is shown, also that of another project
             bound = playbook
@@ -190,7 +190,7 @@ def unbind(place: Place, name: str, playbook: str) -> None:
 @click.argument("name", callback=_text, shell_complete=options.offer_hosts)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_obj
-def forget(place: Place, name: str, yes: bool) -> int:
+def forget(host_options: HostOptions, name: str, yes: bool) -> int:
     """Remove a host and its units from the store (event node-deleted).
 
     The host itself and its ledger stay as they are. The next apply tells the units on other hosts that its units
@@ -200,7 +200,7 @@ def forget(place: Place, name: str, yes: bool) -> int:
     from statecfg.store import hosts, services
 
     failed: Sequence[Mapping[str, Any]] = ()
-    with HostStore(place) as opened:
+    with HostStore(host_options) as opened:
         opened.stored(name)
         if not yes and not interactive():
             raise click.UsageError("Cannot ask for confirmation: stdin is not a terminal. Pass --yes.")
@@ -220,7 +220,7 @@ def _warn(failed: Iterable[Mapping[str, Any]]) -> None:
     """Print a warning for each hook that failed."""
     from statecfg.views import safe
 
-    for each in failed:
-        first = next(iter(str(each["error"]).splitlines()), "")
-        detail = f"hook {each['hook']} failed at {each['event']}: {first}"
-        click.echo(f"warning: {safe.line(detail)} (statecfg hook log {each['hook']})", err=True)
+    for failure in failed:
+        first = next(iter(str(failure["error"]).splitlines()), "")
+        detail = f"hook {failure['hook']} failed at {failure['event']}: {first}"
+        click.echo(f"warning: {safe.line(detail)} (statecfg hook log {failure['hook']})", err=True)

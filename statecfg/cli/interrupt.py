@@ -53,8 +53,8 @@ class Interrupts:
     def _take(self, number: int, frame: FrameType | None) -> None:
         if self.cancel.is_set():
             # Threads may be stuck in reads from dead hosts, so don't wait for their clean-up.
-            shown = _CURSOR if os.isatty(2) else b""
-            _tell(shown + b"\nInterrupted again: left at once; what was under way is unknown.\n")
+            show_cursor = _CURSOR if os.isatty(2) else b""
+            _tell(show_cursor + b"\nInterrupted again: left at once; what was under way is unknown.\n")
             os._exit(_SIGNALS[signal.Signals(number)])
         self.code = _SIGNALS[signal.Signals(number)]
         self.cancel.set()

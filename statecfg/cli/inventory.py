@@ -36,9 +36,9 @@ def command(pattern: str, inventory: str | None, variables: bool, as_json: bool,
     from statecfg.views import inventory as view
     from statecfg.views import stream
 
-    known = dialects.inventory(project.find(Path.cwd()), Path(inventory) if inventory else None)
-    hosts = known.select(pattern)
-    won: dict[str, dict[str, Any]] = {host.name: known.who_won(host.name) for host in hosts}
+    all_hosts = dialects.inventory(project.find(Path.cwd()), Path(inventory) if inventory else None)
+    hosts = all_hosts.select(pattern)
+    won: dict[str, dict[str, Any]] = {host.name: all_hosts.who_won(host.name) for host in hosts}
     if as_json:
         sys.stdout.write(json_view.text(view.data(hosts, won)))
         return

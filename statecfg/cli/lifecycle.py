@@ -38,7 +38,7 @@ class Later:
     """
 
     reconciler = None
-    _found: Any = None
+    _target: Any = None
 
     def __init__(self, make: Callable[[], Bus | Preview], run: str = "") -> None:
         self.run, self._make = run, make
@@ -49,48 +49,48 @@ class Later:
         :raises StoreError: the store can't be used
         :raises InvalidInput: a hook is wrong
         """
-        self._found = self._make()
-        joined: tuple[Options, Sequence[Job]] = self._found.join(options, jobs)
+        self._target = self._make()
+        joined: tuple[Options, Sequence[Job]] = self._target.join(options, jobs)
         return joined
 
     def at_once(self, host: str) -> tuple[str, list[dict[str, Any]]]:
         """Call `at_once` of the bus or preview."""
-        called: tuple[str, list[dict[str, Any]]] = self._found.at_once(host)
+        called: tuple[str, list[dict[str, Any]]] = self._target.at_once(host)
         return called
 
     def enter(self, report: Mapping[str, Any]) -> None:
         """Call `enter` of the bus or preview."""
-        self._found.enter(report)
+        self._target.enter(report)
 
     def due(self, host: str) -> list[Unit]:
         """Call `due` of the bus or preview."""
-        found: list[Unit] = self._found.due(host)
-        return found
+        units: list[Unit] = self._target.due(host)
+        return units
 
     def failed_events(self) -> dict[str, list[dict[str, str]]]:
         """Call `failed_events` of the bus or preview."""
-        found: dict[str, list[dict[str, str]]] = self._found.failed_events()
-        return found
+        events: dict[str, list[dict[str, str]]] = self._target.failed_events()
+        return events
 
     def left_hosts(self, work: Work) -> list[LeftHost]:
         """Call `left_hosts` of the bus or preview."""
-        left: list[LeftHost] = self._found.left_hosts(work)
+        left: list[LeftHost] = self._target.left_hosts(work)
         return left
 
     @property
     def problems(self) -> list[str]:
         """The problems with the store during the run."""
-        return self._found.problems if self._found is not None else []
+        return self._target.problems if self._target is not None else []
 
     @property
     def left(self) -> int:
         """The number of hook invocations that are still queued at the end."""
-        return self._found.left if self._found is not None else 0
+        return self._target.left if self._target is not None else 0
 
     def close(self) -> None:
         """Close the bus or preview if it was opened."""
-        if self._found is not None:
-            self._found.close()
+        if self._target is not None:
+            self._target.close()
 
 
 if TYPE_CHECKING:
@@ -121,19 +121,19 @@ def bus(
         from statecfg.hooks.bus import Bus
 
         who = f"{getpass.getuser()}@{socket.gethostname()}"
-        made = Bus(project, dialects.inventory(project, file), run, who, no_hooks, store)
-        made.reconciler.asking.tell = lambda text: click.echo(text, err=True)
-        made.begin(mode, playbook)
-        _warn(made)
-        return made
+        events = Bus(project, dialects.inventory(project, file), run, who, no_hooks, store)
+        events.reconciler.asking.tell = lambda text: click.echo(text, err=True)
+        events.begin(mode, playbook)
+        _warn(events)
+        return events
 
     early = no_hooks or (project.root / "hooks").is_dir()
-    found: Bus | Later = make() if early else Later(make, run)
-    with contextlib.closing(found):
-        yield found
-    if found.left and hook_run.RUNNING not in os.environ:  # inside a hook, the outer run processes the queue
-        queued = "1 invocation of a hook is" if found.left == 1 else f"{found.left} invocations of hooks are"
-        click.echo(f"{queued} still queued. `statecfg hook retry` runs the queue.", err=True)
+    events: Bus | Later = make() if early else Later(make, run)
+    with contextlib.closing(events):
+        yield events
+    if events.left and hook_run.RUNNING not in os.environ:  # inside a hook, the outer run processes the queue
+        queued = "1 invocation of a hook is" if events.left == 1 else f"{events.left} invocations of hooks are"
+        click.echo(f"{queued} still queued: `statecfg hook retry` runs what is.", err=True)
 
 
 def preview(start: Path, chosen: Selection, store: str | None = None, services: bool = False) -> Preview | Later | None:
@@ -155,9 +155,9 @@ def preview(start: Path, chosen: Selection, store: str | None = None, services: 
     def make() -> Preview:
         from statecfg.hooks.preview import Preview
 
-        made = Preview(project, dialects.inventory(project, file), playbook, store)
-        _warn(made)
-        return made
+        events = Preview(project, dialects.inventory(project, file), playbook, store)
+        _warn(events)
+        return events
 
     return make() if early else Later(make)
 
@@ -167,11 +167,11 @@ def _absolute(path: str | None) -> Path | None:
     return Path(path).absolute() if path else None
 
 
-def _warn(found: Bus | Preview) -> None:
+def _warn(events: Bus | Preview) -> None:
     """Print warnings about probable mistakes in the registrations of hooks."""
-    for warning in found.warnings:
-        place = f"{warning.places[0]}: " if warning.places else ""
-        click.echo(f"warning: {place}{warning.detail}", err=True)
+    for warning in events.warnings:
+        position = f"{warning.places[0]}: " if warning.places else ""
+        click.echo(f"warning: {position}{warning.detail}", err=True)
 
 
 def complete(report: Report, work: Work, events: Bus | Preview | Later | None) -> Report:
@@ -180,7 +180,7 @@ def complete(report: Report, work: Work, events: Bus | Preview | Later | None) -
 
     whole = failure.complete(report, work.failed, events)
     if events is not None and report["mode"] in (Mode.PLAN, Mode.APPLY) and work.playbook is not None:
-        left: list[Any] = [each for each in events.left_hosts(work) if each["host"] not in whole["hosts"]]
+        left: list[Any] = [host for host in events.left_hosts(work) if host["host"] not in whole["hosts"]]
         if left:
             whole["left_hosts"] = left
     return whole
@@ -207,5 +207,5 @@ def read(playbook: Path, store: str | None) -> Iterator[Store | None]:
     if not address.chosen(project, store).there():
         yield None
         return
-    with opened(project, store) as found:
-        yield found
+    with opened(project, store) as project_store:
+        yield project_store

@@ -146,27 +146,27 @@ def status(arguments: Sequence[str] | None = None) -> int:
     :param arguments: the arguments without the program's name; None for those of the process
     :raises BrokenPipeError: the reader of the output has ended
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if COMPLETION in os.environ:
-            statecfg.main(given, "statecfg", COMPLETION)
+            statecfg.main(words, "statecfg", COMPLETION)
         # click's own `main` would turn a broken pipe into exit status 1.
-        with statecfg.make_context("statecfg", given) as context:
+        with statecfg.make_context("statecfg", words) as context:
             result = statecfg.invoke(context)
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _say("Interrupted.", exit_codes.INTERRUPTED)
     except click.ClickException as problem:
-        return _misused(problem, given)
+        return _misused(problem, words)
     except BrokenPipeError:
         raise
     except Exception as problem:
-        return _explain(problem, given)
+        return _explain(problem, words)
     return result if isinstance(result, int) else exit_codes.DONE
 
 
-def _misused(problem: click.ClickException, given: Sequence[str]) -> int:
+def _misused(problem: click.ClickException, words: Sequence[str]) -> int:
     """Show what is wrong with the command line in the form of all user errors; return the exit status."""
     from statecfg.views import stream
     from statecfg.views.problems import failure_lines
@@ -174,24 +174,24 @@ def _misused(problem: click.ClickException, given: Sequence[str]) -> int:
     if type(problem).__name__ == "NoArgsIsHelpError":  # without any argument, show the help without an error
         click.echo(problem.format_message(), err=True)
         return exit_codes.BAD_INPUT
-    about = " ".join(["statecfg", *given[:1]]) if given and not given[0].startswith("-") else "statecfg"
+    about = " ".join(["statecfg", *words[:1]]) if words and not words[0].startswith("-") else "statecfg"
     if isinstance(problem, click.UsageError) and problem.ctx:
         about = problem.ctx.command_path
     wrong, help = problem.format_message(), f"`{about} --help` shows what the command takes"
-    if _wants_json(given):
+    if _wants_json(words):
         _as_json([{"code": "usage", "summary": wrong, "detail": "", "help": help, "places": []}])
-    shown = failure_lines("wrong command line; nothing was touched", wrong, help)
-    stream.write(shown, sys.stderr, stream.coloured(sys.stderr, "--no-color" in given))
+    lines = failure_lines("wrong command line; nothing was touched", wrong, help)
+    stream.write(lines, sys.stderr, stream.coloured(sys.stderr, "--no-color" in words))
     return exit_codes.BAD_INPUT
 
 
-def _explain(problem: Exception, given: Sequence[str]) -> int:
+def _explain(problem: Exception, words: Sequence[str]) -> int:
     """Show the user's mistakes and failed writes, and return the exit status. Raise any other error again, as a bug."""
     from statecfg.problems import InvalidInput, StalePlan
     from statecfg.store import StoreError
 
     if isinstance(problem, StoreError):
-        return _store_failed(problem, given)
+        return _store_failed(problem, words)
     if type(problem).__name__ == "Unwritten":  # defined in `show`, which is not imported for this
         _nowhere()
         return _say(f"error: can't write {problem}", getattr(problem, "code", exit_codes.UNWRITTEN))
@@ -207,31 +207,31 @@ def _explain(problem: Exception, given: Sequence[str]) -> int:
     from statecfg.views.problems import problem_data, problem_lines
 
     stale = isinstance(problem, StalePlan)
-    if _wants_json(given):
+    if _wants_json(words):
         _as_json(problem_data(problem.problems), "stale" if stale else "bad-input")
-    no_color = "--no-color" in given
+    no_color = "--no-color" in words
     stream.write(problem_lines(problem.problems, Path.cwd()), sys.stderr, stream.coloured(sys.stderr, no_color))
     return exit_codes.STALE if stale else exit_codes.BAD_INPUT
 
 
-def _store_failed(problem: StoreError, given: Sequence[str]) -> int:
+def _store_failed(problem: StoreError, words: Sequence[str]) -> int:
     """Show why the store can't be used and what to do; return the exit status."""
     from statecfg.views import stream
     from statecfg.views.problems import failure_lines
 
-    if _wants_json(given):
+    if _wants_json(words):
         detail, help = problem.detail, problem.help
         _as_json([{"code": "store", "summary": "store failed", "detail": detail, "help": help, "places": []}], "store")
-    shown = failure_lines("store failed", problem.detail, problem.help)
-    stream.write(shown, sys.stderr, stream.coloured(sys.stderr, "--no-color" in given))
+    lines = failure_lines("store failed", problem.detail, problem.help)
+    stream.write(lines, sys.stderr, stream.coloured(sys.stderr, "--no-color" in words))
     return exit_codes.STORE
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-def _wants_json(given: Sequence[str]) -> bool:
-    return "--json" in given or os.environ.get("STATECFG_JSON", "").lower() in ("1", "true", "yes", "on")
+def _wants_json(words: Sequence[str]) -> bool:
+    return "--json" in words or os.environ.get("STATECFG_JSON", "").lower() in ("1", "true", "yes", "on")
 
 
 def _as_json(problems: list[ProblemData], error: str = "bad-input") -> None:

@@ -27,11 +27,11 @@ _HEAD = 200
 
 def hosts(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return completions of a pattern: with the hosts and groups of the inventory."""
-    found = _PATTERN.fullmatch(incomplete)
-    if found is None:
+    match = _PATTERN.fullmatch(incomplete)
+    if match is None:
         return []
-    before = (found["before"] or "") + found["sign"]
-    return [before + name for name in _hosts(context.params.get("inventory")) if name.startswith(found["name"])]
+    before = (match["before"] or "") + match["sign"]
+    return [before + name for name in _hosts(context.params.get("inventory")) if name.startswith(match["name"])]
 
 
 def _hosts(file: str | None) -> list[str]:
@@ -51,10 +51,10 @@ def tags(context: click.Context, parameter: click.Parameter, incomplete: str) ->
     """Return the tags that occur in the playbook and in the files that it includes by name."""
     before, comma, word = incomplete.rpartition(",")
     # Until `-t` has a value, click leaves the earlier arguments in `args`.
-    given = (context.params.get("playbook"), context.params.get("source"), *context.args)
-    playbook = next((word for word in given if isinstance(word, str) and os.path.isfile(word)), None)
-    found = {tag for text in _texts(playbook) for tag in _tags(text)} if playbook else set()
-    return [before + comma + tag for tag in sorted(found) if tag.startswith(word)]
+    names = (context.params.get("playbook"), context.params.get("source"), *context.args)
+    playbook = next((word for word in names if isinstance(word, str) and os.path.isfile(word)), None)
+    all_tags = {tag for text in _texts(playbook) for tag in _tags(text)} if playbook else set()
+    return [before + comma + tag for tag in sorted(all_tags) if tag.startswith(word)]
 
 
 def _texts(playbook: str) -> Iterator[str]:
@@ -82,12 +82,12 @@ def _tags(text: str) -> Iterator[str]:
 
 def units(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the units of the project that the store knows."""
-    return [name for name in _known(context)[1] if name.startswith(incomplete)]
+    return [name for name in _services_and_units(context)[1] if name.startswith(incomplete)]
 
 
 def services(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the services of the project that the store knows."""
-    return [name for name in _known(context)[0] if name.startswith(incomplete)]
+    return [name for name in _services_and_units(context)[0] if name.startswith(incomplete)]
 
 
 def services_and_units(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -95,7 +95,7 @@ def services_and_units(context: click.Context, parameter: click.Parameter, incom
     return services(context, parameter, incomplete) + units(context, parameter, incomplete)
 
 
-def _known(context: click.Context) -> tuple[list[str], list[str]]:
+def _services_and_units(context: click.Context) -> tuple[list[str], list[str]]:
     from statecfg.cli.service_store import ServiceStore
     from statecfg.playbook import project
     from statecfg.problems import InvalidInput
@@ -105,8 +105,8 @@ def _known(context: click.Context) -> tuple[list[str], list[str]]:
     try:
         if not address.chosen(project.find(Path.cwd()), url).there():
             return [], []
-        with ServiceStore(url) as known:
-            return list(known.shown.services), list(known.shown.units)
+        with ServiceStore(url) as store:
+            return list(store.snapshot.services), list(store.snapshot.units)
     except (InvalidInput, StoreError, OSError):
         return [], []
 
@@ -118,8 +118,8 @@ def plans(context: click.Context, parameter: click.Parameter, incomplete: str) -
         entries = sorted(entry for entry in os.listdir(folder or ".") if entry.startswith(name))
     except OSError:
         entries = []
-    found = [os.path.join(folder, entry) for entry in entries if _is_plan(os.path.join(folder, entry))]
-    return [CompletionItem(path) for path in found] or [CompletionItem(incomplete, type="file")]
+    paths = [os.path.join(folder, entry) for entry in entries if _is_plan(os.path.join(folder, entry))]
+    return [CompletionItem(path) for path in paths] or [CompletionItem(incomplete, type="file")]
 
 
 def _is_plan(path: str) -> bool:

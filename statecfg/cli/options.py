@@ -102,9 +102,9 @@ class ConnectionOptions:
 
     def with_settings(self, settings: Any) -> ConnectionOptions:
         """Return these options. Options that were not given get the project's settings, or else the defaults."""
-        given = {name: getattr(self, name) for name in _SETTINGS if getattr(self, name) is not None}
+        explicit = {name: getattr(self, name) for name in _SETTINGS if getattr(self, name) is not None}
         configured = {name: getattr(settings, name) for name in _SETTINGS if getattr(settings, name, None) is not None}
-        return replace(self, **{**_DEFAULTS, **configured, **given})
+        return replace(self, **{**_DEFAULTS, **configured, **explicit})
 
 
 _DEFAULTS: dict[str, Any] = {"forks": 16, "lock_timeout": 0.0}
@@ -133,13 +133,13 @@ class Output:
     detailed_exitcode: bool = False
 
 
-def take(kind: type[Any], values: dict[str, Any]) -> Any:
+def take(cls: type[Any], values: dict[str, Any]) -> Any:
     """Remove the fields of a dataclass from click's values, and return an object of the class with these values.
 
-    :param kind: the dataclass
+    :param cls: the dataclass
     :param values: click's values; they are changed
     """
-    return kind(**{field.name: values.pop(field.name) for field in fields(kind) if field.name in values})
+    return cls(**{field.name: values.pop(field.name) for field in fields(cls) if field.name in values})
 
 
 def _all(*decorators: Callable[[F], F]) -> Callable[[F], F]:
@@ -183,13 +183,13 @@ inventory_option = _option(
 )
 
 
-def _offered(kind: str) -> Callable[..., Any]:
+def _offered(name: str) -> Callable[..., Any]:
     """Return a shell completion function from `offered`. It imports that module when a shell calls it."""
 
     def offer(context: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
         from statecfg.cli import offered
 
-        return getattr(offered, kind)(context, parameter, incomplete)
+        return getattr(offered, name)(context, parameter, incomplete)
 
     return offer
 

@@ -32,7 +32,7 @@ statecfg plan playbooks/web.yml --prune              include the removal of what
 @options.detailed_option
 @options.store_option
 @options.output
-def command(playbook: str, out: str | None, store: str | None, **given: Any) -> int:
+def command(playbook: str, out: str | None, store: str | None, **values: Any) -> int:
     """Show exactly what would change on the hosts. Change nothing.
 
     PLAYBOOK is a .yml, .py or .hy file. statecfg checks the whole playbook before it contacts any host. Each host
@@ -40,9 +40,9 @@ def command(playbook: str, out: str | None, store: str | None, **given: Any) -> 
     known in advance, the plan says that it is `known after` the resource that decides it. The plan always lists what
     left the definition; with --prune, the removal is part of the plan.
     """
-    chosen: Selection = take(Selection, given)
-    how: ConnectionOptions = take(ConnectionOptions, given)
-    shown: Output = take(Output, given)
+    chosen: Selection = take(Selection, values)
+    how: ConnectionOptions = take(ConnectionOptions, values)
+    output: Output = take(Output, values)
     from statecfg.cli import lifecycle, prune_hosts, save_plan, session, show
     from statecfg.problems import inputs
 
@@ -56,14 +56,14 @@ def command(playbook: str, out: str | None, store: str | None, **given: Any) -> 
         raise click.BadParameter(detail, param_hint="'-o' / '--out'")
     if chosen.prune_hosts:
         work = prune_hosts.planned(work, Path(playbook), store)
-    known = save_plan.store_of(work, store) if out and work.services else ""
+    store_identity = save_plan.store_of(work, store) if out and work.services else ""
     hooks = lifecycle.preview(Path(playbook), chosen, store, bool(work.services))
-    finished = session.converse(work, "plan", how, shown, events=hooks)
+    finished = session.converse(work, "plan", how, output, events=hooks)
     if out:
-        save_plan.save(Path(out), work, chosen, how, finished.report, read, known)
+        save_plan.save(Path(out), work, chosen, how, finished.report, read, store_identity)
     words = [out, *session.way(how, saved=True)] if out else session.words(playbook, chosen, how)
-    code = exit_codes.of_report(finished.report, shown.detailed_exitcode)
+    code = exit_codes.of_report(finished.report, output.detailed_exitcode)
     code = finished.stopped if finished.cancelled else code
     with show.telling(code):
-        session.show_plan(finished, shown, words)
+        session.show_plan(finished, output, words)
     return code

@@ -27,14 +27,14 @@ def check(hosts: Sequence[Host], settings: Settings, forks: int) -> None:
     :raises InvalidInput: ssh_config can't be read, a host has only unusable keys, or the process may not open enough
         files
     """
-    found = list(_files(min(forks, len(hosts))))
+    problems = list(_files(min(forks, len(hosts))))
     over_ssh = [host for host in hosts if host.transport == "ssh"]
     if over_ssh:
-        found += _config(settings)
+        problems += _config(settings)
     warned: set[str] = set()
     for host in over_ssh:
-        found += _keys(host, settings, warned)
-    report(*found)
+        problems += _keys(host, settings, warned)
+    report(*problems)
 
 
 def _files(at_once: int) -> Iterable[Problem]:
@@ -70,7 +70,7 @@ def _keys(host: Host, settings: Settings, warned: set[str]) -> list[Problem]:
         hops = route.route(Target.of(host), settings)
     except TransportError:
         return []  # the connection reports it, for this host only
-    found = []
+    problems = []
     for hop in hops:
         skipped = _skipped(hop)
         for path, why in skipped.items():
@@ -80,22 +80,22 @@ def _keys(host: Host, settings: Settings, warned: set[str]) -> list[Problem]:
         if skipped and not _others(hop, skipped):
             detail = f"host `{host.name}`: there is no usable key and no agent to log in to {hop.host} as {hop.user}"
             keys = "; ".join(f"{path}: {why}" for path, why in skipped.items())
-            found.append(problem("SC0452", detail, keys, host.position))
-    return found
+            problems.append(problem("SC0452", detail, keys, host.position))
+    return problems
 
 
 def _skipped(hop: Hop) -> dict[str, str]:
     from statecfg.transport import key_files
 
-    found = {}
+    reasons = {}
     for path in hop.keys:
         try:
             why = key_files.unusable(path)
         except OSError:
             continue  # most users have only some of the default keys; a failed login reports the others
         if why:
-            found[path] = why
-    return found
+            reasons[path] = why
+    return reasons
 
 
 def _others(hop: Hop, skipped: dict[str, str]) -> bool:

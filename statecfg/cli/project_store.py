@@ -35,7 +35,7 @@ class ProjectStore:
             raise
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def __exit__(self, error_type: object, error: BaseException | None, trace: object) -> None:
         self.store.close()
 
     def _read(self) -> None:

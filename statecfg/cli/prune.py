@@ -26,7 +26,7 @@ statecfg prune playbooks/web.yml --yes    without asking, even if it is more tha
 @options.no_hooks_option
 @options.store_option
 @options.output
-def command(playbook: str, yes: bool, no_hooks: bool, store: str | None, **given: Any) -> int:
+def command(playbook: str, yes: bool, no_hooks: bool, store: str | None, **values: Any) -> int:
     """Remove what earlier runs created and the playbook no longer defines. Change nothing else.
 
     Each host recorded its state before a resource was applied, and restores it: a file that existed before comes back
@@ -36,14 +36,14 @@ def command(playbook: str, yes: bool, no_hooks: bool, store: str | None, **given
     statecfg refuses a host (exit 5) if something there is protected, or if this would remove more than half of its
     managed resources and --yes is not on the command line. If a host has lost its record, nothing is removed there.
     """
-    chosen: Selection = take(Selection, given)
-    how: ConnectionOptions = take(ConnectionOptions, given)
-    shown: Output = take(Output, given)
+    chosen: Selection = take(Selection, values)
+    how: ConnectionOptions = take(ConnectionOptions, values)
+    output: Output = take(Output, values)
     from statecfg.cli import lifecycle, session
 
     asks = session.asks(yes)
     with lifecycle.bus(Path(playbook), chosen, "prune", no_hooks, store) as events:
         work = session.prepare(Path(playbook), chosen, events)
         agreed = session.agreed()
-        finished = session.converse(work, "prune", how, shown, asks=asks, agreed=agreed, events=events)
-    return session.end(finished, shown, events.problems)
+        finished = session.converse(work, "prune", how, output, asks=asks, agreed=agreed, events=events)
+    return session.end(finished, output, events.problems)

@@ -37,11 +37,11 @@ def planned(work: Work, playbook: Path, store: str | None) -> Work:
     from statecfg.run import prepare
     from statecfg.store import left_hosts
 
-    with lifecycle.read(playbook, store) as found:
-        if found is None:
+    with lifecycle.read(playbook, store) as opened:
+        if opened is None:
             return work
         file, owner = work.project.relative(playbook), prepare.owner(work.project, playbook)
-        left = left_hosts.find(found, owner, file, work.everywhere, work.inventory, str(playbook))
+        left = left_hosts.find(opened, owner, file, work.everywhere, work.inventory, str(playbook))
     return replace(work, jobs=[*work.jobs, *_jobs(work, playbook, left)])
 
 
@@ -56,7 +56,7 @@ def _jobs(work: Work, playbook: Path, left: Sequence[LeftHost]) -> list[Any]:
         return []
     file, owner = work.project.relative(playbook), prepare.owner(work.project, playbook)
     nothing = Definition([], secrets=dict(work.secrets))
-    hosts = [inventory.host(each["host"]) for each in left if each["address"]]
+    hosts = [inventory.host(host["host"]) for host in left if host["address"]]
     return [Job(host, nothing, file, prune=True, owner=owner) for host in hosts]
 
 
@@ -65,7 +65,7 @@ def apply(
     work: Work,
     chosen: Selection,
     how: ConnectionOptions,
-    shown: Output,
+    output: Output,
     no_hooks: bool,
     store: str | None,
 ) -> tuple[Finished, Sequence[str]]:
@@ -84,10 +84,10 @@ def apply(
         return finished, ()
     with lifecycle.bus(playbook, chosen, "destroy", no_hooks, store) as events:
         removed = session.converse(
-            replace(work, jobs=jobs, services=(), relations=()), "destroy", how, shown, agreed=True, events=events
+            replace(work, jobs=jobs, services=(), relations=()), "destroy", how, output, agreed=True, events=events
         )
     hosts = {**report["hosts"], **removed.report["hosts"]}
-    left = [each for each in report["left_hosts"] if each["host"] not in removed.report["hosts"]]
+    left = [host for host in report["left_hosts"] if host["host"] not in removed.report["hosts"]]
     whole: Report = {**report, "hosts": hosts, "left_hosts": left}
     if not left:
         del whole["left_hosts"]

@@ -35,24 +35,24 @@ statecfg run-history web1 --run 4f3a                   one run: the outcome of e
 )  # fmt: skip
 @options.conversation
 @options.output
-def command(pattern: str, playbook: str | None, run: str, number: int, **given: Any) -> int:
+def command(pattern: str, playbook: str | None, run: str, number: int, **values: Any) -> int:
     """Show the runs that hosts recorded: who, when, what, and how they ended.
 
     HOSTS is a name, a group, a glob or a combination, as for --limit. Default: every host. Interrupted runs are marked,
     with what they were doing. Exit 5 if no host knows the requested run.
     """
-    chosen: Selection = take(Selection, given)
-    how: ConnectionOptions = take(ConnectionOptions, given)
-    shown: Output = take(Output, given)
+    chosen: Selection = take(Selection, values)
+    how: ConnectionOptions = take(ConnectionOptions, values)
+    output: Output = take(Output, values)
     from statecfg.cli import session, show
     from statecfg.views.history import history_lines
 
     work = session.of_hosts(pattern, chosen)
-    asked = {"playbook": session.owner(playbook) if playbook else "", "run": run, "limit": number}
-    finished = session.converse(work, "history", how, shown, history=asked)
+    request = {"playbook": session.owner(playbook) if playbook else "", "run": run, "limit": number}
+    finished = session.converse(work, "history", how, output, history=request)
     code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
     if run and not any(host.get("history") for host in finished.report["hosts"].values()):
         code = exit_codes.worst([code, exit_codes.BAD_INPUT])
     with show.telling(code):
-        show.report(finished.report, history_lines(finished.report, run), shown)
+        show.report(finished.report, history_lines(finished.report, run), output)
     return code

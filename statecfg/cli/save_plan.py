@@ -52,7 +52,9 @@ def save(
         "salt": salt,
         "executor": digests.executor(work.jobs),
         "choices": _choices(chosen, how, project),
-        "inputs": [{"kind": kind, "path": project.relative(Path(file)), "sha256": sha} for kind, file, sha in read],
+        "inputs": [
+            {"kind": category, "path": project.relative(Path(file)), "sha256": sha} for category, file, sha in read
+        ],
         "secrets": digests.of_secrets(secrets),
         "hosts": {
             name: {**defined[name], "inventory": digests.of_host(hosts[name], salt), "report": host}

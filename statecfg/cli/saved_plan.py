@@ -69,7 +69,7 @@ def plan_in(source: str) -> bytes | None:
     return content(source)
 
 
-def shown(source: str) -> str:
+def label(source: str) -> str:
     """Return the name of a plan in messages."""
     return "standard input" if source == STDIN else source
 
@@ -100,7 +100,7 @@ class _Here:
 def apply(
     source: str,
     data: bytes,
-    given: Selection,
+    requested: Selection,
     how: ConnectionOptions,
     output: Output,
     *,
@@ -113,7 +113,7 @@ def apply(
 
     :param source: the file of the plan, or "-"
     :param data: its content
-    :param given: the selection on the command line, which must not contradict the plan
+    :param requested: the selection on the command line, which must not contradict the plan
     :param directory: a directory in the project; None for the working directory
     :param agreed: allow the removal of more than half of a host's resources
     :param store: the address of the store; None for the default
@@ -125,22 +125,22 @@ def apply(
     from statecfg.run.saved import differences, digests
     from statecfg.run.saved import hosts as planned
 
-    here = _opened(source, data, given, how, directory)
+    here = _opened(source, data, requested, how, directory)
     plan, project, name = here.plan, here.project, here.name
     _same_store(here, store)
     with contextlib.ExitStack() as stack:
         events = stack.enter_context(hooks(here.playbook, here.selection))
         with inputs.recording() as read, _directory(project, plan):
             work = session.prepare(here.playbook, here.selection, events, store)
-        found = differences.of_inputs(plan, project, read, here.moved)
-        found = found or differences.of_secrets(plan, work.secrets)
-        if not found and {job.host.name for job in work.jobs} == set(plan["hosts"]):
-            found = differences.of_executor(plan, digests.executor(work.jobs), VERSION)
-        if found:
-            raise differences.stale(name, found)
+        changed = differences.of_inputs(plan, project, read, here.moved)
+        changed = changed or differences.of_secrets(plan, work.secrets)
+        if not changed and {job.host.name for job in work.jobs} == set(plan["hosts"]):
+            changed = differences.of_executor(plan, digests.executor(work.jobs), VERSION)
+        if changed:
+            raise differences.stale(name, changed)
         refused = differences.of_definitions(plan, digests.definitions(work.jobs, work.secrets))
         kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
-        due = {host: each["report"].get("units") or [] for host, each in plan["hosts"].items()}
+        due = {host: entry["report"].get("units") or [] for host, entry in plan["hosts"].items()}
         finished = session.converse(
             replace(work, jobs=kept),
             "apply",
@@ -160,7 +160,7 @@ def apply(
     return replace(finished, report={**finished.report, "hosts": {**visited, **unvisited}}), events.problems
 
 
-def _opened(source: str, data: bytes, given: Selection, how: ConnectionOptions, directory: str | None) -> _Here:
+def _opened(source: str, data: bytes, requested: Selection, how: ConnectionOptions, directory: str | None) -> _Here:
     """Read a plan and find its project. Compare the inputs without running any code of the project.
 
     :raises StalePlan: these inputs differ
@@ -168,25 +168,27 @@ def _opened(source: str, data: bytes, given: Selection, how: ConnectionOptions, 
     from statecfg.playbook import project as projects
     from statecfg.run.saved import differences, plan_file
 
-    name = shown(source)
+    name = label(source)
     plan = plan_file.parse(data, name, VERSION)
     project = projects.find(Path(directory or "."))
-    if found := differences.of_project(plan, project):
+    if changed := differences.of_project(plan, project):
         help = f"run this in a checkout of `{plan['project']}`, or name it: --project DIRECTORY"
-        if found[0].startswith("project"):
+        if changed[0].startswith("project"):
             help += "; or, if this is the same project, write its name into statecfg.toml, and plan again"
-        raise differences.stale(name, found, help)
+        raise differences.stale(name, changed, help)
     moved: dict[str, Path] = {}
-    selection = _selection(plan, project, given, moved)
-    found = differences.of_files(plan, project, moved)
-    if any(text.startswith("inventory ") for text in found):
-        found += _in_inventory(plan, project, selection)
-    if found:
-        raise differences.stale(name, found)
-    return _Here(name, plan, project, project.root / plan["playbook"], selection, _way(plan, project, given=how), moved)
+    selection = _selection(plan, project, requested, moved)
+    changed = differences.of_files(plan, project, moved)
+    if any(text.startswith("inventory ") for text in changed):
+        changed += _in_inventory(plan, project, selection)
+    if changed:
+        raise differences.stale(name, changed)
+    return _Here(
+        name, plan, project, project.root / plan["playbook"], selection, _way(plan, project, requested=how), moved
+    )
 
 
-def _selection(plan: SavedPlan, project: Project, given: Selection, moved: dict[str, Path]) -> Selection:
+def _selection(plan: SavedPlan, project: Project, requested: Selection, moved: dict[str, Path]) -> Selection:
     """Return the plan's selection, with paths in this project.
 
     The command line may name an inventory or a file of variables again. Its content must be the same.
@@ -196,24 +198,24 @@ def _selection(plan: SavedPlan, project: Project, given: Selection, moved: dict[
     """
     choices = plan["choices"]
     inventory = choices.get("inventory")
-    if given.inventory:
-        was = [each["path"] for each in plan["inputs"] if each["kind"] == "inventory"]
-        moved.update((path, Path(os.path.abspath(given.inventory))) for path in was)
-        inventory = os.path.abspath(given.inventory)
+    if requested.inventory:
+        was = [entry["path"] for entry in plan["inputs"] if entry["kind"] == "inventory"]
+        moved.update((path, Path(os.path.abspath(requested.inventory))) for path in was)
+        inventory = os.path.abspath(requested.inventory)
     elif inventory:
         inventory = str(project.root / inventory)
     variables = [f"@{project.root / text[1:]}" if text.startswith("@") else text for text in choices["extra_vars"]]
-    if given.extra_vars:
+    if requested.extra_vars:
         files = [text for text in choices["extra_vars"] if text.startswith("@")]
-        again = [os.path.abspath(text[1:]) for text in given.extra_vars if text.startswith("@")]
-        in_words = [text for text in given.extra_vars if not text.startswith("@")]
+        again = [os.path.abspath(text[1:]) for text in requested.extra_vars if text.startswith("@")]
+        in_words = [text for text in requested.extra_vars if not text.startswith("@")]
         if len(again) != len(files) or in_words != [text for text in choices["extra_vars"] if text[:1] != "@"]:
             raise _contradiction("--extra-vars", choices["extra_vars"])
         paths = dict(zip(files, again, strict=True))
         moved.update((text[1:], Path(path)) for text, path in paths.items())
         variables = [f"@{paths[text]}" if text in paths else text for text in choices["extra_vars"]]
     for field in ("limit", "tags", "prune"):
-        value, planned = getattr(given, field), choices.get(field)
+        value, planned = getattr(requested, field), choices.get(field)
         if value and value != (tuple(planned) if isinstance(planned, list) else planned):
             raise _contradiction(_FLAGS[field], planned)
     return Selection(inventory, choices.get("limit"), tuple(choices["tags"]), tuple(variables), choices["prune"])
@@ -222,30 +224,30 @@ def _selection(plan: SavedPlan, project: Project, given: Selection, moved: dict[
 def _contradiction(flag: str, planned: Any) -> click.UsageError:
     if isinstance(planned, list | tuple):
         planned = ",".join(map(str, planned))
-    given = f"with {flag}" + ("" if planned is True else f" {planned}") if planned else f"without {flag}"
+    choice = f"with {flag}" + ("" if planned is True else f" {planned}") if planned else f"without {flag}"
     return click.UsageError(
-        f"{flag} contradicts the plan, which was made {given}. A plan is applied unchanged: omit {flag} here "
+        f"{flag} contradicts the plan, which was made {choice}. A plan is applied as it is: leave {flag} out here "
         "(on the command line and in the environment), or plan again with it."
     )
 
 
-def _way(plan: SavedPlan, project: Project, given: ConnectionOptions) -> ConnectionOptions:
+def _way(plan: SavedPlan, project: Project, requested: ConnectionOptions) -> ConnectionOptions:
     """Return the connection options with those that the plan contains.
 
     :raises click.UsageError: an option contradicts the plan
     """
     choices = plan["choices"]
     for key in save_plan.REMEMBERED:
-        value = getattr(given, key)
+        value = getattr(requested, key)
         if value is not None and value != choices.get(key):
             raise _contradiction("--" + key.replace("_", "-"), choices.get(key))
     config = choices.get("ssh_config")
-    if given.ssh_config is not None or not config:
-        config = given.ssh_config
+    if requested.ssh_config is not None or not config:
+        config = requested.ssh_config
     elif config != "none":
         config = str(project.root / config)
     become, become_user = choices.get("become"), choices.get("become_user")
-    return replace(given, become=become, become_user=become_user, user=choices.get("user"), ssh_config=config)
+    return replace(requested, become=become, become_user=become_user, user=choices.get("user"), ssh_config=config)
 
 
 def _in_inventory(plan: SavedPlan, project: Project, selection: Selection) -> list[str]:
@@ -285,7 +287,7 @@ def _same_store(here: _Here, store: str | None) -> None:
     present = identity.of(here.project, store) if location.there() else ""
     if present != wanted:
         what = (
-            f"{location.shown} is another one ({present[:8]})" if present else f"there is no store at {location.shown}"
+            f"{location.label} is another one ({present[:8]})" if present else f"there is no store at {location.label}"
         )
         difference = f"store: the plan was made with the store {wanted[:8]}, and {what}"
         help = (
@@ -305,9 +307,9 @@ def _refusal(differs: Sequence[str], report: Host, called: Sequence[Mapping[str,
     from statecfg.run.saved import differences, hosts
 
     host = hosts.refusal(differs)
-    asked = sorted({each["hook"] for each in called if each["status"] == HookStatus.OK})
-    if asked:
-        names = ", ".join(asked)
+    hooks = sorted({call["hook"] for call in called if call["status"] == HookStatus.OK})
+    if hooks:
+        names = ", ".join(hooks)
         host["error"]["detail"] = (
             f"A plan does not call HTTP hooks. The answers of these hooks may differ from the plan: {names}."
         )

@@ -67,7 +67,7 @@ class Serving:
 )
 @options.store_option
 @click.pass_context
-def command(context: click.Context, /, store: str | None, **given: object) -> int | None:
+def command(context: click.Context, /, store: str | None, **values: object) -> int | None:
     """Serve the entity API and the page that shows hosts, runs, entities and tasks.
 
     Every request needs a token; create one with `statecfg serve token create`. Without TLS only this machine can
@@ -76,7 +76,7 @@ def command(context: click.Context, /, store: str | None, **given: object) -> in
     context.obj = store
     if context.invoked_subcommand is not None:
         return None
-    return _serve(options.take(Serving, dict(given)), store)
+    return _serve(options.take(Serving, dict(values)), store)
 
 
 command.add_command(entity_access.token)
@@ -88,8 +88,8 @@ def _serve(how: Serving, url: str | None) -> int:
     from statecfg.problems import report
     from statecfg.server import auth, running
 
-    found, tls = _problems(how)
-    report(*found)
+    problems, tls = _problems(how)
+    report(*problems)
     logging.basicConfig(format="statecfg serve: %(message)s", level=logging.WARNING)
     here = project.find(Path.cwd())
     with store.opened(here, url) as opened, _listener(how) as listener:
@@ -102,7 +102,7 @@ def _serve(how: Serving, url: str | None) -> int:
                 click.echo("Other machines call it by another name? Allow it with --allow-host NAME.")
             click.echo("Create a token: statecfg serve token create NAME --role author --org ORG")
 
-        guard = auth.Guard.made(how.bind, how.allow_host)
+        guard = auth.Guard.for_address(how.bind, how.allow_host)
         ended = running.serve(listener, here, opened, guard, ready, tls)
     return exit_codes.INTERRUPTED if ended == signal.SIGINT else exit_codes.DONE
 

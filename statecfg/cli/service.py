@@ -48,7 +48,7 @@ def listed(store: str | None, as_json: bool, no_color: bool) -> None:
     from statecfg.views import services as view
 
     with ServiceStore(store) as opened:
-        answers.write(view.table(opened.shown), view.data(opened.shown), as_json, no_color)
+        answers.write(view.table(opened.snapshot), view.data(opened.snapshot), as_json, no_color)
 
 
 @command.command("show", cls=Command, examples="statecfg service show db\nstatecfg service show db/0 --settings --json")
@@ -76,8 +76,8 @@ def show(store: str | None, name: str, settings: bool, reveal: bool, as_json: bo
             return
         service = opened.service(name)
         values = services.get_settings(opened.store, opened.name, name) if service.alive else {}
-        data = {"format": 1, **view.service_data(service, opened.shown), "settings": view.config(service, values)}
-        answers.write(view.one_service(service, opened.shown, values), data, as_json, no_color)
+        data = {"format": 1, **view.service_data(service, opened.snapshot), "settings": view.config(service, values)}
+        answers.write(view.one_service(service, opened.snapshot, values), data, as_json, no_color)
 
 
 @command.command(
@@ -104,8 +104,8 @@ def add_unit(store: str | None, service: str, host: str | None) -> None:
             raise InvalidInput(
                 [problem("SC0404", f"the inventory has no host `{host}`", suggest(host, hosts, "it has"))]
             )
-        made = services.add_unit(opened.store, opened.name, service, host)
-        answers.say(f"{made.name}: a new unit on {made.host}. {_LATER.format(opened.file(row))}")
+        unit = services.add_unit(opened.store, opened.name, service, host)
+        answers.say(f"{unit.name}: a new unit on {unit.host}. {_LATER.format(opened.file(row))}")
 
 
 @command.command("remove-unit", cls=Command, examples="statecfg service remove-unit web/2")
@@ -138,10 +138,10 @@ def relate(store: str | None, one: str, other: str | None) -> None:
     with ServiceStore(store) as opened:
         ends = opened.ends([one, *([other] if other is not None else [])])
         opened.fit(ends)
-        new = services.relate(opened.store, opened.name, ends)
+        is_new = services.relate(opened.store, opened.name, ends)
         playbooks = sorted({opened.file(opened.service(name)) for name, _ in ends})
     relation = f"{' '.join(filter(None, (one, other)))}: "
-    answers.say(relation + (f"related. {_LATER.format(' and '.join(playbooks))}" if new else "related before"))
+    answers.say(relation + (f"related. {_LATER.format(' and '.join(playbooks))}" if is_new else "related before"))
 
 
 @command.command("unrelate", cls=Command, examples="statecfg service unrelate web:db db:db")
@@ -173,9 +173,9 @@ def set_values(store: str | None, service: str, values: Sequence[str]) -> None:
 
     with ServiceStore(store) as opened:
         row = opened.service(service)
-        given, reset = service_store.settings(row, values)
-        services.set_settings(opened.store, opened.name, service, given, reset)
-        answers.say(f"{service}: {', '.join([*given, *reset])} set. {_LATER.format(opened.file(row))}")
+        changed, reset = service_store.settings(row, values)
+        services.set_settings(opened.store, opened.name, service, changed, reset)
+        answers.say(f"{service}: {', '.join([*changed, *reset])} set. {_LATER.format(opened.file(row))}")
 
 
 @command.command("get", cls=Command, examples="statecfg service get db\nstatecfg service get db title --json")
@@ -214,14 +214,14 @@ def get(store: str | None, service: str, key: str | None, as_json: bool, no_colo
 @options.conversation
 @options.output
 @click.pass_obj
-def resolved(store: str | None, /, unit: str, retry: bool, **given: Any) -> int:
+def resolved(store: str | None, /, unit: str, retry: bool, **values: Any) -> int:
     """Resolve the failed hooks of a unit after you fixed the cause.
 
     Without --retry, the failed hooks count as done, without the settings that they would have made. With --retry, they
     run again.
     """
-    how: ConnectionOptions = take(ConnectionOptions, given)
-    shown: Output = take(Output, given)
+    how: ConnectionOptions = take(ConnectionOptions, values)
+    output: Output = take(Output, values)
     from statecfg.store import services
 
     with ServiceStore(store) as opened:
@@ -231,12 +231,12 @@ def resolved(store: str | None, /, unit: str, retry: bool, **given: Any) -> int:
     if hooks and retry:
         from statecfg.cli import service_runs
 
-        return service_runs.retry(playbook, how, shown, store)
+        return service_runs.retry(playbook, how, output, store)
     count = "counts" if len(hooks) == 1 else "count"
     later = _LATER.format(opened.file(row))
     text = f"{', '.join(hooks)} {count} as done. {later}" if hooks else "none of its hooks has failed"
     lines = [answers.line(f"{unit}: {text}")]
-    answers.write(lines, {"format": 1, "unit": unit, "hooks": hooks}, shown.json, shown.no_color)
+    answers.write(lines, {"format": 1, "unit": unit, "hooks": hooks}, output.json, output.no_color)
     return exit_codes.DONE
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg.cli.project_store import ProjectStore
 
 if TYPE_CHECKING:
-    from statecfg.store.service_changes import Shown
+    from statecfg.store.service_changes import Snapshot
     from statecfg.store.units.records import End, ServiceRow, UnitRow
 
 
@@ -20,7 +20,7 @@ class ServiceStore(ProjectStore):
         from statecfg.store import services
 
         self.name = self.project.name
-        self.shown: Shown = services.show(self.store, self.name)
+        self.snapshot: Snapshot = services.show(self.store, self.name)
 
     def service(self, name: str) -> ServiceRow:
         """Return a service.
@@ -29,10 +29,10 @@ class ServiceStore(ProjectStore):
         """
         from statecfg.problems import InvalidInput
 
-        found = self.shown.services.get(name)
-        if found is None:
+        row = self.snapshot.services.get(name)
+        if row is None:
             raise InvalidInput([self._no_service(name)])
-        return found
+        return row
 
     def unit(self, name: str) -> UnitRow:
         """Return a unit by its name SERVICE/NUMBER.
@@ -41,11 +41,11 @@ class ServiceStore(ProjectStore):
         """
         from statecfg.problems import InvalidInput, problem, suggest
 
-        found = self.shown.units.get(name)
-        if found is None:
-            help = suggest(name, self.shown.units, "there are") or "`statecfg service list` shows all"
+        row = self.snapshot.units.get(name)
+        if row is None:
+            help = suggest(name, self.snapshot.units, "there are") or "`statecfg service list` shows all"
             raise InvalidInput([problem("SC0752", f"there is no unit `{name}`", help)])
-        return found
+        return row
 
     def playbook(self, service: ServiceRow) -> Path:
         """Return the path of the playbook that declares a service."""
@@ -70,7 +70,7 @@ class ServiceStore(ProjectStore):
                 wrong.append(
                     problem("SC0711", f"`{text}` is not an end of a relation", "write SERVICE:RELATION, as web:db")
                 )
-            elif name not in self.shown.services:
+            elif name not in self.snapshot.services:
                 wrong.append(self._no_service(name))
             ends.append((name, relation))
         if not wrong and len(ends) == 2 and ends[0][0] == ends[1][0]:
@@ -92,26 +92,26 @@ class ServiceStore(ProjectStore):
         from statecfg.problems import InvalidInput, collecting
         from statecfg.run import declared
 
-        known = {name: each.endpoints for name, each in self.shown.services.items()}
-        with collecting() as found:
-            declared.check(Relation(tuple(Endpoint(*end) for end in ends)), known)
-        if found:
-            raise InvalidInput([replace(each, places=()) for each in found])
+        endpoints = {name: service.endpoints for name, service in self.snapshot.services.items()}
+        with collecting() as problems:
+            declared.check(Relation(tuple(Endpoint(*end) for end in ends)), endpoints)
+        if problems:
+            raise InvalidInput([replace(problem, places=()) for problem in problems])
 
     def _no_service(self, name: str) -> Any:
         from statecfg.problems import problem, suggest
 
-        help = suggest(name, self.shown.services, "there are") or "apply a playbook that declares services"
+        help = suggest(name, self.snapshot.services, "there are") or "an apply of a playbook with services makes them"
         return problem("SC0750", f"there is no service `{name}`", help)
 
     def no_relation(self, ends: Sequence[End]) -> Exception:
         """Return the error that there is no relation with these ends."""
         from statecfg.problems import InvalidInput, problem, suggest
 
-        there = [" ".join(f"{name}:{called}" for name, called in each.ends) for each in self.shown.relations]
-        asked = " ".join(f"{name}:{called}" for name, called in sorted(ends))
-        help = suggest(asked, there, "there are") or "`statecfg service list` shows all"
-        return InvalidInput([problem("SC0753", f"there is no relation `{asked}`", help)])
+        there = [" ".join(f"{name}:{called}" for name, called in relation.ends) for relation in self.snapshot.relations]
+        wanted = " ".join(f"{name}:{called}" for name, called in sorted(ends))
+        help = suggest(wanted, there, "there are") or "`statecfg service list` shows all"
+        return InvalidInput([problem("SC0753", f"there is no relation `{wanted}`", help)])
 
 
 def settings(service: ServiceRow, texts: Sequence[str]) -> tuple[dict[str, Any], list[str]]:

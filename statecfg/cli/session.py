@@ -65,7 +65,7 @@ def choice(chosen: Selection) -> Choice:
     """
     from statecfg.run.prepare import Choice
 
-    tags = tuple(tag.strip() for given in chosen.tags for tag in given.split(",") if tag.strip())
+    tags = tuple(tag.strip() for text in chosen.tags for tag in text.split(",") if tag.strip())
     inventory = Path(chosen.inventory) if chosen.inventory else None
     if chosen.prune and tags:
         raise click.UsageError("--prune requires the whole definition: it can't be combined with -t.")
@@ -88,8 +88,8 @@ def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None
     from statecfg.store import left_hosts
 
     def added() -> Mapping[str, Sequence[str]]:
-        with lifecycle.read(playbook, store) as found:
-            return {} if found is None else left_hosts.added(found, lifecycle.owner(playbook))
+        with lifecycle.read(playbook, store) as opened:
+            return {} if opened is None else left_hosts.added(opened, lifecycle.owner(playbook))
 
     wanted = replace(choice(chosen), added=added)
     return warned(prepared.playbook(playbook, wanted, events.reconciler if events is not None else None))
@@ -99,14 +99,14 @@ def warned(work: Work) -> Work:
     """Print the warnings about a playbook and about names and paths with misleading characters; return the work."""
     from statecfg.problems.lookalikes import lookalikes
 
-    found = dict.fromkeys(work.warnings)
+    warnings = dict.fromkeys(work.warnings)
     for job in work.jobs:
         for node in (node for layer in job.definition.layers for node in layer):
             paths = (text for text in node.get("attrs", {}).values() if isinstance(text, str) and text[:1] == "/")
             for text in dict.fromkeys((node["provides"], *paths)):
                 where = f"{node['position']}: " if node.get("position") else ""
-                found.update((f"{where}{node['provides']}: {what}", None) for what in lookalikes(text))
-    for text in found:
+                warnings.update((f"{where}{node['provides']}: {what}", None) for what in lookalikes(text))
+    for text in warnings:
         click.echo(f"warning: {safe.line(text)}", err=True)
     return work
 
@@ -239,8 +239,8 @@ def _deployment(work: Work, deploys: bool) -> Deployment | None:
     if not jobs or any(job.partial and job.definition.layers for job in jobs):
         return None
     owner = jobs[0].owner or jobs[0].playbook
-    found = deployment.of_work(work, work.project.name, owner, any(job.prune for job in jobs))
-    return found if deploys else replace(found, as_is=True)
+    services = deployment.of_work(work, work.project.name, owner, any(job.prune for job in jobs))
+    return services if deploys else replace(services, as_is=True)
 
 
 def _settings(how: ConnectionOptions) -> Any:
@@ -332,30 +332,30 @@ def end(finished: Finished, output: Output, problems: Sequence[str] = ()) -> int
 
 def words(playbook: str, chosen: Selection, how: ConnectionOptions) -> list[str]:
     """Return the arguments for the same selection. Values of variables become `…`, because they may be secrets."""
-    found = [playbook]
+    arguments = [playbook]
     for flag, value in (("-i", chosen.inventory), ("-l", chosen.limit)):
-        found += [flag, value] if value else []
+        arguments += [flag, value] if value else []
     for flag, values in (("-t", chosen.tags), ("-e", chosen.extra_vars)):
         for value in values:
-            found += [flag, value if flag == "-t" or value.startswith("@") else "…"]
-    found += ["--prune"] if chosen.prune else []
-    found += ["--prune-hosts", "--yes"] if chosen.prune_hosts else []
-    return found + way(how)
+            arguments += [flag, value if flag == "-t" or value.startswith("@") else "…"]
+    arguments += ["--prune"] if chosen.prune else []
+    arguments += ["--prune-hosts", "--yes"] if chosen.prune_hosts else []
+    return arguments + way(how)
 
 
 def way(how: ConnectionOptions, saved: bool = False) -> list[str]:
     """Return the arguments for the same connection options. A saved plan contains all except `-K`."""
-    found = [] if saved else [text for flag, value in (
+    arguments = [] if saved else [text for flag, value in (
         ("-u", how.user), ("--become-user", how.become_user), ("--ssh-config", how.ssh_config)
     ) if value for text in (flag, value)]  # fmt: skip
     if how.become and not saved:
-        found.append("-b")
+        arguments.append("-b")
     if how.ask_become_pass:
-        found.append("-K")
-    return found
+        arguments.append("-K")
+    return arguments
 
 
 def show_outcome(finished: Finished, output: Output) -> None:
     """Show what an apply did. Include the differences unless the user already saw them in the plan."""
-    shown = detail(output)._replace(done=not finished.asked)
-    show.report(finished.report, list(outcome_lines(finished.report, shown, finished.seconds)), output)
+    level = detail(output)._replace(done=not finished.asked)
+    show.report(finished.report, list(outcome_lines(finished.report, level, finished.seconds)), output)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from statecfg.run.report_model import Report
 
 
-def lines(shown: Iterable[Line], output: Output, target: TextIO | None = None) -> None:
+def lines(content: Iterable[Line], output: Output, target: TextIO | None = None) -> None:
     """Write lines for people to `target`. Default: stdout, or stderr if stdout receives JSON."""
     to = target or (sys.stderr if output.json else sys.stdout)
-    stream.write(shown, to, stream.coloured(to, output.no_color))
+    stream.write(content, to, stream.coloured(to, output.no_color))
 
 
 class Unwritten(StatecfgError):
@@ -44,11 +44,11 @@ def telling(code: int) -> Iterator[None]:
         raise
 
 
-def report(document: Report, shown: Iterable[Line], output: Output) -> None:
+def report(document: Report, content: Iterable[Line], output: Output) -> None:
     """Write a report to the requested files, then as JSON or lines to stdout.
 
     :param document: the report, redacted
-    :param shown: its lines for people
+    :param content: its lines for people
     :raises Unwritten: one of them can't be written; the others are written first
     """
     failed: list[Unwritten] = []
@@ -64,7 +64,7 @@ def report(document: Report, shown: Iterable[Line], output: Output) -> None:
             sys.stdout.write(as_json.text(document))
             sys.stdout.flush()
         else:
-            lines(shown, output)
+            lines(content, output)
     except BrokenPipeError:
         raise
     except OSError as problem:

@@ -35,7 +35,7 @@ def command(plan: str, verbose: int, diff: bool, markdown: bool, as_json: bool, 
 
     if as_json and markdown:
         raise click.UsageError("--json and --markdown can't be combined.")
-    plan_data = plan_file.parse(saved_plan.content(plan), saved_plan.shown(plan), VERSION)
+    plan_data = plan_file.parse(saved_plan.content(plan), saved_plan.label(plan), VERSION)
     output = Output(verbose=verbose, diff=diff, json=as_json, no_color=no_color)
     if markdown:
         from statecfg.views import saved_markdown

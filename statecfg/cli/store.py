@@ -36,7 +36,7 @@ def command(context: click.Context, store: str | None) -> None:
 @click.pass_obj
 def url(store: str | None) -> None:
     """Print the location of the store without its password. The store is neither opened nor created."""
-    click.echo(_address(store).shown)
+    click.echo(_address(store).label)
 
 
 @command.command("check", cls=Command, examples="statecfg store check")
@@ -47,10 +47,10 @@ def check(store: str | None) -> None:
     from statecfg.store.database import Store
 
     with Store(_address(store)) as opened:
-        found = opened.check()
-        if found:
-            raise StoreError(f"{opened.shown}: it is damaged:\n" + "\n".join(found), sqlite.RESTORE)
-        click.echo(f"{opened.shown}: sound, schema {opened.schema()}")
+        damage = opened.check()
+        if damage:
+            raise StoreError(f"{opened.label}: it is damaged:\n" + "\n".join(damage), sqlite.RESTORE)
+        click.echo(f"{opened.label}: sound, schema {opened.schema()}")
 
 
 @command.command("backup", cls=Command, examples="statecfg store backup /var/backups/statecfg.db")
@@ -69,7 +69,7 @@ def backup(store: str | None, file: str, yes: bool) -> None:
         raise click.UsageError(f"{file} is the store itself.")
     with Store(address) as opened:
         opened.backup(target)
-    click.echo(f"{address.shown} → {file}")
+    click.echo(f"{address.label} → {file}")
 
 
 @command.command("migrate", cls=Command, examples="statecfg store migrate")
@@ -83,7 +83,7 @@ def migrate(store: str | None) -> None:
     from statecfg.store.database import Store
 
     with Store(_address(store), migrate=True) as opened:
-        click.echo(f"{opened.shown}: schema {opened.schema()}")
+        click.echo(f"{opened.label}: schema {opened.schema()}")
 
 
 def _address(store: str | None) -> Address:

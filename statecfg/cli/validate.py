@@ -23,7 +23,7 @@ statecfg validate playbooks/web.yml -e port=81  with this variable
 @click.argument("playbooks", metavar="PLAYBOOK…", nargs=-1, required=True, type=options.PlaybookFile())
 @options.selection
 @options.no_color_option
-def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
+def command(playbooks: tuple[str, ...], no_color: bool, **values: Any) -> int:
     """Check playbooks for every host they name, without contacting any host.
 
     Reports everything that can be known before connecting, all at once and each with its location: unknown and missing
@@ -31,7 +31,7 @@ def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
     rendered, and wrong charms, settings and relations of services. Secrets may be missing. Exit status 5 if anything is
     wrong.
     """
-    chosen: Selection = take(Selection, given)
+    chosen: Selection = take(Selection, values)
     from statecfg.cli import session
     from statecfg.problems import InvalidInput
     from statecfg.run.prepare import offline
@@ -40,7 +40,7 @@ def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
     from statecfg.views.problems import problem_lines
     from statecfg.views.tally import plural
 
-    found = []
+    problems = []
     choice = session.choice(chosen)
     if len(playbooks) > 1:  # a variable may be used by only one of them
         choice = replace(choice, given=frozenset())
@@ -48,7 +48,7 @@ def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
         try:
             work = session.warned(offline(Path(name), choice))
         except InvalidInput as wrong:
-            found.extend(wrong.problems)
+            problems.extend(wrong.problems)
             continue
         nodes = sum(len(layer) for job in work.jobs for layer in job.definition.layers)
         text = f"{name}: {plural(nodes, 'resource')} on {plural(len(work.jobs), 'host')}"
@@ -57,7 +57,7 @@ def command(playbooks: tuple[str, ...], no_color: bool, **given: Any) -> int:
         text += ", nothing wrong"
         text += f"; missing on this machine and required to plan: {', '.join(work.missing)}" if work.missing else ""
         stream.write([make(("✓ ", "add"), text)], sys.stdout, stream.coloured(sys.stdout, no_color))
-    if found:
-        distinct = list(dict.fromkeys(found))
+    if problems:
+        distinct = list(dict.fromkeys(problems))
         stream.write(problem_lines(distinct, Path.cwd()), sys.stderr, stream.coloured(sys.stderr, no_color))
-    return exit_codes.BAD_INPUT if found else exit_codes.DONE
+    return exit_codes.BAD_INPUT if problems else exit_codes.DONE

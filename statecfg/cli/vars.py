@@ -11,19 +11,19 @@ import click
 from statecfg.problems import inputs
 
 
-def extra_vars(given: Iterable[str], base: Path) -> dict[str, Any]:
+def extra_vars(arguments: Iterable[str], base: Path) -> dict[str, Any]:
     """Return the variables of all `-e` arguments. Later ones override earlier ones.
 
     The value in `key=value` is always a string; JSON provides numbers and booleans.
 
-    :param given: the arguments as written
+    :param arguments: the arguments as written
     :param base: the directory that `@FILE` is relative to
     :raises click.BadParameter: an argument is wrong
     """
-    found: dict[str, Any] = {}
-    for text in given:
-        found.update(_one(text, base))
-    return found
+    variables: dict[str, Any] = {}
+    for text in arguments:
+        variables.update(_one(text, base))
+    return variables
 
 
 def _one(text: str, base: Path) -> dict[str, Any]:

@@ -23,21 +23,21 @@ statecfg verify playbooks/web.yml --json  for a monitoring system
 @options.conversation
 @options.store_option
 @options.output
-def command(playbook: str, store: str | None, **given: Any) -> int:
+def command(playbook: str, store: str | None, **values: Any) -> int:
     """Find drift: what changed on the hosts, and what changed in the definition. Change nothing.
 
     The host changed if a resource is no longer as the last apply left it. The definition changed if the playbook now
     defines a resource differently or no longer defines it. Exit 2 if there is drift of either kind.
     """
-    chosen: Selection = take(Selection, given)
-    how: ConnectionOptions = take(ConnectionOptions, given)
-    shown: Output = take(Output, given)
+    chosen: Selection = take(Selection, values)
+    how: ConnectionOptions = take(ConnectionOptions, values)
+    output: Output = take(Output, values)
     from statecfg.cli import lifecycle, session, show
     from statecfg.views.verify import verify_lines
 
     work = session.prepare(Path(playbook), chosen)
-    finished = session.converse(work, "verify", how, shown, events=lifecycle.preview(Path(playbook), chosen, store))
+    finished = session.converse(work, "verify", how, output, events=lifecycle.preview(Path(playbook), chosen, store))
     code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
     with show.telling(code):
-        show.report(finished.report, verify_lines(finished.report, session.detail(shown)), shown)
+        show.report(finished.report, verify_lines(finished.report, session.detail(output)), output)
     return code

@@ -61,7 +61,7 @@ class AccessCalls(Calls):
 
         def add(connection: Any) -> Grant:
             _need_control(connection, principal, object)
-            member, level = _given(bodies.whole(body))
+            member, level = _member_and_level(bodies.whole(body))
             return _put(connection, object, member, level)
 
         return self.store.attempt(add)
@@ -71,11 +71,11 @@ class AccessCalls(Calls):
 
         def change(connection: Any) -> Grant:
             _need_control(connection, principal, object)
-            old = _grant(connection, object, grant)
-            given = bodies.whole(body)
-            if given.get("memberId") not in (None, old.member):
+            current = _grant(connection, object, grant)
+            fields = bodies.whole(body)
+            if fields.get("memberId") not in (None, current.member):
                 raise bad("memberId can't be changed.", "RDE_IMMUTABLE")
-            level = access.level_of(given.get("accessLevelId"))
+            level = access.level_of(fields.get("accessLevelId"))
             records.change(connection, tables.grant, {"level": level}, id=grant)
             return _grant(connection, object, grant)
 
@@ -86,11 +86,11 @@ class AccessCalls(Calls):
 
         def replace(connection: Any) -> Page[Grant]:
             _need_control(connection, principal, object)
-            given = dict(_given(item) for item in bodies.values(body))
+            levels = dict(_member_and_level(item) for item in bodies.values(body))
             for row in records.every(connection, tables.grant, object=object):
-                if row.member not in given:
+                if row.member not in levels:
                     records.drop(connection, tables.grant, id=row.id)
-            for member, level in given.items():
+            for member, level in levels.items():
                 _put(connection, object, member, level)
             scope = entity_lists.of(tables.grant, object=object)
             return listed(connection, tables.grant, scope, Query(), FIELDS, rows.grant)
@@ -226,7 +226,7 @@ def _grant(connection: Any, object: str, grant: str) -> Grant:
     return rows.grant(row)
 
 
-def _given(body: Mapping[str, Any]) -> tuple[str, str]:
+def _member_and_level(body: Mapping[str, Any]) -> tuple[str, str]:
     """Return the member and the access level from a request body.
 
     :raises ApiError: the body is invalid

@@ -52,9 +52,9 @@ def check(execution: Mapping[str, Any], project: Project | None = None) -> list[
 
 
 def _wrong_timeout(properties: Mapping[str, Any]) -> Iterator[str]:
-    given = properties.get("invocation_timeout", TIMEOUT)
-    if not isinstance(given, int | float) or isinstance(given, bool) or not 1 <= given <= LONGEST:
-        yield f"invocation_timeout is {given!r}: it must be a number of seconds from 1 to {LONGEST:.0f}"
+    timeout = properties.get("invocation_timeout", TIMEOUT)
+    if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 1 <= timeout <= LONGEST:
+        yield f"invocation_timeout is {timeout!r}: it must be a number of seconds from 1 to {LONGEST:.0f}"
 
 
 def _wrong_playbook(id: Any, properties: Mapping[str, Any], root: Path | None) -> Iterator[str]:

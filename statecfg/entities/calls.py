@@ -34,13 +34,13 @@ class Calls:
 
 
 def listed(
-    connection: Any, table: Any, scope: Sequence[Any], query: Query, fields: Fields, made: Callable[[Any], T]
+    connection: Any, table: Any, scope: Sequence[Any], query: Query, fields: Fields, convert: Callable[[Any], T]
 ) -> Page[T]:
     """Return the requested page of a list.
 
     :param scope: conditions that limit the list (see `store.entities.lists`)
     :param fields: fields for filters and sorting
-    :param made: converts a row to an item
+    :param convert: converts a row to an item
     :raises ApiError: the filter, the sort field or the page is invalid
     """
     check_page(query)
@@ -49,7 +49,7 @@ def listed(
     rows, total = entity_lists.page(
         connection, table, scope, condition, order, query.descending, offset, query.page_size
     )
-    return Page([made(row) for row in rows], total, query.page, query.page_size)
+    return Page([convert(row) for row in rows], total, query.page, query.page_size)
 
 
 def part(values: Sequence[T], query: Query) -> Page[T]:

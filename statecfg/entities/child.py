@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def main(descriptor: int) -> int:
     """Handle one request, of `functions` or `playbooks`; return 0 after answering it."""
     os.set_inheritable(descriptor, False)
-    given = os.fdopen(os.dup(0), "rb")
+    requests = os.fdopen(os.dup(0), "rb")
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    request: functions.Request | playbooks.Request = json.loads(given.readline())
-    threading.Thread(target=_end_with, args=(given,), daemon=True).start()
+    request: functions.Request | playbooks.Request = json.loads(requests.readline())
+    threading.Thread(target=_end_with, args=(requests,), daemon=True).start()
     lock = threading.Lock()
     with os.fdopen(descriptor, "wb", buffering=0) as frames:
 

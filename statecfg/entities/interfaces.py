@@ -67,11 +67,11 @@ class InterfaceCalls(Calls):
         name = bodies.text(body, "name")
 
         def change(connection: Any) -> Interface:
-            old = rows.need(connection, tables.interface, id)
+            current = rows.need(connection, tables.interface, id)
             same_id(body, id)
-            unchanged(body, old)
-            if name != old.name:
-                may_change(old)
+            unchanged(body, current)
+            if name != current.name:
+                may_change(current)
                 _without_entities(connection, id)
             records.change(connection, tables.interface, {"name": name}, id=id)
             return rows.interface(rows.need(connection, tables.interface, id))
@@ -94,7 +94,7 @@ class InterfaceCalls(Calls):
     def create_behavior(self, principal: Principal, interface: str, body: Any) -> Behavior:
         """Add a behavior (name, description, execution) to an interface."""
         access.administrators_only(principal, interface)
-        values = _new(bodies.whole(body), self.project)
+        values = _columns(bodies.whole(body), self.project)
         return self.store.attempt(lambda connection: _add(connection, interface, values))
 
     def get_behavior(self, principal: Principal, interface: str, behavior: str) -> Behavior:
@@ -122,12 +122,12 @@ class InterfaceCalls(Calls):
         removed.
         """
         access.administrators_only(principal, interface)
-        given = bodies.values(body)
+        items = bodies.values(body)
 
         def replace(connection: Any) -> Page[Behavior]:
             rows.need(connection, tables.interface, interface)
             refs = {row.ref for row in records.every(connection, tables.behavior, owner=interface)}
-            wanted = {_ref(item, interface, refs): item for item in given}
+            wanted = {_ref(item, interface, refs): item for item in items}
             if refs != set(wanted) and _types(connection, interface):
                 detail = "its behaviors can be changed, but not added or removed"
                 raise bad(f"{interface} is implemented by a type: {detail}.", IN_USE)
@@ -137,7 +137,7 @@ class InterfaceCalls(Calls):
                 if ref in refs:
                     _change(connection, interface, ref, item, self.project)
                 else:
-                    _add(connection, interface, _new(item, self.project))
+                    _add(connection, interface, _columns(item, self.project))
             scope = entity_lists.of(tables.behavior, owner=interface)
             return listed(connection, tables.behavior, scope, Query(), BEHAVIOR_FIELDS, rows.behavior)
 
@@ -172,13 +172,13 @@ def same_id(body: Mapping[str, Any], id: str) -> None:
         raise bad(f"id must be {id}, or omitted.")
 
 
-def unchanged(body: Mapping[str, Any], old: Any) -> None:
+def unchanged(body: Mapping[str, Any], current: Any) -> None:
     """Check that the body does not change vendor, nss or version.
 
     :raises ApiError: it changes one of them
     """
     for key in ("vendor", "nss", "version"):
-        if body.get(key) not in (None, getattr(old, key)):
+        if body.get(key) not in (None, getattr(current, key)):
             raise bad(f"{key} can't be changed.", "RDE_IMMUTABLE")
 
 
@@ -191,30 +191,30 @@ def refuse_same(connection: Any, table: Any, id: str) -> None:
         raise bad(f"{id} exists already.", "RDE_ALREADY_EXISTS")
 
 
-def may_change(old: Any) -> None:
+def may_change(row: Any) -> None:
     """Check that an object is not read-only.
 
     :raises ApiError: it is read-only
     """
-    if old.readonly:
-        raise bad(f"{old.id} is read-only.", "RDE_READONLY")
+    if row.readonly:
+        raise bad(f"{row.id} is read-only.", "RDE_READONLY")
 
 
 def execution(
-    body: Mapping[str, Any], project: Project | None, old: Mapping[str, Any] | None = None
+    body: Mapping[str, Any], project: Project | None, current: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any]:
     """Return the execution from a behavior's body.
 
     :param project: see `behaviors.check`
-    :param old: the current execution, from which omitted write-only keys are copied (see `kept`); None for a new one
+    :param current: the current execution, the source of omitted write-only keys (see `kept`); None for a new one
     :raises ApiError: the execution is missing or invalid
     """
-    given = bodies.optional(body, "execution", dict)
-    if given is None:
+    definition = bodies.optional(body, "execution", dict)
+    if definition is None:
         raise bad("execution is missing.")
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", bodies.text(given, "type", 128)):
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", bodies.text(definition, "type", 128)):
         raise bad("execution.type must be a word.")
-    whole = given if old is None else kept(given, old)
+    whole = definition if current is None else kept(definition, current)
     problems = [*behaviors.check(whole, project), *behaviors.undeclared(whole)]
     if problems:
         raise bad(f"execution: {'; '.join(problems)}.", "RDE_INVALID_BEHAVIOR_EXECUTION")
@@ -251,7 +251,7 @@ def _ref(body: Mapping[str, Any], interface: str, refs: Container[str]) -> str:
     return id if id in refs else urn.behavior(bodies.text(body, "name"), interface)
 
 
-def _new(body: Mapping[str, Any], project: Project | None) -> _NewBehavior:
+def _columns(body: Mapping[str, Any], project: Project | None) -> _NewBehavior:
     """Return the columns of a new behavior.
 
     :raises ApiError: the body is invalid
@@ -275,12 +275,12 @@ def _add(connection: Any, interface: str, values: _NewBehavior) -> Behavior:
 def _change(
     connection: Any, interface: str, behavior: str, body: Mapping[str, Any], project: Project | None
 ) -> Behavior:
-    old = _behavior(connection, interface, behavior)
+    current = _behavior(connection, interface, behavior)
     values = {
         "description": bodies.optional(body, "description", str),
-        "execution": execution(body, project, old.execution),
+        "execution": execution(body, project, current.execution),
     }
-    records.change(connection, tables.behavior, values, owner=interface, ref=old.ref)
+    records.change(connection, tables.behavior, values, owner=interface, ref=current.ref)
     return _behavior(connection, interface, behavior)
 
 

@@ -91,12 +91,12 @@ class EntityCalls(Calls):
         def enter(connection: Any) -> Task:
             entity_type = seen_type(connection, principal, type_id, READ_WRITE)
             wanted = access.hooks_wanted(connection, principal, type_id, invoke_hooks)
-            given = _values(bodies.whole(body))
+            fields = _values(bodies.whole(body))
             for key in ("name", "content"):
-                if key not in given:
+                if key not in fields:
                     raise bad(f"{'entity' if key == 'content' else key} is missing.")
             id = urn.entity(type_id)
-            values = {"external_id": None, **given, "id": id, "type": type_id, "state": PRE_CREATED}
+            values = {"external_id": None, **fields, "id": id, "type": type_id, "state": PRE_CREATED}
             values |= {"message": "", "revision": 1, "owner": principal.name, "org": principal.org}
             values |= {"tenant": tenant or principal.org, "created": now, "modified": now}
             records.add(connection, tables.entity, values)
@@ -162,12 +162,12 @@ class EntityCalls(Calls):
             entity = _seen(connection, principal, id, READ_WRITE)
             wanted = access.hooks_wanted(connection, principal, entity.type, invoke_hooks)
             _matching(entity, if_match)
-            given = bodies.whole(body)
-            entity_type = _type(connection, principal, entity, given)
+            fields = bodies.whole(body)
+            entity_type = _type(connection, principal, entity, fields)
             # The new version of the type also needs Full Control, because its hooks are the ones skipped.
             access.hooks_wanted(connection, principal, entity_type.id, invoke_hooks)
-            values = {**_values(given), "type": entity_type.id}
-            if _marks(entity, _state(given)):
+            values = {**_values(fields), "type": entity_type.id}
+            if _marks(entity, _state(fields)):
                 access.need(access.to_entity(connection, principal, entity), FULL_CONTROL, id)
                 return _mark(connection, principal, entity, values, wanted, now)
             entity = work.change(connection, entity, now, **values, **_checked(entity_type, entity, values))
@@ -234,9 +234,9 @@ class EntityCalls(Calls):
 
         def enter(connection: Any) -> Task:
             entity = _seen(connection, principal, id, READ_ONLY)
-            given = {} if body is None else bodies.whole(body)
-            arguments = bodies.optional(given, "arguments", dict) or {}
-            metadata = bodies.optional(given, "metadata", dict) or {}
+            fields = {} if body is None else bodies.whole(body)
+            arguments = bodies.optional(fields, "arguments", dict) or {}
+            metadata = bodies.optional(fields, "metadata", dict) or {}
             invoked = type_behavior(connection, work.type_of(connection, entity), behavior)
             ids = [invoked.id, invoked.ref]
             grants = records.every(connection, tables.behavior_grant, type=entity.type, behavior=ids)
@@ -289,8 +289,8 @@ def _values(body: Mapping[str, Any]) -> _Columns:
 
 
 def _state(body: Mapping[str, Any]) -> str | None:
-    given = body.get("entityState", body.get("state"))
-    return None if given is None else bodies.one_of(given, STATES, "entityState")
+    state = body.get("entityState", body.get("state"))
+    return None if state is None else bodies.one_of(state, STATES, "entityState")
 
 
 def _marks(entity: Any, wanted: str | None) -> bool:

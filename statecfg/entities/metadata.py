@@ -49,13 +49,13 @@ class MetadataCalls(Calls):
     def add_metadata(self, principal: Principal, entity: str, body: Any) -> MetadataEntry:
         """Add a metadata entry to an entity (keyValue: domain, namespace, key, value; persistent, readOnly)."""
         body = bodies.whole(body)
-        given = bodies.optional(body, "keyValue", dict) or {}
+        key_value = bodies.optional(body, "keyValue", dict) or {}
         named = {
-            "domain": bodies.one_of(given.get("domain") or TENANT, DOMAINS, "domain"),
-            "namespace": bodies.optional(given, "namespace", str) or "",
-            "key": bodies.text(given, "key"),
+            "domain": bodies.one_of(key_value.get("domain") or TENANT, DOMAINS, "domain"),
+            "namespace": bodies.optional(key_value, "namespace", str) or "",
+            "key": bodies.text(key_value, "key"),
         }
-        value, flags, id = _value(given), _flags(body), urn.metadata()
+        value, flags, id = _value(key_value), _flags(body), urn.metadata()
         provider = named["domain"] == PROVIDER
         if flags["readonly"] and provider:
             raise bad(f"readOnly is for the domain {TENANT}.", "VCD_META_CRUD_INVALID_FLAG")
@@ -81,19 +81,19 @@ class MetadataCalls(Calls):
         :raises ApiError: the request is invalid or not allowed; 412 if the entry has another revision than `if_match`
         """
         body = bodies.whole(body)
-        given = bodies.optional(body, "keyValue", dict) or {}
-        value, flags = _value(given), _flags(body)
+        key_value = bodies.optional(body, "keyValue", dict) or {}
+        value, flags = _value(key_value), _flags(body)
 
         def change(connection: Any) -> MetadataEntry:
-            old = _changeable(connection, principal, entity, id)
-            if not access.matches(if_match, old.etag):
+            current = _changeable(connection, principal, entity, id)
+            if not access.matches(if_match, current.etag):
                 raise stale()
-            same = {key: given.get(key) for key in ("domain", "namespace", "key")} | {"type": value["type"]}
+            same = {key: key_value.get(key) for key in ("domain", "namespace", "key")} | {"type": value["type"]}
             same |= {"readonly": body.get("readOnly")}
             for key, wanted in same.items():
-                if wanted is not None and wanted != getattr(old, key):
+                if wanted is not None and wanted != getattr(current, key):
                     raise bad(f"{key} can't be changed.", "RDE_IMMUTABLE")
-            values = {**value, "persistent": flags["persistent"], "revision": old.revision + 1}
+            values = {**value, "persistent": flags["persistent"], "revision": current.revision + 1}
             records.change(connection, tables.metadata_entry, values, id=id)
             return _entry(connection, principal, entity, id)
 
@@ -142,12 +142,12 @@ def _changeable(connection: Any, principal: Principal, entity: str, id: str) -> 
     return entry
 
 
-def _value(given: Mapping[str, Any]) -> _Value:
+def _value(key_value: Mapping[str, Any]) -> _Value:
     """Return the columns of a typed value.
 
     :raises ApiError: the value does not have its declared type
     """
-    typed = bodies.optional(given, "value", dict) or {}
+    typed = bodies.optional(key_value, "value", dict) or {}
     type = bodies.one_of(typed.get("type"), tuple(_TYPES), "type")
     value = typed.get("value")
     if not isinstance(value, _TYPES[type]) or isinstance(value, bool) != (type == "BoolEntry"):

@@ -86,12 +86,12 @@ def rendered(template: str, data: Mapping[str, Any]) -> tuple[bytes, dict[str, s
     """
     values = {**data, **{f"{key}_string": json.dumps(data[key], ensure_ascii=False) for key in ("arguments", "entity")}}
     headers: dict[str, str] = {}
-    made: list[str] = []
+    parts: list[str] = []
     size = 0
 
-    def shown(piece: str | _Value) -> str:
+    def render(piece: str | _Value) -> str:
         nonlocal size
-        text = _shown(piece, values)
+        text = _rendered(piece, values)
         size += len(text)
         if size > LARGEST:
             raise TemplateError(f"the template makes more than {LARGEST:,} characters")
@@ -99,13 +99,13 @@ def rendered(template: str, data: Mapping[str, Any]) -> tuple[bytes, dict[str, s
 
     for piece in _parsed(template):
         if isinstance(piece, _Assign):
-            values[piece.name] = "".join(map(shown, piece.pieces))
+            values[piece.name] = "".join(map(render, piece.pieces))
             if piece.name.startswith(HEADER):
                 name = piece.name.removeprefix(HEADER)
                 headers[name] = _header(name, values[piece.name])
         else:
-            made.append(shown(piece))
-    return "".join(made).encode(), headers
+            parts.append(render(piece))
+    return "".join(parts).encode(), headers
 
 
 def _parsed(template: str) -> list[str | _Value | _Assign]:
@@ -175,7 +175,7 @@ def _value(text: str) -> _Value:
     return _Value(text.strip(), steps, default, builtins)
 
 
-def _shown(piece: str | _Value, data: Mapping[str, Any]) -> str:
+def _rendered(piece: str | _Value, data: Mapping[str, Any]) -> str:
     if isinstance(piece, str):
         return piece
     value: Any = data

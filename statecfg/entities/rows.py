@@ -23,48 +23,48 @@ from statecfg.store.entities import tables
 T = TypeVar("T")
 
 
-def _made(cls: type[T], row: Any) -> T:
+def _from_row(cls: type[T], row: Any) -> T:
     return cls(**{field.name: getattr(row, field.name) for field in fields(cls)})  # type: ignore[arg-type]  # only dataclasses come here
 
 
 def interface(row: Any) -> Interface:
     """Return the interface of a row."""
-    return _made(Interface, row)
+    return _from_row(Interface, row)
 
 
 def behavior(row: Any) -> Behavior:
     """Return the behavior of a row."""
-    return _made(Behavior, row)
+    return _from_row(Behavior, row)
 
 
 def entity_type(row: Any) -> EntityType:
     """Return the type of a row."""
-    return _made(EntityType, row)
+    return _from_row(EntityType, row)
 
 
 def entity(row: Any) -> Entity:
     """Return the entity of a row."""
-    return _made(Entity, row)
+    return _from_row(Entity, row)
 
 
 def task(row: Any) -> Task:
     """Return the task of a row."""
-    return _made(Task, row)
+    return _from_row(Task, row)
 
 
 def grant(row: Any) -> Grant:
     """Return the access control of a row."""
-    return _made(Grant, row)
+    return _from_row(Grant, row)
 
 
 def behavior_grant(row: Any) -> BehaviorGrant:
     """Return the behavior access control of a row."""
-    return _made(BehaviorGrant, row)
+    return _from_row(BehaviorGrant, row)
 
 
 def metadata_entry(row: Any) -> MetadataEntry:
     """Return the metadata entry of a row."""
-    return _made(MetadataEntry, row)
+    return _from_row(MetadataEntry, row)
 
 
 def need(connection: Any, table: Any, id: str) -> Any:
@@ -87,4 +87,4 @@ def effective(connection: Any, type: EntityType, ref: str) -> Behavior | None:
 
 def token(row: Any) -> Token:
     """Return the token of a row."""
-    return _made(Token, row)
+    return _from_row(Token, row)

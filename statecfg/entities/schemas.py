@@ -172,14 +172,14 @@ def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterat
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
-def _pattern_properties(validator: Any, given: Json, instance: Any, schema: Any) -> Iterator[Any]:
-    for pattern, inner in given.items() if isinstance(instance, dict) else ():
+def _pattern_properties(validator: Any, value: Json, instance: Any, schema: Any) -> Iterator[Any]:
+    for pattern, inner in value.items() if isinstance(instance, dict) else ():
         for key, item in instance.items():
             if patterns.SEARCHES.matches(pattern, key):
                 yield from validator.descend(item, inner, path=key, schema_path=pattern)
 
 
-def _additional_properties(validator: Any, given: Any, instance: Any, schema: Any) -> Iterator[Any]:
+def _additional_properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
     import jsonschema
 
     properties = set(schema.get("properties", ()))
@@ -187,7 +187,7 @@ def _additional_properties(validator: Any, given: Any, instance: Any, schema: An
         if any(patterns.SEARCHES.matches(pattern, key) for pattern in schema.get("patternProperties", ())):
             properties.add(key)
     check = jsonschema.Draft7Validator.VALIDATORS["additionalProperties"]
-    yield from check(validator, given, instance, {"properties": properties})
+    yield from check(validator, value, instance, {"properties": properties})
 
 
 _BOUNDED = {

@@ -28,11 +28,11 @@ def target(connection: Any, execution: Json) -> Any:
     return records.find(connection, tables.behavior, id=ref, ref=ref) if isinstance(ref, str) else None
 
 
-def check_override(connection: Any, principal: Principal, execution: Json, old: Behavior, type: EntityType) -> None:
+def check_override(connection: Any, principal: Principal, execution: Json, current: Behavior, type: EntityType) -> None:
     """Check that a user may make this override.
 
     :param execution: the new execution
-    :param old: the type's current behavior
+    :param current: the type's current behavior
     :raises ApiError: the reference is invalid, or only administrators may set this execution
     """
     if execution.get("type") == REFERENCE:
@@ -42,7 +42,7 @@ def check_override(connection: Any, principal: Principal, execution: Json, old: 
         if not principal.is_administrator and row.execution.get(SELECTABLE) is not True:
             raise forbidden(f"selecting {row.ref}")
     elif not principal.is_administrator and execution.get("type") != "noop":
-        unchanged = old.owner == type.id and execution == old.execution
+        unchanged = current.owner == type.id and execution == current.execution
         if not unchanged:
             message = (
                 "Only administrators define what a behavior runs. "
@@ -51,13 +51,13 @@ def check_override(connection: Any, principal: Principal, execution: Json, old: 
             raise bad(message, "RDE_INVALID_BEHAVIOR_EXECUTION")
 
 
-def check_removal(principal: Principal, old: Behavior) -> None:
+def check_removal(principal: Principal, current: Behavior) -> None:
     """Check that a user may remove an override. Only administrators remove overrides that only they can make.
 
     :raises ApiError: the user may not remove it
     """
-    if not principal.is_administrator and old.execution.get("type") not in HARMLESS:
-        raise forbidden(f"removing {old.id}")
+    if not principal.is_administrator and current.execution.get("type") not in HARMLESS:
+        raise forbidden(f"removing {current.id}")
 
 
 def check_hooks(connection: Any, principal: Principal, old: Mapping[str, str], new: Mapping[str, str]) -> None:

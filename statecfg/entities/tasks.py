@@ -54,7 +54,7 @@ class TaskCalls(Calls):
             tasks, _ = entity_lists.page(connection, tables.task, scope, None, None, False, 0, 1)
         if not tasks:
             raise forbidden(id[:200])
-        return _shown(principal)(tasks[0])
+        return _converter(principal)(tasks[0])
 
     def list_tasks(self, principal: Principal, query: Query) -> Page[Task]:
         """Return a page of the tasks that the user may see, by default the newest first.
@@ -64,13 +64,13 @@ class TaskCalls(Calls):
         if not query.sort:
             query = Query(query.filter, "", True, query.page, query.page_size)
         with self.store.reading() as connection:
-            return listed(connection, tables.task, _seen(principal), query, FIELDS, _shown(principal))
+            return listed(connection, tables.task, _seen(principal), query, FIELDS, _converter(principal))
 
     def subtasks(self, principal: Principal, id: str) -> list[Task]:
         """Return the subtasks of a task, in order."""
         parent = self.get_task(principal, id).id
         with self.store.reading() as connection:
-            return [_shown(principal)(row) for row in records.every(connection, tables.task, parent=parent)]
+            return [_converter(principal)(row) for row in records.every(connection, tables.task, parent=parent)]
 
     def claim(self, worker: str, task_id: str | None = None) -> str | None:
         """Claim a task that is due and that no worker has leased; return its id, None if there is none.
@@ -141,10 +141,12 @@ class TaskCalls(Calls):
             "operation": None if operation is None else work.plain(operation),
             "log": None if log is None else work.newest(log),
         }
-        given = {key: value for key, value in values.items() if value is not None}
-        if given:
+        changed = {key: value for key, value in values.items() if value is not None}
+        if changed:
             self.store.attempt(
-                lambda connection: records.change(connection, tables.task, given, invocation=invocation_id, ended=None)
+                lambda connection: records.change(
+                    connection, tables.task, changed, invocation=invocation_id, ended=None
+                )
             )
 
     def next_due(self) -> float | None:
@@ -153,7 +155,7 @@ class TaskCalls(Calls):
             return entity_queue.next_due(connection)
 
 
-def _shown(principal: Principal) -> Callable[[Any], Task]:
+def _converter(principal: Principal) -> Callable[[Any], Task]:
     """Return a function that converts rows to tasks: `details` shows administrators the log, other users get no log."""
     if not principal.is_administrator:
         return lambda row: replace(rows.task(row), log="")

@@ -118,14 +118,14 @@ class TypeCalls(Calls):
         """
 
         def change(connection: Any) -> EntityType:
-            old = seen_type(connection, principal, id, FULL_CONTROL)
-            given = bodies.whole(body)
-            same_id(given, id)
-            unchanged(given, old)
-            values = _values({**shapes.entity_type(old, ENTITY_STATE), **given})
-            if any(getattr(old, key) != value for key, value in values.items()):
-                selection.check_hooks(connection, principal, old.hooks, values["hooks"])
-                may_change(old)
+            current = seen_type(connection, principal, id, FULL_CONTROL)
+            fields = bodies.whole(body)
+            same_id(fields, id)
+            unchanged(fields, current)
+            values = _values({**shapes.entity_type(current, ENTITY_STATE), **fields})
+            if any(getattr(current, key) != value for key, value in values.items()):
+                selection.check_hooks(connection, principal, current.hooks, values["hooks"])
+                may_change(current)
                 _without_entities(connection, id)
                 _check_interfaces(connection, values["interfaces"], values["hooks"])
                 records.change(connection, tables.entity_type, values, id=id)
@@ -176,18 +176,18 @@ class TypeCalls(Calls):
 
         def change(connection: Any) -> Behavior:
             entity_type = seen_type(connection, principal, id, FULL_CONTROL)
-            given = bodies.whole(body)
-            old = type_behavior(connection, entity_type, behavior)
-            description = bodies.optional(given, "description", str)
-            new = execution(given, self.project, old.execution if old.owner == id else None)
-            selection.check_override(connection, principal, new, old, entity_type)
-            override = urn.override(old.name, id, urn.interface_of(old.ref))
-            values = {"id": override, "name": old.name, "description": description, "execution": new}
-            if old.owner == id:
-                records.change(connection, tables.behavior, values, owner=id, ref=old.ref)
+            fields = bodies.whole(body)
+            current = type_behavior(connection, entity_type, behavior)
+            description = bodies.optional(fields, "description", str)
+            wanted = execution(fields, self.project, current.execution if current.owner == id else None)
+            selection.check_override(connection, principal, wanted, current, entity_type)
+            override = urn.override(current.name, id, urn.interface_of(current.ref))
+            values = {"id": override, "name": current.name, "description": description, "execution": wanted}
+            if current.owner == id:
+                records.change(connection, tables.behavior, values, owner=id, ref=current.ref)
             else:
-                records.add(connection, tables.behavior, values | {"owner": id, "ref": old.ref})
-            return type_behavior(connection, entity_type, old.ref)
+                records.add(connection, tables.behavior, values | {"owner": id, "ref": current.ref})
+            return type_behavior(connection, entity_type, current.ref)
 
         return self.store.attempt(change)
 

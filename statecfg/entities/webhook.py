@@ -145,7 +145,7 @@ def _request(invocation: Invocation, token: str | None) -> tuple[bytes, dict[str
 
 def _data(invocation: Invocation, properties: Mapping[str, Any], token: str | None) -> Data:
     execution = invocation.execution
-    shown = {key: value for key, value in execution.items() if key not in ("execution_properties", "type", "id")}
+    visible = {key: value for key, value in execution.items() if key not in ("execution_properties", "type", "id")}
     return {
         "entityId": invocation.entity_id,
         "typeId": invocation.type_id,
@@ -160,7 +160,7 @@ def _data(invocation: Invocation, properties: Mapping[str, Any], token: str | No
             "invocationId": invocation.id,
             "requestId": str(uuid.uuid4()),
             "apiVersion": API_VERSION,
-            "execution": _public(shown),
+            "execution": _public(visible),
             "invocation": dict(invocation.metadata),
             "actAsToken": token,
         },
@@ -277,11 +277,11 @@ def _progress(task: Mapping[str, Any]) -> Update:
 
 
 def _error(error: Any, status: str) -> Error:
-    given = error if isinstance(error, dict) else {}
+    fields = error if isinstance(error, dict) else {}
     return {
-        "majorErrorCode": major_code(given.get("majorErrorCode")),
-        "minorErrorCode": str(given.get("minorErrorCode") or FAILED),
-        "message": str(given.get("message") or f"the webhook ended the task with status {status}"),
+        "majorErrorCode": major_code(fields.get("majorErrorCode")),
+        "minorErrorCode": str(fields.get("minorErrorCode") or FAILED),
+        "message": str(fields.get("message") or f"the webhook ended the task with status {status}"),
     }
 
 

@@ -23,7 +23,7 @@ from statecfg.store.hooks import objects
 if TYPE_CHECKING:
     from statecfg.hooks.exec.engine import Engine
     from statecfg.hooks.exec.types import HookTypes, Schema
-    from statecfg.store.hooks.records import Given
+    from statecfg.store.hooks.records import HookInput
 
 LARGEST = 4 << 20  # bytes of the files of a hook type whose hooks run on hosts
 
@@ -129,16 +129,16 @@ class AroundResources:
         host: str,
         playbook: str,
         question: Mapping[str, Any],
-        gone: Callable[[], bool],
+        abandoned: Callable[[], bool],
         begun: Callable[[], None],
     ) -> CallResult:
         """Call a hook that runs on the controller.
 
         :param question: the host's frame: `hook`, `event`, `seconds` and `resource`
-        :param gone: returns whether the host no longer waits
+        :param abandoned: returns whether the host no longer waits
         :param begun: called when the hook starts
         """
-        asked = started = time.monotonic()
+        requested_at = started = time.monotonic()
 
         def begin() -> None:
             nonlocal started
@@ -146,17 +146,17 @@ class AroundResources:
             begun()
 
         def stopped() -> bool:
-            return gone() or self.cancel.is_set() or self.engine.over.is_set()
+            return abandoned() or self.cancel.is_set() or self.engine.over.is_set()
 
         try:
             with self._ended:
                 self._running += 1
             record = hosts.get(self.engine.store, host)
-            given: Given = {}
+            hook_input: HookInput = {}
             if record is not None:
-                given = self.engine.caller.given(record, playbook, question["resource"])
+                hook_input = self.engine.caller.hook_input(record, playbook, question["resource"])
             name, event, seconds = question["hook"], question["event"], float(question["seconds"])
-            judged = self.engine.resource(name, event, given, seconds, stopped, begin)
+            judged = self.engine.resource(name, event, hook_input, seconds, stopped, begin)
         except (StoreError, InvalidInput) as error:
             return {"ok": False, "error": str(error)}
         finally:
@@ -164,7 +164,7 @@ class AroundResources:
                 self._running -= 1
                 self._ended.notify_all()
         result: CallResult = {"ok": True} if judged is None else _result(judged)
-        return {**result, "waited": started - asked}
+        return {**result, "waited": started - requested_at}
 
     def wait(self) -> None:
         """Wait until no call is running. Each call has a deadline."""

@@ -172,9 +172,9 @@ class Bus:
         if self.units is not None:
             self.units.take(host, frame, tell, address)
 
-    def hook(self, host: str, question: Json, gone: Callable[[], bool], begun: Callable[[], None]) -> CallResult:
+    def hook(self, host: str, question: Json, abandoned: Callable[[], bool], begun: Callable[[], None]) -> CallResult:
         """Call a hook around a resource on the controller; return the result of `AroundResources.call`."""
-        return self.around.call(host, self.playbook, question, gone, begun)
+        return self.around.call(host, self.playbook, question, abandoned, begun)
 
     def may_go(self, host: str) -> str:
         """Finalize a host with the HTTP hooks before its resources are destroyed.

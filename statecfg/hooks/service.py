@@ -84,10 +84,16 @@ class Request:
         :param message: for people
         """
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        made = {"type": type, "status": str(ok), "reason": reason, "message": message, "lastTransitionTime": moment}
+        condition = {
+            "type": type,
+            "status": str(ok),
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": moment,
+        }
         before = self.status.get("conditions")
         others = [item for item in before if item.get("type") != type] if isinstance(before, list) else []
-        self.status["conditions"] = [*others, {key: value for key, value in made.items() if value}]
+        self.status["conditions"] = [*others, {key: value for key, value in condition.items() if value}]
 
 
 Handler = Callable[[Request], Any]
@@ -192,18 +198,18 @@ def _read(body: bytes) -> Request:
     :raises ValueError: the body is invalid; the message says why
     """
     try:
-        given = json.loads(body)
+        content = json.loads(body)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    if not isinstance(given, dict):
+    if not isinstance(content, dict):
         raise ValueError("it is not a JSON object")
-    factor = given.get("formFactor")
+    factor = content.get("formFactor")
     name = factor.get("name") if isinstance(factor, dict) else factor
-    object = given.get("object")
-    children = given.get("children") or {}
+    object = content.get("object")
+    children = content.get("children") or {}
     if not isinstance(object, dict) or not isinstance(children, dict):
         raise ValueError("`object` and `children` must be JSON objects")
-    return Request(str(given.get("phase", "")), str(name or ""), object, children)
+    return Request(str(content.get("phase", "")), str(name or ""), object, children)
 
 
 class _Answering(BaseHTTPRequestHandler):

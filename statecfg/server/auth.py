@@ -67,7 +67,7 @@ class Guard:
     hosts: frozenset[str]
 
     @classmethod
-    def made(cls, bind: str, allowed: Iterable[str]) -> Guard:
+    def for_address(cls, bind: str, allowed: Iterable[str]) -> Guard:
         """Return a guard for a server.
 
         :param bind: the address that the server listens on

@@ -39,22 +39,22 @@ def query(text: str, declared: Iterable[Parameter]) -> dict[str, Any]:
     except ValueError:
         raise bad("The query is not valid UTF-8, or has too many parameters.") from None
     values: dict[str, Any] = {name: parameter.schema.get("default") for name, parameter in parameters.items()}
-    given: set[str] = set()
+    seen: set[str] = set()
     for name, value in pairs:
-        if name in given:
-            raise bad(f"The query contains {_shown(name)} twice.")
-        given.add(name)
+        if name in seen:
+            raise bad(f"The query contains {_quoted(name)} twice.")
+        seen.add(name)
         if name in parameters:
             values[name] = _value(parameters[name], value)
         elif name != ENCODED and name not in IGNORED:
             near = nearest(name, parameters, most=1)
-            raise bad(f"Unknown query parameter {_shown(name)}." + (f" Did you mean {near[0]}?" if near else ""))
+            raise bad(f"Unknown query parameter {_quoted(name)}." + (f" Did you mean {near[0]}?" if near else ""))
     if (ENCODED, "true") in pairs and values.get("filter"):
         values["filter"] = _value(parameters["filter"], unquote(values["filter"]))
     return values
 
 
-def _shown(name: str) -> str:
+def _quoted(name: str) -> str:
     return repr(name[:50])
 
 

@@ -119,9 +119,9 @@ def context(certificate: Path, key: Path) -> ssl.SSLContext:
 
     :raises OSError: a file can't be read or is invalid (ssl.SSLError)
     """
-    made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    made.load_cert_chain(certificate, key)
-    return made
+    tls_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls_context.load_cert_chain(certificate, key)
+    return tls_context
 
 
 def serve(

@@ -77,10 +77,10 @@ def csrf(value: str) -> str:
     return hmac.new(value.encode("utf-8", "surrogatepass"), b"statecfg csrf", hashlib.sha256).hexdigest()
 
 
-def matches(value: str, given: str) -> bool:
+def matches(value: str, header: str) -> bool:
     """Return whether the header X-Statecfg-Csrf matches the cookie.
 
     :param value: the value of the session's cookie
-    :param given: the value of the header
+    :param header: the value of the header
     """
-    return hmac.compare_digest(csrf(value).encode(), given.encode("utf-8", "surrogatepass"))
+    return hmac.compare_digest(csrf(value).encode(), header.encode("utf-8", "surrogatepass"))

@@ -23,13 +23,13 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 class Address:
     """Where a store is.
 
-    :param shown: the address in messages: a path, or a URL without its password and its parameters
+    :param label: the address in messages: a path, or a URL without its password and its parameters
     :param path: the SQLite file; None for PostgreSQL
     :param url: the PostgreSQL URL, including the password; "" for SQLite
     :param private: whether the file is in statecfg's own directory, which is created if it does not exist
     """
 
-    shown: str
+    label: str
     path: Path | None = None
     url: str = field(default="", repr=False)
     private: bool = False
@@ -97,5 +97,5 @@ def _server(text: str) -> Address:
     if not database or re.search(r"[@/]", database) or parts.fragment or "//" not in text:
         raise InvalidInput([invalid])
     user = f"{unquote(parts.username)}@" if parts.username else ""
-    shown = f"postgresql://{user}{host}{f':{port}' if port else ''}/{database}"
-    return Address(shown, None, "postgresql+psycopg" + text[text.index(":") :])
+    label = f"postgresql://{user}{host}{f':{port}' if port else ''}/{database}"
+    return Address(label, None, "postgresql+psycopg" + text[text.index(":") :])

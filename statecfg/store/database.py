@@ -43,8 +43,8 @@ class Store:
         self._writer = threading.Lock()
         self._opened = self._wrote = False
         if address.path is not None:
-            sqlite.prepare(address, lambda path: _fill(path, address.shown))
-        self._engine = self._made()
+            sqlite.prepare(address, lambda path: _fill(path, address.label))
+        self._engine = self._create_engine()
         try:
             self._upgrade(migrate or address.path is not None)
         except BaseException:
@@ -52,7 +52,7 @@ class Store:
             raise
         self._opened = True
 
-    def _made(self) -> Any:
+    def _create_engine(self) -> Any:
         path = self.address.path
         size: dict[str, Any] = {"pool_size": 5, "max_overflow": 20, "pool_timeout": 60, "hide_parameters": True}
         if path is not None:
@@ -60,14 +60,14 @@ class Store:
         return postgresql.engine(self.address, **size)
 
     @property
-    def shown(self) -> str:
-        """The address of the store, without a password."""
-        return self.address.shown
+    def label(self) -> str:
+        """The address of the store in messages, without a password."""
+        return self.address.label
 
     @property
-    def place(self) -> str:
-        """The address for users on other machines: for a file, with the user and the name of this machine."""
-        return self.shown if self.shared else f"{self.shown} of {getpass.getuser()}@{socket.gethostname()}"
+    def global_label(self) -> str:
+        """The label for users on other machines: for a file, with the user and the name of this machine."""
+        return self.label if self.shared else f"{self.label} of {getpass.getuser()}@{socket.gethostname()}"
 
     @property
     def shared(self) -> bool:
@@ -101,7 +101,7 @@ class Store:
         :raises StoreError: the store can't be written
         """
         if not self._writer.acquire(timeout=6 * BUSY):
-            raise Busy(f"{self.shown}: another thread has written for {6 * BUSY:.0f} s")
+            raise Busy(f"{self.label}: another thread has written for {6 * BUSY:.0f} s")
         try:
             with self._connected() as connection:
                 connection.exec_driver_sql(postgresql.BEGIN if self.shared else "BEGIN IMMEDIATE")
@@ -156,7 +156,7 @@ class Store:
     def _version(self, connection: Connection) -> int:
         version = connection.exec_driver_sql(migrations.FIND).scalar_one_or_none()
         if version is None:
-            raise StoreError(f"{self.shown}: it is damaged: the version of its schema is missing", sqlite.RESTORE)
+            raise StoreError(f"{self.label}: it is damaged: the version of its schema is missing", sqlite.RESTORE)
         return int(version)
 
     def check(self) -> list[str]:
@@ -184,7 +184,7 @@ class Store:
         """
         path = self.address.path
         if path is None:
-            raise StoreError(f"{self.shown}: PostgreSQL makes its own backups", "use pg_dump")
+            raise StoreError(f"{self.label}: PostgreSQL makes its own backups", "use pg_dump")
         try:
             with self._failing():
                 sqlite.backup(path, target)
@@ -215,12 +215,12 @@ class Store:
             return
         if version > migrations.SCHEMA:
             raise StoreError(
-                f"{self.shown}: the store has schema {version}; this statecfg supports {migrations.SCHEMA}",
+                f"{self.label}: the store has schema {version}; this statecfg supports {migrations.SCHEMA}",
                 "use the version of statecfg that wrote it, or a newer one",
             )
         if version and not allowed:
             raise StoreError(
-                f"{self.shown}: the store has schema {version}; this statecfg needs {migrations.SCHEMA}",
+                f"{self.label}: the store has schema {version}; this statecfg needs {migrations.SCHEMA}",
                 "`statecfg store migrate` upgrades it; older versions of statecfg can then no longer use it",
             )
         with self.transaction() as connection:
@@ -247,30 +247,30 @@ class Store:
         try:
             yield
         except exc.TimeoutError:
-            raise Busy(f"{self.shown}: no connection became free within 60 s") from None
+            raise Busy(f"{self.label}: no connection became free within 60 s") from None
         except exc.IntegrityError:
             raise  # a bug in statecfg
         except exc.DBAPIError as problem:
             if isinstance(problem.orig, sqlite3.Error):
-                raise sqlite.explain(problem.orig, self.shown) from None
+                raise sqlite.explain(problem.orig, self.label) from None
             raise postgresql.explain(problem, self.address, self._opened) from None
         except sqlite3.Error as problem:
-            raise sqlite.explain(problem, self.shown) from None
+            raise sqlite.explain(problem, self.label) from None
         except UnicodeDecodeError:
             if self.shared:
                 raise
             # Python can't decode SQLite's error message.
-            raise StoreError(f"{self.shown}: it is damaged", sqlite.RESTORE) from None
+            raise StoreError(f"{self.label}: it is damaged", sqlite.RESTORE) from None
 
     def _same_process(self) -> None:
         if self._pid != os.getpid():
             raise StoreError(
-                f"{self.shown}: it was opened by process {self._pid}, and this is {os.getpid()}",
+                f"{self.label}: it was opened by process {self._pid}, and this is {os.getpid()}",
                 "open the store again after a fork",
             )
 
 
-def _fill(path: Path, shown: str) -> None:
+def _fill(path: Path, label: str) -> None:
     """Write an empty store into a new file."""
     engine = create_engine("sqlite://", creator=lambda: sqlite.connect(path), poolclass=pool.NullPool)
     try:
@@ -281,4 +281,4 @@ def _fill(path: Path, shown: str) -> None:
     except exc.DBAPIError as problem:
         if not isinstance(problem.orig, sqlite3.Error):
             raise
-        raise sqlite.explain(problem.orig, shown) from None
+        raise sqlite.explain(problem.orig, label) from None

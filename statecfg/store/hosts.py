@@ -173,8 +173,8 @@ def unbind(store: Store, name: str, playbook: str) -> bool:
 def bound(store: Store, playbook: str) -> int:
     """Return the number of hosts, of all projects, to which a playbook is bound."""
     with store.reading() as connection:
-        asked = select(func.count()).select_from(binding).where(binding.c.playbook == playbook)
-        return int(connection.execute(asked).scalar_one())
+        query = select(func.count()).select_from(binding).where(binding.c.playbook == playbook)
+        return int(connection.execute(query).scalar_one())
 
 
 def lineages(store: Store, playbook: str) -> dict[str, str]:
@@ -254,8 +254,8 @@ def unbind_in(connection: Connection, project: str, name: str, playbook: str) ->
     number = record.id if record is not None else None
     over = update(host).where(host.c.id == number, host.c.installed == playbook)
     connection.execute(over.values(installed=None, installed_at=None))
-    gone = delete(binding).where(binding.c.host == number, binding.c.playbook == playbook)
-    return connection.execute(gone).rowcount == 1
+    deletion = delete(binding).where(binding.c.host == number, binding.c.playbook == playbook)
+    return connection.execute(deletion).rowcount == 1
 
 
 def change_metadata(
@@ -273,8 +273,10 @@ def change_metadata(
     :param clear: remove all keys; overrides `update`. Source: Razor
     """
     record = ensure(connection, project, name)
-    gone = set(remove)
-    metadata = {} if clear else {key: value for key, value in {**record.metadata, **update}.items() if key not in gone}
+    removed = set(remove)
+    metadata = (
+        {} if clear else {key: value for key, value in {**record.metadata, **update}.items() if key not in removed}
+    )
     connection.execute(host.update().where(host.c.id == record.id).values(metadata=metadata))
 
 

@@ -38,6 +38,6 @@ def _ensure(connection: Connection) -> str:
     row = connection.execute(table.select()).one_or_none()
     if row is not None:
         return str(row.identity)
-    made = uuid.uuid4().hex
-    connection.execute(table.insert().values(one=1, identity=made))
-    return made
+    identity = uuid.uuid4().hex
+    connection.execute(table.insert().values(one=1, identity=identity))
+    return identity

@@ -79,7 +79,7 @@ def _resources(store: Store, file: str, host: str) -> list[str]:
     for run in runs.recent(store, LOOKED_AT, host, file):
         report = (runs.host_report(store, run.id, host) if run.mode == Mode.APPLY else None) or {}
         nodes = [node for layer in report.get("layers", ()) for node in layer]
-        made = sorted(node["name"] for node in nodes if node.get("outcome") in Outcome.SOUND)
-        if made:
-            return made
+        resources = sorted(node["name"] for node in nodes if node.get("outcome") in Outcome.SOUND)
+        if resources:
+            return resources
     return []

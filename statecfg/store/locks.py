@@ -122,7 +122,7 @@ def _holder(handle: int) -> str:
 
 
 def _busy(store: Store, name: str, who: str) -> Busy:
-    return Busy(f"{store.shown}: {who} holds the lock {name}", "wait until it is done, or end it")
+    return Busy(f"{store.label}: {who} holds the lock {name}", "wait until it is done, or end it")
 
 
 def _who() -> str:
@@ -162,10 +162,10 @@ class _Lease(Lock):
 
     def hold(self, connection: Connection) -> None:
         """Ensure that nobody took the lease meanwhile, and lock its row until the transaction ends."""
-        held = select(self.row.c.token).where(self.mine).with_for_update()
-        if connection.execute(held).scalar() != self.token:
+        query = select(self.row.c.token).where(self.mine).with_for_update()
+        if connection.execute(query).scalar() != self.token:
             raise StoreError(
-                f"{self.store.shown}: the lock {self.name} was lost: it was not renewed for {LEASE:.0f} s",
+                f"{self.store.label}: the lock {self.name} was lost: it was not renewed for {LEASE:.0f} s",
                 "run the command again",
             )
 

@@ -35,9 +35,9 @@ def forward(connection: Connection, current: int, schema: int = SCHEMA, changes:
         for table, statements in changes.get(version, {}).items():
             for statement in statements if table in existing else ():
                 connection.exec_driver_sql(statement)
-    new = [table for table in tables.metadata.sorted_tables if table.name not in existing]
+    missing = [table for table in tables.metadata.sorted_tables if table.name not in existing]
     # No check whether a table exists: if an unexpected one does, the migration must fail.
-    tables.metadata.create_all(connection, new, checkfirst=False)
+    tables.metadata.create_all(connection, missing, checkfirst=False)
     if 0 < current < 3 <= schema:
         schema_3.sort_out(connection)
     if current:

@@ -81,9 +81,9 @@ def ensure(store: Store, playbook: str, host: str, spec: Json, digest: str) -> R
             # Finalize calls are no longer owed.
             ended = and_(requeue.c.object == object.id, requeue.c.phase == "finalize")
             connection.execute(delete(requeue).where(ended))
-        made = _find(connection, playbook, host)
-        assert made is not None
-        return made
+        result = _find(connection, playbook, host)
+        assert result is not None
+        return result
 
     return store.attempt(enter)
 

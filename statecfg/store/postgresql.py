@@ -55,13 +55,15 @@ def engine(address: Address, **pool: Any) -> Engine:
     """
     try:
         url = make_url(address.url)
-        given: dict[str, Any] = {name: value for name, value in _LIBPQ.items() if name not in url.query}
+        connect_args: dict[str, Any] = {name: value for name, value in _LIBPQ.items() if name not in url.query}
         # Prepared statements belong to a session, and a pooler between statecfg and the server shares sessions.
-        given["prepare_threshold"] = None
-        return create_engine(url, connect_args=given, pool_pre_ping=True, isolation_level="READ COMMITTED", **pool)
+        connect_args["prepare_threshold"] = None
+        return create_engine(
+            url, connect_args=connect_args, pool_pre_ping=True, isolation_level="READ COMMITTED", **pool
+        )
     except ModuleNotFoundError:
         raise StoreError(
-            f"{address.shown}: PostgreSQL needs psycopg, which is not installed",
+            f"{address.label}: PostgreSQL needs psycopg, which is not installed",
             "pip install 'statecfg[postgresql]'",
         ) from None
 
@@ -75,15 +77,15 @@ def explain(problem: exc.DBAPIError, address: Address, connected: bool) -> Store
     state = getattr(problem.orig, "sqlstate", None) or ""
     text = _without_password(" ".join(str(problem.orig).split()), address)
     if state == "42P01" and "schema_version" in text:  # undefined table
-        return Unmade(f"{address.shown}: it does not contain a store of statecfg")
+        return Unmade(f"{address.label}: it does not contain a store of statecfg")
     if state in ("40001", "40P01"):  # serialization failure, deadlock
-        return Again(f"{address.shown}: it conflicted with another writer: {text}")
+        return Again(f"{address.label}: it conflicted with another writer: {text}")
     if state == "55P03":  # lock not available
-        return Busy(f"{address.shown}: another process has written for {BUSY:.0f} s", "wait until it is done")
+        return Busy(f"{address.label}: another process has written for {BUSY:.0f} s", "wait until it is done")
     if problem.connection_invalidated or (connected and not state and isinstance(problem, exc.OperationalError)):
-        detail = f"{address.shown}: the connection was lost; it is unknown whether the last change was stored: {text}"
+        detail = f"{address.label}: the connection was lost; it is unknown whether the last change was stored: {text}"
         return Lost(detail, "check the server, then run the command again")
-    return StoreError(f"{address.shown}: {text}", "check the server, the address, and the password in ~/.pgpass")
+    return StoreError(f"{address.label}: {text}", "check the server, the address, and the password in ~/.pgpass")
 
 
 def _without_password(text: str, address: Address) -> str:

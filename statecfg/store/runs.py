@@ -105,10 +105,10 @@ def begin(store: Store, id: str, started: float, mode: str, who: str, playbook: 
         connection.execute(insert(going).values(head))
         if parts:
             connection.execute(insert(going_host), parts)
-        old = select(going.c.id).order_by(going.c.started.desc(), going.c.id).offset(KEPT)
-        gone = list(connection.execute(old).scalars())
-        if gone:
-            connection.execute(delete(going).where(going.c.id.in_(gone)))
+        query = select(going.c.id).order_by(going.c.started.desc(), going.c.id).offset(KEPT)
+        ids = list(connection.execute(query).scalars())
+        if ids:
+            connection.execute(delete(going).where(going.c.id.in_(ids)))
 
     store.attempt(enter)
 
@@ -221,10 +221,10 @@ def record(store: Store, report: Mapping[str, Any], started: float, ended: float
         connection.execute(insert(run).values(head))
         if hosts:
             connection.execute(insert(run_host), hosts)
-        old = select(run.c.id).order_by(run.c.started.desc(), run.c.id).offset(KEPT)
-        gone = list(connection.execute(old).scalars())
-        if gone:
-            connection.execute(delete(run).where(run.c.id.in_(gone)))
+        query = select(run.c.id).order_by(run.c.started.desc(), run.c.id).offset(KEPT)
+        ids = list(connection.execute(query).scalars())
+        if ids:
+            connection.execute(delete(run).where(run.c.id.in_(ids)))
 
     store.attempt(enter)
 

@@ -79,24 +79,24 @@ def _rebuild(connection: Connection) -> None:
 def _last(connection: Connection, table: str) -> int:
     """Return the highest id that a table ever assigned, including those of deleted rows; 0 if it never had a row."""
     if connection.dialect.name == "sqlite":
-        asked = "SELECT seq FROM sqlite_sequence WHERE name = :table"
+        query = "SELECT seq FROM sqlite_sequence WHERE name = :table"
     else:
-        asked = (
+        query = (
             "SELECT last_value FROM pg_sequences"
             " WHERE sequencename = :table || '_id_seq' AND schemaname = current_schema()"
         )
-    return int(connection.execute(text(asked), {"table": table}).scalar_one_or_none() or 0)
+    return int(connection.execute(text(query), {"table": table}).scalar_one_or_none() or 0)
 
 
 def _divide(connection: Connection, row: Any) -> None:
     """Assign a host to the first project that uses it, and a copy of the host to each other project."""
     bound = text("SELECT playbook FROM binding WHERE host = :id ORDER BY since, playbook")
     playbooks = list(connection.execute(bound, {"id": row["id"]}).scalars())
-    asked = text(
+    query = text(
         "SELECT DISTINCT service.project FROM unit JOIN service ON unit.service = service.id"
         " WHERE unit.host = :name AND NOT unit.gone ORDER BY service.project"
     )
-    units = connection.execute(asked, {"name": row["name"]}).scalars()
+    units = connection.execute(query, {"name": row["name"]}).scalars()
     projects = list(dict.fromkeys([*map(_project, [row["installed"] or "", *playbooks]), *units]))
     first, *others = [name for name in projects if name] or [""]
     connection.execute(text("UPDATE host SET project = :project WHERE id = :id"), {"project": first, "id": row["id"]})
@@ -111,14 +111,14 @@ def _copy(connection: Connection, row: Any, project: str) -> None:
     names = ", ".join(values)
     marks = ", ".join(f":{name}" for name in values)
     connection.execute(text(f"INSERT INTO host ({names}) VALUES ({marks})"), values)
-    asked = text("SELECT id FROM host WHERE project = :project AND name = :name")
-    made = connection.execute(asked, {"project": project, "name": row["name"]}).scalar_one()
+    query = text("SELECT id FROM host WHERE project = :project AND name = :name")
+    new_id = connection.execute(query, {"project": project, "name": row["name"]}).scalar_one()
     for table in ("binding", "event", "invocation"):
         pairs = text(f"SELECT DISTINCT playbook FROM {table} WHERE host = :id AND playbook IS NOT NULL")
         for playbook in connection.execute(pairs, {"id": row["id"]}).scalars().all():
             if _project(playbook) == project:
-                move = f"UPDATE {table} SET host = :made WHERE host = :id AND playbook = :playbook"
-                connection.execute(text(move), {"made": made, "id": row["id"], "playbook": playbook})
+                move = f"UPDATE {table} SET host = :new_id WHERE host = :id AND playbook = :playbook"
+                connection.execute(text(move), {"new_id": new_id, "id": row["id"], "playbook": playbook})
 
 
 def _project(playbook: str) -> str:

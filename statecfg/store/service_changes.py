@@ -24,7 +24,7 @@ from statecfg.store.units.relations import unit_name
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Snapshot:
     """The services of a project, their units and relations at one moment.
 
     :param services: name → service, sorted by name, including destroyed services that still have units
@@ -43,13 +43,13 @@ def projects(store: Store) -> list[str]:
         return list(connection.execute(select(service.c.project).distinct().order_by(service.c.project)).scalars())
 
 
-def show(store: Store, project: str) -> Shown:
+def show(store: Store, project: str) -> Snapshot:
     """Return the services of a project, their units and relations."""
     with store.reading() as connection:
         return show_in(connection, project)
 
 
-def show_in(connection: Connection, project: str) -> Shown:
+def show_in(connection: Connection, project: str) -> Snapshot:
     """Return the services of a project, their units and relations, inside a transaction."""
     units = {row.name: row for row in unit_rows.units_in(connection, project)}
     rows = connection.execute(select(service).where(service.c.project == project).order_by(service.c.name)).all()
@@ -61,12 +61,12 @@ def show_in(connection: Connection, project: str) -> Shown:
         for row in connection.execute(mine).all()
     ]
     used = {row.service for row in units.values()}
-    return Shown({row.name: _service(row) for row in rows if row.alive or row.name in used}, units, relations)
+    return Snapshot({row.name: _service(row) for row in rows if row.alive or row.name in used}, units, relations)
 
 
 def _unsettled(connection: Connection, project: str) -> dict[int, tuple[str, ...]]:
     """Return relation → sorted names of the units whose hooks a run stopped there, because they would never end."""
-    asked = (
+    query = (
         select(relation_unit.c.relation, service.c.name, unit.c.number)
         .join(unit, relation_unit.c.unit == unit.c.id)
         .join(service, unit.c.service == service.c.id)
@@ -74,7 +74,7 @@ def _unsettled(connection: Connection, project: str) -> dict[int, tuple[str, ...
         .order_by(service.c.name, unit.c.number)
     )
     names: dict[int, tuple[str, ...]] = {}
-    for row in connection.execute(asked):
+    for row in connection.execute(query):
         names[row.relation] = (*names.get(row.relation, ()), unit_name(row.name, row.number))
     return names
 
@@ -112,8 +112,10 @@ def add_unit(store: Store, project: str, name: str, host: str | None = None) -> 
         if host is None and not row.hosts:
             raise InvalidInput([problem("SC0754", f"the service `{name}` has no host", "name one with --host")])
         chosen = host if host is not None else min(row.hosts, key=used.count)
-        held = [name for name in row.without["hosts"] if name != chosen]
-        connection.execute(update(service).where(service.c.id == row.id).values(without={**row.without, "hosts": held}))
+        removed_hosts = [name for name in row.without["hosts"] if name != chosen]
+        connection.execute(
+            update(service).where(service.c.id == row.id).values(without={**row.without, "hosts": removed_hosts})
+        )
         # The first unit on a host of the service's pattern is removed once the pattern no longer names the host.
         added = chosen not in row.hosts or chosen in used
         number = service_ends.add(connection, row.id, chosen, added, time.time())
@@ -133,9 +135,9 @@ def remove_unit(store: Store, project: str, name: str) -> UnitRow:
         row = _unit(connection, project, name)
         owner = service_ends.find(connection, project, row.service)
         assert owner is not None
-        held = owner.without["hosts"]
-        if row.host in owner.hosts and not row.added and row.host not in held:
-            without = {**owner.without, "hosts": [*held, row.host]}
+        removed_hosts = owner.without["hosts"]
+        if row.host in owner.hosts and not row.added and row.host not in removed_hosts:
+            without = {**owner.without, "hosts": [*removed_hosts, row.host]}
             connection.execute(update(service).where(service.c.id == owner.id).values(without=without))
         connection.execute(update(unit).where(unit.c.id == row.id).values(dying=True))
         return _unit(connection, project, name)
@@ -165,15 +167,15 @@ def relate(store: Store, project: str, ends: Sequence[End]) -> bool:
 
     def make(connection: Connection) -> bool:
         rows = [_living(connection, project, name) for name, _ in ends]
-        shown = service_ends.shown(ends)
+        ends_text = service_ends.ends_text(ends)
         for row in rows:
-            held = [ended for ended in row.without["relations"] if ended != shown]
-            without = {**row.without, "relations": held}
+            ended_relations = [ended for ended in row.without["relations"] if ended != ends_text]
+            without = {**row.without, "relations": ended_relations}
             connection.execute(update(service).where(service.c.id == row.id).values(without=without))
         if _related(connection, project, ends) is not None:
             return False
         # A declared relation that was ended manually belongs to the playbook again.
-        holders = [row.playbook for row in rows if shown in row.without["relations"]]
+        holders = [row.playbook for row in rows if ends_text in row.without["relations"]]
         services = service_ends.service_names(connection, project)
         unit_relations.begin(connection, holders[0] if holders else "", ends, services, time.time())
         return True
@@ -192,7 +194,7 @@ def unrelate(store: Store, project: str, ends: Sequence[End]) -> bool:
         for name, _ in ends if row.playbook else ():
             owner = _living(connection, project, name)
             if owner.playbook == row.playbook:
-                without = {**owner.without, "relations": [*owner.without["relations"], service_ends.shown(ends)]}
+                without = {**owner.without, "relations": [*owner.without["relations"], service_ends.ends_text(ends)]}
                 connection.execute(update(service).where(service.c.id == owner.id).values(without=without))
                 break
         return True
@@ -215,11 +217,11 @@ def set_settings(store: Store, project: str, name: str, values: Settings, reset:
     :param reset: options that return to the value of the playbook or the schema
     :raises InvalidInput: the service does not exist
     """
-    gone = set(reset)
+    reset_options = set(reset)
 
     def change(connection: Connection) -> Settings:
         row = _living(connection, project, name)
-        overrides = {key: value for key, value in {**row.overrides, **values}.items() if key not in gone}
+        overrides = {key: value for key, value in {**row.overrides, **values}.items() if key not in reset_options}
         connection.execute(update(service).where(service.c.id == row.id).values(overrides=overrides))
         return overrides
 

@@ -68,8 +68,8 @@ def _refuse(connection: Connection, project: str, playbook: str, declared: Seque
 
 
 def _service(connection: Connection, project: str, playbook: str, declared: Declared, now: float) -> Row[Any]:
-    old = find(connection, project, declared.name)
-    salt = secrets.token_hex(16) if old is None else old.salt
+    current = find(connection, project, declared.name)
+    salt = secrets.token_hex(16) if current is None else current.salt
     values: dict[str, object] = {
         "playbook": playbook,
         "alive": True,
@@ -83,13 +83,13 @@ def _service(connection: Connection, project: str, playbook: str, declared: Decl
         "secrets": unit_rows.secrets_digest(salt, declared.secrets),
     }
     fresh: dict[str, object] = {"overrides": {}, "leader": {}, "without": NOTHING}
-    if old is None:
+    if current is None:
         values |= {"project": project, "name": declared.name, "salt": salt, "next": 0, "created": now, **fresh}
         connection.execute(insert(service).values(values))
     else:
-        held = [host for host in old.without["hosts"] if host in declared.hosts]
-        values |= {"without": {**old.without, "hosts": held}} if old.alive else fresh
-        connection.execute(update(service).where(service.c.id == old.id).values(values))
+        removed_hosts = [host for host in current.without["hosts"] if host in declared.hosts]
+        values |= {"without": {**current.without, "hosts": removed_hosts}} if current.alive else fresh
+        connection.execute(update(service).where(service.c.id == current.id).values(values))
     row = find(connection, project, declared.name)
     assert row is not None
     return row
@@ -129,8 +129,8 @@ def add(connection: Connection, service_id: int, host: str, added: bool, now: fl
 
 
 def _prune_services(connection: Connection, project: str, playbook: str, names: Sequence[str]) -> None:
-    gone = select(service.c.id).where(service.c.project == project, service.c.playbook == playbook)
-    for number in connection.execute(gone.where(service.c.alive, service.c.name.not_in(names))).scalars().all():
+    query = select(service.c.id).where(service.c.project == project, service.c.playbook == playbook)
+    for number in connection.execute(query.where(service.c.alive, service.c.name.not_in(names))).scalars().all():
         _end(connection, number)
 
 
@@ -163,8 +163,8 @@ def leave_in(connection: Connection, project: str, playbook: str, hosts: Sequenc
 
 def relations_of(connection: Connection, project: str) -> list[Row[Any]]:
     """Return the rows of a project's relations that are not ending, in the order of their creation."""
-    asked = select(relation).join(service, relation.c.service == service.c.id)
-    live = asked.where(service.c.project == project, ~relation.c.dying)
+    query = select(relation).join(service, relation.c.service == service.c.id)
+    live = query.where(service.c.project == project, ~relation.c.dying)
     return list(connection.execute(live.order_by(relation.c.id)).all())
 
 
@@ -177,7 +177,7 @@ def ends_of(row: Row[Any], names: Mapping[int, str]) -> tuple[End, ...]:
     return tuple(sorted([*ends, (names[row.other], row.other_name)] if row.other is not None else ends))
 
 
-def shown(ends: Iterable[End]) -> str:
+def ends_text(ends: Iterable[End]) -> str:
     """Return the ends of a relation as text, such as `db:db web:db`."""
     return " ".join(f"{name}:{called}" for name, called in sorted(ends))
 
@@ -205,9 +205,9 @@ def _relations(
     for ends, row in existing.items():
         if prune and row.playbook == playbook and ends not in declared:
             unit_relations.end(connection, row.id)
-    held = _withheld(connection, services, playbook, declared)
+    withheld = _withheld(connection, services, playbook, declared)
     for item, ends in zip(relations, declared, strict=True):
-        if ends not in existing and shown(ends) not in held:
+        if ends not in existing and ends_text(ends) not in withheld:
             unit_relations.begin(connection, playbook, item.ends, services, now)
 
 
@@ -225,19 +225,19 @@ def _check_services(declared: Sequence[tuple[End, ...]], services: Mapping[str, 
 def _withheld(
     connection: Connection, services: Mapping[str, int], playbook: str, declared: Sequence[tuple[End, ...]]
 ) -> set[str]:
-    """Return the relations that were ended manually, as `shown`. Forget those that are no longer declared."""
-    wanted = {shown(ends) for ends in declared}
+    """Return the relations that were ended manually, as `ends_text`. Forget those that are no longer declared."""
+    wanted = {ends_text(ends) for ends in declared}
     rows = connection.execute(
         select(service).where(service.c.id.in_(services.values()), service.c.playbook == playbook)
     )
-    held: set[str] = set()
+    withheld: set[str] = set()
     for row in rows.all():
         kept = [ended for ended in row.without["relations"] if ended in wanted]
-        held.update(kept)
+        withheld.update(kept)
         if kept != row.without["relations"]:
             without = {**row.without, "relations": kept}
             connection.execute(update(service).where(service.c.id == row.id).values(without=without))
-    return held
+    return withheld
 
 
 def addressed_in(connection: Connection, project: str, host: str, addresses: Mapping[str, str]) -> set[int]:

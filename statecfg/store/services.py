@@ -4,7 +4,7 @@ Functions whose names end in `_in` work on a connection inside a transaction of 
 """
 
 from statecfg.store.service_changes import (
-    Shown,
+    Snapshot,
     add_unit,
     forget_units,
     get_settings,
@@ -44,7 +44,7 @@ __all__ = [
     "LogLine",
     "RelationRow",
     "ServiceRow",
-    "Shown",
+    "Snapshot",
     "Step",
     "StepRelation",
     "UnitError",

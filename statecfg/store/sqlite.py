@@ -60,15 +60,15 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def explain(problem: sqlite3.Error, shown: str) -> StoreError:
+def explain(problem: sqlite3.Error, label: str) -> StoreError:
     """Return the StoreError that explains a failure of the file."""
     name = getattr(problem, "sqlite_errorname", "")
     for start, (words, help) in _MEANING.items():
         if name.startswith(start):
-            return StoreError(f"{shown}: {words.format(wait=BUSY)} ({problem})", help)
+            return StoreError(f"{label}: {words.format(wait=BUSY)} ({problem})", help)
     if "no such table" in str(problem):
-        return StoreError(f"{shown}: it is a SQLite database, but not a store of statecfg ({problem})", RESTORE)
-    return StoreError(f"{shown}: {problem}")
+        return StoreError(f"{label}: it is a SQLite database, but not a store of statecfg ({problem})", RESTORE)
+    return StoreError(f"{label}: {problem}")
 
 
 def prepare(address: Address, fill: Callable[[Path], None]) -> None:
@@ -150,7 +150,7 @@ def _make(path: Path, fill: Callable[[Path], None]) -> None:
     """Create the store under a temporary name, then link it in one step. A crash leaves no store or a complete one."""
     try:
         _sweep(path)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{_new(path)}{os.getpid()}-")  # mode 0600
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{_temporary_prefix(path)}{os.getpid()}-")  # mode 0600
         os.close(handle)
         try:
             fill(Path(name))
@@ -164,14 +164,14 @@ def _make(path: Path, fill: Callable[[Path], None]) -> None:
         raise StoreError(detail, "check the permissions of the directory, and the free space on the disk") from None
 
 
-def _new(path: Path) -> str:
+def _temporary_prefix(path: Path) -> str:
     """Return the start of the temporary names of new stores; the process id follows."""
     return f".{path.name}-new-"
 
 
 def _sweep(path: Path) -> None:
     """Delete the temporary files of processes that were killed while they created the store."""
-    start = _new(path)
+    start = _temporary_prefix(path)
     for name in os.listdir(path.parent):
         pid = name.removeprefix(start).partition("-")[0] if name.startswith(start) else ""
         if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):

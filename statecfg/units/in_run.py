@@ -56,7 +56,7 @@ def owner(store: Store, deployment: Deployment | None, mode: str) -> Json:
         return {}
     with store.reading() as connection:
         mark = projects.mark(connection, deployment.project)
-    return {"project": deployment.project, "mark": mark, "store": store.place}
+    return {"project": deployment.project, "mark": mark, "store": store.global_label}
 
 
 def addresses(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:

@@ -50,7 +50,7 @@ class HostOrders:
         """Return the owner of a host's units; {} if it has none. A host refuses units of another store."""
         if not self.ahead.names.get(host):
             return {}
-        return {"project": self.deployment.project, "mark": self.mark, "store": self.store.place}
+        return {"project": self.deployment.project, "mark": self.mark, "store": self.store.global_label}
 
     def due(self, host: str) -> list[Unit]:
         """Return the units of a host with their due hooks, in the format of reports.

@@ -41,10 +41,10 @@ def change_lines(node: Node, full: bool) -> Iterator[Line]:
 
 def _object(name: str, changes: Sequence[Change], full: bool) -> Iterator[Line]:
     sign, style = _OBJECT_SIGN.get(of_changes(changes), ("~ ", "change"))
-    shown = [change for change in changes if not says_nothing(change)]
-    if len(shown) == 1 and diff_of(shown[0]) is None:
+    visible = [change for change in changes if not says_nothing(change)]
+    if len(visible) == 1 and diff_of(visible[0]) is None:
         # A single field fits on the line of its object, so that a tree of files takes one line per file.
-        field = field_line(shown[0], 2, len(str(shown[0].get("field") or "")))
+        field = field_line(visible[0], 2, len(str(visible[0].get("field") or "")))
         head = make("      ", (sign, style), name, hang=10)
         yield head._replace(spans=(*head.spans, *field.spans))
         return
@@ -102,19 +102,19 @@ def diff_of(change: Change) -> list[str] | None:
 
 def _body(diff: str) -> list[str]:
     """Return a unified diff without its header; for a whole file, also without the useless line numbers."""
-    found = diff.removesuffix("\n").split("\n")
-    if found[0].startswith("--- ") and len(found) > 1:
-        found = found[2:]
-    if found and re.match(r"@@ -0,0 |@@ -\S+ \+0,0 @@", found[0]):
-        found = found[1:]
-    return found
+    lines = diff.removesuffix("\n").split("\n")
+    if lines[0].startswith("--- ") and len(lines) > 1:
+        lines = lines[2:]
+    if lines and re.match(r"@@ -0,0 |@@ -\S+ \+0,0 @@", lines[0]):
+        lines = lines[1:]
+    return lines
 
 
 def diff_lines(diff: Sequence[str], indent: int, full: bool) -> Iterator[Line]:
     """Yield the lines of a unified diff, colored by their signs; without `full`, at most `DIFF_LINES`."""
-    shown = list(diff)
-    left = 0 if full else max(0, len(shown) - DIFF_LINES)
-    for text in shown[: len(shown) - left]:
+    texts = list(diff)
+    left = 0 if full else max(0, len(texts) - DIFF_LINES)
+    for text in texts[: len(texts) - left]:
         sign = text[:1]
         body = safe.line(text[1:].expandtabs(8)) if sign in ("+", "-", " ") else safe.line(text[1:])
         yield make(

@@ -60,15 +60,15 @@ def one(title: str, right: str, pairs: Mapping[str, str], more: Mapping[str, Any
 def entity_table(entities: Sequence[Entity], total: int) -> Iterator[Line]:
     """Yield a line for each entity."""
     rows = [
-        (each.name, states.of_entity(each.state), each.type.partition("type:")[2], each.owner, each.id)
-        for each in entities
+        (entity.name, states.of_entity(entity.state), entity.type.partition("type:")[2], entity.owner, entity.id)
+        for entity in entities
     ]
     yield from table(("ENTITY", "STATE", "TYPE", "OWNER", "ID"), rows, "entity entities", total)
 
 
 def entity_lines(entity: Entity) -> Iterator[Line]:
     """Yield the details of an entity."""
-    shown = {
+    details = {
         "id": entity.id,
         "type": entity.type,
         "external id": entity.external_id or "",
@@ -78,7 +78,7 @@ def entity_lines(entity: Entity) -> Iterator[Line]:
         "etag": entity.etag,
         "message": entity.message,
     }
-    yield from one(entity.name, states.of_entity(entity.state), shown, {"entity": entity.content})
+    yield from one(entity.name, states.of_entity(entity.state), details, {"entity": entity.content})
 
 
 def state_line(entity: Entity) -> Line:
@@ -88,16 +88,21 @@ def state_line(entity: Entity) -> Line:
     return make((entity.name, "bold"), "  ", state, f"{message}  {entity.id}")
 
 
-def type_lines(kind: EntityType) -> Iterator[Line]:
+def type_lines(entity_type: EntityType) -> Iterator[Line]:
     """Yield the details of a type."""
-    shown = {
-        "id": kind.id,
-        "description": kind.description or "",
-        "interfaces": ", ".join(kind.interfaces),
-        **{hook: kind.hooks[hook] for hook in kind.hooks},
-        "inherited": kind.inherited_version or "",
+    details = {
+        "id": entity_type.id,
+        "description": entity_type.description or "",
+        "interfaces": ", ".join(entity_type.interfaces),
+        **{hook: entity_type.hooks[hook] for hook in entity_type.hooks},
+        "inherited": entity_type.inherited_version or "",
     }
-    yield from one(kind.name, f"{kind.vendor}/{kind.nss}/{kind.version}", shown, {"schema": kind.schema})
+    yield from one(
+        entity_type.name,
+        f"{entity_type.vendor}/{entity_type.nss}/{entity_type.version}",
+        details,
+        {"schema": entity_type.schema},
+    )
 
 
 def behavior_lines(behavior: Behavior, execution: Any) -> Iterator[Line]:
@@ -105,15 +110,15 @@ def behavior_lines(behavior: Behavior, execution: Any) -> Iterator[Line]:
 
     :param execution: its execution without write-only values
     """
-    shown = {"id": behavior.id, "ref": behavior.ref, "description": behavior.description or ""}
-    yield from one(behavior.name, str(behavior.execution.get("type", "")), shown, {"execution": execution})
+    details = {"id": behavior.id, "ref": behavior.ref, "description": behavior.description or ""}
+    yield from one(behavior.name, str(behavior.execution.get("type", "")), details, {"execution": execution})
 
 
 def task_table(tasks: Sequence[Task], total: int) -> Iterator[Line]:
     """Yield a line for each task."""
     rows = [
-        (each.id.rpartition(":")[2], each.status, f"{each.progress} %", each.name, each.entity_name, when(each.created))
-        for each in tasks
+        (task.id.rpartition(":")[2], task.status, f"{task.progress} %", task.name, task.entity_name, when(task.created))
+        for task in tasks
     ]
     yield from table(("TASK", "STATUS", "DONE", "OPERATION", "ENTITY", "CREATED"), rows, "task tasks", total)
 

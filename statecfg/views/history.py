@@ -43,8 +43,8 @@ def history_lines(report: Report, run: str = "") -> Iterator[Line]:
         for past in host.get("history") or []:
             yield from _run(past)
         if host["status"] == HostStatus.OK and not host.get("history"):
-            known = f"has no run whose id starts with {run}" if run else "has no runs"
-            yield make(("  ", ""), (f"This host {known}.", "dim"))
+            text = f"knows of no run that begins with {run}" if run else "knows of no run"
+            yield make(("  ", ""), (f"This host {text}.", "dim"))
 
 
 def _run(past: Mapping[str, Any]) -> Iterator[Line]:
@@ -81,9 +81,9 @@ def _node(name: str, outcome: str, actions: list[Mapping[str, Any]], status: str
     )
     yield make((f"    {sign} ", style), (name, style), (f"  {said}", "dim"), hang=8)
     for action in actions:
-        told = {ActionStatus.OK: "", ActionStatus.UNKNOWN: "  its result is unknown"}.get(
+        note = {ActionStatus.OK: "", ActionStatus.UNKNOWN: "  its end is unknown"}.get(
             str(action["status"]), f"  {action['status']}"
         )
-        yield make(("        · ", "dim"), str(action["op"]), (told, "remove"), hang=10)
+        yield make(("        · ", "dim"), str(action["op"]), (note, "remove"), hang=10)
         for text in safe.block(str(action["reason"])) if action.get("reason") else ():
             yield make("          ", (text, "remove"), hang=10)

@@ -27,10 +27,10 @@ _SHOWN = 20  # maximum number of lines of a message
 
 def hook_data(hook: HookObject) -> dict[str, Any]:
     """Return a hook as JSON data."""
-    found = {key: value for key, value in asdict(hook).items() if key != "folder"}
+    fields = {key: value for key, value in asdict(hook).items() if key != "folder"}
     if not hook.spec.declared:
-        del found["spec"]["declared"]
-    return found
+        del fields["spec"]["declared"]
+    return fields
 
 
 def called_lines(fired: Mapping[str, Any]) -> Iterator[Line]:
@@ -45,8 +45,8 @@ def called_lines(fired: Mapping[str, Any]) -> Iterator[Line]:
 def declared_data(hook: Registration) -> dict[str, Any]:
     """Return a hook that a project declares and that is not in the store, as JSON data."""
     address = hook.http.uri if hook.http is not None else ""
-    found = {"name": hook.name, "protocol": hook.protocol, "type": hook.type, "uri": address, "events": hook.events}
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items() if value}
+    fields = {"name": hook.name, "protocol": hook.protocol, "type": hook.type, "uri": address, "events": hook.events}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items() if value}
 
 
 def one_declared(hook: Registration, owed: Sequence[Owed]) -> Iterator[Line]:
@@ -75,7 +75,7 @@ def owed_data(owed: Owed) -> dict[str, Any]:
 
 def pending_data(item: Queued) -> dict[str, Any]:
     """Return a queued invocation as JSON data."""
-    node = item.given.get("node")
+    node = item.hook_input.get("node")
     host = None if node is None else node["name"]
     return {"hook": item.hook.name, "event": item.event, "host": host, "playbook": item.playbook}
 
@@ -85,10 +85,10 @@ def pending_lines(queued: Sequence[Queued], owed: Sequence[Owed]) -> Iterator[Li
     for item in map(pending_data, queued):
         about = "  ".join(filter(None, (item["event"], item["host"], item["playbook"])))
         yield make(("queued  ", "change"), (item["hook"], "bold"), f"  {about}", hang=8)
-    for each in owed:
-        tried = f"tried {plural(each.attempts, 'time')}, next from {when(each.next)}"
-        about = f"  {each.phase}  {each.host}  {each.playbook}  {tried}: {each.error}"
-        yield make(("owed    ", "change"), (each.hook, "bold"), about, hang=8)
+    for call in owed:
+        tried = f"tried {plural(call.attempts, 'time')}, next from {when(call.next)}"
+        about = f"  {call.phase}  {call.host}  {call.playbook}  {tried}: {call.error}"
+        yield make(("owed    ", "change"), (call.hook, "bold"), about, hang=8)
 
 
 def hook_table(hooks: Sequence[HookObject], declared: Sequence[Registration], waiting: int) -> Iterator[Line]:
@@ -100,14 +100,20 @@ def hook_table(hooks: Sequence[HookObject], declared: Sequence[Registration], wa
     """
     heads = ("HOOK", "TYPE", "CONFIGURATION")
     rows = [(hook.name, hook.type, value_text(hook.configuration)) for hook in hooks]
-    for each in declared:
-        about = (each.http.uri or "by reference") if each.http is not None else value_text(dict(each.configuration))
-        rows.append((each.name, each.type or each.protocol, about))
+    for registration in declared:
+        about = (
+            (registration.http.uri or "by reference")
+            if registration.http is not None
+            else value_text(dict(registration.configuration))
+        )
+        rows.append((registration.name, registration.type or registration.protocol, about))
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(2)]
     if rows:
         yield make((f"{heads[0]:<{widths[0]}}  {heads[1]:<{widths[1]}}  {heads[2]}", "dim"))
-    for name, kind, configuration in rows:
-        yield make((f"{name:<{widths[0]}}", "bold"), f"  {kind:<{widths[1]}}  {configuration}", hang=sum(widths) + 4)
+    for name, type_name, configuration in rows:
+        yield make(
+            (f"{name:<{widths[0]}}", "bold"), f"  {type_name:<{widths[1]}}  {configuration}", hang=sum(widths) + 4
+        )
     queued = f", {plural(waiting, 'invocation')} queued: `statecfg hook retry` runs them" if waiting else ""
     yield make((f"{plural(len(rows), 'hook')}{queued}", "dim"))
 
@@ -119,7 +125,7 @@ def one_hook(hook: HookObject, handled: Sequence[str]) -> Iterator[Line]:
     """
     spec = hook.spec
     yield make(("── ", "dim"), (hook.name, "bold"), right=hook.type, rule=True)
-    shown = {
+    details = {
         "events": ", ".join(spec.events or handled) or "none",
         "hosts": spec.hosts or "all",
         "types": ", ".join(spec.types) or "all",
@@ -132,22 +138,29 @@ def one_hook(hook: HookObject, handled: Sequence[str]) -> Iterator[Line]:
         "full control": ", ".join(hook.access) or "nobody",
         "created": when(hook.created),
     }
-    yield from pairs(shown)
+    yield from pairs(details)
     if hook.configuration:
         yield BLANK
         yield make(("  configuration", "dim"))
         yield from pairs({key: value_text(value) for key, value in hook.configuration.items()})
 
 
-def type_data(kind: HookType) -> dict[str, Any]:
+def type_data(hook_type: HookType) -> dict[str, Any]:
     """Return a hook type as JSON data."""
-    return {"name": kind.name, "folder": str(kind.folder), "events": kind.events(), "configuration": kind.schema}
+    return {
+        "name": hook_type.name,
+        "folder": str(hook_type.folder),
+        "events": hook_type.events(),
+        "configuration": hook_type.schema,
+    }
 
 
-def type_lines(kind: HookType) -> Iterator[Line]:
+def type_lines(hook_type: HookType) -> Iterator[Line]:
     """Yield the events and the configuration of a hook type."""
-    yield make((kind.name, "bold"), f"  {', '.join(kind.events()) or 'no events'}", right=str(kind.folder))
-    for key, described in kind.schema.items():
+    yield make(
+        (hook_type.name, "bold"), f"  {', '.join(hook_type.events()) or 'no events'}", right=str(hook_type.folder)
+    )
+    for key, described in hook_type.schema.items():
         default = f" (default: {value_text(described['default'])})" if "default" in described else ""
         required = " (required)" if described.get("required") and not default else ""
         yield make("    ", (key, "skip"), f"{default}{required}  {described.get('description') or ''}", hang=8)
@@ -156,15 +169,15 @@ def type_lines(kind: HookType) -> Iterator[Line]:
 def refused_lines(name: str, problems: Sequence[Problem]) -> Iterator[Line]:
     """Yield why a hook type can't be used."""
     yield make((name, "bold"), ("  can't be used", "remove"))
-    for each in problems:
-        yield make("    ", (f"{each.summary}: {each.detail}", "remove"), hang=8)
-        if each.help:
-            yield make(("    help: ", "skip"), each.help, hang=10)
+    for problem in problems:
+        yield make("    ", (f"{problem.summary}: {problem.detail}", "remove"), hang=8)
+        if problem.help:
+            yield make(("    help: ", "skip"), problem.help, hang=10)
 
 
 def event_data(event: Event) -> dict[str, Any]:
     """Return an entry of the log as JSON data, in the form of Razor's API, with the detail that Razor leaves out."""
-    found = {
+    fields = {
         "timestamp": datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds"),
         "hook": event.hook,
         "node": event.host,
@@ -172,7 +185,7 @@ def event_data(event: Event) -> dict[str, Any]:
         "severity": event.severity,
         **event.entry,
     }
-    return {**found, "detail": event.detail} if event.detail else found
+    return {**fields, "detail": event.detail} if event.detail else fields
 
 
 def event_lines(event: Event) -> Iterator[Line]:
@@ -197,5 +210,5 @@ def event_lines(event: Event) -> Iterator[Line]:
 
 
 def _order(key: str) -> int:
-    known = ("error", "detail", "actions", "msg", "input", "output")
-    return known.index(key) if key in known else len(known)
+    keys = ("error", "detail", "actions", "msg", "input", "output")
+    return keys.index(key) if key in keys else len(keys)

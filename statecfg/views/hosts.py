@@ -38,10 +38,10 @@ def or_nothing(host: Host, lines: Iterable[Line], lead: str = "Nothing to do") -
 
     :param lead: the first words of that line
     """
-    found = list(lines)
-    if not found and host["status"] == HostStatus.OK:
-        found = [make(("  ✓ ", "add"), f"{lead}: no resources are defined for this host.")]
-    yield from found
+    listed = list(lines)
+    if not listed and host["status"] == HostStatus.OK:
+        listed = [make(("  ✓ ", "add"), f"{lead}: no resources are defined for this host.")]
+    yield from listed
 
 
 def status_text(host: Host) -> str:
@@ -89,13 +89,13 @@ def login(host: Host) -> str:
 
 def _holder(holder: Mapping[str, Any]) -> str:
     """Return who holds the lock of a host, in words."""
-    known = dict(holder)
-    parts = [str(known.pop("who", "somebody"))]
-    since = known.pop("since", None)
+    details = dict(holder)
+    parts = [str(details.pop("who", "somebody"))]
+    since = details.pop("since", None)
     if isinstance(since, int | float):
         parts.append(f"since {moment(since)}")
-    if known:
-        parts.append(f"({', '.join(f'{key} {value}' for key, value in known.items())})")
+    if details:
+        parts.append(f"({', '.join(f'{key} {value}' for key, value in details.items())})")
     return " ".join(parts)
 
 

@@ -35,8 +35,8 @@ def _host(host: Host, won: Mapping[str, tuple[Any, SourceLocation]]) -> dict[str
         "become": host.login.become,
         "groups": list(host.groups),
         "vars": {
-            name: {"value": value, "from": str(nearer(place, Path.cwd()))}
-            for name, (value, place) in sorted(won.items())
+            name: {"value": value, "from": str(nearer(position, Path.cwd()))}
+            for name, (value, position) in sorted(won.items())
         },
         "position": str(nearer(host.position, Path.cwd())),
     }
@@ -73,13 +73,13 @@ def variable_lines(hosts: Sequence[Host], won: Won) -> Iterator[Line]:
         yield make(("── ", "dim"), (host.name, "bold"), right=", ".join(host.groups), rule=True)
         variables = sorted(won[host.name].items())
         width = max((len(name) for name, _ in variables), default=0)
-        for name, (value, place) in variables:
+        for name, (value, position) in variables:
             yield make(
                 "  ",
                 (f"{name:<{width}}", "skip"),
                 f"  {value_text(value)}",
                 hang=width + 4,
-                right=str(nearer(place, Path.cwd())),
+                right=str(nearer(position, Path.cwd())),
             )
         if not variables:
             yield make(("  no variables", "dim"))

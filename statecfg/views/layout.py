@@ -56,7 +56,7 @@ class Layout:
     edges: list[Edge] = field(default_factory=list)
 
 
-def place(drawing: Drawing) -> Layout:
+def arrange(drawing: Drawing) -> Layout:
     """Return the layout of a drawing in pixels, with its upper left corner at 0, 0."""
     columns, boxes = _boxes(drawing)
     edges = _edges(drawing, columns, boxes)
@@ -78,7 +78,7 @@ def place(drawing: Drawing) -> Layout:
 
 def _boxes(drawing: Drawing) -> tuple[list[list[Box]], dict[str, tuple[Box, int]]]:
     columns: list[list[Box]] = []
-    found: dict[str, tuple[Box, int]] = {}
+    by_name: dict[str, tuple[Box, int]] = {}
     for number, layer in enumerate(drawing.layers):
         columns.append([])
         for node in layer:
@@ -86,12 +86,12 @@ def _boxes(drawing: Drawing) -> tuple[list[list[Box]], dict[str, tuple[Box, int]
             width = max(len(label), len(node["type"])) * _CHAR + 24
             box = Box(node["provides"], safe.line(node["type"]), label, width=width, height=BOX_HEIGHT)
             columns[-1].append(box)
-            found[node["provides"]] = box, number
-    return columns, found
+            by_name[node["provides"]] = box, number
+    return columns, by_name
 
 
-def _argument(name: str, kind: str) -> str:
-    return name.removeprefix(f"{kind}:") or name
+def _argument(name: str, node_type: str) -> str:
+    return name.removeprefix(f"{node_type}:") or name
 
 
 def _shortened(text: str) -> str:
@@ -147,9 +147,9 @@ def _center(columns: list[list[Box]], height: float) -> None:
                 box.y += shift
 
 
-def color_of(kind: str) -> tuple[str, str]:
+def color_of(node_type: str) -> tuple[str, str]:
     """Return the colors (fill, edge) of a node type. They are the same in every picture."""
-    return _PALETTE[sum(map(ord, kind)) % len(_PALETTE)]
+    return _PALETTE[sum(map(ord, node_type)) % len(_PALETTE)]
 
 
 _PALETTE = (

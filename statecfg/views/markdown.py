@@ -45,7 +45,7 @@ def text(report: Report, limit: int = LIMIT) -> str:
     parts: list[str] = [head]
     used, left, hosts_left = len(head), 0, 0
     for group in fold(report):
-        changed = [fate for fate in fates(group.host) if fate.kind != Outcome.UNCHANGED or unresolved(fate.node)]
+        changed = [fate for fate in fates(group.host) if fate.effect != Outcome.UNCHANGED or unresolved(fate.node)]
         opening, closing = _opening(group), "\n</details>\n"
         blocks = [*map(_node, changed), *map(_left, nodes(group.host, "left"))]
         if used + len(opening) + len(closing) + _NOTE > limit:
@@ -76,13 +76,13 @@ def _cut(left: int, hosts: int, limit: int) -> str:
 
 def _head(report: Report) -> Iterator[str]:
     hosts = report["hosts"]
-    kinds = count(hosts.values())
+    counts = count(hosts.values())
     applied = report.get("mode") in Mode.ACTING
     title = (
-        f"Plan: {sentence(kinds)}"
+        f"Plan: {sentence(counts)}"
         if not applied
         else "Applied: "
-        + sentence(kinds)
+        + sentence(counts)
         .replace(" to add", " added")
         .replace(" to change", " changed")
         .replace(" to destroy", " destroyed")
@@ -96,9 +96,9 @@ def _head(report: Report) -> Iterator[str]:
         if report.get("playbook")
         else f"{plural(len(hosts), 'host')}{said}"
     )
-    if kinds[Outcome.UNKNOWN]:
+    if counts[Outcome.UNKNOWN]:
         yield ""
-        yield f"{plural(kinds['unknown'], 'resource')} decided only while applying (known after another resource)."
+        yield f"{plural(counts['unknown'], 'resource')} decided only while applying (known after another resource)."
     bad = [name for name in sorted(hosts) if hosts[name]["status"] != HostStatus.OK]
     if bad:
         yield ""
@@ -108,18 +108,18 @@ def _head(report: Report) -> Iterator[str]:
         yield ""
         yield f"{plural(len(left), 'host')} left the playbook; its resources there stay:"
         yield ""
-    for each in left:
-        remove = f"; to remove it: {code(each['command'])}" if each["command"] else "; not in the inventory"
-        yield f"- {code(each['host'])}: {code(left_hosts.what(each))}{remove}"
+    for left_host in left:
+        remove = f"; to remove it: {code(left_host['command'])}" if left_host["command"] else "; not in the inventory"
+        yield f"- {code(left_host['host'])}: {code(left_hosts.what(left_host))}{remove}"
 
 
 def _opening(group: Group) -> str:
     host = group.host
-    kinds = count([host])
+    counts = count([host])
     meaning = status_text(host)
     status = f" — <b>{html.escape(meaning)}</b>" if meaning else ""
     shared = f" ({len(group.names)} hosts)" if len(group.names) > 1 else ""
-    title = f"{html_code(names(group.names, 12))}{shared} — {sentence(kinds)}{status}"
+    title = f"{html_code(names(group.names, 12))}{shared} — {sentence(counts)}{status}"
     lines = [f"\n<details><summary>{title}</summary>\n\n"]
     error = host.get("error")
     if error:
@@ -134,9 +134,9 @@ def _opening(group: Group) -> str:
         lines.append(
             f"- owed by an earlier run: {code(str(debt['node']))} because {code(str(debt['cause']))} changed\n"
         )
-    for (hook, event, place), about in hooks_by_event(host).items():
+    for (hook, event, location), about in hooks_by_event(host).items():
         many = code(about[0]) if len(about) == 1 else plural(len(about), "resource")
-        lines.append(f"- hook {code(hook)} would fire: {code(event)} of {many}, {place}\n")
+        lines.append(f"- hook {code(hook)} would fire: {code(event)} of {many}, {location}\n")
     for unit in host.get("units") or []:
         due = ", ".join(units.hook_text(hook) for hook in units.due_of(unit))
         said = f" would run {code(due)}" if due else f" {code(str(unit['state']))}" if unit.get("state") else ""
@@ -147,11 +147,11 @@ def _opening(group: Group) -> str:
             why = f": {code(str(fired['error']))}" if fired.get("error") else ""
             what = f"{code(str(fired['event']))} of {code(str(fired['name'] or 'the playbook'))}, {where(fired)}"
             lines.append(f"- hook {code(str(fired['hook']))} ({what}): {code(str(fired['status']))}{why}\n")
-    for each in host.get("host_hooks") or []:
-        named = f"{code(str(each['hook']))} failed at {code(str(each['event']))}"
-        lines.append(f"- hook {named}: {code(str(each['error']))}\n")
-    if kinds[Outcome.UNCHANGED]:
-        lines.append(f"{kinds['unchanged']:,} unchanged.\n\n")
+    for failure in host.get("host_hooks") or []:
+        named = f"{code(str(failure['hook']))} failed at {code(str(failure['event']))}"
+        lines.append(f"- hook {named}: {code(str(failure['error']))}\n")
+    if counts[Outcome.UNCHANGED]:
+        lines.append(f"{counts['unchanged']:,} unchanged.\n\n")
     return "".join(lines)
 
 
@@ -160,10 +160,10 @@ def _error(error: Error) -> str:
 
 
 def _left(node: Node) -> str:
-    return f"- `-` **{code(node['name'])}** left the definition, stays (apply --prune removes it){_place(node)}\n"
+    return f"- `-` **{code(node['name'])}** left the definition, stays (apply --prune removes it){_position(node)}\n"
 
 
-def _place(node: Node) -> str:
+def _position(node: Node) -> str:
     return f" · {code(node['position'])}" if node.get("position") else ""
 
 
@@ -173,7 +173,7 @@ def _node(fate: Fate) -> str:
     ops = ", ".join(str(action["op"]) for action in node.get("actions") or ())
     did = f" {goes_as(node, what) or 'to be removed'}" if goes else f" {code(ops)}" if ops else ""
     state = f" — {code(unresolved(node))}" if unresolved(node) else ""
-    out = [f"- `{SYMBOLS[what].strip() or '='}` **{code(node['name'])}**{did}{said}{state}{_place(node)}\n"]
+    out = [f"- `{SYMBOLS[what].strip() or '='}` **{code(node['name'])}**{did}{said}{state}{_position(node)}\n"]
     if node.get("triggered_by"):
         does = "goes" if node.get("stays") else "changes"
         out.append(f"  because {code(names(list(node['triggered_by'])))} {does}\n")
@@ -198,8 +198,8 @@ def _change(change: Any) -> str:
     if diff is None:
         before, after = change.get("before"), change.get("after")
         sides = [code(value_text(value)) for value in (before, after) if value is not None]
-        gone = " removed" if after is None else ""
-        return f"  - {code(field)} {' → '.join(sides)}{gone}\n"
+        removed = " removed" if after is None else ""
+        return f"  - {code(field)} {' → '.join(sides)}{removed}\n"
     body, left = "\n".join(diff).removesuffix("\n"), 0
     if len(body) > _DIFF:
         left = body.count("\n", _DIFF) + 1
@@ -226,18 +226,18 @@ def html_code(text: str) -> str:
 
 def code(text: str) -> str:
     """Return one line of text as an inline code span that backticks in the text can't close."""
-    shown = safe.line(text)
-    ticks = "`" * (_longest_run(shown) + 1)
+    content = safe.line(text)
+    ticks = "`" * (_longest_run(content) + 1)
     # Markdown strips a space from both sides of a code span if both have one, and doesn't allow empty code spans.
-    pad = " " if shown[:1] in ("`", " ") or shown[-1:] in ("`", " ") or not shown else ""
-    return f"{ticks}{pad}{shown}{pad}{ticks}"
+    pad = " " if content[:1] in ("`", " ") or content[-1:] in ("`", " ") or not content else ""
+    return f"{ticks}{pad}{content}{pad}{ticks}"
 
 
 def fenced(text: str, language: str = "") -> str:
     """Return text as a fenced block that backticks in the text can't close."""
-    shown = "\n".join(safe.block(text))
-    fence = "`" * max(3, _longest_run(shown) + 1)
-    return f"{fence}{language}\n{shown}\n{fence}\n"
+    content = "\n".join(safe.block(text))
+    fence = "`" * max(3, _longest_run(content) + 1)
+    return f"{fence}{language}\n{content}\n{fence}\n"
 
 
 def _longest_run(text: str) -> int:

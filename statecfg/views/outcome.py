@@ -11,7 +11,7 @@ from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Span, Style, make
 from statecfg.views.plan import BRIEF, Detail, action_text, goes_as, left_lines, reasons, stays, where
-from statecfg.views.tally import Fate, Kind, count, fates, fold, names, nodes, plural, touched, unresolved
+from statecfg.views.tally import Effect, Fate, count, fates, fold, names, nodes, plural, touched, unresolved
 
 LOG_LINES = 12
 _SIGNS: dict[str, tuple[str, Style]] = {
@@ -60,7 +60,7 @@ def _next(report: Report) -> Iterator[Line]:
     verb = report["mode"] if report.get("mode") in Mode.REMOVING else Mode.APPLY
     if any(host["status"] == HostStatus.UNKNOWN for host in hosts):
         text = f"Run {verb} again. Each host has recorded its progress and checks interrupted steps again."
-    elif any(fate.kind == Outcome.FAILED for host in hosts if touched(host) for fate in fates(host)):
+    elif any(fate.effect == Outcome.FAILED for host in hosts if touched(host) for fate in fates(host)):
         text = f"Fix the cause and run {verb} again. Completed steps are not repeated."
     elif any(host_lines.stopped(host) for host in hosts):
         text = f"Run {verb} again to continue. Completed steps are not repeated."
@@ -71,28 +71,28 @@ def _next(report: Report) -> Iterator[Line]:
 
 def _summary(report: Report, seconds: float | None) -> Line:
     hosts = report["hosts"].values()
-    kinds = count(host for host in hosts if touched(host))
-    added, destroyed = kinds["add"] + kinds["replace"], kinds["destroy"] + kinds["replace"]
+    counts = count(host for host in hosts if touched(host))
+    added, destroyed = counts["add"] + counts["replace"], counts["destroy"] + counts["replace"]
     parts = [
         f"{added} added",
-        f"{kinds['change']} changed",
+        f"{counts['change']} changed",
         f"{destroyed} destroyed",
-        f"{kinds['unchanged']:,} unchanged",
+        f"{counts['unchanged']:,} unchanged",
     ]
     removing = report.get("mode") in Mode.REMOVING
-    parts = parts[1 if kinds["change"] else 2 : 3] if removing else parts
-    parts += [f"{kinds['forget']} forgotten"] if kinds["forget"] else []
+    parts = parts[1 if counts["change"] else 2 : 3] if removing else parts
+    parts += [f"{counts['forget']} forgotten"] if counts["forget"] else []
     hooks = sum(map(units.ran, hosts))
     ran = f", {plural(hooks, 'hook')} of units run" if hooks else ""
     bad: list[tuple[str, Style]] = []
-    troubles: tuple[tuple[Kind, Style], ...] = (
+    troubles: tuple[tuple[Effect, Style], ...] = (
         (Outcome.FAILED, "remove"),
         (Outcome.SKIPPED, "skip"),
         (Outcome.UNKNOWN, "unknown"),
     )
     for what, style in troubles:
-        if kinds[what]:
-            bad.append((f", {kinds[what]} {what}", style))
+        if counts[what]:
+            bad.append((f", {counts[what]} {what}", style))
     lost = sum(not touched(host) for host in hosts)
     where: Span = (f" on {plural(len(hosts), 'host')}", "")
     if lost:
@@ -117,27 +117,27 @@ def _host(host: Host, detail: Detail) -> Iterator[Line]:
         yield from _refused(host)
     listed = list(fates(host)) if touched(host) else []
     yield from shutdown.lines(host)
-    skipped = [fate.node for fate in listed if fate.kind == Outcome.SKIPPED]
+    skipped = [fate.node for fate in listed if fate.effect == Outcome.SKIPPED]
     for fate in listed:
-        if fate.kind not in (Outcome.UNCHANGED, Outcome.SKIPPED) or detail.verbose or unresolved(fate.node):
+        if fate.effect not in (Outcome.UNCHANGED, Outcome.SKIPPED) or detail.verbose or unresolved(fate.node):
             yield from _node(fate, detail)
     for node in nodes(host, "left") if touched(host) else ():
         yield from left_lines(node, BRIEF)
     if skipped and not detail.verbose:
         lead = f"  · not attempted: {plural(len(skipped), 'resource')}: "
         yield make((lead, "skip"), names([str(node["name"]) for node in skipped]), hang=4)
-    if any(fate.kind == Outcome.FAILED and not fate.goes for fate in listed):
+    if any(fate.effect == Outcome.FAILED and not fate.goes for fate in listed):
         yield _progress(host)
     if host_lines.login(host):
         yield make(("  · ", "dim"), host_lines.login(host), hang=4)
     yield from _fired(host, detail)
-    for each in host.get("host_hooks") or ():
-        lead = f"hook {each['hook']} failed at {each['event']}: "
-        first = next(iter(str(each["error"]).splitlines()), "")
-        yield make(("  ! ", "change"), lead, first, (f"  (statecfg hook log {each['hook']})", "dim"), hang=4)
+    for failure in host.get("host_hooks") or ():
+        lead = f"hook {failure['hook']} failed at {failure['event']}: "
+        first = next(iter(str(failure["error"]).splitlines()), "")
+        yield make(("  ! ", "change"), lead, first, (f"  (statecfg hook log {failure['hook']})", "dim"), hang=4)
     yield from units.done_lines(host, detail.verbose)
     yield from host_lines.owed(host, {fate.node["name"] for fate in listed if fate.node["outcome"] in Outcome.SOUND})
-    unchanged = sum(fate.kind == Outcome.UNCHANGED for fate in listed)
+    unchanged = sum(fate.effect == Outcome.UNCHANGED for fate in listed)
     if listed and unchanged == len(listed):
         yield make(("  ✓ ", "add"), f"Nothing to do: {plural(unchanged, 'resource')} as defined.")
     elif unchanged and not detail.verbose:
@@ -174,7 +174,7 @@ def _fired(host: Host, detail: Detail) -> Iterator[Line]:
 def _node(fate: Fate, detail: Detail) -> Iterator[Line]:
     node = fate.node
     sign, style = _SIGNS.get(node["outcome"], ("?", "unknown"))
-    said = goes_as(node, fate.kind) if fate.goes else _DONE.get(fate.kind)
+    said = goes_as(node, fate.effect) if fate.goes else _DONE.get(fate.effect)
     right = node.get("position") or "" if node["outcome"] != Outcome.CHANGED else ""
     unsure = unresolved(node) if node["outcome"] != Outcome.CHANGED else ""
     state: Span = (f"  {unsure}", "unknown") if unsure else ("", "")

@@ -40,24 +40,24 @@ class Drawing:
 
 def fold(graphs: Iterable[tuple[str, Sequence[Sequence[Wire]]]]) -> list[Drawing]:
     """Return a drawing for each different graph, with the hosts that share it."""
-    found: dict[str, Drawing] = {}
+    drawings: dict[str, Drawing] = {}
     for host, layers in graphs:
         shape = [[(n["provides"], n.get("requires"), n.get("triggers")) for n in layer] for layer in layers]
-        found.setdefault(json.dumps(shape, default=list), Drawing([], layers)).hosts.append(host)
-    return list(found.values())
+        drawings.setdefault(json.dumps(shape, default=list), Drawing([], layers)).hosts.append(host)
+    return list(drawings.values())
 
 
-def draw(kind: str, drawings: Sequence[Drawing]) -> bytes:
+def draw(picture_format: str, drawings: Sequence[Drawing]) -> bytes:
     """Return the drawings in a format.
 
-    :param kind: "dot", "mermaid", "svg" or "png"
+    :param picture_format: "dot", "mermaid", "svg" or "png"
     :raises InvalidInput: for "png", if Pillow is missing or the graph is too large
     """
-    if kind == "dot":
+    if picture_format == "dot":
         return dot(drawings).encode()
-    if kind == "mermaid":
+    if picture_format == "mermaid":
         return mermaid(drawings).encode()
-    if kind == "png":
+    if picture_format == "png":
         from statecfg.views import png
 
         return png.draw(drawings)

@@ -15,9 +15,9 @@ from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Span, Style, make
 from statecfg.views.tally import (
     SYMBOLS,
+    Effect,
     Fate,
     Group,
-    Kind,
     count,
     fates,
     fold,
@@ -28,7 +28,7 @@ from statecfg.views.tally import (
     unresolved,
 )
 
-STYLES: dict[Kind, Style] = {
+STYLES: dict[Effect, Style] = {
     "add": "add",
     "change": "change",
     "destroy": "remove",
@@ -41,7 +41,7 @@ STYLES: dict[Kind, Style] = {
 }
 
 
-def goes_as(node: Node, what: Kind) -> str:
+def goes_as(node: Node, what: Effect) -> str:
     """Return in a word what happens to a removal: "restored", "removed" or "forgotten"; "" if not known yet."""
     if what == "destroy":
         # The resource had a state before statecfg managed it, and gets this state back.
@@ -87,11 +87,11 @@ def plan_lines(report: Report, detail: Detail = BRIEF, dry: bool = True, saved: 
 
 def _ending(report: Report, dry: bool) -> Iterator[Line]:
     hosts = report["hosts"]
-    kinds = count(hosts.values())
-    if kinds[Outcome.UNKNOWN]:
+    counts = count(hosts.values())
+    if counts[Outcome.UNKNOWN]:
         yield make(
             (
-                f"{plural(kinds[Outcome.UNKNOWN], 'more resource')} decided only while applying (known after …).",
+                f"{plural(counts[Outcome.UNKNOWN], 'more resource')} decided only while applying (known after …).",
                 "unknown",
             )
         )
@@ -104,10 +104,10 @@ def _ending(report: Report, dry: bool) -> Iterator[Line]:
         yield make((f"No usable plan for {len(broken)} of {plural(len(hosts), 'host')}: {names(broken)}", "remove"))
     if dry:
         yield make(("Dry run: nothing was changed.", "skip"))
-    failed: Span = (f", {kinds[Outcome.FAILED]} failed", "remove") if kinds[Outcome.FAILED] else ("", "")
+    failed: Span = (f", {counts[Outcome.FAILED]} failed", "remove") if counts[Outcome.FAILED] else ("", "")
     due = sum(map(units.due, hosts.values()))
     hooks = f", {plural(due, 'hook')} of units to run" if due else ""
-    yield make(("Plan:", "bold"), f" {sentence(kinds)}{hooks}", failed, ".")
+    yield make(("Plan:", "bold"), f" {sentence(counts)}{hooks}", failed, ".")
 
 
 def _group(group: Group, detail: Detail) -> Iterator[Line]:
@@ -125,18 +125,18 @@ def _host(host: Host, detail: Detail) -> Iterator[Line]:
         yield make(("  ! ", "change"), "first: ", about, action_text(action), hang=11)
     listed = list(fates(host))
     for fate in listed:
-        if fate.kind != Outcome.UNCHANGED or detail.verbose or unresolved(fate.node):
+        if fate.effect != Outcome.UNCHANGED or detail.verbose or unresolved(fate.node):
             yield from node_lines(fate, detail)
     for node in nodes(host, "left"):
         yield from left_lines(node, detail)
     yield from host_lines.owed(host)
     yield from hook_lines(host)
     yield from units.due_lines(host, bool(detail.verbose))
-    kinds = Counter(fate.kind for fate in listed)
-    if listed and kinds[Outcome.UNCHANGED] == len(listed) and not units.due(host):
+    counts = Counter(fate.effect for fate in listed)
+    if listed and counts[Outcome.UNCHANGED] == len(listed) and not units.due(host):
         yield make(("  ✓ ", "add"), f"Nothing to do: {plural(len(listed), 'resource')} as defined.")
-    elif kinds[Outcome.UNCHANGED] and not detail.verbose:
-        yield make((f"    {kinds['unchanged']:,} unchanged", "dim"))
+    elif counts[Outcome.UNCHANGED] and not detail.verbose:
+        yield make((f"    {counts['unchanged']:,} unchanged", "dim"))
 
 
 def node_lines(fate: Fate, detail: Detail) -> Iterator[Line]:
@@ -176,21 +176,21 @@ def stays(node: Node) -> Iterator[Line]:
 
 def hook_lines(host: Host) -> Iterator[Line]:
     """Yield the hooks that an apply would call: each event of each hook, and its resources."""
-    found = hooks_by_event(host)
-    if found:
+    hooks = hooks_by_event(host)
+    if hooks:
         yield make(("  hooks that would fire:", "dim"), hang=4)
-    for (hook, event, place), about in found.items():
+    for (hook, event, location), about in hooks.items():
         many = about[0] if len(about) == 1 else plural(len(about), "resource")
-        yield make(("    ⚑ ", "dim"), (hook, "bold"), f"  {event}  {many}", (f"  {place}", "dim"), hang=6)
+        yield make(("    ⚑ ", "dim"), (hook, "bold"), f"  {event}  {many}", (f"  {location}", "dim"), hang=6)
 
 
 def hooks_by_event(host: Host) -> dict[tuple[str, str, str], list[str]]:
     """Return (hook, event, where it runs) → the names of the resources for which it would be called."""
-    found: dict[tuple[str, str, str], list[str]] = {}
-    for each in host.get("hooks") or []:
-        key = str(each["hook"]), str(each["event"]), where(each)
-        found.setdefault(key, []).append(str(each["name"] or "the playbook"))
-    return found
+    events: dict[tuple[str, str, str], list[str]] = {}
+    for call in host.get("hooks") or []:
+        key = str(call["hook"]), str(call["event"]), where(call)
+        events.setdefault(key, []).append(str(call["name"] or "the playbook"))
+    return events
 
 
 def where(hook: Mapping[str, Any]) -> str:
@@ -223,11 +223,11 @@ def action_text(action: Action) -> str:
     """Return an action as `op(key: value, …)`, with long values cut."""
     from statecfg.views.changes import value_text
 
-    given = dict(action.get("args") or {})
-    if isinstance(given.get("argv"), list):
+    arguments = dict(action.get("args") or {})
+    if isinstance(arguments.get("argv"), list):
         # Show a command as in a shell. Its effects and its time limit are only in the JSON report.
-        argv = [str(word) for word in given["argv"]]
+        argv = [str(word) for word in arguments["argv"]]
         text = argv[2] if argv[:2] == ["/bin/sh", "-c"] and len(argv) == 3 else shlex.join(argv)
         return f"{action['op']}: {text}" if len(text) <= 400 else f"{action['op']}: {text[:399]}…"
-    args = ", ".join(f"{key}: {value_text(value, 60)}" for key, value in given.items())
+    args = ", ".join(f"{key}: {value_text(value, 60)}" for key, value in arguments.items())
     return f"{action['op']}({args})" if len(args) <= 400 else f"{action['op']}({args[:399]}…)"

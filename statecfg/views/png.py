@@ -35,7 +35,7 @@ def draw(drawings: Sequence[Drawing]) -> bytes:
         raise _cannot(
             "PNG pictures need the library Pillow", "pip install 'statecfg[png]', or make an SVG: -o FILE.svg"
         ) from None
-    placed = [layout.place(drawing) for drawing in drawings]
+    placed = [layout.arrange(drawing) for drawing in drawings]
     width = round(_SCALE * max((one.width for one in placed), default=1))
     height = round(_SCALE * sum(one.height for one in placed)) or 1
     if max(width, height) > _LARGEST:

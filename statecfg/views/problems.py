@@ -58,7 +58,9 @@ def problem_data(problems: Sequence[Problem]) -> list[ProblemData]:
             "summary": problem.summary,
             "detail": problem.detail,
             "help": problem.help,
-            "places": [{"file": place.file, "line": place.line, "column": place.column} for place in problem.places],
+            "places": [
+                {"file": position.file, "line": position.line, "column": position.column} for position in problem.places
+            ],
         }
         for problem in problems
     ]
@@ -66,38 +68,38 @@ def problem_data(problems: Sequence[Problem]) -> list[ProblemData]:
 
 def _problem(problem: Problem, base: Path) -> Iterator[Line]:
     yield make((f"error[{problem.code}]", "remove"), (f": {problem.summary}", "bold"), hang=4)
-    for number, place in enumerate(problem.places):
-        yield from _place(place, base, first=number == 0)
-    yield from _told(problem.detail, problem.help)
+    for number, position in enumerate(problem.places):
+        yield from _excerpt(position, base, first=number == 0)
+    yield from _explanation(problem.detail, problem.help)
 
 
 def failure_lines(summary: str, detail: str, help: str) -> Iterator[Line]:
     """Yield the lines for a failure without a source location: what failed, how, and what to do."""
     yield make(("error", "remove"), (f": {summary}", "bold"), hang=4)
-    yield from _told(detail, help)
+    yield from _explanation(detail, help)
 
 
-def _told(detail: str, help: str) -> Iterator[Line]:
+def _explanation(detail: str, help: str) -> Iterator[Line]:
     for text in safe.block(detail) if detail else ():
         yield make("  ", text, hang=2)
     for number, text in enumerate(safe.block(help) if help else ()):
         yield make(("  help: " if number == 0 else "        ", "skip"), text, hang=8)
 
 
-def _place(place: SourceLocation, base: Path, first: bool) -> Iterator[Line]:
-    if place.file.startswith("<"):  # nowhere: the problem is not in a file
+def _excerpt(position: SourceLocation, base: Path, first: bool) -> Iterator[Line]:
+    if position.file.startswith("<"):  # nowhere: the problem is not in a file
         return
-    near = nearer(place, base)
-    yield make(("  --> " if first else "  and ", "skip"), str(near) if place.line else near.file, hang=6)
-    if not place.line:
+    near = nearer(position, base)
+    yield make(("  --> " if first else "  and ", "skip"), str(near) if position.line else near.file, hang=6)
+    if not position.line:
         return
-    text = source_line(base / place.file, place.line)
+    text = source_line(base / position.file, position.line)
     if text is None:
         return
-    gutter = len(str(place.line))
+    gutter = len(str(position.line))
     yield make((f"  {'':{gutter}} │", "skip"))
-    shown, mark = _window(safe.line(text.expandtabs(_TAB)), _caret(text, place.column) if place.column else "")
-    yield make((f"  {place.line} │ ", "skip"), shown, hang=gutter + 5)
+    visible, mark = _window(safe.line(text.expandtabs(_TAB)), _caret(text, position.column) if position.column else "")
+    yield make((f"  {position.line} │ ", "skip"), visible, hang=gutter + 5)
     if mark:
         yield make((f"  {'':{gutter}} │ ", "skip"), (mark, "remove"))
 
@@ -109,15 +111,15 @@ def _window(text: str, mark: str) -> tuple[str, str]:
     start = len(mark) - len(mark.lstrip())
     cut = 0 if start < _LONGEST - 20 else start - 10
     head = "…" if cut else ""
-    shown = head + text[cut + len(head) : cut + _LONGEST - 1]
-    return shown + ("…" if cut + _LONGEST - 1 < len(text) else ""), mark[cut:][:_LONGEST]
+    visible = head + text[cut + len(head) : cut + _LONGEST - 1]
+    return visible + ("…" if cut + _LONGEST - 1 < len(text) else ""), mark[cut:][:_LONGEST]
 
 
-def nearer(place: SourceLocation, base: Path) -> SourceLocation:
-    """Return the place, with its file relative to `base` if the file is inside that directory."""
-    path = Path(place.file)
+def nearer(position: SourceLocation, base: Path) -> SourceLocation:
+    """Return the position, with its file relative to `base` if the file is inside that directory."""
+    path = Path(position.file)
     inside = path.is_absolute() and path.is_relative_to(base)
-    return place._replace(file=str(path.relative_to(base))) if inside else place
+    return position._replace(file=str(path.relative_to(base))) if inside else position
 
 
 def _caret(text: str, column: int) -> str:

@@ -49,8 +49,10 @@ def lines(plan: SavedPlan, statecfg: str, detail: Detail = BRIEF) -> Iterator[Li
     for label, text in origin(plan, statecfg):
         yield make((f"{label}:", "dim"), f"{'':{max(1, 11 - len(label))}}{text}", hang=12)
     if detail.verbose:
-        for each in plan["inputs"]:
-            yield make(("  · ", "dim"), f"{each['kind']} {each['path']}", (f"  {each['sha256'][:12]}", "dim"), hang=4)
+        for entry in plan["inputs"]:
+            yield make(
+                ("  · ", "dim"), f"{entry['kind']} {entry['path']}", (f"  {entry['sha256'][:12]}", "dim"), hang=4
+            )
         for name in plan["secrets"]:
             yield make(("  · ", "dim"), f"secret {name}", hang=4)
     yield from plan_lines(report(plan), detail, saved=True)
@@ -58,20 +60,20 @@ def lines(plan: SavedPlan, statecfg: str, detail: Detail = BRIEF) -> Iterator[Li
 
 def origin(plan: SavedPlan, statecfg: str) -> Iterator[tuple[str, str]]:
     """Yield label and text for the origin of a plan: its playbook, author, time, commit, hosts, options and inputs."""
-    made = plan["made"]
+    provenance = plan["made"]
     yield "Plan of", f"{plan['playbook']} in project {plan['project']}"
-    yield "Made", f"{_moment(made['at'])} by {made['by']} with statecfg {statecfg}"
-    yield "Commit", _commit(made)
+    yield "Made", f"{_moment(provenance['at'])} by {provenance['by']} with statecfg {statecfg}"
+    yield "Commit", _commit(provenance)
     yield "Hosts", names(sorted(plan["hosts"]), 20) or "none"
     chosen = list(_chosen(plan["choices"]))
     if chosen:
         yield "Chosen", ", ".join(chosen)
     counted: dict[str, int] = {}
-    for each in plan["inputs"]:
-        counted[each["kind"]] = counted.get(each["kind"], 0) + 1
+    for entry in plan["inputs"]:
+        counted[entry["kind"]] = counted.get(entry["kind"], 0) + 1
     if plan["secrets"]:
         counted["secret"] = len(plan["secrets"])
-    yield "Inputs", ", ".join(f"{number} × {kind}" if number > 1 else kind for kind, number in counted.items())
+    yield "Inputs", ", ".join(f"{number} × {name}" if number > 1 else name for name, number in counted.items())
     if plan["store"]:
         yield "Store", f"{plan['store'][:8]}: it has services, so the same store is needed to apply it"
 
@@ -83,8 +85,8 @@ def _moment(text: str) -> str:
         return text
 
 
-def _commit(made: Made) -> str:
-    commit, modified = made.get("commit"), made.get("modified")
+def _commit(provenance: Made) -> str:
+    commit, modified = provenance.get("commit"), provenance.get("modified")
     if not isinstance(commit, str):
         return "unknown: this is not a git repository, or git cannot read it"
     if not isinstance(modified, list):

@@ -14,7 +14,7 @@ from statecfg.views.lines import BLANK, Line, Style, make
 from statecfg.views.tally import plural
 
 if TYPE_CHECKING:
-    from statecfg.store.service_changes import Shown
+    from statecfg.store.service_changes import Snapshot
     from statecfg.store.units.records import LogLine, RelationRow, ServiceRow, UnitRelation, UnitRow
 
 MASK = "********"
@@ -35,11 +35,11 @@ def masked(settings: Mapping[str, Any], reveal: bool = False) -> dict[str, Any]:
 
     :param reveal: whether to mask nothing
     """
-    found = {}
+    visible = {}
     for key, value in sorted(settings.items()):
         hidden = not reveal and any(part in key.lower() for part in _HIDDEN)
-        found[key] = MASK if hidden and value not in ("", None) else value
-    return found
+        visible[key] = MASK if hidden and value not in ("", None) else value
+    return visible
 
 
 def config(service: ServiceRow, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,8 +52,8 @@ def config(service: ServiceRow, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def unit_data(unit: UnitRow) -> dict[str, Any]:
     """Return a unit as JSON data."""
-    found = {**asdict(unit), "ports": list(unit.ports)}
-    return {key: value for key, value in found.items() if key not in ("early", "added")}
+    fields = {**asdict(unit), "ports": list(unit.ports)}
+    return {key: value for key, value in fields.items() if key not in ("early", "added")}
 
 
 def relation_data(relation: RelationRow) -> dict[str, Any]:
@@ -65,32 +65,32 @@ def _ends(relation: RelationRow) -> list[str]:
     return [f"{service}:{name}" for service, name in relation.ends]
 
 
-def service_data(service: ServiceRow, shown: Shown) -> dict[str, Any]:
+def service_data(service: ServiceRow, snapshot: Snapshot) -> dict[str, Any]:
     """Return a service with its units and relations as JSON data, without its settings."""
     kept = ("name", "playbook", "alive", "charm", "timeout", "hosts", "without")
-    found = {key: value for key, value in asdict(service).items() if key in kept}
-    units = [unit_data(unit) for unit in shown.units.values() if unit.service == service.name]
-    relations = [relation_data(each) for each in _of(service, shown)]
-    return {**found, "hosts": list(service.hosts), "units": units, "relations": relations}
+    fields = {key: value for key, value in asdict(service).items() if key in kept}
+    units = [unit_data(unit) for unit in snapshot.units.values() if unit.service == service.name]
+    relations = [relation_data(relation) for relation in _of(service, snapshot)]
+    return {**fields, "hosts": list(service.hosts), "units": units, "relations": relations}
 
 
-def _of(service: ServiceRow, shown: Shown) -> list[RelationRow]:
-    return [each for each in shown.relations if service.name in [name for name, _ in each.ends]]
+def _of(service: ServiceRow, snapshot: Snapshot) -> list[RelationRow]:
+    return [relation for relation in snapshot.relations if service.name in [name for name, _ in relation.ends]]
 
 
-def data(shown: Shown) -> dict[str, Any]:
+def data(snapshot: Snapshot) -> dict[str, Any]:
     """Return all services as JSON data."""
-    return {"format": 1, "services": [service_data(each, shown) for each in shown.services.values()]}
+    return {"format": 1, "services": [service_data(service, snapshot) for service in snapshot.services.values()]}
 
 
-def table(shown: Shown) -> Iterator[Line]:
+def table(snapshot: Snapshot) -> Iterator[Line]:
     """Yield a line for each unit, under its service, and one for each relation."""
-    rows = {unit.name: _row(unit) for unit in shown.units.values()}
+    rows = {unit.name: _row(unit) for unit in snapshot.units.values()}
     widths = [max(len(row[column]) for row in [_HEADS, *rows.values()]) for column in range(3)]
     if rows:
         yield make(("  ".join(f"{head:<{width}}" for head, width in zip(_HEADS, [*widths, 0], strict=True)), "dim"))
-    for service in shown.services.values():
-        mine = [unit for unit in shown.units.values() if unit.service == service.name]
+    for service in snapshot.services.values():
+        mine = [unit for unit in snapshot.units.values() if unit.service == service.name]
         ends = "" if service.alive else ", destroyed"
         yield make((service.name, "bold"), (f"  {service.playbook}{ends}" + ("" if mine else ", no units"), "dim"))
         for unit in mine:
@@ -100,10 +100,10 @@ def table(shown: Shown) -> Iterator[Line]:
                 f"{name:<{widths[0]}}  ", (f"{state:<{widths[1]}}", style), f"  {host:<{widths[2]}}  {status}".rstrip(),
                 hang=sum(widths) + 6,
             )  # fmt: skip
-    for relation in shown.relations:
+    for relation in snapshot.relations:
         yield _relation(relation)
-    units, relations = plural(len(rows), "unit"), plural(len(shown.relations), "relation")
-    yield make((f"{plural(len(shown.services), 'service')}, {units}, {relations}", "dim"))
+    units, relations = plural(len(rows), "unit"), plural(len(snapshot.relations), "relation")
+    yield make((f"{plural(len(snapshot.services), 'service')}, {units}, {relations}", "dim"))
 
 
 def _row(unit: UnitRow) -> tuple[str, str, str, str]:
@@ -122,19 +122,19 @@ def _wrong(unit: UnitRow) -> bool:
 
 
 def _relation(relation: RelationRow) -> Line:
-    made = f"by {relation.playbook}" if relation.playbook else "by hand"
+    origin = f"by {relation.playbook}" if relation.playbook else "by hand"
     ends = ", ends" if relation.dying else ""
     peers = " (peers)" if len(relation.ends) == 1 else ""
     endless = f"  did not settle: {', '.join(relation.unsettled)}" if relation.unsettled else ""
-    return make(f"{' – '.join(_ends(relation))}{peers}", (f"  {made}{ends}", "dim"), (endless, "remove"))
+    return make(f"{' – '.join(_ends(relation))}{peers}", (f"  {origin}{ends}", "dim"), (endless, "remove"))
 
 
-def one_service(service: ServiceRow, shown: Shown, settings: Mapping[str, Any]) -> Iterator[Line]:
+def one_service(service: ServiceRow, snapshot: Snapshot, settings: Mapping[str, Any]) -> Iterator[Line]:
     """Yield the details of a service.
 
     :param settings: the settings that its units see, without secret ones
     """
-    mine = [unit for unit in shown.units.values() if unit.service == service.name]
+    mine = [unit for unit in snapshot.units.values() if unit.service == service.name]
     yield make(("── ", "dim"), (service.name, "bold"), right=service.playbook, rule=True)
     yield from _pairs(
         {
@@ -144,13 +144,13 @@ def one_service(service: ServiceRow, shown: Shown, settings: Mapping[str, Any]) 
             "removed manually": ", ".join([*service.without["hosts"], *service.without["relations"]]),
         }
     )
-    found = config(service, settings)
-    if found:
+    options = config(service, settings)
+    if options:
         yield BLANK
         yield make(("  settings", "dim"))
         by_hand = dict.fromkeys(service.overrides, "  (by hand)")
-        yield from _pairs({option: value_text(value) + by_hand.get(option, "") for option, value in found.items()})
-    relations = _of(service, shown)
+        yield from _pairs({option: value_text(value) + by_hand.get(option, "") for option, value in options.items()})
+    relations = _of(service, snapshot)
     if relations:
         yield BLANK
         yield make(("  relations", "dim"))
@@ -166,7 +166,7 @@ def one_unit(unit: UnitRow, relations: Sequence[UnitRelation], settings: bool, r
     :param reveal: whether to show also values whose keys look like those of secrets
     """
     yield make(("── ", "dim"), (unit.name, "bold"), right=unit.host, rule=True)
-    addresses = ", ".join(f"{kind.partition('-')[0]} {address}" for kind, address in sorted(unit.addresses.items()))
+    addresses = ", ".join(f"{name.partition('-')[0]} {address}" for name, address in sorted(unit.addresses.items()))
     yield from _pairs(
         {
             "state": f"{_state(unit)}, since {when(unit.since)}",
@@ -184,19 +184,19 @@ def one_unit(unit: UnitRow, relations: Sequence[UnitRelation], settings: bool, r
         for text in safe.block(relation.error) if relation.error else ():
             yield make("    ", (text, "remove"), hang=4)
         if settings:
-            found = masked(relation.settings, reveal)
-            yield from _pairs({key: value_text(value) for key, value in found.items()}, 4)
+            visible = masked(relation.settings, reveal)
+            yield from _pairs({key: value_text(value) for key, value in visible.items()}, 4)
 
 
 def unit_with_relations(
     unit: UnitRow, relations: Sequence[UnitRelation], settings: bool, reveal: bool
 ) -> dict[str, Any]:
     """Return a unit and its relations as JSON data; `settings` and `reveal` as in `one_unit`."""
-    found = []
-    for each in relations:
-        entry = {"id": each.id, "members": list(each.members), "dying": each.dying, "error": each.error}
-        found.append({**entry, "settings": masked(each.settings, reveal)} if settings else entry)
-    return {"format": 1, **unit_data(unit), "relations": found}
+    entries = []
+    for relation in relations:
+        entry = {"id": relation.id, "members": list(relation.members), "dying": relation.dying, "error": relation.error}
+        entries.append({**entry, "settings": masked(relation.settings, reveal)} if settings else entry)
+    return {"format": 1, **unit_data(unit), "relations": entries}
 
 
 def _pairs(values: Mapping[str, str], indent: int = 2) -> Iterator[Line]:

@@ -26,7 +26,7 @@ _MEANWHILE = {
 def done(host: Host) -> list[tuple[str, Action, str]]:
     """Return the shutdown-first actions of a run in order: the node, the action, its problem ("" if it succeeded)."""
     listed = host.get("shutdown") or []
-    return [(str(each.get("node", "")), each, HOW.get(str(each["status"]), "")) for each in listed]
+    return [(str(action.get("node", "")), action, HOW.get(str(action["status"]), "")) for action in listed]
 
 
 def down(host: Host) -> list[tuple[str, str]]:

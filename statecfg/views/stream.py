@@ -66,7 +66,7 @@ class Forgiving:
     """
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream, self._gone = stream, False
+        self._stream, self._closed = stream, False
 
     def write(self, text: str) -> int:
         """Write text, unless an earlier write failed."""
@@ -78,9 +78,9 @@ class Forgiving:
 
     def _try(self, act: Callable[[], int | None]) -> int | None:
         try:
-            return None if self._gone else act()
+            return None if self._closed else act()
         except (OSError, ValueError):
-            self._gone = True
+            self._closed = True
             return None
 
     def __getattr__(self, name: str) -> Any:

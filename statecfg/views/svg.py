@@ -15,7 +15,7 @@ _FONT = "font-family=\"ui-sans-serif, system-ui, 'Segoe UI', 'DejaVu Sans', sans
 
 def draw(drawings: Sequence[Drawing]) -> str:
     """Return all drawings in one picture, below each other."""
-    placed = [layout.place(drawing) for drawing in drawings]
+    placed = [layout.arrange(drawing) for drawing in drawings]
     width = max((one.width for one in placed), default=0)
     height = sum(one.height for one in placed)
     out = [

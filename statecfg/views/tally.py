@@ -1,4 +1,4 @@
-"""Summarizes a report: the kind of each node's change, the number of each kind, and hosts with equal reports."""
+"""Summarizes a report: what happens to each node, how often each effect occurs, and hosts with equal reports."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from statecfg.remote.graph.names import HostStatus, Outcome
 from statecfg.run.report_model import Change, Host, Node, Report
 from statecfg.views import states
 
-Kind = Literal["add", "change", "destroy", "replace", "forget", "unchanged", "unknown", "failed", "skipped"]
+Effect = Literal["add", "change", "destroy", "replace", "forget", "unchanged", "unknown", "failed", "skipped"]
 
-SYMBOLS: dict[Kind, str] = {
+SYMBOLS: dict[Effect, str] = {
     "add": "+",
     "change": "~",
     "destroy": "-",
@@ -26,11 +26,11 @@ SYMBOLS: dict[Kind, str] = {
 }
 
 
-def kind(node: Node) -> Kind:
-    """Return what happens to the resource of `node`: the kind of its changes if it changes, otherwise its outcome."""
+def effect_of(node: Node) -> Effect:
+    """Return what happens to the resource of `node`: the effect of its changes if it changes, otherwise its outcome."""
     outcome = node["outcome"]
     if outcome != Outcome.CHANGED:
-        stopped: dict[str, Kind] = {
+        stopped: dict[str, Effect] = {
             Outcome.UNCHANGED: Outcome.UNCHANGED,
             Outcome.FAILED: Outcome.FAILED,
             Outcome.SKIPPED: Outcome.SKIPPED,
@@ -39,30 +39,30 @@ def kind(node: Node) -> Kind:
     return of_changes(node.get("changes") or [])
 
 
-def of_changes(changes: Iterable[Change]) -> Kind:
-    """Return the kind of a set of changes: "add", "destroy", "replace" (another kind of object) or "change"."""
+def of_changes(changes: Iterable[Change]) -> Effect:
+    """Return the effect of a set of changes: "add", "destroy", "replace" (another type of file) or "change"."""
     seen = [(change.get("before") is None, change.get("after") is None, change.get("field")) for change in changes]
-    if any(field == "kind" and not (absent or gone) for absent, gone, field in seen):
+    if any(field == "kind" and not (absent or removed) for absent, removed, field in seen):
         return "replace"
     if seen and all(absent for absent, _, _ in seen):
         return "add"
-    if seen and all(gone for _, gone, _ in seen):
+    if seen and all(removed for _, removed, _ in seen):
         return "destroy"
     return "change"
 
 
-def removal(node: Node) -> Kind:
+def removal(node: Node) -> Effect:
     """Return what happens to a removal: "destroy", "forget" (only its record is deleted), or its outcome."""
     if node.get("stays"):  # not a removal itself: it restarts because something else is removed
-        return kind(node)
+        return effect_of(node)
     outcome = node["outcome"]
-    gone: dict[str, Kind] = {
+    results: dict[str, Effect] = {
         Outcome.CHANGED: "destroy",
         Outcome.UNCHANGED: "forget",
         Outcome.FAILED: Outcome.FAILED,
         Outcome.SKIPPED: Outcome.SKIPPED,
     }
-    return gone.get(outcome, Outcome.UNKNOWN)
+    return results.get(outcome, Outcome.UNKNOWN)
 
 
 class Fate(NamedTuple):
@@ -72,7 +72,7 @@ class Fate(NamedTuple):
     """
 
     node: Node
-    kind: Kind
+    effect: Effect
     goes: bool = False
 
 
@@ -91,7 +91,7 @@ def fates(host: Host) -> Iterator[Fate]:
     for node in nodes(host, "removals"):
         yield Fate(node, removal(node), goes=not node.get("stays"))
     for node in nodes(host):
-        yield Fate(node, kind(node))
+        yield Fate(node, effect_of(node))
 
 
 def unresolved(node: Node) -> str:
@@ -99,16 +99,16 @@ def unresolved(node: Node) -> str:
     return states.of_resource(str(node.get("state") or ""))
 
 
-def count(hosts: Iterable[Host]) -> Counter[Kind]:
-    """Return the number of nodes of each kind in the reports of `hosts`; a replacement counts only as "replace"."""
-    return Counter(fate.kind for host in hosts for fate in fates(host))
+def count(hosts: Iterable[Host]) -> Counter[Effect]:
+    """Return the number of nodes with each effect in the reports of `hosts`; a replacement counts only as "replace"."""
+    return Counter(fate.effect for host in hosts for fate in fates(host))
 
 
-def sentence(kinds: Counter[Kind]) -> str:
+def sentence(counts: Counter[Effect]) -> str:
     """Return `N to add, N to change, N to destroy`; a replacement counts as an addition and a destruction."""
-    added, destroyed = kinds["add"] + kinds["replace"], kinds["destroy"] + kinds["replace"]
-    forgotten = f", {kinds['forget']} to forget" if kinds["forget"] else ""
-    return f"{added} to add, {kinds['change']} to change, {destroyed} to destroy{forgotten}"
+    added, destroyed = counts["add"] + counts["replace"], counts["destroy"] + counts["replace"]
+    forgotten = f", {counts['forget']} to forget" if counts["forget"] else ""
+    return f"{added} to add, {counts['change']} to change, {destroyed} to destroy{forgotten}"
 
 
 def touched(host: Host) -> bool:
@@ -118,9 +118,9 @@ def touched(host: Host) -> bool:
 
 def pending(report: Report) -> bool:
     """Return whether the plan contains anything that an apply would do or might do."""
-    kinds = count(report["hosts"].values())
-    busy: tuple[Kind, ...] = ("add", "change", "destroy", "replace", "forget", Outcome.UNKNOWN)
-    if any(kinds[one] for one in busy):
+    counts = count(report["hosts"].values())
+    busy: tuple[Effect, ...] = ("add", "change", "destroy", "replace", "forget", Outcome.UNKNOWN)
+    if any(counts[one] for one in busy):
         return True
     hosts = report["hosts"].values()
     if any(unit.get("due") for host in hosts for unit in host.get("units") or ()):
@@ -156,5 +156,5 @@ def plural(number: int, noun: str) -> str:
 
 def names(hosts: list[str], most: int = 8) -> str:
     """Return host names joined by commas; after the first `most`, only the number of the others."""
-    shown = ", ".join(hosts[:most])
-    return shown if len(hosts) <= most else f"{shown} and {len(hosts) - most:,} more"
+    listed = ", ".join(hosts[:most])
+    return listed if len(hosts) <= most else f"{listed} and {len(hosts) - most:,} more"

@@ -76,10 +76,10 @@ def done_lines(host: Host, verbose: bool) -> Iterator[Line]:
             continue
         sign = "✗" if failed else "✓"
         style: Style = "remove" if failed else "add"
-        told = (
+        note = (
             f"  {unit.get('state', '')}  {plural(sum(hook['status'] == HookStatus.OK for hook in hooks), 'hook')} ran"
         )
-        yield make((f"  {sign} ", style), (str(unit["unit"]), style), (told, "dim"), hang=6)
+        yield make((f"  {sign} ", style), (str(unit["unit"]), style), (note, "dim"), hang=6)
         for hook in hooks:
             mark, colour, meaning = _ENDS.get(str(hook["status"]), ("?", "unknown", str(hook["status"])))
             if verbose or hook["status"] == HookStatus.FAILED:

@@ -46,8 +46,8 @@ def _counts(hosts: Iterable[Host]) -> tuple[int, int, int, int, int]:
         by_host += sum(_by_host(fate) for fate in listed)
         by_definition += sum(_by_definition(fate) for fate in listed) + sum(1 for _ in nodes(host, "left"))
         pending += sum(_pending(fate) for fate in listed)
-        sound += sum(fate.kind == Outcome.UNCHANGED for fate in listed)
-        failed += sum(fate.kind in Outcome.STOPPED for fate in listed)
+        sound += sum(fate.effect == Outcome.UNCHANGED for fate in listed)
+        failed += sum(fate.effect in Outcome.STOPPED for fate in listed)
     return by_host, by_definition, pending, sound, failed
 
 
@@ -94,10 +94,10 @@ def _host(host: Host, detail: Detail) -> Iterator[Line]:
         yield from node_lines(fate, detail)
     for fate in listed:
         drifted = _by_host(fate) or _by_definition(fate) or _pending(fate)
-        if not drifted and (fate.kind != Outcome.UNCHANGED or unresolved(fate.node) or detail.verbose):
+        if not drifted and (fate.effect != Outcome.UNCHANGED or unresolved(fate.node) or detail.verbose):
             yield from node_lines(fate, detail)
     yield from host_lines.owed(host)
-    unchanged = sum(fate.kind == Outcome.UNCHANGED for fate in listed)
+    unchanged = sum(fate.effect == Outcome.UNCHANGED for fate in listed)
     if listed and unchanged == len(listed) and not left:
         yield make(("  ✓ ", "add"), f"No drift: {plural(unchanged, 'resource')} as defined.")
     elif unchanged and not detail.verbose:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from statecfg.cli.entity.calls import VERSION, EntityCalls
-from statecfg.cli.entity.verbs import COLOR, JSON, Shown, verb
+from statecfg.cli.entity.verbs import COLOR, JSON, Result, verb
 from statecfg.cli.options import Group
 from statecfg.entities import urn
 
@@ -36,8 +36,8 @@ _org = click.option("--org", metavar="ORG", default="System", help="The user's o
 _all = click.option("--whole-org", is_flag=True, help="WHO is an organization, not a user.")
 
 
-def _object(known: EntityCalls, what: str, name: str) -> str:
-    return known.type(name).id if what == "type" else known.entity(name).id
+def _object(entities: EntityCalls, what: str, name: str) -> str:
+    return entities.type(name).id if what == "type" else entities.entity(name).id
 
 
 def _member(who: str, org: str, whole: bool) -> str:
@@ -49,22 +49,24 @@ def _member(who: str, org: str, whole: bool) -> str:
 @verb(access, "list", "statecfg entity access list type site", JSON, COLOR)
 @_what
 @click.argument("name")
-def grants(known: EntityCalls, what: str, name: str) -> Shown:
+def grants(entities: EntityCalls, what: str, name: str) -> Result:
     """Show who may do what with a type or an entity; for a type, also who may invoke its behaviors."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
-    id = _object(known, what, name)
-    found = known.all(lambda me, query: known.calls.list_grants(me, id, query))
-    allowed = known.all(lambda me, query: known.calls.list_behavior_grants(me, id, query)) if what == "type" else []
-    rows = [(each.member, each.level.rpartition(":")[2], each.id) for each in found]
+    id = _object(entities, what, name)
+    access_grants = entities.all(lambda me, query: entities.calls.list_grants(me, id, query))
+    behavior_grants = (
+        entities.all(lambda me, query: entities.calls.list_behavior_grants(me, id, query)) if what == "type" else []
+    )
+    rows = [(grant.member, grant.level.rpartition(":")[2], grant.id) for grant in access_grants]
     lines = list(view.table(("WHO", "LEVEL", "ID"), rows, "grant grants"))
-    if allowed:
-        pairs = [(each.behavior, each.level.rpartition(":")[2]) for each in allowed]
+    if behavior_grants:
+        pairs = [(grant.behavior, grant.level.rpartition(":")[2]) for grant in behavior_grants]
         lines += view.table(("BEHAVIOR", "FROM LEVEL"), pairs, "behavior behaviors")
-    data: dict[str, Any] = {"values": [shapes.grant(each, VERSION) for each in found]}
-    data["behaviors"] = [shapes.behavior_grant(each, VERSION) for each in allowed]
-    return Shown(lines, data)
+    data: dict[str, Any] = {"values": [shapes.grant(grant, VERSION) for grant in access_grants]}
+    data["behaviors"] = [shapes.behavior_grant(grant, VERSION) for grant in behavior_grants]
+    return Result(lines, data)
 
 
 @verb(access, "grant", "statecfg entity access grant type site alice ReadWrite --org shop")
@@ -74,7 +76,7 @@ def grants(known: EntityCalls, what: str, name: str) -> Shown:
 @click.argument("level", type=click.Choice(LEVELS))
 @_org
 @_all
-def grant(known: EntityCalls, what: str, name: str, who: str, level: str, org: str, whole_org: bool) -> str:
+def grant(entities: EntityCalls, what: str, name: str, who: str, level: str, org: str, whole_org: bool) -> str:
     """Give a user or an organization access to a type or an entity. This replaces their previous access."""
     from statecfg.entities.model import MEMBERSHIP
 
@@ -83,8 +85,8 @@ def grant(known: EntityCalls, what: str, name: str, who: str, level: str, org: s
         "accessLevelId": f"urn:vcloud:accessLevel:{level}",
         "memberId": _member(who, org, whole_org),
     }
-    made = known.calls.add_grant(known.me, _object(known, what, name), body)
-    return f"{who}: {level} of {made.object}"
+    created = entities.calls.add_grant(entities.me, _object(entities, what, name), body)
+    return f"{who}: {level} of {created.object}"
 
 
 @verb(access, "revoke", "statecfg entity access revoke type site alice --org shop")
@@ -93,19 +95,19 @@ def grant(known: EntityCalls, what: str, name: str, who: str, level: str, org: s
 @click.argument("who")
 @_org
 @_all
-def revoke(known: EntityCalls, what: str, name: str, who: str, org: str, whole_org: bool) -> str:
+def revoke(entities: EntityCalls, what: str, name: str, who: str, org: str, whole_org: bool) -> str:
     """Take the access of a user or an organization to a type or an entity away."""
     from statecfg.problems import InvalidInput, problem
 
     member = _member(who, org, whole_org)
-    id = _object(known, what, name)
-    found = known.all(lambda me, query: known.calls.list_grants(me, id, query))
-    mine = [each for each in found if each.member == member]
+    id = _object(entities, what, name)
+    grants = entities.all(lambda me, query: entities.calls.list_grants(me, id, query))
+    mine = [grant for grant in grants if grant.member == member]
     if not mine:
         hint = f"`statecfg entity access list {what} {name}` shows who has one"
         raise InvalidInput([problem("SC0802", f"{who} has no grant of {id}", hint)])
-    for each in mine:
-        known.calls.delete_grant(known.me, id, each.id)
+    for grant in mine:
+        entities.calls.delete_grant(entities.me, id, grant.id)
     return f"{who}: no access to {id} any more"
 
 
@@ -113,37 +115,37 @@ def revoke(known: EntityCalls, what: str, name: str, who: str, org: str, whole_o
 @click.argument("type")
 @click.argument("behavior")
 @click.argument("level", type=click.Choice(LEVELS))
-def allow(known: EntityCalls, type: str, behavior: str, level: str) -> str:
+def allow(entities: EntityCalls, type: str, behavior: str, level: str) -> str:
     """Let users with at least this access to an entity of a type invoke a behavior on it. Hooks do not need this."""
-    kind = known.type(type)
-    which = _behavior(known, kind.id, behavior)
+    entity_type = entities.type(type)
+    which = _behavior(entities, entity_type.id, behavior)
     body = {"behaviorId": which, "accessLevelId": f"urn:vcloud:accessLevel:{level}"}
-    known.calls.add_behavior_grant(known.me, kind.id, body)
+    entities.calls.add_behavior_grant(entities.me, entity_type.id, body)
     return f"{which}: from {level} on"
 
 
 @verb(access, "disallow", "statecfg entity access disallow site restart")
 @click.argument("type")
 @click.argument("behavior")
-def disallow(known: EntityCalls, type: str, behavior: str) -> str:
+def disallow(entities: EntityCalls, type: str, behavior: str) -> str:
     """Remove the permission of all users to invoke a behavior on entities of a type."""
-    kind = known.type(type)
-    which = _behavior(known, kind.id, behavior)
-    kept = known.all(lambda me, query: known.calls.list_behavior_grants(me, kind.id, query))
+    entity_type = entities.type(type)
+    which = _behavior(entities, entity_type.id, behavior)
+    kept = entities.all(lambda me, query: entities.calls.list_behavior_grants(me, entity_type.id, query))
     values = [
-        {"behaviorId": each.behavior, "accessLevelId": each.level}
-        for each in kept
-        if urn.ref_of(each.behavior) != which
+        {"behaviorId": grant.behavior, "accessLevelId": grant.level}
+        for grant in kept
+        if urn.ref_of(grant.behavior) != which
     ]
-    known.calls.replace_behavior_grants(known.me, kind.id, {"values": values})
+    entities.calls.replace_behavior_grants(entities.me, entity_type.id, {"values": values})
     return f"{which}: nobody"
 
 
-def _behavior(known: EntityCalls, type: str, name: str) -> str:
+def _behavior(entities: EntityCalls, type: str, name: str) -> str:
     """Return the ref of a type's behavior. Grants use it to name the behavior."""
-    found = known.all(lambda me, query: known.calls.list_type_behaviors(me, type, query))
-    id = known.behavior(name, found)
-    return str(next(each.ref for each in found if each.id == id))
+    behaviors = entities.all(lambda me, query: entities.calls.list_type_behaviors(me, type, query))
+    id = entities.behavior(name, behaviors)
+    return str(next(candidate.ref for candidate in behaviors if candidate.id == id))
 
 
 @click.group("token", cls=Group, examples=TOKENS)
@@ -152,17 +154,17 @@ def token() -> None:
 
 
 @verb(token, "list", "statecfg serve token list", JSON, COLOR)
-def tokens(known: EntityCalls) -> Shown:
+def tokens(entities: EntityCalls) -> Result:
     """List the tokens and their owners."""
     from dataclasses import asdict
 
     from statecfg.views import entities as view
     from statecfg.views.host_records import when
 
-    found = known.calls.list_tokens()
-    rows = [(str(each.id), each.name, each.org, each.role, when(each.created), when(each.expires)) for each in found]
+    all_tokens = entities.calls.list_tokens()
+    rows = [(str(row.id), row.name, row.org, row.role, when(row.created), when(row.expires)) for row in all_tokens]
     lines = view.table(("TOKEN", "USER", "ORG", "ROLE", "CREATED", "EXPIRES"), rows, "token tokens")
-    return Shown(lines, {"format": 1, "tokens": [asdict(each) for each in found]})
+    return Result(lines, {"format": 1, "tokens": [asdict(row) for row in all_tokens]})
 
 
 @verb(token, "create", "statecfg serve token create alice --role author --org shop")
@@ -175,7 +177,7 @@ def tokens(known: EntityCalls) -> Shown:
 )
 @click.option("--org", metavar="ORG", help="The organization of the user. Administrators belong to System.")
 @click.option("--expires", metavar="DURATION", help="Lifetime as an ISO 8601 duration: P30D. Default: unlimited.")
-def create_token(known: EntityCalls, name: str, role: str, org: str | None, expires: str | None) -> str:
+def create_token(entities: EntityCalls, name: str, role: str, org: str | None, expires: str | None) -> str:
     """Create a token for a user and print it. It is shown only once."""
     from statecfg.entities.model import PROVIDER
     from statecfg.problems import InvalidInput, durations, problem
@@ -188,16 +190,16 @@ def create_token(known: EntityCalls, name: str, role: str, org: str | None, expi
         raise InvalidInput([problem("SC0605", f"`{expires}` ends immediately", durations.HELP)])
     if org is None and role != "administrator":
         raise click.UsageError(f"Name the organization of {name} with --org, or use --role administrator.")
-    return known.calls.add_token(name, org or PROVIDER, role, lasting)
+    return entities.calls.add_token(name, org or PROVIDER, role, lasting)
 
 
 @verb(token, "delete", "statecfg serve token delete 3")
 @click.argument("number", type=int)
-def delete_token(known: EntityCalls, number: int) -> str:
+def delete_token(entities: EntityCalls, number: int) -> str:
     """Delete a token. Its sessions end."""
     from statecfg.problems import InvalidInput, problem
 
-    if not known.calls.delete_token(number):
+    if not entities.calls.delete_token(number):
         cure = "list the tokens with `statecfg serve token list`"
         raise InvalidInput([problem("SC0802", f"there is no token {number}", cure)])
     return f"token {number}: deleted"

@@ -44,11 +44,11 @@ class EntityCalls(ProjectStore):
 
         self.calls = Operations(self.store, project=self.project)
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def __exit__(self, error_type: object, error: BaseException | None, trace: object) -> None:
         from statecfg.entities.problems import ApiError
         from statecfg.problems import InvalidInput, problem
 
-        super().__exit__(kind, error, trace)
+        super().__exit__(error_type, error, trace)
         if isinstance(error, ApiError):
             code = {403: "SC0802", 412: "SC0803"}.get(error.status, "SC0801")
             code = "SC0805" if error.minor_code == "RDE_INVALID_BEHAVIOR_EXECUTION" else code
@@ -63,13 +63,13 @@ class EntityCalls(ProjectStore):
         """
         from statecfg.entities.model import Query
 
-        found: list[T] = []
+        values: list[T] = []
         number = 1
         while True:
             page = ask(self.me, Query(page=number, page_size=128))
-            found += page.values
+            values += page.values
             if number >= page.page_count:
-                return found
+                return values
             number += 1
 
     # Find objects by name
@@ -106,23 +106,23 @@ class EntityCalls(ProjectStore):
         if page.total == 1:
             return page.values[0]
         if page.total:
-            shown = ", ".join(each.id for each in page.values)
-            raise _unknown(f"{page.total} entities have the name `{word}`", f"give the id of one: {shown}")
-        names = [each.name for each in self.calls.list_entities(self.me, Query(page_size=128)).values]
+            ids = ", ".join(entity.id for entity in page.values)
+            raise _unknown(f"{page.total} entities have the name `{word}`", f"give the id of one: {ids}")
+        names = [entity.name for entity in self.calls.list_entities(self.me, Query(page_size=128)).values]
         raise _unknown(f"there is no entity `{word}`", _suggest(word, names))
 
-    def behavior(self, word: str, known: Iterable[Any]) -> str:
+    def behavior(self, word: str, candidates: Iterable[Any]) -> str:
         """Return the id of a behavior.
 
         :param word: its id, ref or name
-        :param known: the behaviors to search
+        :param candidates: the behaviors to search
         :raises InvalidInput: none matches
         """
-        behaviors = list(known)
-        for each in behaviors:
-            if word in (each.id, each.ref, each.name):
-                return str(each.id)
-        raise _unknown(f"there is no behavior `{word}`", _suggest(word, [each.name for each in behaviors]))
+        behaviors = list(candidates)
+        for behavior in behaviors:
+            if word in (behavior.id, behavior.ref, behavior.name):
+                return str(behavior.id)
+        raise _unknown(f"there is no behavior `{word}`", _suggest(word, [behavior.name for behavior in behaviors]))
 
     # Tasks
 
@@ -142,16 +142,16 @@ class EntityCalls(ProjectStore):
             worker.stop()
 
 
-def _one(what: str, word: str, known: Sequence[Any]) -> str:
+def _one(what: str, word: str, candidates: Sequence[Any]) -> str:
     if word.startswith("urn:"):
         return word
-    found = [each for each in known if word in (each.name, f"{each.vendor}/{each.nss}/{each.version}")]
-    if len(found) == 1:
-        return str(found[0].id)
-    if found:
-        shown = ", ".join(f"{each.vendor}/{each.nss}/{each.version}" for each in found)
-        raise _unknown(f"{len(found)} have the name `{word}`", f"write one of {shown}")
-    names = [name for each in known for name in (each.name, f"{each.vendor}/{each.nss}/{each.version}")]
+    matches = [item for item in candidates if word in (item.name, f"{item.vendor}/{item.nss}/{item.version}")]
+    if len(matches) == 1:
+        return str(matches[0].id)
+    if matches:
+        full_names = ", ".join(f"{item.vendor}/{item.nss}/{item.version}" for item in matches)
+        raise _unknown(f"there are {len(matches)} of the name `{word}`", f"write one of {full_names}")
+    names = [name for item in candidates for name in (item.name, f"{item.vendor}/{item.nss}/{item.version}")]
     raise _unknown(f"there is no {what} `{word}`", _suggest(word, names))
 
 
@@ -187,21 +187,21 @@ def read(name: str) -> Json:
             data = Path(name).read_bytes()
         except OSError as error:
             raise InvalidInput([problem("SC0301", f"{name}: {error.strerror}", "check the file")]) from None
-    shown = "<stdin>" if name == "-" else name
+    label = "<stdin>" if name == "-" else name
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
         if name.endswith(".json"):
-            place = SourceLocation(shown, getattr(error, "lineno", 1))
-            raise InvalidInput([problem("SC0804", f"invalid JSON: {error}", "", place)]) from None
-        value = yaml_tree.plain(yaml_text.parse(data, shown, "a mapping"))
+            position = SourceLocation(label, getattr(error, "lineno", 1))
+            raise InvalidInput([problem("SC0804", f"invalid JSON: {error}", "", position)]) from None
+        value = yaml_tree.plain(yaml_text.parse(data, label, "a mapping"))
     if not isinstance(value, dict):
         detail = "the content must be a mapping of keys to values"
-        raise InvalidInput([problem("SC0804", detail, "", SourceLocation(shown, 1))])
+        raise InvalidInput([problem("SC0804", detail, "", SourceLocation(label, 1))])
     return dict(value)
 
 
-def given(file: str | None, pairs: Sequence[str], base: Mapping[str, Any] | None = None) -> Json:
+def content_from(file: str | None, pairs: Sequence[str], base: Mapping[str, Any] | None = None) -> Json:
     """Return the content that `--file` and `--set` define.
 
     :param file: the value of `--file`; None starts from `base`
@@ -209,13 +209,13 @@ def given(file: str | None, pairs: Sequence[str], base: Mapping[str, Any] | None
     :raises InvalidInput: the file is wrong
     :raises click.BadParameter: a pair is wrong
     """
-    found: Json = json.loads(json.dumps(dict(base or {}))) if file is None else read(file)
+    content: Json = json.loads(json.dumps(dict(base or {}))) if file is None else read(file)
     for text in pairs:
         path, sign, value = text.partition("=")
         if not sign or not path:
             raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--set")
-        _put(found, path.split("."), _value(value), text)
-    return found
+        _put(content, path.split("."), _value(value), text)
+    return content
 
 
 def _put(target: Json, keys: Sequence[str], value: Any, text: str) -> None:

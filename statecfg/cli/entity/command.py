@@ -12,8 +12,8 @@ from statecfg.cli.answers import write
 from statecfg.cli.entity import access as entity_access
 from statecfg.cli.entity import definitions as entity_definitions
 from statecfg.cli.entity import tasks as entity_tasks
-from statecfg.cli.entity.calls import VERSION, EntityCalls, ended, given
-from statecfg.cli.entity.verbs import COLOR, JSON, Shown, verb
+from statecfg.cli.entity.calls import VERSION, EntityCalls, content_from, ended
+from statecfg.cli.entity.verbs import COLOR, JSON, Result, verb
 from statecfg.cli.options import Command, Group
 from statecfg.remote.graph.names import State
 
@@ -44,7 +44,7 @@ def command(context: click.Context, store: str | None) -> None:
 
 command.add_command(entity_definitions.interface)
 command.add_command(entity_definitions.behavior)
-command.add_command(entity_definitions.kind)
+command.add_command(entity_definitions.type_group)
 command.add_command(entity_tasks.task)
 command.add_command(entity_access.token)
 command.add_command(entity_access.access)
@@ -70,7 +70,7 @@ _match_option = click.option(
 
 
 @verb(command, "list", "statecfg entity list --type site --filter 'entityState==RESOLVED'", JSON, COLOR)
-@click.option("--type", "kind", metavar="TYPE", help="Only entities of this type.")
+@click.option("--type", "type_name", metavar="TYPE", help="Only entities of this type.")
 @click.option("--interface", metavar="INTERFACE", help="Only entities of types that implement this interface.")
 @click.option(
     "--filter", "fiql", metavar="FIQL", default="", help="Only matching entities: name==a*;entityState!=RESOLVED, …"
@@ -85,36 +85,36 @@ _match_option = click.option(
     help="Entities per page. Default and maximum: 128.",
 )
 def show_all(
-    known: EntityCalls, kind: str | None, interface: str | None, fiql: str, sort: str, page: int, page_size: int
-) -> Shown:
+    entities: EntityCalls, type_name: str | None, interface: str | None, fiql: str, sort: str, page: int, page_size: int
+) -> Result:
     """Show entities with their states: all of them, or those of a type or an interface."""
     from statecfg.entities import shapes
     from statecfg.entities.model import Query
     from statecfg.views import entities as view
 
-    if kind and interface:
+    if type_name and interface:
         raise click.UsageError("--type and --interface exclude each other.")
     query = Query(fiql, sort.removeprefix("-"), sort.startswith("-"), page, page_size)
-    if kind:
-        parts = known.type(kind).id.split(":")[-3:]
-        found = known.calls.list_entities_of_type(known.me, parts[0], parts[1], parts[2], query)
+    if type_name:
+        parts = entities.type(type_name).id.split(":")[-3:]
+        results = entities.calls.list_entities_of_type(entities.me, parts[0], parts[1], parts[2], query)
     elif interface:
-        parts = known.interface(interface).split(":")[-3:]
-        found = known.calls.list_entities_of_interface(known.me, parts[0], parts[1], parts[2], query)
+        parts = entities.interface(interface).split(":")[-3:]
+        results = entities.calls.list_entities_of_interface(entities.me, parts[0], parts[1], parts[2], query)
     else:
-        found = known.calls.list_entities(known.me, query)
-    return Shown(view.entity_table(found.values, found.total), shapes.page(found, shapes.entity, VERSION))
+        results = entities.calls.list_entities(entities.me, query)
+    return Result(view.entity_table(results.values, results.total), shapes.page(results, shapes.entity, VERSION))
 
 
 @verb(command, "show", "statecfg entity show blog\nstatecfg entity show blog --json", JSON, COLOR)
 @click.argument("entity")
-def show(known: EntityCalls, entity: str) -> Shown:
+def show(entities: EntityCalls, entity: str) -> Result:
     """Show everything about an entity: its content, state and ETag."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
-    found = known.entity(entity)
-    return Shown(view.entity_lines(found), {**shapes.entity(found, VERSION), "etag": found.etag})
+    record = entities.entity(entity)
+    return Result(view.entity_lines(record), {**shapes.entity(record, VERSION), "etag": record.etag})
 
 
 @command.command(
@@ -155,16 +155,16 @@ def create(
     """
     from statecfg.entities.model import CREATE, RESOLUTION_ERROR
 
-    body = {"name": name, "externalId": external_id, "entity": given(file, pairs)}
-    with EntityCalls(store) as known:
-        task = known.calls.create_entity(known.me, known.type(type).id, body, not no_resolve, not no_hooks)
+    body = {"name": name, "externalId": external_id, "entity": content_from(file, pairs)}
+    with EntityCalls(store) as entities:
+        task = entities.calls.create_entity(entities.me, entities.type(type).id, body, not no_resolve, not no_hooks)
         if task.name != CREATE:
-            task = known.finish(task, not no_wait)
-        made = known.calls.get_entity(known.me, task.entity)
+            task = entities.finish(task, not no_wait)
+        created = entities.calls.get_entity(entities.me, task.entity)
         code = ended(task, as_json, no_color)
         if not as_json:
-            _state(made, no_color)
-    return exit_codes.FAILED if made.state == RESOLUTION_ERROR else code
+            _state(created, no_color)
+    return exit_codes.FAILED if created.state == RESOLUTION_ERROR else code
 
 
 @command.command(
@@ -209,17 +209,17 @@ def update(
     """
     from statecfg.entities import shapes
 
-    with EntityCalls(store) as known:
-        before = known.entity(entity)
-        body: dict[str, Any] = {"name": name or before.name, "entity": given(file, pairs, before.content)}
+    with EntityCalls(store) as entities:
+        before = entities.entity(entity)
+        body: dict[str, Any] = {"name": name or before.name, "entity": content_from(file, pairs, before.content)}
         body["externalId"] = external_id if external_id is not None else before.external_id
         if state is not None:
             body["entityState"] = state
-        done = known.calls.update_entity(known.me, before.id, body, _etag(if_match) or before.etag, not no_hooks)
+        done = entities.calls.update_entity(entities.me, before.id, body, _etag(if_match) or before.etag, not no_hooks)
         code = exit_codes.DONE
         if done.task is not None:
-            code = ended(known.finish(done.task, not no_wait), as_json, no_color)
-        after = known.calls.get_entity(known.me, before.id)
+            code = ended(entities.finish(done.task, not no_wait), as_json, no_color)
+        after = entities.calls.get_entity(entities.me, before.id)
     if not as_json:
         _state(after, no_color)
     elif done.task is None:
@@ -229,15 +229,15 @@ def update(
 
 @verb(command, "resolve", "statecfg entity resolve blog", JSON, COLOR)
 @click.argument("entity")
-def resolve(known: EntityCalls, entity: str) -> Shown:
+def resolve(entities: EntityCalls, entity: str) -> Result:
     """Check an entity against its type's schema: RESOLVED, or RESOLUTION_ERROR with the reason (exit 1)."""
     from statecfg.entities import shapes
     from statecfg.entities.model import RESOLVED
     from statecfg.views import entities as view
 
-    found = known.calls.resolve_entity(known.me, known.entity(entity).id)
-    code = exit_codes.DONE if found.state == RESOLVED else exit_codes.FAILED
-    return Shown([view.state_line(found)], shapes.resolved(found, VERSION), code)
+    resolved_entity = entities.calls.resolve_entity(entities.me, entities.entity(entity).id)
+    code = exit_codes.DONE if resolved_entity.state == RESOLVED else exit_codes.FAILED
+    return Result([view.state_line(resolved_entity)], shapes.resolved(resolved_entity, VERSION), code)
 
 
 @command.command("delete", cls=Command, examples="statecfg entity delete blog")
@@ -262,9 +262,9 @@ def delete(
 
     If PreDelete fails, the entity stays as it is. If PostDelete fails, the entity stays in state IN_DELETION (exit 1).
     """
-    with EntityCalls(store) as known:
-        task = known.calls.delete_entity(known.me, known.entity(entity).id, _etag(if_match), not no_hooks)
-        return ended(known.finish(task, not no_wait), as_json, no_color)
+    with EntityCalls(store) as entities:
+        task = entities.calls.delete_entity(entities.me, entities.entity(entity).id, _etag(if_match), not no_hooks)
+        return ended(entities.finish(task, not no_wait), as_json, no_color)
 
 
 @command.command("invoke", cls=Command, examples="statecfg entity invoke blog restart --set grace=5")
@@ -290,12 +290,12 @@ def invoke(
     no_color: bool,
 ) -> int:
     """Invoke a behavior on a resolved entity with arguments, and show what it returns. Exit 1 if it fails."""
-    body = {"arguments": given(file, pairs), "metadata": given(None, metadata)}
-    with EntityCalls(store) as known:
-        found = known.entity(entity)
-        behaviors = known.all(lambda me, query: known.calls.list_type_behaviors(me, found.type, query))
-        task = known.calls.invoke(known.me, found.id, known.behavior(behavior, behaviors), body)
-        return ended(known.finish(task, not no_wait), as_json, no_color)
+    body = {"arguments": content_from(file, pairs), "metadata": content_from(None, metadata)}
+    with EntityCalls(store) as entities:
+        record = entities.entity(entity)
+        behaviors = entities.all(lambda me, query: entities.calls.list_type_behaviors(me, record.type, query))
+        task = entities.calls.invoke(entities.me, record.id, entities.behavior(behavior, behaviors), body)
+        return ended(entities.finish(task, not no_wait), as_json, no_color)
 
 
 def _etag(text: str | None) -> str | None:

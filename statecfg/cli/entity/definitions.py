@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from statecfg.cli.entity.calls import VERSION, EntityCalls, read
-from statecfg.cli.entity.verbs import COLOR, JSON, Shown, said, verb
+from statecfg.cli.entity.verbs import COLOR, JSON, Result, said, verb
 from statecfg.cli.options import Group
 
 INTERFACES = """
@@ -33,43 +33,43 @@ def interface() -> None:
 
 
 @verb(interface, "list", "statecfg entity interface list", JSON, COLOR)
-def interfaces(known: EntityCalls) -> Shown:
+def interfaces(entities: EntityCalls) -> Result:
     """Show all interfaces."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
-    found = known.all(known.calls.list_interfaces)
-    rows = [(each.name, f"{each.vendor}/{each.nss}/{each.version}", each.id) for each in found]
+    all_interfaces = entities.all(entities.calls.list_interfaces)
+    rows = [(item.name, f"{item.vendor}/{item.nss}/{item.version}", item.id) for item in all_interfaces]
     lines = view.table(("INTERFACE", "NAME", "ID"), rows, "interface interfaces")
-    return Shown(lines, {"values": [shapes.interface(each, VERSION) for each in found]})
+    return Result(lines, {"values": [shapes.interface(item, VERSION) for item in all_interfaces]})
 
 
 @verb(interface, "create", "statecfg entity interface create sites.yml", JSON)
 @_file
-def create_interface(known: EntityCalls, file: str) -> Shown:
+def create_interface(entities: EntityCalls, file: str) -> Result:
     """Create an interface: name, vendor, nss, version."""
     from statecfg.entities import shapes
 
     body = read(file)
-    created = known.calls.create_interface(known.me, body)
+    created = entities.calls.create_interface(entities.me, body)
     return said(created.id, shapes.interface(created, VERSION))
 
 
 @verb(interface, "update", "statecfg entity interface update sites sites.yml")
 @click.argument("name")
 @_file
-def update_interface(known: EntityCalls, name: str, file: str) -> str:
+def update_interface(entities: EntityCalls, name: str, file: str) -> str:
     """Rename an interface. No entities may exist whose types implement it."""
     body = read(file)
-    return known.calls.update_interface(known.me, known.interface(name), body).id
+    return entities.calls.update_interface(entities.me, entities.interface(name), body).id
 
 
 @verb(interface, "delete", "statecfg entity interface delete sites")
 @click.argument("name")
-def delete_interface(known: EntityCalls, name: str) -> str:
+def delete_interface(entities: EntityCalls, name: str) -> str:
     """Delete an interface that no type implements, with its behaviors."""
-    id = known.interface(name)
-    known.calls.delete_interface(known.me, id)
+    id = entities.interface(name)
+    entities.calls.delete_interface(entities.me, id)
     return f"{id}: deleted"
 
 
@@ -81,46 +81,49 @@ def behavior() -> None:
 @verb(behavior, "list", "statecfg entity behavior list sites", JSON, COLOR)
 @click.argument("interface", required=False)
 @click.option(
-    "--type", "kind", metavar="TYPE", help="The behaviors of a type: its overrides, and the rest from its interfaces."
+    "--type",
+    "type_name",
+    metavar="TYPE",
+    help="The behaviors of a type: its overrides, and the rest from its interfaces.",
 )
-def behaviors(known: EntityCalls, interface: str | None, kind: str | None) -> Shown:
+def behaviors(entities: EntityCalls, interface: str | None, type_name: str | None) -> Result:
     """Show the behaviors of an interface or a type. Secrets are not shown."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
-    found = _behaviors(known, interface, kind)
+    listed = _behaviors(entities, interface, type_name)
     rows = [
-        (each.name, str(each.execution.get("type", "")), str(each.execution.get("id", "")), each.id) for each in found
+        (item.name, str(item.execution.get("type", "")), str(item.execution.get("id", "")), item.id) for item in listed
     ]
     lines = view.table(("BEHAVIOR", "TYPE", "RUNS", "ID"), rows, "behavior behaviors")
-    return Shown(lines, {"values": [shapes.behavior(each, VERSION) for each in found]})
+    return Result(lines, {"values": [shapes.behavior(item, VERSION) for item in listed]})
 
 
 @verb(behavior, "show", "statecfg entity behavior show provide sites", JSON, COLOR)
 @click.argument("name")
 @click.argument("interface", required=False)
-@click.option("--type", "kind", metavar="TYPE", help="The behavior that this type uses.")
-def show_behavior(known: EntityCalls, name: str, interface: str | None, kind: str | None) -> Shown:
+@click.option("--type", "type_name", metavar="TYPE", help="The behavior that this type uses.")
+def show_behavior(entities: EntityCalls, name: str, interface: str | None, type_name: str | None) -> Result:
     """Show a behavior of an interface or a type. Secrets are not shown."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
-    found = _behaviors(known, interface, kind)
-    id = known.behavior(name, found)
-    each = next(each for each in found if each.id == id)
-    data = shapes.behavior(each, VERSION)
-    return Shown(view.behavior_lines(each, data["execution"]), data)
+    listed = _behaviors(entities, interface, type_name)
+    id = entities.behavior(name, listed)
+    item = next(item for item in listed if item.id == id)
+    data = shapes.behavior(item, VERSION)
+    return Result(view.behavior_lines(item, data["execution"]), data)
 
 
 @verb(behavior, "create", "statecfg entity behavior create sites provide.yml", JSON)
 @click.argument("interface")
 @_file
-def create_behavior(known: EntityCalls, interface: str, file: str) -> Shown:
+def create_behavior(entities: EntityCalls, interface: str, file: str) -> Result:
     """Add a behavior to an interface: name, description, execution."""
     from statecfg.entities import shapes
 
     body = read(file)
-    created = known.calls.create_behavior(known.me, known.interface(interface), body)
+    created = entities.calls.create_behavior(entities.me, entities.interface(interface), body)
     return said(created.id, shapes.behavior(created, VERSION))
 
 
@@ -128,21 +131,21 @@ def create_behavior(known: EntityCalls, interface: str, file: str) -> Shown:
 @click.argument("interface")
 @click.argument("name")
 @_file
-def update_behavior(known: EntityCalls, interface: str, name: str, file: str) -> str:
+def update_behavior(entities: EntityCalls, interface: str, name: str, file: str) -> str:
     """Change the description and execution of a behavior. Secrets that you omit stay."""
     body = read(file)
-    id = known.interface(interface)
-    which = known.behavior(name, _behaviors(known, interface, None))
-    return known.calls.update_behavior(known.me, id, which, body).id
+    id = entities.interface(interface)
+    which = entities.behavior(name, _behaviors(entities, interface, None))
+    return entities.calls.update_behavior(entities.me, id, which, body).id
 
 
 @verb(behavior, "delete", "statecfg entity behavior delete sites provide")
 @click.argument("interface")
 @click.argument("name")
-def delete_behavior(known: EntityCalls, interface: str, name: str) -> str:
+def delete_behavior(entities: EntityCalls, interface: str, name: str) -> str:
     """Delete a behavior of an interface. No type may use it as a hook."""
-    which = known.behavior(name, _behaviors(known, interface, None))
-    known.calls.delete_behavior(known.me, known.interface(interface), which)
+    which = entities.behavior(name, _behaviors(entities, interface, None))
+    entities.calls.delete_behavior(entities.me, entities.interface(interface), which)
     return f"{which}: deleted"
 
 
@@ -150,86 +153,88 @@ def delete_behavior(known: EntityCalls, interface: str, name: str) -> str:
 @click.argument("type")
 @click.argument("name")
 @_file
-def override(known: EntityCalls, type: str, name: str, file: str) -> str:
+def override(entities: EntityCalls, type: str, name: str, file: str) -> str:
     """Override a behavior of an interface for one type: description, execution."""
     body = read(file)
-    found = known.type(type)
-    which = known.behavior(name, _behaviors(known, None, type))
-    return known.calls.override_behavior(known.me, found.id, which, body).id
+    entity_type = entities.type(type)
+    which = entities.behavior(name, _behaviors(entities, None, type))
+    return entities.calls.override_behavior(entities.me, entity_type.id, which, body).id
 
 
 @verb(behavior, "restore", "statecfg entity behavior restore site provide")
 @click.argument("type")
 @click.argument("name")
-def restore(known: EntityCalls, type: str, name: str) -> str:
+def restore(entities: EntityCalls, type: str, name: str) -> str:
     """Remove a type's override of a behavior. The behavior of the interface applies again."""
-    which = known.behavior(name, _behaviors(known, None, type))
-    known.calls.delete_override(known.me, known.type(type).id, which)
+    which = entities.behavior(name, _behaviors(entities, None, type))
+    entities.calls.delete_override(entities.me, entities.type(type).id, which)
     return f"{which}: taken back"
 
 
-def _behaviors(known: EntityCalls, interface: str | None, kind: str | None) -> list[Any]:
-    if (interface is None) == (kind is None):
+def _behaviors(entities: EntityCalls, interface: str | None, type_name: str | None) -> list[Any]:
+    if (interface is None) == (type_name is None):
         raise click.UsageError("Name an interface, or a type by --type.")
-    if kind is not None:
-        of_type = known.type(kind).id
-        return known.all(lambda me, query: known.calls.list_type_behaviors(me, of_type, query))
-    of_interface = known.interface(str(interface))
-    return known.all(lambda me, query: known.calls.list_behaviors(me, of_interface, query))
+    if type_name is not None:
+        of_type = entities.type(type_name).id
+        return entities.all(lambda me, query: entities.calls.list_type_behaviors(me, of_type, query))
+    of_interface = entities.interface(str(interface))
+    return entities.all(lambda me, query: entities.calls.list_behaviors(me, of_interface, query))
 
 
 @click.group("type", cls=Group, examples=TYPES)
-def kind() -> None:
+def type_group() -> None:
     """Manage types of entities: schema, interfaces, hooks. FILE is JSON or YAML; - is standard input."""
 
 
-@verb(kind, "list", "statecfg entity type list", JSON, COLOR)
-def types(known: EntityCalls) -> Shown:
+@verb(type_group, "list", "statecfg entity type list", JSON, COLOR)
+def types(entities: EntityCalls) -> Result:
     """Show all types and their hooks."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
-    found = known.all(known.calls.list_types)
-    rows = [(each.name, f"{each.vendor}/{each.nss}/{each.version}", ", ".join(each.hooks), each.id) for each in found]
+    all_types = entities.all(entities.calls.list_types)
+    rows = [
+        (item.name, f"{item.vendor}/{item.nss}/{item.version}", ", ".join(item.hooks), item.id) for item in all_types
+    ]
     lines = view.table(("TYPE", "NAME", "HOOKS", "ID"), rows, "type types")
-    return Shown(lines, {"values": [shapes.entity_type(each, VERSION) for each in found]})
+    return Result(lines, {"values": [shapes.entity_type(item, VERSION) for item in all_types]})
 
 
-@verb(kind, "show", "statecfg entity type show site", JSON, COLOR)
+@verb(type_group, "show", "statecfg entity type show site", JSON, COLOR)
 @click.argument("name")
-def show_type(known: EntityCalls, name: str) -> Shown:
+def show_type(entities: EntityCalls, name: str) -> Result:
     """Show everything about a type."""
     from statecfg.entities import shapes
     from statecfg.views import entities as view
 
-    found = known.type(name)
-    return Shown(view.type_lines(found), shapes.entity_type(found, VERSION))
+    entity_type = entities.type(name)
+    return Result(view.type_lines(entity_type), shapes.entity_type(entity_type, VERSION))
 
 
-@verb(kind, "create", "statecfg entity type create site.yml", JSON)
+@verb(type_group, "create", "statecfg entity type create site.yml", JSON)
 @_file
-def create_type(known: EntityCalls, file: str) -> Shown:
+def create_type(entities: EntityCalls, file: str) -> Result:
     """Create a type: name, vendor, nss, version, schema, interfaces, hooks, description, externalId."""
     from statecfg.entities import shapes
 
     body = read(file)
-    created = known.calls.create_type(known.me, body)
+    created = entities.calls.create_type(entities.me, body)
     return said(created.id, shapes.entity_type(created, VERSION))
 
 
-@verb(kind, "update", "statecfg entity type update site site.yml")
+@verb(type_group, "update", "statecfg entity type update site site.yml")
 @click.argument("name")
 @_file
-def update_type(known: EntityCalls, name: str, file: str) -> str:
+def update_type(entities: EntityCalls, name: str, file: str) -> str:
     """Change a type. It must not have entities. Its vendor, nss and version cannot change."""
     body = read(file)
-    return known.calls.update_type(known.me, known.type(name).id, body).id
+    return entities.calls.update_type(entities.me, entities.type(name).id, body).id
 
 
-@verb(kind, "delete", "statecfg entity type delete site")
+@verb(type_group, "delete", "statecfg entity type delete site")
 @click.argument("name")
-def delete_type(known: EntityCalls, name: str) -> str:
+def delete_type(entities: EntityCalls, name: str) -> str:
     """Delete a type that has no entities."""
-    found = known.type(name)
-    known.calls.delete_type(known.me, found.id)
-    return f"{found.id}: deleted"
+    entity_type = entities.type(name)
+    entities.calls.delete_type(entities.me, entity_type.id)
+    return f"{entity_type.id}: deleted"

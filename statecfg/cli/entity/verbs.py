@@ -22,7 +22,7 @@ JSON, COLOR = options.json_option, options.no_color_option
 
 
 @dataclass(frozen=True)
-class Shown:
+class Result:
     """The output of a command: lines for people, data for programs (`--json`), and the exit code."""
 
     lines: Iterable[Line]
@@ -30,29 +30,29 @@ class Shown:
     code: int = 0
 
 
-def said(text: str, data: Any = None) -> Shown:
+def said(text: str, data: Any = None) -> Result:
     """Return output with one line for people."""
     from statecfg.views.lines import make
 
-    return Shown([make(text)], data)
+    return Result([make(text)], data)
 
 
 def verb(
     group: click.Group, name: str, examples: str, *more: Callable[[Function], Function]
 ) -> Callable[[Function], click.Command]:
-    """Add a command to a group. Its function receives EntityCalls and the arguments, and returns Shown or one line.
+    """Add a command to a group. Its function receives EntityCalls and the arguments, and returns Result or one line.
 
     :param examples: lines for the help
     :param more: the options JSON and COLOR if the command takes them
     """
 
     def add(function: Function) -> click.Command:
-        def run(store: str | None, /, as_json: bool = False, no_color: bool = False, **given: Any) -> int:
-            with EntityCalls(store) as known:
-                result = function(known, **given)
-            shown = said(result) if isinstance(result, str) else result
-            write(shown.lines, shown.data, as_json, no_color)
-            return int(shown.code)
+        def run(store: str | None, /, as_json: bool = False, no_color: bool = False, **values: Any) -> int:
+            with EntityCalls(store) as entities:
+                result = function(entities, **values)
+            output = said(result) if isinstance(result, str) else result
+            write(output.lines, output.data, as_json, no_color)
+            return int(output.code)
 
         for option in reversed(more):
             run = option(run)

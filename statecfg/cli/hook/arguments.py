@@ -16,7 +16,7 @@ LONGEST = 250
 _FORMS = "write KEY=VALUE, or a JSON object"
 
 
-def configuration(given: Sequence[str]) -> dict[str, Any]:
+def configuration(texts: Sequence[str]) -> dict[str, Any]:
     """Return the configuration that the -c options define, processed in their order.
 
     `KEY=VALUE` sets a key: the value is parsed as JSON if possible; otherwise it is a string; an empty value is null.
@@ -24,15 +24,15 @@ def configuration(given: Sequence[str]) -> dict[str, Any]:
 
     :raises InvalidInput: an option has neither form
     """
-    found: dict[str, Any] = {}
-    for text in given:
+    values: dict[str, Any] = {}
+    for text in texts:
         whole = _object(text)
         if whole is None:
             key, value = pair(text)
-            found[key] = value
+            values[key] = value
         else:
-            found = whole
-    return found
+            values = whole
+    return values
 
 
 def pair(text: str) -> tuple[str, Any]:
@@ -48,13 +48,13 @@ def pair(text: str) -> tuple[str, Any]:
 
 def _object(text: str) -> dict[str, Any] | None:
     try:
-        found = loads(_clean(text))
+        value = loads(_clean(text))
     except (ValueError, RecursionError):
         return None
-    if isinstance(found, dict):
-        return found
-    kind = {list: "array", str: "string", bool: "boolean", type(None): "null"}.get(type(found), "number")
-    detail = f"configuration should be a object, but was actually a {kind}"
+    if isinstance(value, dict):
+        return value
+    json_type = {list: "array", str: "string", bool: "boolean", type(None): "null"}.get(type(value), "number")
+    detail = f"configuration should be a object, but was actually a {json_type}"
     raise InvalidInput([problem("SC0622", detail, _FORMS)])
 
 
@@ -71,43 +71,43 @@ def _clean(text: str) -> str:
 
 
 def checked(
-    name: str | None, kind: str | None, spec: Mapping[str, Any], inventory: Inventory
+    name: str | None, type_name: str | None, spec: Mapping[str, Any], inventory: Inventory
 ) -> tuple[dict[str, Any], list[Problem]]:
     """Check the arguments of a new hook.
 
-    :param kind: the hook's type
+    :param type_name: the hook's type
     :param spec: the options by name; options that were not given are None or empty
     :returns: the fields of a `Spec`, and the problems of all arguments
     """
     from statecfg.hooks.registration.model import EVENTS
     from statecfg.problems import durations
 
-    found: list[Problem] = []
+    problems: list[Problem] = []
     if not name:
-        found.append(problem("SC0625", "the hook has no name", "write: statecfg hook create NAME TYPE"))
+        problems.append(problem("SC0625", "the hook has no name", "write: statecfg hook create NAME TYPE"))
     elif (wrong := _wrong(name)) is not None:
-        found.append(problem("SC0625", f"`{name[:40]}` {wrong}", f"at most {LONGEST} letters, and no /"))
-    if not kind:
-        found.append(problem("SC0620", "the hook has no type", "write: statecfg hook create NAME TYPE"))
+        problems.append(problem("SC0625", f"`{name[:40]}` {wrong}", f"at most {LONGEST} letters, and no /"))
+    if not type_name:
+        problems.append(problem("SC0620", "the hook has no type", "write: statecfg hook create NAME TYPE"))
     values = {key: value for key, value in spec.items() if value not in (None, ())}
     values.update({key: _split(values[key]) for key in ("types", "names", "tags", "events") if key in values})
     for event in values.get("events", ()):
         if event not in EVENTS:
-            found.append(problem("SC0604", f"there is no event `{event}`", suggest(event, EVENTS, "there are")))
+            problems.append(problem("SC0604", f"there is no event `{event}`", suggest(event, EVENTS, "there are")))
     try:
         durations.deadline(values.get("deadline", "PT30S"))
     except ValueError as error:
-        found.append(problem("SC0605", f"--deadline: {error}", durations.HELP))
+        problems.append(problem("SC0605", f"--deadline: {error}", durations.HELP))
     if "hosts" in values:
         try:
             inventory.select(values["hosts"])
         except InvalidInput as wrong_hosts:
-            found += wrong_hosts.problems
-    return values, found
+            problems += wrong_hosts.problems
+    return values, problems
 
 
-def _split(given: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.strip() for text in given for one in text.split(",") if one.strip()))
+def _split(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.strip() for text in texts for one in text.split(",") if one.strip()))
 
 
 def _wrong(name: str) -> str | None:

@@ -65,7 +65,7 @@ def types(as_json: bool, no_color: bool) -> int:
             lines += view.type_lines(hook_type)
             data.append(view.type_data(hook_type))
     answers.write(lines, {"format": 1, "types": data}, as_json, no_color)
-    return exit_codes.BAD_INPUT if any("problems" in each for each in data) else exit_codes.DONE
+    return exit_codes.BAD_INPUT if any("problems" in item for item in data) else exit_codes.DONE
 
 
 @command.command(
@@ -76,7 +76,7 @@ def types(as_json: bool, no_color: bool) -> int:
 )
 @click.argument("words", nargs=-1, metavar="[NAME] [TYPE]")
 @click.option("--name", metavar="NAME", help="Name of the hook, case-insensitive.")
-@click.option("--type", "--hook-type", "kind", metavar="TYPE", help="Type of the hook; see `statecfg hook types`.")
+@click.option("--type", "--hook-type", "type_name", metavar="TYPE", help="Type of the hook; see `statecfg hook types`.")
 @click.option(
     "-c",
     "--configuration",
@@ -109,7 +109,7 @@ def create(
     /,
     words: Sequence[str],
     name: str | None,
-    kind: str | None,
+    type_name: str | None,
     configuration: Sequence[str],
     **spec: Any,
 ) -> None:
@@ -126,22 +126,22 @@ def create(
 
     left = list(words)
     name = name if name is not None or not left else left.pop(0)
-    kind = kind if kind is not None or not left else left.pop(0)
+    type_name = type_name if type_name is not None or not left else left.pop(0)
     if left:
         raise click.UsageError(f"Too many arguments: {' '.join(left)}")
     with HookStore(store) as opened:
-        chosen, invalid = hook_arguments.checked(name, kind, spec, dialects.inventory(opened.project))
+        chosen, invalid = hook_arguments.checked(name, type_name, spec, dialects.inventory(opened.project))
         with collecting() as problems:
             report(*invalid)
             with reporting():
-                given = hook_arguments.configuration(configuration)
-                if kind:
-                    hook_type = opened.engine.types.find(kind)
-                    complete = hook_type.configured(given)
+                values = hook_arguments.configuration(configuration)
+                if type_name:
+                    hook_type = opened.engine.types.find(type_name)
+                    complete = hook_type.configured(values)
         if problems:
             raise InvalidInput(problems)
         assert name is not None
-        made, differs = hook_objects.create(
+        hook, differs = hook_objects.create(
             opened.store,
             name,
             hook_type.name,
@@ -152,12 +152,12 @@ def create(
         )
     if differs:
         detail = f"The hook {name} already exists, and the {', '.join(differs)} fields do not match"
-        raise InvalidInput([problem("SC0623", detail, f"statecfg hook show {made.name}; or delete it first")])
+        raise InvalidInput([problem("SC0623", detail, f"statecfg hook show {hook.name}; or delete it first")])
     from statecfg.views.changes import value_text
 
     for text in hook_type.doubtful(opened.engine.caller.path):
         click.echo(f"warning: {text}", err=True)
-    answers.say(f"{made.name}: a hook of type {made.type}, configuration {value_text(made.configuration)}")
+    answers.say(f"{hook.name}: a hook of type {hook.type}, configuration {value_text(hook.configuration)}")
 
 
 @command.command("delete", cls=Command, examples="statecfg hook delete counter")
@@ -205,8 +205,8 @@ def show(store: str | None, name: str, as_json: bool, no_color: bool) -> None:
     with HookStore(store) as opened:
         declared = opened.over_http(name)
         if declared is not None:
-            owed = [each for each in objects.owed(opened.store) if each.hook == declared.name]
-            data = {"format": 1, **view.declared_data(declared), "owed": [view.owed_data(each) for each in owed]}
+            owed = [call for call in objects.owed(opened.store) if call.hook == declared.name]
+            data = {"format": 1, **view.declared_data(declared), "owed": [view.owed_data(call) for call in owed]}
             answers.write(view.one_declared(declared, owed), data, as_json, no_color)
             return
         hook = opened.hook(name)
@@ -233,9 +233,9 @@ def log(store: str | None, name: str | None, limit: int | None, start: int, as_j
     with HookStore(store) as opened:
         if name is not None and opened.over_http(name) is None:
             opened.hook(name)
-        found = hook_log.events(opened.store, name, limit, start)
-    lines = (line for event in found for line in view.event_lines(event))
-    answers.write(lines, {"format": 1, "events": [view.event_data(event) for event in found]}, as_json, no_color)
+        events = hook_log.events(opened.store, name, limit, start)
+    lines = (line for event in events for line in view.event_lines(event))
+    answers.write(lines, {"format": 1, "events": [view.event_data(event) for event in events]}, as_json, no_color)
 
 
 @command.command(
@@ -263,13 +263,13 @@ def run(
     with HookStore(store) as opened:
         hook = opened.hook(name)
         judged = opened.engine.run(name, event, opened.host(host), policy, debug)
-        found = hook_log.events(opened.store, name, 1) if judged is not None else []
+        events = hook_log.events(opened.store, name, 1) if judged is not None else []
     if judged is None:
         said = f"no event handler exists for hook {hook.name}"
         answers.write([answers.line(said)], {"format": 1, "result": said}, as_json, no_color)
         return exit_codes.DONE
-    lines = (line for each in found for line in view.event_lines(each))
-    answers.write(lines, {"format": 1, **view.event_data(found[0])}, as_json, no_color)
+    lines = (line for entry in events for line in view.event_lines(entry))
+    answers.write(lines, {"format": 1, **view.event_data(events[0])}, as_json, no_color)
     return exit_codes.FAILED if judged.severity == ERROR else exit_codes.DONE
 
 
@@ -360,16 +360,16 @@ def retry(store: str | None, as_json: bool, no_color: bool) -> int:
 
     with HookStore(store) as opened:
         done = [item.id for item, _ in opened.engine.drain()]
-        found = hook_log.events(opened.store, invocations=done) if done else []
+        events = hook_log.events(opened.store, invocations=done) if done else []
         owed = retry_due(opened.store, opened.project)
         pending, later = queue.pending(opened.store), objects.owed(opened.store)
     waiting = len(pending)
-    lines = [line for event in reversed(found) for line in view.event_lines(event)]
+    lines = [line for event in reversed(events) for line in view.event_lines(event)]
     lines += [line for fired in owed for line in view.called_lines(fired)]
     lines += view.pending_lines(pending, later)
     lines.append(answers.line(f"{len(done)} run, {waiting} still queued"))
-    data = {"format": 1, "events": [view.event_data(event) for event in reversed(found)], "queued": waiting}
-    data["pending"] = [view.pending_data(each) for each in pending]
-    answers.write(lines, {**data, "called": owed, "owed": [view.owed_data(each) for each in later]}, as_json, no_color)
-    failed = any(event.severity == ERROR for event in found) or any(each["status"] != HookStatus.OK for each in owed)
+    data = {"format": 1, "events": [view.event_data(event) for event in reversed(events)], "queued": waiting}
+    data["pending"] = [view.pending_data(call) for call in pending]
+    answers.write(lines, {**data, "called": owed, "owed": [view.owed_data(call) for call in later]}, as_json, no_color)
+    failed = any(event.severity == ERROR for event in events) or any(call["status"] != HookStatus.OK for call in owed)
     return exit_codes.FAILED if failed else exit_codes.DONE

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from statecfg.hooks.exec.types import HookType, HookTypes
     from statecfg.store.database import Store
     from statecfg.store.hooks.queue import Metadata
-    from statecfg.store.hooks.records import Configuration, Given
+    from statecfg.store.hooks.records import Configuration, HookInput
     from statecfg.store.hosts import HostRecord
     from statecfg.store.locks import Lock
 
@@ -42,18 +42,22 @@ class Caller:
         self.store, self.types, self.path, self.keep = store, types, path, keep
         self.waited = ""  # the running call, as progress shows it; "" if no program runs
 
-    def given(self, host: HostRecord, playbook: str | None, resource: Mapping[str, Any] | None = None) -> Given:
+    def hook_input(
+        self, host: HostRecord, playbook: str | None, resource: Mapping[str, Any] | None = None
+    ) -> HookInput:
         """Return the input of a program except for its hook: node, policy and, if the event has one, the resource."""
         policy = input.policy(playbook, hosts.bound(self.store, playbook)) if playbook else None
-        given: Given = {"node": input.node(host), "policy": policy}
-        return given if resource is None else {**given, "resource": dict(resource)}
+        hook_input: HookInput = {"node": input.node(host), "policy": policy}
+        return hook_input if resource is None else {**hook_input, "resource": dict(resource)}
 
     def ready(self, item: Queued) -> tuple[HookType | None, Judged | None]:
         """Return the type to run, or the failure to log. Both are None if the type has no program for the event."""
         try:
             type = self.types.find(item.hook.type, Path(item.hook.folder))
         except InvalidInput as error:
-            return None, _failed(item.event, "; ".join(f"{found.summary}: {found.detail}" for found in error.problems))
+            return None, _failed(
+                item.event, "; ".join(f"{problem.summary}: {problem.detail}" for problem in error.problems)
+            )
         path = type.handler(item.event)
         if path and not run.executable(path):
             return None, result.not_executable(item.event, path)
@@ -78,13 +82,13 @@ class Caller:
         return self._run(lock, self._fresh(item), type, deadline, keep)
 
     def _run(self, lock: Lock, item: Queued, type: HookType, deadline: float | None, keep: frozenset[str]) -> Judged:
-        node, policy = item.given.get("node"), item.given.get("policy")
-        given = {"node": node, "hook": input.hook(item.hook, item.event), "policy": policy, **item.given}
+        node, policy = item.hook_input.get("node"), item.hook_input.get("policy")
+        hook_input = {"node": node, "hook": input.hook(item.hook, item.event), "policy": policy, **item.hook_input}
         seconds = durations.deadline(item.hook.spec.deadline) if deadline is None else deadline
         host = "" if node is None else node["name"]
         self.waited = waited.text(item.hook.name, item.event, host, item.started or 1, seconds)
         try:
-            done = run.invoke(str(type.folder), item.event, given, seconds, self.path, self.store.shown)
+            done = run.invoke(str(type.folder), item.event, hook_input, seconds, self.path, self.store.label)
         finally:
             self.waited = ""
 
@@ -101,7 +105,7 @@ class Caller:
     def _store(self, lock: Lock, item: Queued, judge: queue.Judge) -> Judged:
         def with_resource(configuration: Configuration, metadata: Metadata | None) -> Judged:
             judged = judge(configuration, metadata)
-            if resource := item.given.get("resource"):
+            if resource := item.hook_input.get("resource"):
                 judged.entry["resource"] = resource["name"]
             return judged
 
@@ -116,10 +120,12 @@ class Caller:
         hook = objects.get(self.store, item.hook.name)
         # Find the host by number, because the queue also contains the calls of other projects.
         host = hosts.by_number(self.store, item.host) if item.host is not None else None
-        given = item.given
+        hook_input = item.hook_input
         if host is not None:
-            given = {**given, **self.given(host, item.playbook)}
-        return replace(item, hook=hook if hook is not None and hook.id == item.hook.id else item.hook, given=given)
+            hook_input = {**hook_input, **self.hook_input(host, item.playbook)}
+        return replace(
+            item, hook=hook if hook is not None and hook.id == item.hook.id else item.hook, hook_input=hook_input
+        )
 
 
 def _failed(event: str, error: str) -> Judged:

@@ -21,7 +21,7 @@ from statecfg.remote.hooks import run
 from statecfg.remote.hooks.result import Judged
 from statecfg.store import Busy
 from statecfg.store.hooks import log, queue
-from statecfg.store.hooks.records import Given, HookObject, Queued, Spec
+from statecfg.store.hooks.records import HookInput, HookObject, Queued, Spec
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -93,13 +93,13 @@ class Engine:
         """
         hooks = self.hooks.every()
         playbook = input.playbook_of(host, policy)
-        given: Given = self.caller.given(host, playbook) if hooks else {}
+        hook_input: HookInput = self.caller.hook_input(host, playbook) if hooks else {}
         ready: list[Queued] = []
         unfit: list[tuple[Queued, Judged]] = []
         for hook, spec in hooks:
             if not self._selects(spec, event, host.name):
                 continue
-            item = Queued(0, hook, event, host.id, given, playbook)
+            item = Queued(0, hook, event, host.id, hook_input, playbook)
             type, failure = self.caller.ready(item)
             if failure is not None:
                 unfit.append((item, failure))
@@ -160,7 +160,7 @@ class Engine:
             raise InvalidInput([problem("SC0604", detail, suggest(event, NodeEvent.ALL))])
         playbook = input.playbook_of(host, policy)
         keep = self.caller.keep | {"input", "output"} if debug else self.caller.keep
-        item = self._item(name, event, self.caller.given(host, playbook), playbook)
+        item = self._item(name, event, self.caller.hook_input(host, playbook), playbook)
         with self._alone(BUDGET) as lock:
             return self._now(lock, item, None, keep)
 
@@ -168,28 +168,28 @@ class Engine:
         self,
         name: str,
         event: str,
-        given: Given,
+        hook_input: HookInput,
         deadline: float | None = None,
         stopped: Callable[[], bool] = never,
         begun: Callable[[], object] = never,
     ) -> Judged | None:
         """Run a hook for an event of a resource as soon as no other hook runs; return as `run` does.
 
-        :param given: the program's input, from `Caller.given`
+        :param hook_input: the program's input, from `Caller.hook_input`
         :param deadline: seconds after the call started; by default the deadline of the hook
         :param stopped: returns whether to stop waiting
         :param begun: called when the call starts
         :raises Busy: other hooks ran for half an hour, it was stopped, or this process is a hook itself
         """
-        policy = given.get("policy")
-        item = self._item(name, event, given, policy["name"] if policy else None)
+        policy = hook_input.get("policy")
+        item = self._item(name, event, hook_input, policy["name"] if policy else None)
         with self._alone(WAIT, stopped) as lock:
             begun()
             return self._now(lock, item, deadline, self.caller.keep)
 
-    def _item(self, name: str, event: str, given: Given, playbook: str | None) -> Queued:
-        node = given.get("node")
-        return Queued(0, self.hooks.find(name), event, node["id"] if node else None, given, playbook)
+    def _item(self, name: str, event: str, hook_input: HookInput, playbook: str | None) -> Queued:
+        node = hook_input.get("node")
+        return Queued(0, self.hooks.find(name), event, node["id"] if node else None, hook_input, playbook)
 
     def _now(self, lock: Lock, item: Queued, deadline: float | None, keep: frozenset[str]) -> Judged | None:
         if self.caller.ready(item) == (None, None):
@@ -206,8 +206,8 @@ class Engine:
     @contextlib.contextmanager
     def _locked(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Lock]:
         """Hold the lock. First end the programs that a killed engine left running."""
-        with self.lock.held(wait, stopped) as lock:
-            run.end_left(self.store.shown)
+        with self.lock.hold(wait, stopped) as lock:
+            run.end_left(self.store.label)
             yield lock
 
     def _selects(self, spec: Spec, event: str, host: str) -> bool:

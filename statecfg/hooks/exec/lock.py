@@ -35,7 +35,7 @@ class HookLock:
         self.moved = threading.Condition()
 
     @contextlib.contextmanager
-    def held(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Lock]:
+    def hold(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Lock]:
         """Hold the lock against all threads and processes.
 
         :param wait: seconds

@@ -157,7 +157,7 @@ def _types_in(parent: Path) -> Iterator[Path]:
 def _read(name: str, folder: Path) -> HookType:
     whole = Path(os.path.abspath(folder))
     paths = [whole.parent, whole, *(path for path in whole.iterdir() if path.is_file())]
-    changeable = [found for path in paths if (found := others_could_change(path)) is not None]
+    changeable = [problem for path in paths if (problem := others_could_change(path)) is not None]
     if changeable:
         raise InvalidInput([together(changeable)])
     file = whole / SCHEMA

@@ -57,9 +57,9 @@ def _decoded(text: str) -> tuple[Any, int]:
     try:
         value, end = _DECODER.raw_decode(text)
         # Lone surrogates can't be encoded. Go replaces them with U+FFFD.
-        shown = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        whole = shown.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return (value if whole == shown else json.loads(whole)), end
+        encoded = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        whole = encoded.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return (value if whole == encoded else json.loads(whole)), end
     except json.JSONDecodeError as error:
         raise Unreadable(_words(error)) from None
     except RecursionError:
@@ -112,6 +112,6 @@ def object_of(value: Any) -> Json:
     if not isinstance(value, dict):
         raise Unreadable(f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}")
     if not isinstance(value.get("kind"), str) or not value["kind"]:
-        shown = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        raise Unreadable(f"Object 'Kind' is missing in '{clipped(shown)}'")
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        raise Unreadable(f"Object 'Kind' is missing in '{clipped(text)}'")
     return value

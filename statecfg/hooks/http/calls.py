@@ -76,9 +76,9 @@ class Reply:
     error: Failure | None = None
 
 
-def request(form_factor: str, phase: str, given: Mapping[str, Any], children: Mapping[str, Any] | None) -> bytes:
+def request(form_factor: str, phase: str, object: Mapping[str, Any], children: Mapping[str, Any] | None) -> bytes:
     """Return the body of a request. `children` are omitted if there are none, and in the phase finalize."""
-    body: RequestBody = {"formFactor": {"name": form_factor}, "object": given, "phase": phase}
+    body: RequestBody = {"formFactor": {"name": form_factor}, "object": object, "phase": phase}
     if children and phase == PRE_RECONCILE:
         body["children"] = children
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
@@ -89,7 +89,7 @@ def call(
     seconds: float,
     form_factor: str,
     phase: str,
-    given: Mapping[str, Any],
+    object: Mapping[str, Any],
     children: Mapping[str, Any] | None = None,
     key: str = "",
 ) -> Reply:
@@ -99,7 +99,7 @@ def call(
     :param seconds: time limit for the whole call, more than 0
     :param form_factor: the value of `formFactor.name`
     :param phase: "pre-reconcile" or "finalize"
-    :param given: the object
+    :param object: the object
     :param children: the desired nodes by key
     :param key: the same for each attempt of one event, so that the service can recognize it (`Idempotency-Key`)
     """
@@ -107,7 +107,7 @@ def call(
     if key:
         headers["Idempotency-Key"] = key
     try:
-        answer = exchange(url, request(form_factor, phase, given, children), headers, seconds, (MAX_REPLY, MAX_ERROR))
+        answer = exchange(url, request(form_factor, phase, object, children), headers, seconds, (MAX_REPLY, MAX_ERROR))
     except Unanswered as error:
         # The service may never have existed, and Scoby does not retry either.
         return Reply(error=Failure(f"executing hook request to {url}: {error}", permanent=True))
@@ -120,8 +120,8 @@ def _reply(answer: Answer, phase: str, url: str) -> Reply:
     try:
         if answer.cut:
             raise Unreadable(answer.cut)
-        given = first_value(answer.body)
-        fields = fields_of(given, "v1.HookResponse")
+        response = first_value(answer.body)
+        fields = fields_of(response, "v1.HookResponse")
         returned = object_of(fields.get("object"))
         children = _children(fields.get("children"), phase)
     except Unreadable as error:

@@ -50,7 +50,7 @@ def selected(node: Node, select: Selector) -> bool:
     )
 
 
-def kind_of(type_name: str) -> str:
+def child_kind(type_name: str) -> str:
     """Return the kind of a node type's children: `line_in_file` is `LineInFile`."""
     return "".join(part[:1].upper() + part[1:] for part in type_name.replace("-", "_").split("_"))
 
@@ -66,22 +66,22 @@ class Children:
 
     def __init__(self, graph: Graph, hook: Registration, secrets: Mapping[str, str]) -> None:
         self.graph, self.hook = graph, hook
-        self.held: dict[str, dict[str, Held]] = {}
+        self.withheld: dict[str, dict[str, Held]] = {}
         self.nodes = _by_key([node for node in graph.nodes() if selected(node, hook.select)], hook)
         self.sent = {key: self._child(key, node, secrets) for key, node in self.nodes.items()}
 
     def _child(self, key: str, node: Node, secrets: Mapping[str, str]) -> Child:
-        held = self.held[key] = {name: Held(secrets) for name in node.attrs if name != "type"}
+        withheld = self.withheld[key] = {name: Held(secrets) for name in node.attrs if name != "type"}
         child: Child = {
             "apiVersion": API_VERSION,
-            "kind": kind_of(node.type),
+            "kind": child_kind(node.type),
             "metadata": {"name": node.provides, "labels": dict.fromkeys(node.options.get("tags") or (), "")},
-            "spec": {name: held[name].shown(node.attrs[name]) for name in sorted(held)},
+            "spec": {name: withheld[name].to_json(node.attrs[name]) for name in sorted(withheld)},
             "requires": list(node.requires),
         }
         return {**child, "restartOn": list(node.triggers)} if node.triggers else child
 
-    def replaced(self, given: Mapping[str, Json]) -> Graph:
+    def replaced(self, returned: Mapping[str, Json]) -> Graph:
         """Return the graph with the children that a hook returned instead of those that it received.
 
         They are validated like declared nodes. A changed node keeps its source location, and a new node has that of the
@@ -89,20 +89,24 @@ class Children:
 
         :raises InvalidInput: children are invalid; each problem names hook and child
         """
-        made: dict[str, Node] = {}
+        changed: dict[str, Node] = {}
         more: list[Node] = []
         with collecting() as problems:
             for key, node in self.nodes.items():
-                if key not in given:
+                if key not in returned:
                     self._refuse(key, "is missing in the response; a hook must return all children")
-                elif given[key] != self.sent[key] or not _same(given[key], self.sent[key]):
-                    made[node.provides] = self._changed(key, node, given[key])
-            more += [self._new(key, child) for key, child in given.items() if key not in self.nodes and _is_ours(child)]
+                elif returned[key] != self.sent[key] or not _same(returned[key], self.sent[key]):
+                    changed[node.provides] = self._changed(key, node, returned[key])
+            more += [
+                self._new_node(key, child)
+                for key, child in returned.items()
+                if key not in self.nodes and _is_ours(child)
+            ]
         if problems:
             raise InvalidInput(problems)
-        if not more and all(made.get(node.provides, node) is node for node in self.nodes.values()):
+        if not more and all(changed.get(node.provides, node) is node for node in self.nodes.values()):
             return self.graph
-        nodes = [made.get(node.provides, node) for node in self.graph.nodes()] + more
+        nodes = [changed.get(node.provides, node) for node in self.graph.nodes()] + more
         self._check(nodes)
         return Graph(None, [Graph(node) for node in nodes])
 
@@ -117,15 +121,15 @@ class Children:
             circumstance = f"after the hook {self.hook.name} changed the graph"
             raise InvalidInput(self._with_hook(item, circumstance) for item in problems)
 
-    def _with_hook(self, found: Problem, circumstance: str) -> Problem:
+    def _with_hook(self, problem: Problem, circumstance: str) -> Problem:
         """Return a problem that also names the hook and its registration."""
-        places = (*found.places, self.hook.position)
-        return replace(found, detail=f"{found.detail} ({circumstance})", places=places)
+        positions = (*problem.places, self.hook.position)
+        return replace(problem, detail=f"{problem.detail} ({circumstance})", places=positions)
 
     def _refuse(self, key: str, detail: str, help: str = "") -> None:
         text = f"hook {self.hook.name}: the child `{key}` {detail}"
-        places = [self.hook.position, *([self.nodes[key].position] if key in self.nodes else [])]
-        report(problem("SC0609", text, help, *places))
+        positions = [self.hook.position, *([self.nodes[key].position] if key in self.nodes else [])]
+        report(problem("SC0609", text, help, *positions))
 
     def _changed(self, key: str, node: Node, child: Json) -> Node:
         sent = self.sent[key]
@@ -146,8 +150,8 @@ class Children:
             return self._declared(key, node.type, {**attrs, **options}, node)
         return node
 
-    def _new(self, key: str, child: Json) -> Node:
-        by_kind = {kind_of(name): name for name in registry.names()}
+    def _new_node(self, key: str, child: Json) -> Node:
+        by_kind = {child_kind(name): name for name in registry.names()}
         name = by_kind.get(child["kind"])
         if name is None:
             help = suggest(child["kind"], by_kind, "there are")
@@ -159,12 +163,12 @@ class Children:
         options = {"provides": provides, "requires": requires, "restart_on": triggers}
         return self._declared(key, name, {**attrs, **options}, None)
 
-    def _declared(self, key: str, type_name: str, given: Json, node: Node | None) -> Node:
+    def _declared(self, key: str, type_name: str, attrs: Json, node: Node | None) -> Node:
         location = self.hook.position if node is None else node.position
         with self._blamed(key):
             node_type = registry.find(type_name, location)
             if node_type is not None:
-                return declare_at(node_type, (), given, location).node
+                return declare_at(node_type, (), attrs, location).node
         return node if node is not None else _nothing(key)
 
     @contextmanager
@@ -197,22 +201,22 @@ class Children:
             elif plain in OPTIONS and plain not in fields:
                 self._refuse(key, f"has `{name}` in its `spec`", "write requires and restartOn beside the spec")
             elif value is not None:
-                held = self.held[key].get(name) if node is not None else None
+                withheld = self.withheld[key].get(name) if node is not None else None
                 try:
-                    attrs[name] = (held or Held({})).restored(value)
+                    attrs[name] = (withheld or Held({})).restored(value)
                 except NotOurs as error:
                     self._refuse(key, f"has `{name}`, where {error}", "return a marker where it was sent, or a value")
         return attrs
 
     def _names(self, key: str, child: Json, field: str, before: Any) -> list[str]:
         """Return a list of names; `before` if the child has none, because services drop unknown fields."""
-        given = child.get(field)
-        if given is None:
+        names = child.get(field)
+        if names is None:
             return list(before)
-        if not isinstance(given, list) or not all(isinstance(name, str) and name for name in given):
+        if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
             self._refuse(key, f"has a `{field}` that is not a list of names")
             return list(before)
-        return given
+        return names
 
 
 def _by_key(nodes: list[Node], hook: Registration) -> dict[str, Node]:

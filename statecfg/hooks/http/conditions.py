@@ -36,9 +36,9 @@ def sanitised(status: Status, types: Iterable[str]) -> Status:
 
     :param types: those that hooks own; our own types are added
     """
-    given = {item["type"]: item for item in _well_formed(status.get("conditions"))}
+    by_type = {item["type"]: item for item in _well_formed(status.get("conditions"))}
     wanted = sorted({*types, *OWN})
-    conditions = [given.get(type) or _condition(type, "Unknown", "UNKNOWN") for type in wanted]
+    conditions = [by_type.get(type) or _condition(type, "Unknown", "UNKNOWN") for type in wanted]
     return {**status, "conditions": _with_ready(conditions)}
 
 
@@ -59,38 +59,38 @@ def applied(status: Status, ok: bool, types: Iterable[str], message: str = "") -
 
     :param ok: whether the run succeeded
     """
-    made = _condition(APPLIED, "True" if ok else "False", "APPLIED" if ok else "NOTAPPLIED", message)
+    condition = _condition(APPLIED, "True" if ok else "False", "APPLIED" if ok else "NOTAPPLIED", message)
     others = [item for item in _well_formed(status.get("conditions")) if item["type"] != APPLIED]
     before = [item for item in _well_formed(status.get("conditions")) if item["type"] == APPLIED]
-    return sanitised({**status, "conditions": [*others, _since(made, before)]}, types)
+    return sanitised({**status, "conditions": [*others, _since(condition, before)]}, types)
 
 
 def _condition(type: str, state: str, reason: str, message: str = "") -> Condition:
-    made: Condition = {"type": type, "status": state, "reason": reason, "lastTransitionTime": moment(time.time())}
-    return {**made, "message": message} if message else made
+    condition: Condition = {"type": type, "status": state, "reason": reason, "lastTransitionTime": moment(time.time())}
+    return {**condition, "message": message} if message else condition
 
 
-def _since(made: Condition, before: list[Condition]) -> Condition:
+def _since(condition: Condition, before: list[Condition]) -> Condition:
     """Return a condition with the time since when it has its state."""
     for item in before:
-        if item["status"] == made["status"] and "lastTransitionTime" in item:
-            return {**made, "lastTransitionTime": item["lastTransitionTime"]}
-    return made
+        if item["status"] == condition["status"] and "lastTransitionTime" in item:
+            return {**condition, "lastTransitionTime": item["lastTransitionTime"]}
+    return condition
 
 
 def _with_ready(conditions: list[Condition]) -> list[Condition]:
     states = [item["status"] for item in conditions if item["type"] != READY]
     if "False" in states:
-        made = _condition(READY, "False", "CONDITIONSNOTOK")
+        ready = _condition(READY, "False", "CONDITIONSNOTOK")
     elif "Unknown" in states:
-        made = _condition(READY, "Unknown", "UNKNOWN")
+        ready = _condition(READY, "Unknown", "UNKNOWN")
     else:
-        made = _condition(READY, "True", "CONDITIONSOK")
-    return [_since(made, [item]) if item["type"] == READY else item for item in conditions]
+        ready = _condition(READY, "True", "CONDITIONSOK")
+    return [_since(ready, [item]) if item["type"] == READY else item for item in conditions]
 
 
-def _well_formed(given: Any) -> list[Condition]:
-    return [item for item in (given if isinstance(given, list) else ()) if _is_condition(item)]
+def _well_formed(value: Any) -> list[Condition]:
+    return [item for item in (value if isinstance(value, list) else ()) if _is_condition(item)]
 
 
 def _is_condition(item: Any) -> TypeGuard[Condition]:

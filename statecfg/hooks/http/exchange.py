@@ -118,9 +118,9 @@ def exchange(
         raise
 
 
-def _work(done: Future[Answer], line: _Line, url: str, *given: Any) -> None:
+def _work(done: Future[Answer], line: _Line, url: str, *arguments: Any) -> None:
     try:
-        done.set_result(_exchange(line, url, *given))
+        done.set_result(_exchange(line, url, *arguments))
     except BaseException as error:
         done.set_exception(error)  # the waiting caller raises it again
 

@@ -32,7 +32,7 @@ class Held:
         self.secrets = secrets
         self.kept: dict[tuple[str, str], Any] = {}
 
-    def shown(self, value: Any) -> Any:
+    def to_json(self, value: Any) -> Any:
         """Return a value as JSON, with markers for withheld values.
 
         The markers are `{"$secret": NAME}` and `{"$content": SHA-256, "size": BYTES}`, or `{"$value": TYPE}` for other
@@ -45,9 +45,9 @@ class Held:
         if hidden(value):
             return self._hold(SECRET, value.name, value)
         if isinstance(value, (Mapping, PMap)):
-            return {f"${key}" if key[:1] == "$" else key: self.shown(item) for key, item in sorted(value.items())}
+            return {f"${key}" if key[:1] == "$" else key: self.to_json(item) for key, item in sorted(value.items())}
         if isinstance(value, (list, tuple, PVector)):
-            return [self.shown(item) for item in value]
+            return [self.to_json(item) for item in value]
         if isinstance(value, (Blob, bytes)):
             blob = Blob.of(value)
             if blob.secret or self._secret_in(_text_of(blob)):

@@ -122,7 +122,7 @@ class Reconciler:
         hooks = self.hooks_of(host.name, PRE_RECONCILE, FINALIZE)
         if not hooks:
             return graph
-        spec = {"host": host.name, "playbook": playbook, "vars": Held(secrets).shown(dict(variables))}
+        spec = {"host": host.name, "playbook": playbook, "vars": Held(secrets).to_json(dict(variables))}
         definition = digest(spec, graph, secrets)
         with ExitStack() as stack:
             try:

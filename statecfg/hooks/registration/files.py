@@ -33,9 +33,9 @@ def load(project: Project) -> list[Registration]:
         for path in sorted(path for path in folder.iterdir() if path.suffix in (".yml", ".yaml")):
             with reporting():
                 _refuse_foreign(path)
-                made = _read(path, project.relative(path))
-                if made is not None:
-                    registrations.append(made)
+                registration = _read(path, project.relative(path))
+                if registration is not None:
+                    registrations.append(registration)
         _refuse_twins(registrations)
     if problems:
         changeable = [item for item in problems if item.code == "SC0601"]
@@ -45,8 +45,8 @@ def load(project: Project) -> list[Registration]:
     return sorted(registrations, key=lambda registration: (registration.order, registration.name))
 
 
-def _read(path: Path, shown: str) -> Registration | None:
-    root = yaml_text.load(path, yaml.SHAPE, shown)
+def _read(path: Path, label: str) -> Registration | None:
+    root = yaml_text.load(path, yaml.SHAPE, label)
     return yaml.parse(root)
 
 

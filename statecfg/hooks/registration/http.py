@@ -25,19 +25,19 @@ def read(spec: Mapping) -> Registration:
     if "events" in spec.items:
         help = "hook.capabilities says when it is called"
         report(problem("SC0311", "an HTTP hook has no `events:`", help, spec.keys["events"].location))
-    made = HttpHook(None, None)
+    http_hook = HttpHook(None, None)
     hook = map_of(spec, "hook", "hook: {version: v1, address: {uri: http://…}, capabilities: [pre-reconcile]}")
     if hook is not None:
         yaml_tree.check_keys(hook, "`hook:`", HOOK_KEYS)
         _version(hook)
         uri, ref = _address(hook)
         capabilities = _capabilities(hook, warnings)
-        made = HttpHook(uri, ref, _timeout(hook, warnings), capabilities)
+        http_hook = HttpHook(uri, ref, _timeout(hook, warnings), capabilities)
     workload = map_of(spec, "workload", "workload: {formFactor: {deployment: {}}}")
     if workload is not None:
         yaml_tree.check_keys(workload, "`workload:`", WORKLOAD_KEYS)
-        made = replace(
-            made,
+        http_hook = replace(
+            http_hook,
             form_factor=_form_factor(workload),
             children=_children(workload),
             conditions=_conditions(workload),
@@ -45,10 +45,10 @@ def read(spec: Mapping) -> Registration:
     return Registration(
         "",
         "http",
-        made.capabilities,
+        http_hook.capabilities,
         deadline=model.HTTP_DEADLINE,
         on_failure=RETRY,
-        http=made,
+        http=http_hook,
         warnings=tuple(sorted(warnings, key=lambda item: item.places)),
     )
 
@@ -62,24 +62,24 @@ def _version(hook: Mapping) -> None:
 
 
 def _timeout(hook: Mapping, warnings: list[Problem]) -> float:
-    given = text_of(hook, "timeout")
+    text = text_of(hook, "timeout")
     try:
-        durations.seconds(given or "PT0S")
+        durations.seconds(text or "PT0S")
     except ValueError as error:
         detail = f"timeout: {error}, so it is {durations.DEFAULT_TIMEOUT:g} s, as in Scoby"
         warnings.append(problem("SC0605", detail, durations.HELP, hook.items["timeout"].location))
-    return durations.timeout(given or None)
+    return durations.timeout(text or None)
 
 
 def _capabilities(hook: Mapping, warnings: list[Problem]) -> tuple[str, ...]:
-    given = texts_of(hook, "capabilities")
+    names = texts_of(hook, "capabilities")
     node = hook.items.get("capabilities")
     location = hook.location if node is None else node.location
-    for name in given:
+    for name in names:
         if name not in model.CAPABILITIES:
             help = suggest(name, model.CAPABILITIES, "there are")
             warnings.append(problem("SC0608", f"`{name}` is not a known capability, so it is ignored", help, location))
-    capabilities = tuple(name for name in model.CAPABILITIES if name in given)
+    capabilities = tuple(name for name in model.CAPABILITIES if name in names)
     if not capabilities:
         help = f"capabilities: [{', '.join(model.CAPABILITIES)}]"
         warnings.append(problem("SC0608", "it has no capability, so it is never called", help, location))
@@ -128,11 +128,11 @@ def _reference(address: Mapping) -> Reference | None:
     yaml_tree.check_keys(ref, "`ref:`", REF_KEYS)
     kind, name = text_of(ref, "kind", needed=True), text_of(ref, "name", needed=True)
     version = text_of(ref, "apiVersion")
-    made = Reference(kind, name, text_of(ref, "namespace"), version)
-    if (version, kind) == ("v1", "Service") and not made.namespace:
+    reference = Reference(kind, name, text_of(ref, "namespace"), version)
+    if (version, kind) == ("v1", "Service") and not reference.namespace:
         help = "add namespace: NAMESPACE; Scoby does not find such a Service either"
         report(problem("SC0606", f"the Service {name} has no namespace", help, ref.location))
-    return made
+    return reference
 
 
 def _form_factor(workload: Mapping) -> str:
@@ -157,9 +157,9 @@ def _conditions(workload: Mapping) -> tuple[str, ...]:
         return ()
     yaml_tree.check_keys(configuration, "`statusConfiguration:`", ("conditionsFromHook", "add"))
     node = configuration.items.get("conditionsFromHook")
-    given = yaml_tree.sequence(node, "`conditionsFromHook:`", "[{type: NAME}]") if node is not None else None
+    entries = yaml_tree.sequence(node, "`conditionsFromHook:`", "[{type: NAME}]") if node is not None else None
     types = []
-    for item in given.items if given is not None else ():
+    for item in entries.items if entries is not None else ():
         condition = yaml_tree.mapping(item, "a condition", "{type: NAME}")
         if condition is not None:
             yaml_tree.check_keys(condition, "a condition", ("type",))

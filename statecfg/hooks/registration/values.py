@@ -45,8 +45,8 @@ def texts_of(parent: Mapping, key: str, valid: tuple[str, ...] = (), code: str =
         return ()
     items: list[Node] | None = [node] if isinstance(node, Scalar) else None
     if items is None:
-        given = yaml_tree.sequence(node, f"`{key}:`", f"{key}: [NAME, NAME]")
-        items = given.items if given is not None else []
+        sequence = yaml_tree.sequence(node, f"`{key}:`", f"{key}: [NAME, NAME]")
+        items = sequence.items if sequence is not None else []
     names = []
     for item in items:
         value: Any = item.value if isinstance(item, Scalar) and item.tag is None else None

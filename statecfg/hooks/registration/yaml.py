@@ -49,8 +49,8 @@ def parse(root: Node) -> Registration | None:
         what = "has both `exec:` and `hook:`" if protocols else "has neither `exec:` nor `hook:`"
         report(problem("SC0602", f"hook {name} {what}", "exec: runs a program, hook: calls a service", spec.location))
         return None
-    made = registration_http.read(spec) if protocols == ["hook"] else _exec(spec)
-    return replace(_shared(made, spec), name=name, position=position)
+    registration = registration_http.read(spec) if protocols == ["hook"] else _exec(spec)
+    return replace(_shared(registration, spec), name=name, position=position)
 
 
 def _name(top: Mapping) -> tuple[str, SourceLocation]:
@@ -65,22 +65,22 @@ def _name(top: Mapping) -> tuple[str, SourceLocation]:
     return name, location
 
 
-def _shared(made: Registration, spec: Mapping) -> Registration:
+def _shared(registration: Registration, spec: Mapping) -> Registration:
     """Return the registration with the keys that both protocols have."""
-    where = choice_of(spec, "where", model.PLACES) or made.where
+    where = choice_of(spec, "where", model.PLACES) or registration.where
     location = spec.keys["where"].location if "where" in spec.keys else spec.location
-    if where == "host" and made.protocol == "http":
+    if where == "host" and registration.protocol == "http":
         report(problem("SC0603", "the controller calls HTTP hooks, not the host", "remove `where:`", location))
-    if where == "host" and any(event in NodeEvent.ALL for event in made.events):
+    if where == "host" and any(event in NodeEvent.ALL for event in registration.events):
         detail = "events of hosts happen on the controller, so `where: host` has no effect on them"
         report(problem("SC0603", detail, f"these happen on hosts: {', '.join(ResourceEvent.ALL)}", location))
     return replace(
-        made,
+        registration,
         select=_selector(spec),
         where=where,
         order=_order(spec),
-        deadline=_deadline(spec, made.deadline),
-        on_failure=choice_of(spec, "onFailure", tuple(RULES)) or made.on_failure,
+        deadline=_deadline(spec, registration.deadline),
+        on_failure=choice_of(spec, "onFailure", tuple(RULES)) or registration.on_failure,
         full_control=texts_of(spec, "fullControl"),
     )
 
@@ -106,9 +106,9 @@ def _order(spec: Mapping) -> int:
 
 
 def _deadline(spec: Mapping, default: float) -> float:
-    given = text_of(spec, "deadline")
+    text = text_of(spec, "deadline")
     try:
-        return durations.deadline(given) if given else default
+        return durations.deadline(text) if text else default
     except ValueError as error:
         report(problem("SC0605", f"deadline: {error}", durations.HELP, spec.items["deadline"].location))
         return default
@@ -124,8 +124,8 @@ def _exec(spec: Mapping) -> Registration:
     if program is not None:
         yaml_tree.check_keys(program, "`exec:`", ("type", "configuration"))
         type = text_of(program, "type", needed=True)
-        given = map_of(program, "configuration", "configuration: {KEY: VALUE}")
-        configuration = yaml_tree.plain(given) if given is not None else {}
+        settings = map_of(program, "configuration", "configuration: {KEY: VALUE}")
+        configuration = yaml_tree.plain(settings) if settings is not None else {}
     events = texts_of(spec, "events", model.EVENTS, "SC0604")
     if "events" not in spec.items:
         report(problem("SC0602", "`exec:` needs `events:`", f"some of: {', '.join(model.EVENTS)}", spec.location))

@@ -12,7 +12,7 @@ export const param = (name, otherwise = "") => read().query.get(name) ?? otherwi
 // Return the link to a view. Parameters without a value are omitted.
 export function to(section, argument = "", parameters = {}) {
   const path = argument ? `#/${section}/${encodeURIComponent(argument)}` : `#/${section}`;
-  const query = String(new URLSearchParams(given(parameters)));
+  const query = String(new URLSearchParams(nonEmpty(parameters)));
   return query ? `${path}?${query}` : path;
 }
 
@@ -24,11 +24,11 @@ export function changed(parameters) {
 
 // Return a path of the API with a query.
 export function listed(path, parameters) {
-  const query = String(new URLSearchParams(given(parameters)));
+  const query = String(new URLSearchParams(nonEmpty(parameters)));
   return query ? `${path}?${query}` : path;
 }
 
-const given = (parameters) => Object.entries(parameters).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+const nonEmpty = (parameters) => Object.entries(parameters).filter(([, value]) => value !== "" && value !== null && value !== undefined);
 
 function split(text, separator) {
   const at = text.indexOf(separator);

@@ -6,8 +6,8 @@ const LONGEST = 100_000;
 
 export function visible(value) {
   const text = String(value ?? "");
-  const shown = text.length > LONGEST ? `${text.slice(0, LONGEST)}… (${text.length - LONGEST} more characters)` : text;
-  return shown.replace(HIDDEN, (character) => {
+  const cut = text.length > LONGEST ? `${text.slice(0, LONGEST)}… (${text.length - LONGEST} more characters)` : text;
+  return cut.replace(HIDDEN, (character) => {
     if (character === "\n" || character === "\t") return character;
     const code = character.codePointAt(0);
     if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
@@ -35,12 +35,12 @@ export function h(name, attributes, ...children) {
 
 // Make an element equal to another with few changes. Elements that stay keep their focus, scroll and selection.
 export function put(target, wanted) {
-  const old = new Map();
-  for (const child of target.childNodes) if (child.dataset?.key) old.set(child.dataset.key, child);
+  const byKey = new Map();
+  for (const child of target.childNodes) if (child.dataset?.key) byKey.set(child.dataset.key, child);
   let at = target.firstChild;
   for (const child of [...wanted.childNodes]) {
     const key = child.dataset?.key;
-    let match = key ? old.get(key) : at;
+    let match = key ? byKey.get(key) : at;
     if (!key && match?.dataset?.key) match = null;
     if (!match || match.nodeType !== child.nodeType || match.nodeName !== child.nodeName) {
       target.insertBefore(child, at);

@@ -7,7 +7,7 @@ import { h } from "./dom.js";
 import { choice, text } from "./filters.js";
 import { fold } from "./fold.js";
 import { tree } from "./hosts.js";
-import { given, runRow, RUNS } from "./runs.js";
+import { drawAnswer, runRow, RUNS } from "./runs.js";
 import { task, TASKS } from "./tasks.js";
 import { badge, code, empty, pair, tone, when } from "./words.js";
 
@@ -40,7 +40,7 @@ export function entities() {
       choice("state", "State", [["", "All states"], ...STATES.map((state) => [state, state])]),
       text("find", "Find entities", "name"),
     ),
-    given(want(listed(path, query), "entities"), (page) => {
+    drawAnswer(want(listed(path, query), "entities"), (page) => {
       if (!page.resultTotal && conditions.length) return empty("No entity matches these filters.");
       if (!page.resultTotal && !types.length) {
         return empty("There are no types yet, so there are no entities.", code("statecfg entity type create --help"), h("p.dim", {}, "You can also use the API. /openapi.json describes it."));
@@ -78,7 +78,7 @@ export function numbered(list) {
 
 export function entity(id) {
   const tasks = want(listed(TASKS, { filter: `owner==${quoted(id)}`, pageSize: PAGE }), "tasks").value?.values ?? [];
-  return given(want(`${API}/entities/${encodeURIComponent(id)}`, "entities"), (record) => [
+  return drawAnswer(want(`${API}/entities/${encodeURIComponent(id)}`, "entities"), (record) => [
     h("p.path", {}, h("a", { href: to("entities") }, "Entities"), " / ", record.id),
     h("div.title", {}, h("h1", {}, record.name), badge(stateOf(record))),
     record.message ? h("div.note.bad", {}, record.message) : null,

@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 
 const open = new Map(); // key → whether the user opened or closed it
-const shown = new Map(); // key of a long list → number of visible entries
+const visibleCounts = new Map(); // key of a long list → number of visible entries
 
 const isOpen = (key, first) => open.get(key) ?? first;
 
@@ -20,7 +20,7 @@ export function fold(key, first, head, body, classes = "fold") {
 
 // Return the first entries of a long list, and a button that shows more.
 export function part(key, all, draw, step = 100) {
-  const count = shown.get(key) ?? step;
+  const count = visibleCounts.get(key) ?? step;
   const rest = all.length - count;
   const more = rest > 0 ? h("button.quiet", { type: "button", "data-more": key, "data-count": count + step, "data-key": `${key} more` }, `Show ${Math.min(step, rest)} more of ${rest.toLocaleString()}`) : null;
   return [all.slice(0, count).map(draw), more];
@@ -45,7 +45,7 @@ export function onFold(main, draw) {
   main.addEventListener("click", (event) => {
     const more = event.target.closest("[data-more]");
     if (more) {
-      shown.set(more.dataset.more, Number(more.dataset.count));
+      visibleCounts.set(more.dataset.more, Number(more.dataset.count));
       draw();
     }
     const button = event.target.closest("[data-goes]");
@@ -57,7 +57,7 @@ function goTo(main, button, draw) {
   const { goes: key, within, list, at } = button.dataset;
   open.set(key, true);
   if (within) open.set(within, true);
-  if (list && Number(at) >= (shown.get(list) ?? 0)) shown.set(list, Number(at) + 1);
+  if (list && Number(at) >= (visibleCounts.get(list) ?? 0)) visibleCounts.set(list, Number(at) + 1);
   draw();
   setTimeout(() => {
     const element = [...main.querySelectorAll("[data-fold]")].find((item) => item.dataset.fold === key);

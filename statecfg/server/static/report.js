@@ -197,7 +197,7 @@ function action(item) {
 function call({ op, args = {} }) {
   const argv = args.argv;
   if (Array.isArray(argv)) return `${op}: ${argv.map((text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${String(text).replaceAll("'", "'\\''")}'`)).join(" ")}`;
-  return `${op}(${Object.entries(args).map(([name, given]) => `${name}: ${name === "mode" && Number.isInteger(given) ? `0${given.toString(8)}` : value(given)}`).join(", ")})`;
+  return `${op}(${Object.entries(args).map(([name, argument]) => `${name}: ${name === "mode" && Number.isInteger(argument) ? `0${argument.toString(8)}` : value(argument)}`).join(", ")})`;
 }
 
 function changes(all) {
@@ -227,16 +227,16 @@ const saysNothing = ({ field, before, after }) => {
 };
 
 function row({ field, before, after }) {
-  const old = before === null || before === undefined ? null : h("del", {}, value(before));
-  const now = after === null || after === undefined ? null : h("ins", {}, value(after));
-  return h("tr", {}, h("th", { scope: "row" }, field), h("td", {}, old, old && now ? " → " : null, now));
+  const removed = before === null || before === undefined ? null : h("del", {}, value(before));
+  const added = after === null || after === undefined ? null : h("ins", {}, value(after));
+  return h("tr", {}, h("th", { scope: "row" }, field), h("td", {}, removed, removed && added ? " → " : null, added));
 }
 
-export function value(given) {
-  const digest = typeof given === "string" ? DIGEST.exec(given) : null;
+export function value(content) {
+  const digest = typeof content === "string" ? DIGEST.exec(content) : null;
   if (digest) return `sha256:${digest[1]}… (${Number(digest[2]).toLocaleString()} bytes)`;
-  if (typeof given === "string" && given.trim() === given && given && !given.includes("\n")) return given;
-  return JSON.stringify(given) ?? "";
+  if (typeof content === "string" && content.trim() === content && content && !content.includes("\n")) return content;
+  return JSON.stringify(content) ?? "";
 }
 
 // Return the lines of a difference between texts, or null if the values fit into a row of the table.
@@ -255,10 +255,10 @@ const MARKS = { "+": "ins", "-": "del", "@": "hunk" };
 const mark = (text) => MARKS[text[0]] ?? "";
 
 function lines(all, classOf, newest = false) {
-  const shown = newest ? all.slice(-LINES) : all.slice(0, LINES);
-  const left = all.length - shown.length;
+  const displayed = newest ? all.slice(-LINES) : all.slice(0, LINES);
+  const left = all.length - displayed.length;
   const more = left ? h("p.dim", {}, `${plural(left, newest ? "earlier line" : "more line")} not shown`) : null;
-  return [newest ? more : null, h("pre.box", { tabindex: "0" }, shown.map((text) => h(`span.line.${classOf(text)}`, {}, `${text}\n`))), newest ? null : more];
+  return [newest ? more : null, h("pre.box", { tabindex: "0" }, displayed.map((text) => h(`span.line.${classOf(text)}`, {}, `${text}\n`))), newest ? null : more];
 }
 
 const HOOKS = { ok: "done", failed: "failed", continued: "failed; the run continued", owed: "failed; a later run repeats it" };

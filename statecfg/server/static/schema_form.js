@@ -17,8 +17,8 @@ export function fields(schema, value, root = schema, path = [], required = true)
     Object.entries(properties).map(([name, inner]) => {
       const isRequired = required && (plain.required ?? []).includes(name);
       const content = value && Object.hasOwn(value, name) ? value[name] : resolved(inner, root).default;
-      const made = fields(inner, content, root, [...path, name], isRequired);
-      return isObject(resolved(inner, root)) && path.length < DEEPEST ? h("fieldset", {}, h("legend", {}, name), hint(resolved(inner, root)), made) : made;
+      const children = fields(inner, content, root, [...path, name], isRequired);
+      return isObject(resolved(inner, root)) && path.length < DEEPEST ? h("fieldset", {}, h("legend", {}, name), hint(resolved(inner, root)), children) : children;
     }),
     otherKeys(others, path, value !== undefined, plain.additionalProperties !== false),
   ];

@@ -2,13 +2,13 @@
 
 import { want } from "./data.js";
 import { h } from "./dom.js";
-import { given, hostLink } from "./runs.js";
+import { drawAnswer, hostLink } from "./runs.js";
 import { badge, code, empty, plural, when } from "./words.js";
 
 export function services() {
   return [
     h("div.title", {}, h("h1", {}, "Services")),
-    given(want("/statecfg/1.0/services", "services"), ({ services: all, relations }) => {
+    drawAnswer(want("/statecfg/1.0/services", "services"), ({ services: all, relations }) => {
       if (!all.length) return empty("No services yet.", h("p.dim", {}, "A playbook declares services and their relations. Apply it to create their units."), code("statecfg service --help"));
       const projects = [...new Set(all.map((item) => item.project))];
       return projects.map((project) => [

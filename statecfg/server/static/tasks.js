@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { entityLink, numbered } from "./entities.js";
 import { choice } from "./filters.js";
 import { fold } from "./fold.js";
-import { given, runLink } from "./runs.js";
+import { drawAnswer, runLink } from "./runs.js";
 import { badge, empty, tone, when } from "./words.js";
 
 export const TASKS = "/statecfg/1.0/tasks";
@@ -60,7 +60,7 @@ export function tasks() {
   const query = { filter: status ? `status==${status}` : "", page: param("page", "1"), pageSize: PAGE };
   return [
     h("div.title", {}, h("h1", {}, "Tasks"), choice("status", "Status", options)),
-    given(want(listed(TASKS, query), "tasks"), (page) =>
+    drawAnswer(want(listed(TASKS, query), "tasks"), (page) =>
       page.resultTotal
         ? [h("section.list", {}, page.values.map(task)), numbered(page)]
         : empty(status ? "No task has this status." : "No tasks yet.", h("p.dim", {}, "A task appears here when an entity is created, changed or deleted, or when a user invokes a behavior.")),
@@ -69,7 +69,7 @@ export function tasks() {
 }
 
 export function oneTask(id) {
-  return given(want(`/api/task/${encodeURIComponent(id)}`, "tasks"), (item) => [
+  return drawAnswer(want(`/api/task/${encodeURIComponent(id)}`, "tasks"), (item) => [
     h("p.path", {}, h("a", { href: to("tasks") }, "Tasks"), " / ", item.id),
     h("div.title", {}, h("h1", {}, TITLES[item.operationName] ?? item.operationName), badge(item.status)),
     h("p", {}, linked(item.operation)),

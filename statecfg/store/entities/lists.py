@@ -63,8 +63,8 @@ def seen_entities(owner: str, org: str, members: Sequence[str]) -> list[Any]:
     :param owner, org: the user's name and organization
     :param members: URNs of the user and of the organization
     """
-    given = select(grant.c.object).where(grant.c.member.in_(members))
-    return [or_(and_(entity.c.owner == owner, entity.c.org == org), entity.c.id.in_(given))]
+    granted = select(grant.c.object).where(grant.c.member.in_(members))
+    return [or_(and_(entity.c.owner == owner, entity.c.org == org), entity.c.id.in_(granted))]
 
 
 def seen_types(members: Sequence[str]) -> list[Any]:

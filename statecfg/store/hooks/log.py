@@ -57,7 +57,7 @@ def events(
     :param invocations: only calls with these positions in the queue, of any project
     :param about: only entries about this host
     """
-    asked = (
+    query = (
         select(event, hook.c.name.label("hook_name"), host.c.name.label("host_name"))
         .outerjoin(hook, event.c.hook == hook.c.id)
         .outerjoin(host, event.c.host == host.c.id)
@@ -67,15 +67,15 @@ def events(
     if name is not None:
         # HTTP hooks are not in the table `hook`: the entry contains the name.
         text = type_coerce(event.c.entry, Text).contains(f'"hook":{json.dumps(name)}', autoescape=True)
-        asked = asked.where(or_(hook.c.folded == name.casefold(), and_(event.c.hook.is_(None), text)))
+        query = query.where(or_(hook.c.folded == name.casefold(), and_(event.c.hook.is_(None), text)))
     if invocations:
-        asked = asked.where(event.c.invocation.in_(invocations))
+        query = query.where(event.c.invocation.in_(invocations))
     if about is not None:
-        asked = asked.where(host.c.name == about)
+        query = query.where(host.c.name == about)
     # Hosts of other projects can have the same names.
     if not invocations:
-        asked = asked.where(or_(host.c.id.is_(None), host.c.project.in_(("", store.project))))
+        query = query.where(or_(host.c.id.is_(None), host.c.project.in_(("", store.project))))
     if limit is not None:
-        asked = asked.limit(limit)
+        query = query.limit(limit)
     with store.reading() as connection:
-        return [Event.from_row(row) for row in connection.execute(asked)]
+        return [Event.from_row(row) for row in connection.execute(query)]

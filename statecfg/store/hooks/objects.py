@@ -27,12 +27,12 @@ def create(
     """
 
     def make(connection: Connection) -> tuple[HookObject, list[str]]:
-        old = find(connection, name)
-        if old is not None:
+        current = find(connection, name)
+        if current is not None:
             wanted = {"name": name, "hook_type": type, "configuration": dict(configuration), **spec.to_json()}
-            existing = {"name": old.name, "hook_type": old.type, "configuration": old.configuration}
-            existing.update(old.spec.to_json())
-            return old, [field for field in wanted if not _same(wanted[field], existing[field])]
+            existing = {"name": current.name, "hook_type": current.type, "configuration": current.configuration}
+            existing.update(current.spec.to_json())
+            return current, [field for field in wanted if not _same(wanted[field], existing[field])]
         connection.execute(
             insert(hook).values(
                 name=name,
@@ -45,9 +45,9 @@ def create(
                 created=time.time(),
             )
         )
-        made = find(connection, name)
-        assert made is not None
-        return made, []
+        created = find(connection, name)
+        assert created is not None
+        return created, []
 
     return store.attempt(make)
 
@@ -126,15 +126,15 @@ def _configure(
     keys = list(keys)
 
     def write(connection: Connection) -> tuple[list[str], list[str]]:
-        old = find(connection, name)
-        if old is None:
+        current = find(connection, name)
+        if current is None:
             return [], [f"hook {name} does not exist"]
-        configuration = dict(old.configuration)
+        configuration = dict(current.configuration)
         outcomes = [change(configuration, key) for key in keys]
         refusals = [message for allowed, message in outcomes if not allowed]
         if refusals:
             return [], refusals
-        connection.execute(update(hook).where(hook.c.id == old.id).values(configuration=configuration))
+        connection.execute(update(hook).where(hook.c.id == current.id).values(configuration=configuration))
         return [message for _, message in outcomes], []
 
     return store.attempt(write)
@@ -144,11 +144,11 @@ def grant(store: Store, name: str, user: str, more: bool = True) -> bool:
     """Give a user Full Control of a hook, or take it away; return whether anything changed."""
 
     def change(connection: Connection) -> bool:
-        old = find(connection, name)
-        if old is None or (user in old.access) == more:
+        current = find(connection, name)
+        if current is None or (user in current.access) == more:
             return False
-        access = [*old.access, user] if more else [other for other in old.access if other != user]
-        connection.execute(update(hook).where(hook.c.id == old.id).values(access=access))
+        access = [*current.access, user] if more else [other for other in current.access if other != user]
+        connection.execute(update(hook).where(hook.c.id == current.id).values(access=access))
         return True
 
     return store.attempt(change)

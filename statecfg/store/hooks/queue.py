@@ -26,7 +26,7 @@ def enqueue(connection: Connection, items: Iterable[Queued]) -> list[int]:
             "hook": item.hook.id,
             "event": item.event,
             "host": item.host,
-            "given": item.given,
+            "given": item.hook_input,
             "playbook": item.playbook,
             "queued": time.time(),
             "started": 0,
@@ -89,5 +89,5 @@ def finish(connection: Connection, item: Queued, judge: Judge) -> Judged:
 
 def _metadata(item: Queued) -> Metadata | None:
     """Return a host's metadata when a call was queued, for a host that was forgotten since; None without a host."""
-    node = item.given.get("node")
+    node = item.hook_input.get("node")
     return None if node is None else dict(node.get("metadata", {}))

@@ -71,7 +71,7 @@ class Node(TypedDict):
     metadata: Mapping[str, Any]
 
 
-class Given(TypedDict, total=False):
+class HookInput(TypedDict, total=False):
     """The input of a hook's program except for its hook; {} for a hook that no program is called for.
 
     `policy` is None if the event has no playbook. `resource` is missing for events of hosts.
@@ -164,7 +164,7 @@ class Queued:
     :param hook: the hook to call
     :param event: the event that caused the call
     :param host: number of the event's host; None if the event has no host
-    :param given: the input of the program when the call was queued
+    :param hook_input: the input of the program when the call was queued
     :param playbook: the policy's name
     :param started: how often the call was started without ending, because its worker was killed
     """
@@ -173,7 +173,7 @@ class Queued:
     hook: HookObject
     event: str
     host: int | None
-    given: Given
+    hook_input: HookInput
     playbook: str | None
     started: int = 0
 

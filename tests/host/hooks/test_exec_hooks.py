@@ -336,7 +336,7 @@ def test_resource_events_run_hooks_and_return_their_results(shop: Workshop) -> N
     shop.simple("h", ECHO, "pre-reconcile")
     shop.simple("fails", "#!/bin/sh\nexit 3\n", "pre-reconcile")
     resource = {"name": "file:/etc/motd", "type": "file", "state": "RESOLVED", "playbook": "p.yml"}
-    given = shop.engine.caller.given(shop.host, "p.yml", resource)
+    given = shop.engine.caller.hook_input(shop.host, "p.yml", resource)
     judged = shop.engine.resource("h", "pre-reconcile", given)
     assert judged is not None
     found = judged.entry["msg"]

@@ -56,7 +56,7 @@ def test_every_answer_becomes_a_reply_or_an_error(body: bytes, status: int) -> N
 @given(VALUES)
 def test_secrets_hidden_in_values_are_restored_unchanged(value: Any) -> None:
     held = Held({"key": "key"})
-    shown = held.shown(value)
+    shown = held.to_json(value)
     assert '"key' not in json.dumps(shown).replace('{"$secret": "key', "")
     back = held.restored(json.loads(json.dumps(shown)))
     assert json.dumps(back, sort_keys=True) == json.dumps(value, sort_keys=True)

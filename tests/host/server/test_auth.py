@@ -259,10 +259,10 @@ def test_a_session_survives_a_restart_and_ends_with_its_token(store: Store) -> N
         ("[::1", False),
     ],
 )
-def test_only_known_host_headers_are_accepted(host: str, fine: bool) -> None:
-    guard = auth.Guard.made("127.0.0.1", ["API.example.com"])
+def test_hosts_are_known_by_name(host: str, fine: bool) -> None:
+    guard = auth.Guard.for_address("127.0.0.1", ["API.example.com"])
     assert (guard.refusal({"host": host}) == "") is fine
 
 
-def test_a_wildcard_address_is_not_an_allowed_host_name() -> None:
-    assert auth.Guard.made("0.0.0.0", ["api.example.com"]).hosts == {*auth.LOOPBACK, "api.example.com"}
+def test_a_wildcard_address_is_not_a_host_name() -> None:
+    assert auth.Guard.for_address("0.0.0.0", ["api.example.com"]).hosts == {*auth.LOOPBACK, "api.example.com"}

@@ -272,7 +272,7 @@ def test_a_service_is_destroyed_with_its_relations(store: Store) -> None:
     hooks = settle(store)
     for name, other in (("db/0", "web/0"), ("web/0", "db/0")):
         assert own(hooks, name) == [f"db-relation-departed {other} []", "db-relation-broken []", "stop"]
-    assert services.show(store, PROJECT) == services.Shown({}, {}, [])
+    assert services.show(store, PROJECT) == services.Snapshot({}, {}, [])
     assert [rows(store, name) for name in ("unit", "relation", "relation_unit", "unit_event", "service")] == [
         0,
         0,

@@ -25,7 +25,7 @@ from statecfg.store import address
 )
 def test_parse_reads_paths_and_sqlite_urls(text: str, path: str, tmp_path: Path) -> None:
     found = address.parse(text, tmp_path)
-    assert str(found.path) == found.shown == path.replace("BASE", str(tmp_path))
+    assert str(found.path) == found.label == path.replace("BASE", str(tmp_path))
 
 
 def test_link_and_its_target_are_the_same_store(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_link_and_its_target_are_the_same_store(tmp_path: Path) -> None:
 )
 def test_parse_reads_postgresql_urls_and_hides_passwords(text: str, shown: str, tmp_path: Path) -> None:
     found = address.parse(text, tmp_path)
-    assert (found.path, found.shown) == (None, shown)
+    assert (found.path, found.label) == (None, shown)
     assert found.url.startswith("postgresql+psycopg://")
     assert "pa55w0rd" not in repr(found)
 
@@ -82,8 +82,8 @@ def test_store_flag_wins_over_environment_settings_and_default(tmp_path: Path, m
     assert address.chosen(None).path == address.chosen(plain).path == tmp_path / "state/statecfg/store.db"
     assert address.chosen(named).path == tmp_path / "named.db"
     monkeypatch.setenv("STATECFG_STORE", "/srv/environment.db")
-    assert address.chosen(named).shown == "/srv/environment.db"
-    assert address.chosen(named, "/srv/flag.db").shown == "/srv/flag.db"
+    assert address.chosen(named).label == "/srv/environment.db"
+    assert address.chosen(named, "/srv/flag.db").label == "/srv/flag.db"
 
 
 def test_store_setting_is_read_without_showing_its_password(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_svg_is_the_same_for_the_same_graph():
 
 @pytest.mark.parametrize("seed", range(30))
 def test_boxes_never_overlap_and_edges_go_forward(seed):
-    placed = layout.place(pictures.Drawing(["h"], random_layers(seed)))
+    placed = layout.arrange(pictures.Drawing(["h"], random_layers(seed)))
     for one, other in itertools.combinations(placed.boxes, 2):
         apart = (
             one.x + one.width <= other.x or other.x + other.width <= one.x
@@ -93,7 +93,7 @@ def test_png_has_the_size_of_the_layout():
 
     data = pictures.draw("png", pictures.fold([("web1", LAYERS)]))
     image = Image.open(io.BytesIO(data))
-    placed = layout.place(pictures.Drawing(["web1"], LAYERS))
+    placed = layout.arrange(pictures.Drawing(["web1"], LAYERS))
     assert image.format == "PNG"
     assert image.size == (round(placed.width * 2), round(placed.height * 2))
     assert len(image.getcolors(1_000_000)) > 20
