@@ -117,7 +117,7 @@ def set_values(host_options: HostOptions, name: str, values: Sequence[str], remo
     if not (metadata or remove or clear):
         raise click.UsageError("Nothing to set: give KEY=VALUE, --remove KEY or --clear.")
     if clear and metadata:
-        raise click.UsageError("--clear removes all keys: set values afterwards.")
+        raise click.UsageError("--clear can't be combined with values: set them afterwards.")
     from statecfg.store import hosts
 
     with HostStore(host_options) as opened:

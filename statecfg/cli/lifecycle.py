@@ -133,7 +133,7 @@ def bus(
         yield events
     if events.left and hook_run.RUNNING not in os.environ:  # inside a hook, the outer run processes the queue
         queued = "1 invocation of a hook is" if events.left == 1 else f"{events.left} invocations of hooks are"
-        click.echo(f"{queued} still queued: `statecfg hook retry` runs what is.", err=True)
+        click.echo(f"{queued} still queued. `statecfg hook retry` runs the queue.", err=True)
 
 
 def preview(start: Path, chosen: Selection, store: str | None = None, services: bool = False) -> Preview | Later | None:

@@ -101,7 +101,7 @@ class ServiceStore(ProjectStore):
     def _no_service(self, name: str) -> Any:
         from statecfg.problems import problem, suggest
 
-        help = suggest(name, self.snapshot.services, "there are") or "an apply of a playbook with services makes them"
+        help = suggest(name, self.snapshot.services, "there are") or "apply a playbook that declares services"
         return problem("SC0750", f"there is no service `{name}`", help)
 
     def no_relation(self, ends: Sequence[End]) -> Exception:

@@ -43,7 +43,7 @@ def history_lines(report: Report, run: str = "") -> Iterator[Line]:
         for past in host.get("history") or []:
             yield from _run(past)
         if host["status"] == HostStatus.OK and not host.get("history"):
-            text = f"knows of no run that begins with {run}" if run else "knows of no run"
+            text = f"has no run whose id starts with {run}" if run else "has no runs"
             yield make(("  ", ""), (f"This host {text}.", "dim"))
 
 
@@ -81,7 +81,7 @@ def _node(name: str, outcome: str, actions: list[Mapping[str, Any]], status: str
     )
     yield make((f"    {sign} ", style), (name, style), (f"  {said}", "dim"), hang=8)
     for action in actions:
-        note = {ActionStatus.OK: "", ActionStatus.UNKNOWN: "  its end is unknown"}.get(
+        note = {ActionStatus.OK: "", ActionStatus.UNKNOWN: "  its result is unknown"}.get(
             str(action["status"]), f"  {action['status']}"
         )
         yield make(("        · ", "dim"), str(action["op"]), (note, "remove"), hang=10)
