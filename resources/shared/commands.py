@@ -109,7 +109,7 @@ def undo(node: Node, memory: records.CommandMemory, world: World) -> ActionSpec:
 
     :raises Stays: if the undo needs a secret that the playbook no longer contains
     """
-    attrs = {**node.attrs, **getattr(node, "given", {})}
+    attrs = {**node.attrs, **getattr(node, "secret_attrs", {})}
     name, left = attrs["name"], []
     if attrs.get("undo") is None:
         return ActionSpec(left=["what the command %s did stays: it has no undo" % name])

@@ -40,13 +40,13 @@ class _Moved:
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> ModuleType:
-        new = "%s.%s" % (__name__, MOVED[spec.name.rpartition(".")[2]])
+        new_name = "%s.%s" % (__name__, MOVED[spec.name.rpartition(".")[2]])
         if "__version__" in vars(sys.modules["statecfg"]):  # not on hosts, where nobody would read it
             import warnings
 
-            text = "%s is now %s. The former name will go in 1.0." % (spec.name, new)
+            text = "%s is now %s. The former name will go in 1.0." % (spec.name, new_name)
             warnings.warn(text, FutureWarning, stacklevel=2)
-        module = import_module(new)
+        module = import_module(new_name)
         spec.loader_state = module.__spec__
         return module
 

@@ -18,7 +18,7 @@ from statecfg.playbook.services import RELATION
 from statecfg.playbook.trust import others_could_change, together
 from statecfg.problems import InvalidInput, Problem, nearest, problem, report, reporting
 from statecfg.problems.positions import SourceLocation
-from statecfg.remote.graph.wrong_values import kind_of
+from statecfg.remote.graph.wrong_values import type_words
 from statecfg.remote.units.hooks import DISPATCH
 
 LINK = 0o120000  # the mode of a symbolic link
@@ -280,7 +280,7 @@ def _map(path: Path) -> dict[str, Any] | None:
     if isinstance(found, dict):
         return found
     if found is not None:
-        report(problem("SC0703", f"{path} is {kind_of(found)}", "it must be a map", SourceLocation(str(path), 1)))
+        report(problem("SC0703", f"{path} is {type_words(found)}", "it must be a map", SourceLocation(str(path), 1)))
     return {}
 
 
@@ -289,7 +289,7 @@ def _endpoints(metadata: Mapping[str, Any] | None, path: Path) -> dict[str, tupl
     for role in ROLES:
         given = (metadata or {}).get(role) or {}
         if not isinstance(given, dict):
-            report(problem("SC0703", f"`{role}:` is {kind_of(given)}", "it must be a map", _line(path, role)))
+            report(problem("SC0703", f"`{role}:` is {type_words(given)}", "it must be a map", _line(path, role)))
             continue
         for name, parts in given.items():
             interface = parts.get("interface") if isinstance(parts, dict) else parts
@@ -307,7 +307,7 @@ def _endpoints(metadata: Mapping[str, Any] | None, path: Path) -> dict[str, tupl
 def _options(path: Path) -> dict[str, Option]:
     given = (_map(path) or {}).get("options") or {}
     if not isinstance(given, dict):
-        report(problem("SC0707", f"`options:` is {kind_of(given)}", "it must be a map", _line(path, "options")))
+        report(problem("SC0707", f"`options:` is {type_words(given)}", "it must be a map", _line(path, "options")))
         return {}
     return service_options.read(given, lambda name: _line(path, name), lenient=True)
 

@@ -75,7 +75,7 @@ def test_the_lock_is_refused_and_names_its_holder(place: str, holder: Any) -> No
     before = time.monotonic()
     assert Lock(place).take(HOLDER, 0) == {"run": "r1", "who": "ann@desk"}
     assert time.monotonic() - before < 20
-    assert Lock(place).held(0) == {"run": "r1", "who": "ann@desk"}
+    assert Lock(place).current_holder(0) == {"run": "r1", "who": "ann@desk"}
 
 
 def test_the_lock_is_free_at_once_when_its_holder_is_killed(place: str, holder: Any) -> None:
@@ -96,7 +96,7 @@ def test_waiting_for_the_lock(place: str, holder: Any) -> None:
 def test_stale_text_decides_nothing(place: str, text: str) -> None:
     """What a dead run wrote of itself, with the number of a process that lives, holds nobody up."""
     (Path(place) / "lock").write_text(text)
-    assert Lock(place).held(0) is None
+    assert Lock(place).current_holder(0) is None
     lock = Lock(place)
     assert lock.take(HOLDER, 0) is None
     lock.drop()
@@ -123,7 +123,7 @@ def test_the_lock_does_not_outlive_the_run_in_a_child(place: str) -> None:
 
 
 def test_to_look_takes_and_makes_nothing(place: str) -> None:
-    assert Lock(place).held(0) is None
+    assert Lock(place).current_holder(0) is None
     assert os.listdir(place) == []
 
 
