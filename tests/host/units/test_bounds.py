@@ -68,7 +68,7 @@ def test_a_flood_about_units_waits_at_its_own_host(led: Coordinator, text: str, 
     flooding.join(60)
     assert len(taken) == count
     for host in ("one", "two"):
-        led.gone(host)
+        led.session_ended(host)
 
 
 def test_what_a_host_says_of_units_before_they_are_entered_is_dropped(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_what_a_host_says_of_units_before_they_are_entered_is_dropped(tmp_path: 
         led = Coordinator(store, Deployment("shop", "s.yml", [web]), "apply", "r", {"one": {}}, threading.Event())
         for _ in range(2 * inbox.FRAMES):
             led.take("one", LINE, print, "")
-        led.gone("one")
+        led.session_ended("one")
         led.close()
 
 

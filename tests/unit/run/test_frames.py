@@ -113,8 +113,8 @@ def test_weight_is_at_least_what_it_takes(value: Any) -> None:
 
 def test_every_frame_that_the_executor_sends_has_a_class() -> None:
     """Frames are named in the executor as `type`; each must be known, with all its fields read."""
-    assert set(frames.KINDS.values()) == {cls for cls in CLASSES if issubclass(cls, frames.Frame)}
-    assert all(frames.KINDS[frames.TYPES[cls]] is cls for cls in frames.KINDS.values())
+    assert set(frames.FRAME_CLASSES.values()) == {cls for cls in CLASSES if issubclass(cls, frames.Frame)}
+    assert all(frames.FRAME_CLASSES[frames.TYPES[cls]] is cls for cls in frames.FRAME_CLASSES.values())
 
 
 @pytest.mark.parametrize("seconds", [-1, 121, 1e300, float("nan")])
