@@ -84,8 +84,8 @@ class _Declaration:
         values, options = self._sorted_out(args, attrs)
         explicit_name = options.pop("provides", None)
         name = self._name(values, None if explicit_name is WRONG else explicit_name)
-        shown = name if name.isprintable() else repr(name)[1:-1]  # without the quotes
-        self.name = clipped(shown.removesuffix(":") if name == f"{self.schema.node_type.name}:" else shown)
+        printable = name if name.isprintable() else repr(name)[1:-1]  # without the quotes
+        self.name = clipped(printable.removesuffix(":") if name == f"{self.schema.node_type.name}:" else printable)
         parts = [gap()] if explicit_name is WRONG else []
         requires: Sequence[str] = ()
         triggers: Sequence[str] = ()

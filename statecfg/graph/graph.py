@@ -196,7 +196,7 @@ def _reaches(names: Mapping[str, Node], node: Node, name: str) -> bool:
         required = waiting.pop().requires
         if name in required:
             return True
-        new = [item for item in required if item in names and item not in seen]
-        seen.update(new)
-        waiting.extend(names[item] for item in new)
+        unseen = [item for item in required if item in names and item not in seen]
+        seen.update(unseen)
+        waiting.extend(names[item] for item in unseen)
     return False

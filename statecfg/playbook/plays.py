@@ -160,8 +160,8 @@ def defining(
         detail = f"the hosts of a play are {type_words(hosts)}: {show(hosts)}"
         report(problem("SC0512", detail, 'write a pattern: hosts="web"', positions.of_frame(sys._getframe(1))))
     pattern = ",".join(map(str, names))
-    for option, shown in (("hosts", names), ("name", name)):
-        if opaque.would_show_secret(shown):
+    for option, option_value in (("hosts", names), ("name", name)):
+        if opaque.would_show_secret(option_value):
             detail = f"`{option}` of a play contains a secret"
             location = positions.of_frame(sys._getframe(1))
             help = "use a value that is not secret: names and hosts appear in all output"
