@@ -380,7 +380,7 @@ class Overlay(Machine):
         """Return a required node that may change the facet without declaring how, or that changes one of the paths."""
         for cause in self.causes:
             if cause.node in self.before.ancestors and facet not in cause.tables:
-                if any(unknown in cause.facets for unknown in ("*", facet, FILES)):
+                if any(name in cause.facets for name in ("*", facet, FILES)):
                     return cause.node
                 if any(_within(changed, path) or _within(path, changed) for path in paths for changed in cause.paths):
                     return cause.node

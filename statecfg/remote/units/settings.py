@@ -118,7 +118,7 @@ class Settings:
             if changed:
                 lines = ["Flushed values for hook %r on %r" % (hook, node[1] if node != LEADER else "leader")]
                 for key in sorted(changed):
-                    old_text, new_text = (_shown(key, value) for value in (self._read[node].get(key), changed[key]))
+                    old_text, new_text = (_log_text(key, value) for value in (self._read[node].get(key), changed[key]))
                     if changed[key] is None:
                         lines.append("    Setting deleted: %r (was %s)" % (key, old_text))
                     else:
@@ -142,7 +142,7 @@ def _check(key: str, value: str) -> None:
         raise UnitError("InvalidSetting", "the setting %.80r has a character that can't be kept in a text" % key)
 
 
-def _shown(key: str, value: Optional[str]) -> str:
+def _log_text(key: str, value: Optional[str]) -> str:
     """Return a setting's value for the log."""
     if value is None:
         return "unset"

@@ -14,7 +14,7 @@ import pytest
 from statecfg.remote.wire import frames as wire
 from statecfg.run.deployment import Deployment
 from statecfg.run.host.outbox import MOST, Outbox
-from statecfg.run.host.outgoing import told
+from statecfg.run.host.outgoing import answer_frame
 from statecfg.store import opened
 from statecfg.store.units.records import Declared
 from statecfg.transport import TransportError
@@ -106,7 +106,7 @@ def test_nobody_waits_for_a_host_that_does_not_read(deaf: LocalStream, monkeypat
 
 def test_settings_too_large_for_a_frame_fail_only_who_asks_for_them() -> None:
     answer = {"type": "unit-told", "id": 1, "ask": 2, "values": {"a": "\u20ac" * wire.CONTROL_LIMIT}}
-    ((said, _),) = wire.Decoder().feed(told(answer))
+    ((said, _),) = wire.Decoder().feed(answer_frame(answer))
     assert (said["id"], said["ask"], said["error"][0]) == (1, 2, "UNKNOWN") and "values" not in said
 
 
