@@ -28,7 +28,7 @@ def put_back(
 
 
 def context(world: World, brought: Container[str]) -> str:
-    """Return the packages that are installed besides, one line each: name and version.
+    """Return the installed packages, one line each: name and version.
 
     :param brought: packages that came with other nodes' packages; they are left out
     """

@@ -53,7 +53,7 @@ class _Moved:
     @staticmethod
     def exec_module(module: ModuleType) -> None:
         assert module.__spec__ is not None
-        module.__spec__ = module.__spec__.loader_state  # the import system has put the former name's there
+        module.__spec__ = module.__spec__.loader_state  # importlib has set the spec of the former name
 
 
 _finder: Any = _Moved

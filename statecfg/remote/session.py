@@ -378,7 +378,7 @@ def fields(frame: JsonMap) -> JsonMap:
 
 
 def causes(debts: List[Debt]) -> Dict[str, List[str]]:
-    """Return node → the nodes whose change it still has to answer."""
+    """Return node → the nodes whose changes it still has to react to."""
     by_node: Dict[str, List[str]] = {}
     for debt in debts:
         by_node.setdefault(debt.node, []).append(debt.cause)

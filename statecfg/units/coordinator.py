@@ -100,7 +100,7 @@ class Coordinator:
             pass
 
     def report(self, host: str) -> list[Unit]:
-        """Return the units of a host in the format of reports. Call `gone` first."""
+        """Return the units of a host in the format of reports. Call `session_ended` first."""
         return [unit.report() for unit in self.hosts[host].units.values()] if host in self.hosts else []
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Ops: named steps that change a machine. Calling an op returns an action, which does so when it is performed."""
+"""Ops: named steps that change a machine. Calling an op returns an action, which changes the machine when it runs."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def without_diff(change: Change) -> Change:
 
 
 def hidden(changes: List[Change]) -> List[Change]:
-    """Return changes without values and diffs. One of the values is a secret, and nobody knows which."""
+    """Return changes without values and diffs. One of the values is a secret, and it is unknown which."""
     result = [without_diff(change) for change in changes]
     for change in result:
         if change["field"] not in _OPEN:

@@ -114,7 +114,7 @@ class Overlay(Machine):
             raise Unknown(self.before.undecided, "whether it changes is")
         return self.before.triggers
 
-    # Where things are
+    # Paths
 
     def canonical(self, path: str) -> str:
         """Return the path with the links of its directories followed, including planned links.
@@ -205,7 +205,7 @@ class Overlay(Machine):
             here = self._walk(os.path.dirname(real_path), "/" + head if absolute else head, links)
             real_path = self._walk(here, name, links) if name in ("", ".", "..") else _inside(here, name)
 
-    # Looking
+    # Reading
 
     def apparent(self, path: str) -> Optional[Stat]:
         return self._standing(self.canonical(path))

@@ -118,7 +118,7 @@ class Planned(Overlay):
         return accounts.own_names()
 
     def _newcomer(self, file_type: str, path: str, mode: int, target: str = "") -> Stat:
-        """Return the first state of something new at `path`: it is ours, and its directory may set its group."""
+        """Return the Stat of something new at `path`: this user owns it, and its directory may set its group."""
         owner, group = self._me()
         holder = self.apparent(os.path.dirname(path))
         if holder is not None and holder.mode & 0o2000:

@@ -24,7 +24,7 @@ class NodeRun:
         self.done: List[ActionReport] = []
         self.shutdown: Optional[ActionReport] = None
         self.ended = 0.0  # when its last action ended, `time.monotonic()`
-        self.forgotten = False  # the ledger has forgotten it
+        self.forgotten = False  # its record was deleted from the ledger
         self.outcome = step.outcome
         self.reason = step.reason
         self.verified = False

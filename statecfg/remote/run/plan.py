@@ -87,7 +87,7 @@ class Step:
 
     @property
     def removal(self) -> bool:
-        """Whether the node is an orphan, or stays and answers a removal."""
+        """Whether the node is an orphan, or is a resource that stays and that a removal triggers."""
         return isinstance(self.node, Orphan)
 
     def close(self, layer: AbstractSet[Hashable] = NONE) -> None:
