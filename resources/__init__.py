@@ -51,11 +51,11 @@ def __getattr__(name: str) -> NodeType[...]:
         named("load_module")(__name__ + "." + name, path)
     else:
         import_module(__name__ + "." + name)
-    kind = REGISTRY.get(name)
-    if kind is None:
+    node_type = REGISTRY.get(name)
+    if node_type is None:
         raise named("no_node_type_in")(name, path)
-    setattr(sys.modules[__name__], name, kind)
-    return kind
+    setattr(sys.modules[__name__], name, node_type)
+    return node_type
 
 
 def __dir__() -> List[str]:

@@ -101,9 +101,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
         raise ValueError("either argv or shell is required")
     for name in ("shell", "unless", "onlyif", "undo"):
         if hasattr(attrs.get(name), "reveal"):
-            reason = (
-                '%s contains a secret, which every user of the host can read; put it into env, and write "$NAME"'
-            )
+            reason = '%s contains a secret, which every user of the host can read; put it into env, and write "$NAME"'
             raise ValueError(reason % name)
     commands.check_effects(attrs.get("effects") or {})
     if any(not 0 <= code <= 255 for code in attrs.get("expect") or ()):
@@ -117,8 +115,8 @@ def check(node: HostNode, world: World) -> list[Action]:
     if not commands.needed(node, world):
         return []
     commands.require_directory(attrs, world)
-    given = attrs["argv"] if attrs.get("argv") is not None else attrs["shell"]
-    return [commands.action(attrs, given, attrs.get("expect"))]
+    program = attrs["argv"] if attrs.get("argv") is not None else attrs["shell"]
+    return [commands.action(attrs, program, attrs.get("expect"))]
 
 
 command.remember(commands.remember)

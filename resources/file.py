@@ -94,13 +94,13 @@ file.claims(paths.path_claim)
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other or have no effect together."""
     paths.refuse_with_absent(attrs, ("path", "absent"))
-    given = [name for name in CONTENT if attrs.get(name) is not None]
-    if len(given) > 1:
-        raise ValueError("%s: only one of them is allowed" % " and ".join(given))
+    sources = [name for name in CONTENT if attrs.get(name) is not None]
+    if len(sources) > 1:
+        raise ValueError("%s: only one of them is allowed" % " and ".join(sources))
     if attrs.get("vars") and attrs.get("template") is None:
         raise ValueError("vars requires template")
     for name in ("validate", "backup"):
-        if attrs.get(name) and not given:
+        if attrs.get(name) and not sources:
             raise ValueError("%s requires content, source or template" % name)
     if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
         raise ValueError("validate needs {}, which statecfg replaces by the path of the file to check")

@@ -96,15 +96,15 @@ def dependencies(host: Any) -> dict[str, records.Fields]:
     rows = [row for row in rows if row[0] not in ("not-installed", "config-files")]
     by_name: dict[str, set[str]] = {}
     for _, name, _, _, provides in rows:
-        for provided in (name, *(each.strip().partition(" ")[0] for each in provides.split(","))):
+        for provided in (name, *(part.strip().partition(" ")[0] for part in provides.split(","))):
             by_name.setdefault(provided, set()).add(name)
 
     def named(text: str) -> list[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         for alternative in text.replace("|", ",").split(","):
             match = _NAMED.match(alternative.strip())
-            found |= by_name.get(match.group(), set()) if match else set()
-        return sorted(found)
+            names |= by_name.get(match.group(), set()) if match else set()
+        return sorted(names)
 
     return {name: {"hard": named(depends), "soft": named(recommends)} for _, name, depends, recommends, _ in rows}
 
@@ -168,9 +168,9 @@ def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
     """
     effect: records.Effect = {"packages": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
     for package in packages:
-        gone = (package["name"], *package["others"])
-        effect["packages"].update(dict.fromkeys(gone))
-        effect["asked"].update(dict.fromkeys(gone, GONE))
+        package_names = (package["name"], *package["others"])
+        effect["packages"].update(dict.fromkeys(package_names))
+        effect["asked"].update(dict.fromkeys(package_names, GONE))
         effect["packages"].update({name: installed(version) for name, version in package.get("instead", {}).items()})
     foreseen = set(effect["packages"])
     effect["units"] = package_units.effect(packages)
@@ -298,14 +298,14 @@ def transaction(world: World, wanted: records.WantedPackages, purge: bool = Fals
     :param wanted: name → its `version` (None: apt's choice) or `gone`
     :raises CheckError: if apt refuses
     """
-    gone = sorted(name for name, entry in wanted.items() if entry.get("gone"))
+    unwanted = sorted(name for name, entry in wanted.items() if entry.get("gone"))
     present = [(name, entry.get("version")) for name, entry in sorted(wanted.items()) if not entry.get("gone")]
     named = [name + ("=" + version if version else "") for name, version in present]
     if not named:
-        return simulate(world, ["purge" if purge else "remove", "--", *gone]) if gone else {}
-    if not gone:
+        return simulate(world, ["purge" if purge else "remove", "--", *unwanted]) if unwanted else {}
+    if not unwanted:
         return simulate(world, ["--no-remove", "--allow-downgrades", "install", "--", *named])
-    return simulate(world, ["--allow-downgrades", "install", "--", *named, *(name + "-" for name in gone)])
+    return simulate(world, ["--allow-downgrades", "install", "--", *named, *(name + "-" for name in unwanted)])
 
 
 def together(world: World, wanted: records.WantedPackages) -> records.Steps:

@@ -66,8 +66,8 @@ def lacking(attrs: records.Attrs, world: World) -> list[bool]:
 def succeeds(guard: list[str] | str, attrs: records.Attrs, world: World) -> bool:
     """Return whether a guard's command ends with exit status 0."""
     require_directory(attrs, world)
-    given = {name: attrs[name] for name in ("cwd", "user", "env") if attrs.get(name) is not None}
-    return world.probe(words(guard), **given).status == 0
+    options = {name: attrs[name] for name in ("cwd", "user", "env") if attrs.get(name) is not None}
+    return world.probe(words(guard), **options).status == 0
 
 
 def require_directory(attrs: records.Attrs, world: World) -> None:
@@ -109,7 +109,7 @@ def undo(node: Node, memory: records.CommandMemory, world: World) -> ActionSpec:
 
     :raises Stays: if the undo needs a secret that the playbook no longer contains
     """
-    attrs = {**node.attrs, **getattr(node, "given", {})}
+    attrs = {**node.attrs, **getattr(node, "secret_attrs", {})}
     name, left = attrs["name"], []
     if attrs.get("undo") is None:
         return ActionSpec(left=["what the command %s did stays: it has no undo" % name])

@@ -53,8 +53,8 @@ def removal(world: World, path: str, recursive: bool) -> list[Action]:
         paths.refuse(path, stat, "a directory", "a %s node with absent: true removes it" % stat.kind)
     inside = [] if recursive else world.listdir(path)
     if inside:
-        shown = ", ".join(inside[:3]) + (" and %d more" % (len(inside) - 3) if len(inside) > 3 else "")
-        raise CheckError("%s is not empty (%s); recursive: true removes it with its content" % (path, shown))
+        listed = ", ".join(inside[:3]) + (" and %d more" % (len(inside) - 3) if len(inside) > 3 else "")
+        raise CheckError("%s is not empty (%s); recursive: true removes it with its content" % (path, listed))
     return [paths.remove(path, recursive)]
 
 
@@ -115,13 +115,13 @@ def undo(
             restore.bring_back(restoring, memory, attrs)
         return restoring.spec()
     if now is not None and now.kind != "directory":
-        restoring.left.append("%s is %s by now: it stays" % (path, paths.KINDS[now.kind]))
+        restoring.left.append("%s is %s by now: it stays" % (path, paths.FILE_TYPES[now.kind]))
         return restoring.spec()
     if now is None and was is not None:
         restoring.back_if_missing(path, was)
     restore.bring_back(restoring, memory, attrs)
     if now is not None and was is not None:
-        restoring.attributes(path, now, was, restore.given(attrs))
+        restoring.attributes(path, now, was, restore.managed_attributes(attrs))
     elif now is not None:
         restoring.remove(path, now)
     restoring.remove_above(path, memory["above"])

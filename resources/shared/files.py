@@ -77,7 +77,7 @@ def undo(node: Node, memory: records.FileMemory, world: World) -> ActionSpec:
         restoring.back(path, was, ("file",))
         restore.back_up(restoring, memory, attrs.get("backup"))
     elif was is not None:
-        restoring.restore_attributes(path, was, restore.given(attrs))
+        restoring.restore_attributes(path, was, restore.managed_attributes(attrs))
     return restoring.spec()
 
 

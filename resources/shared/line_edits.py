@@ -31,8 +31,8 @@ def set_line(
     :param made: whether to create the file if it is missing
     """
     text = "" if made and machine.apparent(path) is None else content(machine, path)
-    new = encoded(lines.with_line(text, line, match, after, before))
-    return machine.write(path, new, mode, owner, group, backup, validate)
+    edited = encoded(lines.with_line(text, line, match, after, before))
+    return machine.write(path, edited, mode, owner, group, backup, validate)
 
 
 @op(turn="lines")
@@ -45,8 +45,8 @@ def remove_line(
     validate: list[str] | None = None,
 ) -> Result:
     """Remove all lines of the file that equal `line` or match `match`."""
-    new = encoded(lines.without_line(content(machine, path), line, match))
-    return machine.write(path, new, backup=backup, validate=validate)
+    edited = encoded(lines.without_line(content(machine, path), line, match))
+    return machine.write(path, edited, backup=backup, validate=validate)
 
 
 @op(turn="lines")
@@ -65,8 +65,8 @@ def restore_lines(
     :param last: the former last line, if it had no line end
     :param made: whether to remove the file if it is empty then
     """
-    new = restored(content(machine, path), line, was, last)
-    return machine.write(path, encoded(new)) if new or not made else machine.remove(path)
+    text = restored(content(machine, path), line, was, last)
+    return machine.write(path, encoded(text)) if text or not made else machine.remove(path)
 
 
 def require_no_owner(path: str, nodes: Mapping[str, Node]) -> None:
@@ -137,7 +137,7 @@ def remember(node: Node, world: World) -> records.LineMemory:
         "last": lines.open_end(text),
         "lines": lines.removed_lines(text, attrs.get("line"), attrs.get("match")),
     }
-    if stat is not None and stat.kind == "file" and restore.given(attrs):
+    if stat is not None and stat.kind == "file" and restore.managed_attributes(attrs):
         memory["was"] = {"kind": "file", "mode": stat.mode, "owner": stat.owner, "group": stat.group}
     if attrs.get("backup"):
         memory["backup"] = snap.kept(path, attrs["backup"])
@@ -152,16 +152,16 @@ def undo(node: Node, memory: records.LineMemory, world: World) -> ActionSpec:
     if stat is not None and stat.kind == "file":
         text, line = content(world, path), None if attrs.get("absent") else attrs.get("line")
         edit = (line, memory["lines"], memory["last"])
-        new = restored(text, *edit)
+        new_text = restored(text, *edit)
         # If two nodes may create the file, the second one finds it with only the first one's line in it.
-        made = not memory["exists"] or bool(attrs.get("create") and not memory["empty"])
+        created = not memory["exists"] or bool(attrs.get("create") and not memory["empty"])
         masked = line is not None and lines.SECRET.search(line)
         if masked and len(lines.put_in(text, str(line), memory["lines"])) > 1:
             restoring.left.append("%s: statecfg does not know which line contained the secret: the lines stay" % path)
-        if new != text or (line is not None and not text and not memory["exists"]):
-            restoring.actions.append(restore_lines(path, *edit, made=made))
+        if new_text != text or (line is not None and not text and not memory["exists"]):
+            restoring.actions.append(restore_lines(path, *edit, made=created))
         was = memory.get("was")
-        if was is not None and (new or not made):
-            restoring.attributes(path, stat, was, restore.given(attrs))
+        if was is not None and (new_text or not created):
+            restoring.attributes(path, stat, was, restore.managed_attributes(attrs))
     restore.back_up(restoring, memory, attrs.get("backup"))
     return restoring.spec()

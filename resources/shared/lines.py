@@ -22,7 +22,7 @@ def with_line(
     """
     lines = _split(text)
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
-    if any(_bare(each) == line for each in lines):
+    if any(_bare(existing) == line for existing in lines):
         return text
     matching = _matching(lines, match)
     if matching:
@@ -42,8 +42,8 @@ def with_line(
 def without_line(text: str, line: str | None = None, match: str | None = None) -> str:
     """Return the text without the lines that equal `line` and those in which `match` is found."""
     lines = _split(text)
-    gone = set(_matching(lines, match))
-    return "".join(each for at, each in enumerate(lines) if at not in gone and _bare(each) != line)
+    matching = set(_matching(lines, match))
+    return "".join(existing for at, existing in enumerate(lines) if at not in matching and _bare(existing) != line)
 
 
 def removed_lines(text: str, line: str | None = None, match: str | None = None) -> list[records.RemovedLine]:
@@ -101,10 +101,12 @@ def put_in(text: str, line: str, was: Sequence[records.RemovedLine]) -> list[int
     """Return the positions of the inserted line. If a secret in it is masked, return all lines that match the rest."""
     lines = _split(text)
     if not SECRET.search(line):
-        return [at for at, each in enumerate(lines) if _bare(each) == line]
+        return [at for at, existing in enumerate(lines) if _bare(existing) == line]
     former = {entry["text"] for entry in was}
     unmasked = re.compile(".*".join(map(re.escape, SECRET.split(line))))
-    return [at for at, each in enumerate(lines) if unmasked.fullmatch(_bare(each)) and _bare(each) not in former]
+    return [
+        at for at, existing in enumerate(lines) if unmasked.fullmatch(_bare(existing)) and _bare(existing) not in former
+    ]
 
 
 def lines_undone(text: str, was: Sequence[records.RemovedLine], last: str | None) -> str:
@@ -128,7 +130,7 @@ def lines_undone(text: str, was: Sequence[records.RemovedLine], last: str | None
 
 def _missing(lines: Sequence[str], was: Sequence[records.RemovedLine]) -> list[records.RemovedLine]:
     """Return the former lines that are missing, each as often as it is missing."""
-    there = [_bare(each) for each in lines]
+    there = [_bare(existing) for existing in lines]
     missing = []
     for entry in was:
         if entry["text"] in there:
@@ -140,10 +142,10 @@ def _missing(lines: Sequence[str], was: Sequence[records.RemovedLine]) -> list[r
 
 def _position(lines: Sequence[str], entry: records.RemovedLine, was: Sequence[records.RemovedLine]) -> int:
     """Return where to insert a former line: after the line that was above it, else before the one that was below it."""
-    former = {each["text"] for each in was}
+    former = {removed["text"] for removed in was}
 
     def marked(mark: Sequence[Any] | None) -> int | None:
-        same = [at for at, each in enumerate(lines) if mark is not None and _bare(each) == mark[0]]
+        same = [at for at, existing in enumerate(lines) if mark is not None and _bare(existing) == mark[0]]
         return same[min(mark[1], len(same)) - 1] if mark is not None and same else None
 
     above, below = marked(entry["above"]), marked(entry["below"])
@@ -178,7 +180,7 @@ def _matching(lines: list[str], pattern: str | None) -> list[int]:
     if pattern is None:
         return []
     search = re.compile(pattern).search
-    return [at for at, each in enumerate(lines) if search(_bare(each))]
+    return [at for at, existing in enumerate(lines) if search(_bare(existing))]
 
 
 def _end(line: str) -> str:

@@ -23,12 +23,12 @@ def put_back(
     machine: Machine, path: str, content: Blob, mode: int | None, owner: str | None, group: str | None
 ) -> Result:
     """Restore a configuration file that was purged with its package, in a directory that the package may bring."""
-    made = machine.mkdir(posixpath.dirname(path), parents=True)
-    return made if made["status"] != "ok" else machine.write(path, content, mode, owner, group)
+    result = machine.mkdir(posixpath.dirname(path), parents=True)
+    return result if result["status"] != "ok" else machine.write(path, content, mode, owner, group)
 
 
 def context(world: World, brought: Container[str]) -> str:
-    """Return the packages that are installed besides, one line each: name and version.
+    """Return the installed packages, one line each: name and version.
 
     :param brought: packages that came with other nodes' packages; they are left out
     """
@@ -67,34 +67,36 @@ def needed(needs: Mapping[str, Mapping[str, list[str]]], name: str, soft: bool =
 
     :param soft: include packages that are only recommended
     """
-    found: set[str] = set()
+    names: set[str] = set()
     waiting = [name if name in needs else name.partition(":")[0]]  # a package of a foreign architecture
     while waiting:
         entry = needs.get(waiting.pop(), {})
-        more = {*entry.get("hard", ()), *(entry.get("soft", ()) if soft else ())} - found
-        found |= more
+        more = {*entry.get("hard", ()), *(entry.get("soft", ()) if soft else ())} - names
+        names |= more
         waiting.extend(more)
-    return found - {name}
+    return names - {name}
 
 
 def along(world: World, name: str, memory: records.PackageMemory) -> set[str]:
     """Return the packages that came with this one and are installed only because others need them."""
     there = before(memory)
-    close = {each for each in needed(world.table("dependencies"), name) if there.get(each, CONFIGURED) == CONFIGURED}
-    found = close.union(memory.get("brought") or ())
-    return {each for each in found if world.entry("automatic", each) and world.entry("packages", each)}
+    close = {
+        package for package in needed(world.table("dependencies"), name) if there.get(package, CONFIGURED) == CONFIGURED
+    }
+    names = close.union(memory.get("brought") or ())
+    return {package for package in names if world.entry("automatic", package) and world.entry("packages", package)}
 
 
 def brought_by(world: World, others: Iterable[records.ManagedPackage]) -> set[str]:
     """Return the packages that managed nodes installed, and the dependencies that were installed along with them."""
-    found: set[str] = set()
+    names: set[str] = set()
     needs = world.table("dependencies")
     for attrs, memory in others:
         name, entry = attrs["name"], memory.get("entry", {})
         if name in needs and not attrs.get("absent") and (entry is None or "version" not in entry):
-            found.add(name)
-            found |= along(world, name, memory)
-    return found
+            names.add(name)
+            names |= along(world, name, memory)
+    return names
 
 
 def learned(world: World, name: str, memory: records.PackageMemory) -> records.LearnedPackages:
@@ -104,14 +106,14 @@ def learned(world: World, name: str, memory: records.PackageMemory) -> records.L
         return {"brought": sorted(brought)}
     there, table, needs = before(memory), world.table("packages"), world.table("dependencies")
     other = {
-        each: [version, table[each]["version"]]
-        for each, version in there.items()
-        if version not in ("", CONFIGURED, table.get(each, {}).get("version", version))
+        package: [version, table[package]["version"]]
+        for package, version in there.items()
+        if version not in ("", CONFIGURED, table.get(package, {}).get("version", version))
     }
     close = needed(needs, name) & set(other)
     # Packages that must be upgraded together with a needed one.
-    close |= {each for each in other if close.intersection(needs.get(each, {}).get("hard", ()))}
-    upgraded = {each: versions for each, versions in sorted(other.items()) if each in close - {name}}
+    close |= {package for package in other if close.intersection(needs.get(package, {}).get("hard", ()))}
+    upgraded = {package: versions for package, versions in sorted(other.items()) if package in close - {name}}
     return {"brought": sorted(brought), "upgraded": upgraded}
 
 
@@ -121,9 +123,9 @@ def brought_back(world: World, name: str, memory: records.PackageMemory) -> Acti
     Configuration files are restored before their package is installed, so that its service starts with them.
     """
     was = memory["entry"] or {}
-    gone = memory.get("gone") or ([[name, was["version"]]] if "version" in was else [])
+    removed = memory.get("gone") or ([[name, was["version"]]] if "version" in was else [])
     automatic = memory.get("automatic") or ([name] if memory["auto"] else [])
-    spec = installed_again(world, gone, automatic)
+    spec = installed_again(world, removed, automatic)
     first: list[Action] = []
     for path, entry in sorted((memory.get("files") or {}).items()):
         if entry is None or "content" not in entry:
@@ -193,10 +195,12 @@ def _item(world: World, name: str, version: str, there: str | None) -> tuple[rec
 
 
 def _chosen(world: World, name: str, version: str | None) -> records.InstallItem:
-    asked = {each: entry for each, entry in package_transaction.asked(world).items() if each != name}
-    steps = manager(world).choice(world, name, version, None, asked)
+    planned = {package: entry for package, entry in package_transaction.asked(world).items() if package != name}
+    steps = manager(world).choice(world, name, version, None, planned)
     others: records.Steps = {
-        each: new for each, new in steps.items() if new is not None and each != name and each not in asked
+        package: new_version
+        for package, new_version in steps.items()
+        if new_version is not None and package != name and package not in planned
     }
     return {"name": name, "version": steps.get(name), "others": others}
 
@@ -217,14 +221,16 @@ def remember(node: Node, world: World, others: Sequence[records.ManagedPackage] 
         "context": Blob.of(context(world, brought)),
     }
     if attrs.get("absent") and entry is not None:
-        gone = [name]
+        removed = [name]
         if attrs.get("dependents"):
-            gone += [each for each in sorted(apt.transaction(world, {name: apt.GONE})) if each != name]
+            removed += [package for package in sorted(apt.transaction(world, {name: apt.GONE})) if package != name]
         table = world.table("packages")
-        memory["gone"] = [[each, table[each]["version"]] for each in gone if "version" in table.get(each, {})]
-        memory["automatic"] = [each for each in gone if world.entry("automatic", each) is not None]
+        memory["gone"] = [
+            [package, table[package]["version"]] for package in removed if "version" in table.get(package, {})
+        ]
+        memory["automatic"] = [package for package in removed if world.entry("automatic", package) is not None]
         if attrs.get("purge"):
-            memory["files"] = {path: snap.entry(path) for each in gone for path in apt.conffiles(world, each)}
+            memory["files"] = {path: snap.entry(path) for package in removed for path in apt.conffiles(world, package)}
     return snap.with_lost(memory)
 
 

@@ -60,9 +60,9 @@ def asked(world: World) -> dict[str, records.WantedPackage]:
 
 def beside(world: World, node: Node, absent: bool) -> list[Node]:
     """Return the layer's package nodes, including this one, that have this value of `absent`."""
-    others = [each for each in world.beside if each.type == "package" and each.provides != node.provides]
-    same = [each for each in (node, *others) if bool(each.attrs.get("absent")) is absent]
-    return sorted(same, key=lambda each: str(each.attrs["name"]))
+    others = [other for other in world.beside if other.type == "package" and other.provides != node.provides]
+    same = [other for other in (node, *others) if bool(other.attrs.get("absent")) is absent]
+    return sorted(same, key=lambda other: str(other.attrs["name"]))
 
 
 def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: str | None) -> records.InstallItem:
@@ -80,21 +80,24 @@ def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: str | 
     base = apt.transaction(world, before) if before else {}
     mine = dict(alone)
     if len(asks) > 1 and name == min(asks):  # the first node reports what comes only because of the combination
-        apart = [_quietly(world, each, entry, before) for each, entry in asks.items()]
-        mine.update((each, steps[each]) for each in steps if not any(each in one for one in apart))
+        apart = [_quietly(world, package, entry, before) for package, entry in asks.items()]
+        mine.update((package, steps[package]) for package in steps if not any(package in one for one in apart))
     own = wanted(nodes)
     others = {
-        each: steps[each]
-        for each in mine
-        if each not in own and each not in asks and steps.get(each) is not None and base.get(each) != steps[each]
+        package: steps[package]
+        for package in mine
+        if package not in own
+        and package not in asks
+        and steps.get(package) is not None
+        and base.get(package) != steps[package]
     }
     return {"name": name, "version": steps.get(name, unpacked), "others": others}
 
 
 def _asks(world: World, node: Node) -> dict[str, records.WantedPackage]:
     """Return the packages that the layer installs: name → wanted version."""
-    peers = [each for each in beside(world, node, absent=False) if each is node or not satisfied(world, each)]
-    return {each.attrs["name"]: {"version": each.attrs.get("version")} for each in peers}
+    peers = [peer for peer in beside(world, node, absent=False) if peer is node or not satisfied(world, peer)]
+    return {peer.attrs["name"]: {"version": peer.attrs.get("version")} for peer in peers}
 
 
 def refuse_excluded(world: World, node: Node, nodes: Mapping[str, Node]) -> None:
@@ -144,18 +147,18 @@ def _joint(world: World, asks: records.WantedPackages, before: records.WantedPac
         return apt.together(world, {**before, **asks})
     except CheckError:
         accepted = dict(before)
-    for each, entry in asks.items():
+    for package, entry in asks.items():
         try:
-            apt.together(world, {**accepted, each: entry})
-            accepted[each] = entry
+            apt.together(world, {**accepted, package: entry})
+            accepted[package] = entry
         except CheckError as problem:
-            if each == name:
+            if package == name:
                 raise _in_the_way(name, accepted, problem) from None
     return apt.together(world, accepted)
 
 
 def _in_the_way(name: str, accepted: records.WantedPackages, problem: CheckError) -> CheckError:
-    others = [each for each, entry in accepted.items() if not entry.get("gone")]
+    others = [package for package, entry in accepted.items() if not entry.get("gone")]
     more = ", …" if len(others) > SHOWN else ""
     text = "%s can't be installed together with %s, which this run installs, too: %s"
     if not others:
@@ -185,13 +188,13 @@ def taken(world: World, node: Node, purge: bool) -> set[str]:
     """
     apt = manager(world)
     before = asked(world)
-    gone = {each.attrs["name"]: apt.GONE for each in beside(world, node, absent=True)}
-    planned = {*gone, *(each for each, entry in before.items() if entry.get("gone"))}
-    steps = apt.transaction(world, {**before, **gone}, purge)
-    others = {each for each, version in steps.items() if version is None} - planned
-    if others and len(gone) > 1:
+    removed = {peer.attrs["name"]: apt.GONE for peer in beside(world, node, absent=True)}
+    planned = {*removed, *(package for package, entry in before.items() if entry.get("gone"))}
+    steps = apt.transaction(world, {**before, **removed}, purge)
+    others = {package for package, version in steps.items() if version is None} - planned
+    if others and len(removed) > 1:
         alone = apt.transaction(world, {**before, node.attrs["name"]: apt.GONE}, purge)
-        others = {each for each in others if each in alone and alone[each] is None}
+        others = {package for package in others if package in alone and alone[package] is None}
     return others
 
 
@@ -220,8 +223,8 @@ def removal(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
             text = "the removal of %s would also remove %s, which %s of %s installs"
             raise CheckError(text % (name, other, wanting, playbook))
     if others and not node.attrs.get("dependents"):
-        shown = ", ".join(others)
-        raise CheckError("other packages depend on %s: %s; dependents: true removes them too" % (name, shown))
+        listed = ", ".join(others)
+        raise CheckError("other packages depend on %s: %s; dependents: true removes them too" % (name, listed))
     item: records.RemoveItem = {"name": name, "purge": purge, "others": others}
     try:
         left = package_units.add_units(world, [item])

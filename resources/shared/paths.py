@@ -14,7 +14,7 @@ from statecfg.remote.machine.accounts import user_name
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import records
 
-KINDS = {"file": "a file", "directory": "a directory", "symlink": "a link", "other": "neither file nor directory"}
+FILE_TYPES = {"file": "a file", "directory": "a directory", "symlink": "a link", "other": "neither file nor directory"}
 LINKS = 40  # the limit of Linux, which then fails with ELOOP
 
 
@@ -154,7 +154,7 @@ def refuse(path: str, stat: Stat, wanted: str, help: str = "") -> None:
     :param wanted: the wanted file type, such as "a directory"
     :param help: what the user can do, "" for no help
     """
-    present = KINDS[stat.kind] + (" to %s" % stat.target if stat.kind == "symlink" else "")
+    present = FILE_TYPES[stat.kind] + (" to %s" % stat.target if stat.kind == "symlink" else "")
     raise CheckError("%s is %s, not %s%s" % (path, present, wanted, "; " + help if help else ""))
 
 

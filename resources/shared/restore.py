@@ -40,9 +40,9 @@ class Restore:
         self.leaving = {path for node in (leaving or {}).values() for path in _with_parents(node)}
         self.actions: list[Action] = []
         self.left: list[str] = []
-        self.gone: set[str] = set()
+        self.removed: set[str] = set()
         self.emptied: set[str] = set()  # directories that are removed together with their last entry
-        self.made: set[str] = set()
+        self.created: set[str] = set()
 
     def spec(self) -> ActionSpec:
         """Return the actions and messages about what stays."""
@@ -55,7 +55,9 @@ class Restore:
         """
         now = self.world.stat(path)
         if now is not None and now.kind not in ours and (was is None or now.kind != was["kind"]):
-            self.left.append("%s is now %s, which the node did not create: it stays" % (path, paths.KINDS[now.kind]))
+            self.left.append(
+                "%s is now %s, which the node did not create: it stays" % (path, paths.FILE_TYPES[now.kind])
+            )
         elif was is None:
             if now is not None:
                 self.remove(path, now)
@@ -74,17 +76,17 @@ class Restore:
         """Remove what the node created. A directory stays if it contains something that others created."""
         if now.kind == "directory":
             inside = {posixpath.join(path, name): name for name in self.world.listdir(path)}
-            others = [name for entry, name in inside.items() if entry not in self.gone]
-            if others and not self.world.acted and self.leaving.issuperset(set(inside) - self.gone):
+            others = [name for entry, name in inside.items() if entry not in self.removed]
+            if others and not self.world.acted and self.leaving.issuperset(set(inside) - self.removed):
                 # This run removes these as well, perhaps concurrently. The last removal also removes the directory.
                 self.emptied.add(path)
                 self.actions.append(remove_empty(path))
                 return
             if others:
-                shown = ", ".join(others[:3]) + (" and %d more" % (len(others) - 3) if len(others) > 3 else "")
-                self.left.append("%s is not empty (%s): it stays" % (path, shown))
+                listed = ", ".join(others[:3]) + (" and %d more" % (len(others) - 3) if len(others) > 3 else "")
+                self.left.append("%s is not empty (%s): it stays" % (path, listed))
                 return
-        self.gone.add(path)
+        self.removed.add(path)
         self.actions.append(paths.remove(path))
 
     def remove_above(self, path: str, above: Iterable[str]) -> None:
@@ -96,7 +98,7 @@ class Restore:
             path = parent
 
     def _goes(self, path: str) -> bool:
-        return self.world.stat(path) is None or path in self.gone or path in self.emptied
+        return self.world.stat(path) is None or path in self.removed or path in self.emptied
 
     def attributes(self, path: str, now: Stat, was: records.PathRecord, fields: Container[str]) -> None:
         """Restore mode, owner and group, as far as they are in `fields`."""
@@ -118,24 +120,24 @@ class Restore:
             self.attributes(path, now, was, fields)
 
     def _restore(self, path: str, was: records.PathRecord, now: Stat | None) -> None:
-        kind = was["kind"]
+        file_type = was["kind"]
         if now is None and not self._has_parent(path):
             self.left.append("%s does not come back: its directory is gone" % path)
             return
-        if kind == "other":
+        if file_type == "other":
             return
-        if now is None or now.kind != kind or self._differs(path, was, now):
+        if now is None or now.kind != file_type or self._differs(path, was, now):
             owner, group = self._owners(path, was)
-            if kind == "directory":
-                self.made.add(path)
+            if file_type == "directory":
+                self.created.add(path)
                 self.actions.append(tree.make(path, was["mode"], owner, group))
-            elif kind == "symlink":
+            elif file_type == "symlink":
                 self.actions.append(tree.link(path, was["target"], owner, group))
             elif "content" in was:
                 self.actions.append(tree.put(path, was["content"], was["mode"], owner, group))
             else:
                 self.left.append("%s does not come back as it was: its content is not known" % path)
-        elif kind == "file" and "content" in was and now.owner != was["owner"]:
+        elif file_type == "file" and "content" in was and now.owner != was["owner"]:
             self.actions.append(tree.put(path, was["content"], was["mode"], *self._owners(path, was)))
         else:
             self.attributes(path, now, was, ("mode", "owner", "group"))
@@ -151,10 +153,10 @@ class Restore:
 
     def _has_parent(self, path: str) -> bool:
         parent = posixpath.dirname(path)
-        if parent in self.made:
+        if parent in self.created:
             return True
         stat = self.world.apparent(paths.followed(self.world, parent))
-        return stat is not None and stat.kind == "directory" and parent not in self.gone
+        return stat is not None and stat.kind == "directory" and parent not in self.removed
 
     def _owners(self, path: str, was: records.PathRecord) -> tuple[str | None, str | None]:
         """Return the former owner and group. For one that the host no longer has, return None and add a message."""
@@ -188,7 +190,7 @@ def bring_back(restoring: Restore, memory: records.TreeMemory, attrs: records.At
             continue
         now = restoring.world.stat(path)
         if now is not None and now.kind == was["kind"] == "directory":
-            restoring.attributes(path, now, was, given(attrs) if name in ours else ())
+            restoring.attributes(path, now, was, managed_attributes(attrs) if name in ours else ())
         elif name in ours:
             restoring.back(path, was, ("file", "symlink"))
         elif now is None or attrs.get("absent"):
@@ -225,14 +227,14 @@ def masked(value: Any) -> bool:
 
 def _with_parents(node: Node) -> set[str]:
     """Return the paths that a node manages, and all directories above them."""
-    found: set[str] = set()
+    directories: set[str] = set()
     for path in tree.managed(node):
-        while path not in found and path != "/":
-            found.add(path)
+        while path not in directories and path != "/":
+            directories.add(path)
             path = posixpath.dirname(path)
-    return found
+    return directories
 
 
-def given(attrs: records.Attrs) -> list[str]:
+def managed_attributes(attrs: records.Attrs) -> list[str]:
     """Return which of mode, owner and group the node sets."""
     return [field for field in ("mode", "owner", "group") if attrs.get(field) is not None]

@@ -43,7 +43,7 @@ class Snapshot:
             if content is not None:
                 record["content"] = content
         elif stat.kind == "other":
-            self.lost.append("%s, %s, is not remembered" % (path, paths.KINDS["other"]))
+            self.lost.append("%s, %s, is not remembered" % (path, paths.FILE_TYPES["other"]))
         return record
 
     def _content(self, path: str, size: int) -> Blob | None:
@@ -106,12 +106,12 @@ class Snapshot:
 
 def missing_above(world: World, path: str) -> list[str]:
     """Return the missing directories above a path, the nearest first."""
-    found = []
+    directories = []
     above = posixpath.dirname(path)
     while world.stat(above) is None:
-        found.append(above)
+        directories.append(above)
         above = posixpath.dirname(above)
-    return found
+    return directories
 
 
 def followed(world: World, path: str, follow: bool) -> str:

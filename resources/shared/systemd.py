@@ -40,24 +40,26 @@ def units(host: World) -> dict[str, records.Fields]:
         name, state = [*line.split(), "", ""][:2]
         loaded[name] = {"active": "inactive", "enabled": state}
     for block in _ask(host, ["systemctl", "show", "--no-pager", _PROPERTIES, "*"]).split("\n\n"):
-        shown = dict(line.partition("=")[::2] for line in block.splitlines())
-        if shown.get("LoadState", "not-found") == "not-found" or shown["Id"].endswith((".device", ".scope")):
+        properties = dict(line.partition("=")[::2] for line in block.splitlines())
+        if properties.get("LoadState", "not-found") == "not-found" or properties["Id"].endswith((".device", ".scope")):
             continue
         # A service that ends and is restarted again and again is not running.
-        active = "failed" if shown["SubState"] == "auto-restart" else shown["ActiveState"]
-        entry: records.Fields = {"active": active, "enabled": shown.get("UnitFileState", "")}
-        if shown.get("NeedDaemonReload") == "yes":
+        active = "failed" if properties["SubState"] == "auto-restart" else properties["ActiveState"]
+        entry: records.Fields = {"active": active, "enabled": properties.get("UnitFileState", "")}
+        if properties.get("NeedDaemonReload") == "yes":
             entry["reload"] = True
-        if shown.get("RefuseManualStop") == "yes":
+        if properties.get("RefuseManualStop") == "yes":
             entry["refuses"] = True
         for field, suffix, others in (("starts", ".socket", "Triggers"), ("sockets", ".service", "TriggeredBy")):
-            named = [name for name in shown.get(others, "").split() if suffix == ".socket" or name.endswith(".socket")]
-            if named and shown["Id"].endswith(suffix):
+            named = [
+                name for name in properties.get(others, "").split() if suffix == ".socket" or name.endswith(".socket")
+            ]
+            if named and properties["Id"].endswith(suffix):
                 entry[field] = named
-        loaded[shown["Id"]] = entry
-        for alias in shown.get("Names", "").split():
-            if alias != shown["Id"]:
-                loaded[alias] = {"alias": shown["Id"]}
+        loaded[properties["Id"]] = entry
+        for alias in properties.get("Names", "").split():
+            if alias != properties["Id"]:
+                loaded[alias] = {"alias": properties["Id"]}
     for name in [name for name, entry in loaded.items() if entry.get("enabled") == "alias"]:
         target = _target(host, name)
         if target:
@@ -140,16 +142,16 @@ def find(world: World, name: str) -> UnitState | None:
 
     :raises Unknown: if a required node may still create the unit
     """
-    given, entry = name, world.entry("units", name)
+    asked_name, entry = name, world.entry("units", name)
     for _ in range(8):
         if entry is None or "alias" not in entry:
             break
         name = entry["alias"]
         entry = world.entry("units", name)
     if entry is not None:
-        alone = name != given and world.apparent(posixpath.join(DIRECTORIES[0], given)) is None
+        alone = name != asked_name and world.apparent(posixpath.join(DIRECTORIES[0], asked_name)) is None
         lists = {field: entry.get(field) or () for field in ("starts", "sockets")}
-        alias = given if alone else entry.get("alias")
+        alias = asked_name if alone else entry.get("alias")
         return UnitState(name, entry.get("active"), entry.get("enabled"), alias, bool(entry.get("reload")), **lists)
     if "@" in name:
         template = world.entry("units", name.partition("@")[0] + "@." + name.rpartition(".")[2])

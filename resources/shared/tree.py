@@ -48,20 +48,20 @@ def check(world: World, root: str, node: Node, nodes: Mapping[str, Node]) -> lis
 
 
 def _entry(world: World, path: str, entry: records.SourceEntry, node: Node, nodes: Mapping[str, Node]) -> list[Action]:
-    kind = entry["kind"]
+    file_type = entry["kind"]
     stat = paths.look(world, path)
-    if stat is not None and stat.kind != kind and not (kind == "symlink" and stat.kind == "file"):
-        paths.refuse(path, stat, paths.KINDS[kind])
+    if stat is not None and stat.kind != file_type and not (file_type == "symlink" and stat.kind == "file"):
+        paths.refuse(path, stat, paths.FILE_TYPES[file_type])
     mode = _mode(entry, node.attrs)
     owner, group = node.attrs.get("owner"), node.attrs.get("group")
     if stat is None:
         owner, group = paths.owners(world, node, nodes)
-    if kind == "directory" and stat is None:
+    if file_type == "directory" and stat is None:
         return [make(path, mode, owner, group)]
-    if kind == "symlink" and (stat is None or stat.target != entry["target"]):
+    if file_type == "symlink" and (stat is None or stat.target != entry["target"]):
         return [link(path, entry["target"], owner, group)]
     actions = paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []
-    if kind == "file":
+    if file_type == "file":
         content = entry["content"]
         if paths.needs_write(world, path, stat, content, actions, owner):
             return [put(path, content, mode, owner, group)]
@@ -104,15 +104,19 @@ def managed(node: Node) -> list[str]:
     if attrs.get("absent"):
         return []
     path = attrs.get("path")
-    given = [path, attrs.get("creates"), *((attrs.get("effects") or {}).get("files") or ())]
+    candidates = [path, attrs.get("creates"), *((attrs.get("effects") or {}).get("files") or ())]
     if isinstance(path, str):
-        given.extend(posixpath.join(path, name) for name in attrs.get("tree") or ())
-    return [posixpath.normpath(each) for each in given if isinstance(each, str) and each.startswith("/")]
+        candidates.extend(posixpath.join(path, name) for name in attrs.get("tree") or ())
+    return [
+        posixpath.normpath(candidate)
+        for candidate in candidates
+        if isinstance(candidate, str) and candidate.startswith("/")
+    ]
 
 
 def _parents(path: str) -> list[str]:
-    found = []
+    directories = []
     while path not in ("/", ""):
         path = posixpath.dirname(path)
-        found.append(path)
-    return found
+        directories.append(path)
+    return directories

@@ -10,7 +10,7 @@ LONGEST = 1000  # characters; a longer line is not shown
 _ASKED = "ActiveState,SubState,Result,ExecMainStatus,NRestarts,ActiveEnterTimestampMonotonic,TriggeredBy,InvocationID"
 
 
-def shown(world: World, unit: str) -> dict[str, str]:
+def unit_properties(world: World, unit: str) -> dict[str, str]:
     """Return the present properties of a unit, as systemd shows them."""
     said = world.probe(["systemctl", "show", "--no-pager", "--property=" + _ASKED, "--", unit]).text
     return dict(line.partition("=")[::2] for line in said.splitlines())
@@ -18,12 +18,16 @@ def shown(world: World, unit: str) -> dict[str, str]:
 
 def account(world: World, unit: str) -> str:
     """Return the result of a failed unit and its last lines in the journal."""
-    found = shown(world, unit)
-    text = "%s is %s, result: %s" % (unit, found.get("ActiveState", "unknown"), found.get("Result", "unknown"))
-    if found.get("Result") == "exit-code":
-        text += " %s" % found.get("ExecMainStatus")
+    properties = unit_properties(world, unit)
+    text = "%s is %s, result: %s" % (
+        unit,
+        properties.get("ActiveState", "unknown"),
+        properties.get("Result", "unknown"),
+    )
+    if properties.get("Result") == "exit-code":
+        text += " %s" % properties.get("ExecMainStatus")
     # The unit's own messages since its last start, and systemd's messages about it.
-    run = found.get("InvocationID", "")
+    run = properties.get("InvocationID", "")
     match = ["_SYSTEMD_INVOCATION_ID=" + run, "+", "INVOCATION_ID=" + run] if run else ["--unit", unit]
     argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=%d" % LINES, *match]
     for line in world.probe(argv).text.splitlines()[-LINES:]:
@@ -38,12 +42,12 @@ def died(world: World, unit: str, since: float, wanted: bool) -> str:
     :param since: the time of its start, from `time.monotonic()`
     :param wanted: whether the node wants it to run. If not, a successful end is fine
     """
-    found = shown(world, unit)
-    up = found.get("ActiveState") in UP and found.get("SubState") != "auto-restart"
-    came_up = int(found.get("ActiveEnterTimestampMonotonic") or 0) / 1e6
-    again = int(found.get("NRestarts") or 0) > 0 and came_up > since
-    on_demand = any(name.endswith(".socket") for name in found.get("TriggeredBy", "").split())
-    if (up and not again) or (not up and found.get("Result") == "success" and (on_demand or not wanted)):
+    properties = unit_properties(world, unit)
+    up = properties.get("ActiveState") in UP and properties.get("SubState") != "auto-restart"
+    came_up = int(properties.get("ActiveEnterTimestampMonotonic") or 0) / 1e6
+    again = int(properties.get("NRestarts") or 0) > 0 and came_up > since
+    on_demand = any(name.endswith(".socket") for name in properties.get("TriggeredBy", "").split())
+    if (up and not again) or (not up and properties.get("Result") == "success" and (on_demand or not wanted)):
         return ""
     how = "it started and ended, and systemd started it again" if up else "it started and then ended"
     return "%s: %s" % (how, account(world, unit))

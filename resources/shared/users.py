@@ -50,8 +50,8 @@ def useradd(
     :param group: the primary group; None: create a group with the user's name
     :param gid: the GID of the primary group, if it is known; only the plan uses it
     """
-    given = {"uid": uid, "group": group, "home": home, "shell": shell, "comment": comment}
-    argv = ["useradd", *options(given), "--create-home" if create_home else "--no-create-home"]
+    fields_to_set = {"uid": uid, "group": group, "home": home, "shell": shell, "comment": comment}
+    argv = ["useradd", *options(fields_to_set), "--create-home" if create_home else "--no-create-home"]
     argv += [] if group else ["--user-group"]
     argv += ["--groups", ",".join(groups)] if groups else []
     argv += ["--system"] if system else []
@@ -111,9 +111,11 @@ def userdel(machine: Machine, name: str, group: bool, home: str | None = None) -
     return machine.remove(home, recursive=True)
 
 
-def options(given: records.Fields) -> list[str]:
+def options(values: records.Fields) -> list[str]:
     """Return the options of useradd(8) and usermod(8) for the fields that are not None."""
-    return [part for field, flag in FLAGS.items() if given.get(field) is not None for part in (flag, str(given[field]))]
+    return [
+        part for field, flag in FLAGS.items() if values.get(field) is not None for part in (flag, str(values[field]))
+    ]
 
 
 def removal(world: World, name: str, entry: records.Fields | None, remove_home: bool) -> list[Action]:

@@ -19,7 +19,7 @@
   "Define a node type: `(node-type NAME \"doc\"? :arguments […] :required-attrs […] :optional-attrs […] :produces-ops […])`."
   (setv parts (list parts)
         doc (when (and parts (isinstance (get parts 0) hy.models.String)) (.pop parts 0))
-        given {})
+        sections {})
   (when (not (isinstance name hy.models.Symbol))
     (raise (BadForm "node-type needs a name" name)))
   (while parts
@@ -31,17 +31,17 @@
                          "; it has :arguments :required-attrs :optional-attrs :produces-ops") key)))
     (when (or (not parts) (not (isinstance (get parts 0) hy.models.List)))
       (raise (BadForm (+ (str key) " needs a vector of names") key)))
-    (setv (get given key.name) (.pop parts 0)))
-  (when (not (.get given "arguments"))
+    (setv (get sections key.name) (.pop parts 0)))
+  (when (not (.get sections "arguments"))
     (raise (BadForm f"node type {name} needs :arguments, a vector of one name or more" name)))
   `(do
      (import statecfg.remote.graph.borg :as _borg)
      (setv ~name (_borg.node-type
        ~(str name)
-       ~(list (attribute-names (get given "arguments")))
-       ~(list (attribute-names (.get given "required-attrs" [])))
-       ~(attribute-names (.get given "optional-attrs" []) :defaults True)
-       ~(list (attribute-names (.get given "produces-ops" (.get given "produce-ops" []))))
+       ~(list (attribute-names (get sections "arguments")))
+       ~(list (attribute-names (.get sections "required-attrs" [])))
+       ~(attribute-names (.get sections "optional-attrs" []) :defaults True)
+       ~(list (attribute-names (.get sections "produces-ops" (.get sections "produce-ops" []))))
        __name__
        ~doc))))
 
@@ -56,11 +56,11 @@
      (_borg.make-validators __name__ ~(clauses parts))))
 
 
-(defmacro make-validators [#* each]
+(defmacro make-validators [#* validators]
   "Define several validators: `(make-validators (env map?) (user (some-fn string? keyword?) name))`."
   `(do
      (import statecfg.remote.graph.borg :as _borg)
-     (_borg.make-validators __name__ ~(clauses each))))
+     (_borg.make-validators __name__ ~(clauses validators))))
 
 
 (defmacro defnodefn [name parameters #* body]
@@ -92,19 +92,19 @@
            ~(hy.models.Symbol f"node-{name}") (. ~name node))))
 
 
-(defmacro defmethod [method kind parameters #* body]
+(defmacro defmethod [method type-name parameters #* body]
   "Define a method of a node type: `(defmethod check-node process [node nodes actions] …)`, `to-wire`, `from-wire`."
   (when (not-in (str method) METHODS)
     (raise (BadForm (+ f"node types have no method {method}; they have " (.join " " METHODS)) method)))
   (when (not (isinstance parameters hy.models.List))
     (raise (BadForm f"{method} needs a vector of parameters" parameters)))
   (when (not body)
-    (raise (BadForm f"{method} of {kind} has no body" method)))
-  (setv function (hy.models.Symbol (+ (str method) "-" (.replace (.strip (str kind) ":\"") "." "-"))))
+    (raise (BadForm f"{method} of {type-name} has no body" method)))
+  (setv function (hy.models.Symbol (+ (str method) "-" (.replace (.strip (str type-name) ":\"") "." "-"))))
   `(do
      (import statecfg.remote.graph.borg :as _borg)
      (defn ~function ~parameters ~@body)
-     (_borg.method ~(if (isinstance kind hy.models.Keyword) kind.name kind) ~(str method) ~function)))
+     (_borg.method ~(if (isinstance type-name hy.models.Keyword) type-name.name type-name) ~(str method) ~function)))
 
 
 (defmacro defplay [name #* parts]

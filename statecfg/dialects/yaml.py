@@ -77,19 +77,19 @@ def _play(node: Node, path: str, entries: Entries, number: int) -> Play | None:
     return Play(name, hosts, build, variables, written.location, path, complete=complete, prune=prune, service=service)
 
 
-def resolved(merged: Vars, order: Vars, given: Vars) -> dict[str, Any]:
+def resolved(merged: Vars, order: Vars, others: Vars) -> dict[str, Any]:
     """Return variables with their templates evaluated.
 
     :param merged: all variables
     :param order: the play's own variables, which may be templates; each can use the variables before it
-    :param given: other names that templates can use
+    :param others: other names that templates can use
     """
     scope = {key: value for key, value in merged.items() if key not in order or value is not order[key]}
     for name, value in order.items():
         if merged.get(name) is value:
             result: Any = templates.UNREADABLE
             with reporting():
-                result = templates.resolve(value, {**given, **scope})
+                result = templates.resolve(value, {**others, **scope})
             scope[name] = result
     return scope
 

@@ -195,10 +195,10 @@ class Composer:
     def _tag(self, event: Any) -> str | None:
         if event.tag is None or event.tag in TAGS:
             return event.tag  # type: ignore[no-any-return]  # PyYAML does not type its events
-        shown = event.tag.replace("tag:yaml.org,2002:", "!!")
-        why = "statecfg never creates Python objects" if "python/" in shown else "the tag is unknown"
+        short = event.tag.replace("tag:yaml.org,2002:", "!!")
+        why = "statecfg never creates Python objects" if "python/" in short else "the tag is unknown"
         help_text = "remove the tag. To make a value a text, quote it. Valid tags: " + ", ".join(TAGS)
-        self._report("SC0312", f"{shown}: {why}", help_text, self._location(event))
+        self._report("SC0312", f"{short}: {why}", help_text, self._location(event))
         return None
 
     def _count(self, node: Node, size: int) -> None:

@@ -83,7 +83,7 @@ class Entries:
     def __init__(self) -> None:
         self._files: dict[str, tuple[list[Entry], Values] | None] = {}  # None: it could not be read
         self._secrets: dict[int, secrets.Secret] = {}
-        self._known = frozenset(registry.names())
+        self._node_types = frozenset(registry.names())
 
     def read(self, node: tree.Node | None, file: str) -> list[Entry]:
         """Return the entries of a list, and report invalid ones.
@@ -160,7 +160,7 @@ class Entries:
 
         A missing or ambiguous node type is reported. Attributes can have names of node types, such as `user`.
         """
-        named = [key for key in node.items if key in self._known]
+        named = [key for key in node.items if key in self._node_types]
         for name in named:
             node_type = self._node_type(name, node.keys[name].location)
             if node_type is None:
@@ -178,8 +178,8 @@ class Entries:
             help_text = "start it with a node type, such as - package: nginx"
             report(problem("SC0316", "the entry has no node type", help_text, node.location))
             return "", None
-        near = next((key for key in node.items if nearest(key, self._known)), unknown)
-        if not nearest(near, self._known) and _ansible(node, (*CONTROL, *OPTIONS)):
+        near = next((key for key in node.items if nearest(key, self._node_types)), unknown)
+        if not nearest(near, self._node_types) and _ansible(node, (*CONTROL, *OPTIONS)):
             return near, None
         return near, self._node_type(near, node.keys[near].location)
 
@@ -291,11 +291,11 @@ class Entries:
         path = os.path.normpath(os.path.join(os.path.dirname(entry.file), name))
         steps = (*chain, (path, entry.location))
         if path in (file for file, _ in chain) or len(steps) > MAX_INCLUDES:
-            shown = [os.path.basename(file) for file, _ in steps]
+            names = [os.path.basename(file) for file, _ in steps]
             start = [file for file, _ in steps].index(path)
             locations = [location for _, location in steps[start + 1 :]]
             report(
-                problem("SC0317", " → ".join(shown[start:][-8:]), "remove one of these includes", *reversed(locations))
+                problem("SC0317", " → ".join(names[start:][-8:]), "remove one of these includes", *reversed(locations))
             )
             return "", chain
         if not os.path.isfile(path):

@@ -25,16 +25,16 @@ _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]*\$?\Z")
 _JUMP = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:@%\[\],-]*\Z")
 
 
-def load(path: str | Path | None, shown: str | None = None) -> Inventory:
+def load(path: str | Path | None, display_name: str | None = None) -> Inventory:
     """Read an inventory.
 
     :param path: the file; None for an inventory that contains only `@local`
-    :param shown: the name of the file in messages; default: `path`
+    :param display_name: the name of the file in messages; default: `path`
     :raises InvalidInput: with all problems in the file
     """
     if path is None:
         return Inventory()
-    return parse(yaml_text.load(path, SHAPE, shown), shown or str(path))
+    return parse(yaml_text.load(path, SHAPE, display_name), display_name or str(path))
 
 
 def parse(root: Node, file: str) -> Inventory:

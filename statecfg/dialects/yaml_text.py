@@ -21,16 +21,16 @@ from statecfg.problems import InvalidInput, SourceLocation, problem, report, sug
 MAX_BYTES = 16 * 1024 * 1024
 
 
-def load(path: str | Path, shape: str, shown: str | None = None) -> Node:
+def load(path: str | Path, shape: str, display_name: str | None = None) -> Node:
     """Read a YAML file.
 
     :param path: the file
     :param shape: the expected content, for the message about an empty file
-    :param shown: the name of the file in source locations; default: `path`
+    :param display_name: the name of the file in source locations; default: `path`
     :returns: the root: a `Mapping`, `Sequence` or `Scalar`
     :raises InvalidInput: with all problems in the file
     """
-    name = shown or str(path)
+    name = display_name or str(path)
     return parse(_bytes(path, name), name, shape)
 
 

@@ -32,15 +32,15 @@ def _different(paths: Mapping[str, list[Node]]) -> Iterable[Problem]:
         sharing = [node for node in group if node.type in SHARING] if len(group) > 1 else []
         for field in PERMISSIONS:
             setting = [node for node in sharing if node.attrs.get(field) is not None]
-            other = next((node for node in setting if _shown(node, field) != _shown(setting[0], field)), None)
+            other = next((node for node in setting if _text(node, field) != _text(setting[0], field)), None)
             if other is not None:
                 one = setting[0]
-                detail = f"{one.provides} sets the {field} of {path} to {_shown(one, field)}"
-                detail += f", {other.provides} sets it to {_shown(other, field)}"
+                detail = f"{one.provides} sets the {field} of {path} to {_text(one, field)}"
+                detail += f", {other.provides} sets it to {_text(other, field)}"
                 yield problem("SC0121", detail, f"set the {field} in one of them", one.position, other.position)
 
 
-def _shown(node: Node, field: str) -> str:
+def _text(node: Node, field: str) -> str:
     """Return an attribute as messages show it. Equal values give equal text."""
     value = node.attrs[field]
     return f"{value:04o}" if isinstance(value, int) else show(value)

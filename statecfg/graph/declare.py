@@ -19,7 +19,7 @@ from statecfg.problems import InvalidInput, Problem, clipped, positions, problem
 from statecfg.problems.positions import SourceLocation, Written
 from statecfg.remote.graph.nodetype import OPTIONS, NodeType
 from statecfg.remote.graph.value_rules import no_controls
-from statecfg.remote.graph.wrong_values import Wrong, kind_of, show
+from statecfg.remote.graph.wrong_values import Wrong, show, type_words
 
 MAX_NODE_NAME = 4096 + 64  # bytes: the longest path, and the name of a type before it
 NO_LOCATIONS: Mapping[str, SourceLocation] = {}
@@ -84,8 +84,8 @@ class _Declaration:
         values, options = self._sorted_out(args, attrs)
         explicit_name = options.pop("provides", None)
         name = self._name(values, None if explicit_name is WRONG else explicit_name)
-        shown = name if name.isprintable() else repr(name)[1:-1]  # without the quotes
-        self.name = clipped(shown.removesuffix(":") if name == f"{self.schema.node_type.name}:" else shown)
+        printable = name if name.isprintable() else repr(name)[1:-1]  # without the quotes
+        self.name = clipped(printable.removesuffix(":") if name == f"{self.schema.node_type.name}:" else printable)
         parts = [gap()] if explicit_name is WRONG else []
         requires: Sequence[str] = ()
         triggers: Sequence[str] = ()
@@ -173,7 +173,10 @@ class _Declaration:
             name = name_of(explicit)
             if name is None:
                 self.wrong(
-                    "SC0108", f"provides is {kind_of(explicit)}: {show(explicit)}", "write a name as text", "provides"
+                    "SC0108",
+                    f"provides is {type_words(explicit)}: {show(explicit)}",
+                    "write a name as text",
+                    "provides",
                 )
                 return f"{type_name}:"
         elif not self.schema.arguments:
@@ -219,7 +222,7 @@ class _Declaration:
                 names[name] = None
             else:
                 help = "write a name such as `file:/etc/motd`, a graph that a node type returned, or a list of these"
-                self.wrong("SC0105", f"{option} of {self.name} contains {kind_of(item)}: {show(item)}", help, option)
+                self.wrong("SC0105", f"{option} of {self.name} contains {type_words(item)}: {show(item)}", help, option)
         return tuple(names)
 
     def _check_options(self, options: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from pyrsistent import PMap, pmap
 from statecfg.graph.nodes import Frozen, Node, same
 from statecfg.problems import InvalidInput, Problem, problem
 from statecfg.problems.positions import SourceLocation, of_frame
-from statecfg.remote.graph.wrong_values import kind_of
+from statecfg.remote.graph.wrong_values import type_words
 
 
 class Graph(Frozen):
@@ -144,7 +144,7 @@ def _not_a_graph(value: object, location: SourceLocation) -> Problem:
         help = "pass the graphs one by one: merge_graphs(*graphs), in Hy (merge-graphs #* graphs)"
     elif isinstance(value, Node):
         help += "; this is the node of a graph"
-    return problem("SC0109", f"merge_graphs takes graphs, got {kind_of(value)}", help, location)
+    return problem("SC0109", f"merge_graphs takes graphs, got {type_words(value)}", help, location)
 
 
 def _principal(graph: Graph) -> Node:
@@ -196,7 +196,7 @@ def _reaches(names: Mapping[str, Node], node: Node, name: str) -> bool:
         required = waiting.pop().requires
         if name in required:
             return True
-        new = [item for item in required if item in names and item not in seen]
-        seen.update(new)
-        waiting.extend(names[item] for item in new)
+        unseen = [item for item in required if item in names and item not in seen]
+        seen.update(unseen)
+        waiting.extend(names[item] for item in unseen)
     return False

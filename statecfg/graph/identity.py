@@ -70,11 +70,11 @@ def _clash(identity: str, group: list[Node]) -> Problem:
     detail = f"{' and '.join(names)} manage the same {category}: {name}"
     if different:
         detail += "; " + ", ".join(
-            f"`{key}` is {_shown(one, key)} in one and {_shown(other, key)} in the other" for key in different
+            f"`{key}` is {_text(one, key)} in one and {_text(other, key)} in the other" for key in different
         )
     return problem("SC0114", detail, "keep one of them", *(node.position for node in group))
 
 
-def _shown(node: Node, key: str) -> str:
+def _text(node: Node, key: str) -> str:
     value = node.attrs.get(key)
     return "not given" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -101,7 +101,7 @@ class Secret(Opaque):
         # In a closure, so that neither repr, vars, a debugger's list of locals nor the slots contain the text.
         self.__reveal: Callable[[], str] = lambda: value
         digest = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), key=_KEY).digest()
-        self.token = _TOKENS.setdefault((name, digest), tokens.new())
+        self.token = _TOKENS.setdefault((name, digest), tokens.new_token())
         tokens.register(self)
         mask_logs()
 

@@ -63,8 +63,8 @@ class Schema:
 
     def __post_init__(self) -> None:
         """Compute which fields can't be secrets."""
-        shown = (name for name, item in self.fields.items() if item.type.shown)
-        object.__setattr__(self, "shown", frozenset((*self.arguments, *shown)))
+        names = (name for name, item in self.fields.items() if item.type.shown)
+        object.__setattr__(self, "shown", frozenset((*self.arguments, *names)))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from statecfg.graph.value import Value
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.values import Rule
-from statecfg.remote.graph.wrong_values import Wrong, kind_of, show
+from statecfg.remote.graph.wrong_values import Wrong, show, type_words
 
 Json = dict[str, Any]
 _OPEN = frozenset((str, int, bool, float, list, dict, type(None)))
@@ -66,7 +66,7 @@ def mismatch(value: object, expects: str, help: str = "") -> Mismatch:
     """
     if not help and type(value).__name__ in ("date", "datetime") and expects != "a date":
         help = f'put it in quotes: "{value}"'
-    return Mismatch(f"expected {expects}, got {kind_of(value)}: {show(value)}", help)
+    return Mismatch(f"expected {expects}, got {type_words(value)}: {show(value)}", help)
 
 
 def hidden(value: object) -> bool:

@@ -28,12 +28,13 @@ from statecfg.problems.positions import NOWHERE, SourceLocation
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.graph.wrong_values import kind_of, show
+from statecfg.remote.graph.wrong_values import show, type_words
 from statecfg.remote.wire.frames import INLINE, encode_value
 
 __all__ = ["Definition", "WireContext", "WireNode", "compile_graph"]
 
 PLAIN = frozenset((str, int, bool, float, type(None)))
+
 
 class WireNode(TypedDict):
     """A node as it is sent to hosts. `hides` names the attributes that contain secrets."""
@@ -227,7 +228,7 @@ class _Packer:
                 return sent
         except (TypeError, KeyError):
             pass  # the result is not a node, which the problem below reports
-        detail = f"to_wire of {node.type} returned {kind_of(sent)}, not a node, for {node.provides}"
+        detail = f"to_wire of {node.type} returned {type_words(sent)}, not a node, for {node.provides}"
         self.problems.append(problem("SC0119", detail, "return the node, or node.with_attrs(…)", node.position))
         return None
 
@@ -253,7 +254,7 @@ class _Packer:
         if isinstance(value, (int, float)):
             return value_type.__base__(value) if value_type.__base__ in (int, float) else value
         raise _CantSend(
-            f"{kind_of(value)} can't be sent to a host: {show(value)}",
+            f"{type_words(value)} can't be sent to a host: {show(value)}",
             "use text, numbers, lists or maps, or convert the value in the node type's to_wire",
         )
 
@@ -315,5 +316,5 @@ def _key(key: Any) -> str:
     if type(key) is str and key[:1] != "$":
         return key
     if not isinstance(key, str):
-        raise _CantSend(f"the key of a map must be text, got {kind_of(key)}: {show(key)}", "put it in quotes")
+        raise _CantSend(f"the key of a map must be text, got {type_words(key)}: {show(key)}", "put it in quotes")
     return "$" + key if key.startswith("$") else str(key)  # the key `$blob` marks content, see `decode_value`

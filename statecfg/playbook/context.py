@@ -135,16 +135,16 @@ class WireContext:
 
         return fail
 
-    def _entry(self, node: Node, shown: str, path: Path) -> records.SourceEntry:
+    def _entry(self, node: Node, name: str, path: Path) -> records.SourceEntry:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
             return {"kind": "symlink", "target": os.readlink(path)}
         if stat.S_ISDIR(mode):
             return {"kind": "directory"}
         if not stat.S_ISREG(mode):
-            detail = f"{shown} is neither a file, a directory nor a symbolic link"
+            detail = f"{name} is neither a file, a directory nor a symbolic link"
             raise self._unreadable(node, detail, "remove it from the directory")
-        entry: records.SourceEntry = {"kind": "file", "content": self._blob(node, shown, path)}
+        entry: records.SourceEntry = {"kind": "file", "content": self._blob(node, name, path)}
         if mode & 0o100:
             entry["executable"] = True
         return entry

@@ -15,7 +15,7 @@ from statecfg.graph.declare import recording
 from statecfg.graph.graph import EMPTY, Graph, gap, merge_graphs
 from statecfg.graph.nodes import MAX_NODES, Node, same
 from statecfg.problems import InvalidInput, SourceLocation, positions, problem, report, reporting, suggest
-from statecfg.remote.graph.wrong_values import kind_of, show
+from statecfg.remote.graph.wrong_values import show, type_words
 
 if TYPE_CHECKING:
     from statecfg.playbook.services import Service
@@ -157,18 +157,18 @@ def defining(
     """Return a decorator that turns a function into a play; see `play`. Report invalid options."""
     names = [hosts] if isinstance(hosts, str) else list(hosts) if isinstance(hosts, Iterable) else [hosts]
     if not names or not all(isinstance(item, str) and item for item in names):
-        detail = f"the hosts of a play are {kind_of(hosts)}: {show(hosts)}"
+        detail = f"the hosts of a play are {type_words(hosts)}: {show(hosts)}"
         report(problem("SC0512", detail, 'write a pattern: hosts="web"', positions.of_frame(sys._getframe(1))))
     pattern = ",".join(map(str, names))
-    for option, shown in (("hosts", names), ("name", name)):
-        if opaque.would_show_secret(shown):
+    for option, option_value in (("hosts", names), ("name", name)):
+        if opaque.would_show_secret(option_value):
             detail = f"`{option}` of a play contains a secret"
             location = positions.of_frame(sys._getframe(1))
             help = "use a value that is not secret: names and hosts appear in all output"
             raise InvalidInput([problem("SC0425", detail, help, location)])
     flag: Any = prune
     if not isinstance(flag, bool):
-        detail = f"`prune` of a play is {kind_of(flag)}: {show(flag)}"
+        detail = f"`prune` of a play is {type_words(flag)}: {show(flag)}"
         report(problem("SC0512", detail, "write true or false", positions.of_frame(sys._getframe(1))))
 
     for option, value, expected, example in (
@@ -176,7 +176,7 @@ def defining(
         ("name", name, str, 'name="web"'),
     ):
         if value is not None and not isinstance(value, expected):
-            detail = f"`{option}` of a play is {kind_of(value)}: {show(value)}"
+            detail = f"`{option}` of a play is {type_words(value)}: {show(value)}"
             report(problem("SC0512", detail, f"write {example}", positions.of_frame(sys._getframe(1))))
     variables = MappingProxyType(dict(vars) if isinstance(vars, Mapping) else {})
 
@@ -185,7 +185,7 @@ def defining(
         if not isinstance(function, FunctionType):
             location = positions.of_frame(sys._getframe(1))
             hint = "write it above a function: def web(host): …"
-            report(problem("SC0512", f"{title} is {kind_of(function)}, not a function", hint, location))
+            report(problem("SC0512", f"{title} is {type_words(function)}, not a function", hint, location))
             return Play(title, pattern, _nothing, variables, location, location.file)
         code = function.__code__
         location = SourceLocation(code.co_filename, code.co_firstlineno)

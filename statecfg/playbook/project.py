@@ -157,7 +157,7 @@ def read_settings(path: Path) -> Settings:
             [problem("SC0410", detail, 'write name = value, and quote text: name = "text"', location)]
         ) from None
     checked = [_check(key, value, path, text) for key, value in values.items()]
-    problems = [found for found in checked if found is not None]
+    problems = [wrong for wrong in checked if wrong is not None]
     if problems:
         raise InvalidInput(problems)
     if "lock_timeout" in values:

@@ -10,7 +10,7 @@ from typing import Any
 from statecfg.playbook.secrets import Secret
 from statecfg.problems import problem, report, suggest
 from statecfg.problems.positions import SourceLocation
-from statecfg.remote.graph.wrong_values import kind_of, show
+from statecfg.remote.graph.wrong_values import show, type_words
 
 # Type → a description of valid values.
 TYPES = {
@@ -84,7 +84,7 @@ def _option(name: str, parts: Any, location: SourceLocation, lenient: bool) -> O
     if not name or not name.isprintable():
         report(problem("SC0707", f"an option is called {show(name)}", "use printable characters in its name", location))
     if not isinstance(parts, Mapping):
-        report(problem("SC0707", f"option `{name}` is {kind_of(parts)}: {show(parts)}", example, location))
+        report(problem("SC0707", f"option `{name}` is {type_words(parts)}: {show(parts)}", example, location))
         return None
     parts = {str(getattr(key, "name", key)): value for key, value in parts.items()}
     for key in parts:

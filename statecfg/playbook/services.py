@@ -16,7 +16,7 @@ from statecfg.playbook.plays import Play
 from statecfg.playbook.service_options import Option
 from statecfg.problems import durations, positions, problem, report
 from statecfg.problems.positions import SourceLocation
-from statecfg.remote.graph.wrong_values import kind_of, show
+from statecfg.remote.graph.wrong_values import show, type_words
 
 __all__ = ["Endpoint", "Option", "Playbook", "Relation", "Service", "deploy", "relate"]
 
@@ -206,7 +206,7 @@ def _path(value: Any, part: str, directory: str, service: Service) -> Path | Non
     if value is None:
         return None
     if not isinstance(value, str | os.PathLike) or not os.fspath(value) or "\0" in str(value):
-        detail = f"`{part}` of {service.name} is {kind_of(value)}: {show(value)}"
+        detail = f"`{part}` of {service.name} is {type_words(value)}: {show(value)}"
         report(problem("SC0716", detail, "write a path, relative to the playbook", service.location_of(part)))
         return None
     return Path(os.path.abspath(os.path.join(directory, os.path.expanduser(value))))
@@ -215,7 +215,7 @@ def _path(value: Any, part: str, directory: str, service: Service) -> Path | Non
 def _timeout(value: Any, service: Service) -> float:
     if value is None:
         return TIMEOUT
-    detail = f"`timeout` of {service.name} is {kind_of(value)}: {show(value)}"
+    detail = f"`timeout` of {service.name} is {type_words(value)}: {show(value)}"
     if isinstance(value, str):
         try:
             return durations.deadline(value)
@@ -229,7 +229,7 @@ def _map(value: Any, part: str, service: Service) -> Mapping[str, Any]:
     if value is None:
         return NOTHING
     if not isinstance(value, Mapping):
-        detail = f"`{part}` of {service.name} is {kind_of(value)}: {show(value)}"
+        detail = f"`{part}` of {service.name} is {type_words(value)}: {show(value)}"
         report(problem("SC0716", detail, f"write a map: {part}: {{title: …}}", service.location_of(part)))
         return NOTHING
     return MappingProxyType({str(getattr(key, "name", key)): value for key, value in value.items()})

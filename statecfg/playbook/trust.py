@@ -20,15 +20,15 @@ def others_could_change(path: Path) -> Problem | None:
     """Return a problem if another user could change a file or directory that we execute; None otherwise."""
     status = path.stat()
     mode = stat.S_IMODE(status.st_mode)
-    shown = f"{path} has mode {mode:04o} and belongs to user {status.st_uid}"
+    detail = f"{path} has mode {mode:04o} and belongs to user {status.st_uid}"
     if status.st_uid not in (0, os.geteuid()):
-        return problem("SC0601", shown, f"check it, then: chown {os.geteuid()} {path}", SourceLocation(str(path), 0))
+        return problem("SC0601", detail, f"check it, then: chown {os.geteuid()} {path}", SourceLocation(str(path), 0))
     writable = mode & 0o022
     if writable == 0o020 and private(status.st_uid, status.st_gid):
         return None
     # Others can't replace files in a directory with the sticky bit.
     if writable and not (stat.S_ISDIR(status.st_mode) and mode & stat.S_ISVTX):
-        return problem("SC0601", shown, f"check it, then: chmod go-w {path}", SourceLocation(str(path), 0))
+        return problem("SC0601", detail, f"check it, then: chmod go-w {path}", SourceLocation(str(path), 0))
     return None
 
 

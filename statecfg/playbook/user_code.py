@@ -274,10 +274,10 @@ def _message(text: object) -> str:
 
 def _unknown_name(error: NameError, tail: str, locations: tuple[SourceLocation, ...]) -> Problem:
     name = error.name or ""
-    shown = _as_written(name, locations[0])
-    also = f" ({name} in Python)" if shown != name else ""
+    written = _as_written(name, locations[0])
+    also = f" ({name} in Python)" if written != name else ""
     return problem(
-        "SC0503", f"the name {shown} is not defined{also}{tail}", suggest_name(error, locations[0]), *locations
+        "SC0503", f"the name {written} is not defined{also}{tail}", suggest_name(error, locations[0]), *locations
     )
 
 

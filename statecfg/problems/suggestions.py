@@ -20,11 +20,11 @@ def suggest(name: str, valid: Iterable[str], what: str = "it may be") -> str:
     """
     names = list(valid)
     close = nearest(name, names)
-    shown = [item for item in names[:LISTED] if item not in close]
+    others = [item for item in names[:LISTED] if item not in close]
     meant = question(close)
-    if not shown:
+    if not others:
         return meant
-    listed = f"{what}: {', '.join(shown)}" + (", …" if len(names) > LISTED else "")
+    listed = f"{what}: {', '.join(others)}" + (", …" if len(names) > LISTED else "")
     return f"{meant} ({listed})" if meant else listed
 
 

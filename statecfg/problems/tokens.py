@@ -71,7 +71,7 @@ class SecretError(StatecfgError, ValueError):
         self.help = help
 
 
-def new() -> str:
+def new_token() -> str:
     """Return a new, random token."""
     digits = [DIGITS[byte] for byte in secrets.token_bytes(_BYTES)]
     spread = [digit + (_BREAKS[at] if at < len(_BREAKS) else "") for at, digit in enumerate(digits)]
@@ -173,5 +173,5 @@ def masked(text: str) -> str:
     """Return a text with a mask in place of each token and each damaged token."""
     if not _SECRETS or not _suspect(text):
         return text
-    shown = [piece if isinstance(piece, str) else f"<secret {piece[0].name}>" for piece in _pieces(text)]
-    return _REST.sub("<secret …>", "".join(shown))
+    pieces = [piece if isinstance(piece, str) else f"<secret {piece[0].name}>" for piece in _pieces(text)]
+    return _REST.sub("<secret …>", "".join(pieces))

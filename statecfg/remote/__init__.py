@@ -40,20 +40,20 @@ class _Moved:
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> ModuleType:
-        new = "%s.%s" % (__name__, MOVED[spec.name.rpartition(".")[2]])
+        new_name = "%s.%s" % (__name__, MOVED[spec.name.rpartition(".")[2]])
         if "__version__" in vars(sys.modules["statecfg"]):  # not on hosts, where nobody would read it
             import warnings
 
-            text = "%s is now %s. The former name will go in 1.0." % (spec.name, new)
+            text = "%s is now %s. The former name will go in 1.0." % (spec.name, new_name)
             warnings.warn(text, FutureWarning, stacklevel=2)
-        module = import_module(new)
+        module = import_module(new_name)
         spec.loader_state = module.__spec__
         return module
 
     @staticmethod
     def exec_module(module: ModuleType) -> None:
         assert module.__spec__ is not None
-        module.__spec__ = module.__spec__.loader_state  # the import system has put the former name's there
+        module.__spec__ = module.__spec__.loader_state  # importlib has set the spec of the former name
 
 
 _finder: Any = _Moved

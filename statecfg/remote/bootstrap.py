@@ -60,22 +60,22 @@ def cache() -> "Optional[str]":
     """Return the directory of cached executors; None, with a warning, if there is no directory that is safe to use."""
     chosen = os.environ.get("STATECFG_STATE_DIR", "")
     if chosen.startswith("/"):
-        place = chosen
+        state_dir = chosen
     elif os.geteuid() == 0:
-        place = "/var/lib/statecfg"
+        state_dir = "/var/lib/statecfg"
     else:
         home = os.environ.get("HOME") or import_module("pwd").getpwuid(os.geteuid()).pw_dir
-        place = os.path.join(os.environ.get("XDG_STATE_HOME") or os.path.join(home, ".local/state"), "statecfg")
-    folder = os.path.join(place, "cache")
+        state_dir = os.path.join(os.environ.get("XDG_STATE_HOME") or os.path.join(home, ".local/state"), "statecfg")
+    folder = os.path.join(state_dir, "cache")
     try:
-        os.makedirs(place, 0o700, exist_ok=True)
+        os.makedirs(state_dir, 0o700, exist_ok=True)
         if not os.path.lexists(folder):
             os.mkdir(folder, 0o700)
-        for path in (place, folder):
+        for path in (state_dir, folder):
             info = os.lstat(path)
             if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o022:
-                kind = "a directory" if stat.S_ISDIR(info.st_mode) else "not a directory"
-                whose = "%s of owner %d and mode %04o" % (kind, info.st_uid, info.st_mode & 0o7777)
+                file_type = "a directory" if stat.S_ISDIR(info.st_mode) else "no directory"
+                whose = "%s of owner %d and mode %04o" % (file_type, info.st_uid, info.st_mode & 0o7777)
                 cure = "remove it, or make it a directory that only this login can write to"
                 warnings.append("statecfg does not cache the executor in %s, which is %s: %s" % (path, whose, cure))
                 return None
@@ -152,13 +152,13 @@ def unpack(sha: str, pieces: "Callable[[str], Iterable[bytes]]") -> "Dict[str, A
     :param pieces: requests a part from the controller, and yields its pieces
     """
     folder = cache()
-    place = os.path.join(folder or "/nonexistent", sha)
-    kept = load(place)
+    cached = os.path.join(folder or "/nonexistent", sha)
+    kept = load(cached)
     bundle = fetch(sha, kept, pieces)
     if bundle is not kept:
         keep(folder, sha, bundle)
     tag = "%s.%s" % (sha, sys.implementation.cache_tag)
-    packed = load("%s.%s" % (place, sys.implementation.cache_tag))
+    packed = load("%s.%s" % (cached, sys.implementation.cache_tag))
     payload = packed[32:]
     # Bytecode is valid for one version of Python only, so the digest includes its magic number.
     if len(packed) < 33 or hashlib.sha256(MAGIC + sha.encode() + payload).digest() != packed[:32]:
@@ -168,8 +168,8 @@ def unpack(sha: str, pieces: "Callable[[str], Iterable[bytes]]") -> "Dict[str, A
             modules[name] = (package, compile(source, filename, "exec", dont_inherit=True, optimize=0))
         payload = marshal.dumps(modules)
         keep(folder, tag, hashlib.sha256(MAGIC + sha.encode() + payload).digest() + payload)
-    found: "Dict[str, Any]" = marshal.loads(payload)  # noqa: S302  # its digest was checked
-    return found
+    code: "Dict[str, Any]" = marshal.loads(payload)  # noqa: S302  # its digest was checked
+    return code
 
 
 class Finder:

@@ -99,9 +99,9 @@ class Session:
         if order.mode == Mode.HISTORY:
             return HostStatus.OK, self.history(order)
         layers, order = self.take_in(order)
-        held = self.take_lock(order)
-        if held is not None:
-            return HostStatus.LOCKED, {"holder": held}
+        holder = self.take_lock(order)
+        if holder is not None:
+            return HostStatus.LOCKED, {"holder": holder}
         for name in order.types:
             import_module(order.types[name])
         managed = self.managed = Management(self.state_dir, order, self.warnings)
@@ -173,16 +173,16 @@ class Session:
 
         ledger = Ledger(self.state_dir, reading=True)
         # Ignore the journal of the current run. The holder may change meanwhile, so ask before and after.
-        running = [(self.lock.held(0) or {}).get("run")]
+        running = [(self.lock.current_holder(0) or {}).get("run")]
         interrupted = state.interrupted_runs(self.state_dir)
-        running.append((self.lock.held(0) or {}).get("run"))
+        running.append((self.lock.current_holder(0) or {}).get("run"))
         cut_off = [(run, account) for run, account in interrupted if run not in running]
         try:
             if cut_off:
                 ledger.recall(cut_off)
-            asked = order.history
-            found = history(ledger, asked.get("playbook", ""), asked.get("run", ""), int(asked.get("limit", 20)))
-            return {"history": found, "ledger": ledger.meta("lineage")}
+            query = order.history
+            runs = history(ledger, query.get("playbook", ""), query.get("run", ""), int(query.get("limit", 20)))
+            return {"history": runs, "ledger": ledger.meta("lineage")}
         finally:
             ledger.close()
 
@@ -208,7 +208,7 @@ class Session:
                 continue
             while len(layers) <= frame["layer"]:
                 layers.append([])
-            layers[frame["layer"]] += [decode_node(found, self.blobs) for found in frame["nodes"]]
+            layers[frame["layer"]] += [decode_node(data, self.blobs) for data in frame["nodes"]]
 
     def part(self, sha256: str) -> Iterator[bytes]:
         """Request a part of the executor that only some hosts need; yield its pieces."""
@@ -225,14 +225,14 @@ class Session:
         :returns: data about another run that holds the lock, None if there is none
         """
         if not order.acting:
-            return self.lock.held(order.lock_timeout)
+            return self.lock.current_holder(order.lock_timeout)
         state.prepare(self.state_dir)
         holder: Holder = {"run": order.run, "who": order.who, "since": time.time(), "pid": os.getpid()}
-        held = self.lock.take(holder, order.lock_timeout)
-        if held is None:
+        other = self.lock.take(holder, order.lock_timeout)
+        if other is None:
             # This run holds the lock, so the files of killed runs are unused.
             state.sweep(self.state_dir)
-        return held
+        return other
 
     def arrive(self, managed: Management, layers: List[List[Node]]) -> None:
         """Complete the nodes, find the orphans, load their types, and request the content that this host lacks."""
@@ -378,11 +378,11 @@ def fields(frame: JsonMap) -> JsonMap:
 
 
 def causes(debts: List[Debt]) -> Dict[str, List[str]]:
-    """Return node → the nodes whose change it still has to answer."""
-    found: Dict[str, List[str]] = {}
+    """Return node → the nodes whose changes it still has to react to."""
+    by_node: Dict[str, List[str]] = {}
     for debt in debts:
-        found.setdefault(debt.node, []).append(debt.cause)
-    return found
+        by_node.setdefault(debt.node, []).append(debt.cause)
+    return by_node
 
 
 def from_wire(node: Node) -> Node:
@@ -392,5 +392,5 @@ def from_wire(node: Node) -> Node:
     if function is None:
         return node
     count = function.__code__.co_argcount
-    found: Node = function(*[node, RealMachine()][:count])
-    return found
+    completed: Node = function(*[node, RealMachine()][:count])
+    return completed

@@ -91,8 +91,8 @@ def modules_of(types: Iterable[str]) -> tuple[dict[str, host_modules.Module], di
     :returns: module name → (is it a package, file name, source), and node type → module
     """
     try:
-        found = host_modules.type_modules(types)
-        return host_modules.of_types(found.values()), found
+        by_type = host_modules.type_modules(types)
+        return host_modules.of_types(by_type.values()), by_type
     finally:
         cache().keep()
 
@@ -108,16 +108,16 @@ def check() -> None:
 
 @lru_cache(maxsize=64)
 def _build(modules: tuple[tuple[str, str], ...]) -> Bundle:
-    found = {**host_modules.core(), **host_modules.of_types(module for _, module in modules)}
+    contents = {**host_modules.core(), **host_modules.of_types(module for _, module in modules)}
     cache().keep()
-    return Bundle(*_packed(found), dict(modules))
+    return Bundle(*_packed(contents), dict(modules))
 
 
 @lru_cache(maxsize=len(host_modules.PARTS))
 def _part(name: str) -> Part:
-    found = host_modules.of_part(name)
+    modules = host_modules.of_part(name)
     cache().keep()
-    return Part(*_packed(found))
+    return Part(*_packed(modules))
 
 
 def _packed(modules: Mapping[str, host_modules.Module]) -> tuple[bytes, str]:

@@ -18,7 +18,7 @@ from statecfg.playbook.services import RELATION
 from statecfg.playbook.trust import others_could_change, together
 from statecfg.problems import InvalidInput, Problem, nearest, problem, report, reporting
 from statecfg.problems.positions import SourceLocation
-from statecfg.remote.graph.wrong_values import kind_of
+from statecfg.remote.graph.wrong_values import type_words
 from statecfg.remote.units.hooks import DISPATCH
 
 LINK = 0o120000  # the mode of a symbolic link
@@ -83,30 +83,32 @@ class Charm:
         return data
 
 
-def read(directory: Path, *places: SourceLocation) -> Charm | None:
+def read(directory: Path, *locations: SourceLocation) -> Charm | None:
     """Return the charm in a directory; report the problem and return None if there is no usable one.
 
     :param directory: an absolute path; the directory contains `hooks/`, or the hooks themselves
-    :param places: source locations that use the charm
+    :param locations: source locations that use the charm
     """
     try:
-        return _read(directory, places)
+        return _read(directory, locations)
     except OSError as error:
-        report(problem("SC0703", f"{error.filename or directory}: {error.strerror}", "check the file", *places))
+        report(problem("SC0703", f"{error.filename or directory}: {error.strerror}", "check the file", *locations))
         return None
 
 
-def _read(directory: Path, places: tuple[SourceLocation, ...]) -> Charm | None:
+def _read(directory: Path, locations: tuple[SourceLocation, ...]) -> Charm | None:
     if not directory.is_dir():
-        report(problem("SC0703", f"there is no directory {directory}", "name the directory that has hooks/", *places))
+        report(
+            problem("SC0703", f"there is no directory {directory}", "name the directory that has hooks/", *locations)
+        )
         return None
-    wrong = [found for path in (directory.parent, directory) if (found := others_could_change(path)) is not None]
+    wrong = [unsafe for path in (directory.parent, directory) if (unsafe := others_could_change(path)) is not None]
     bare = not any((directory / name).exists() for name in ("hooks", DISPATCH, *SOURCES))
     files = _Files(directory, bare)
     for _ in files.walk(directory):
         if files.size > MAX_BYTES or len(files.files) > MAX_FILES:
-            detail = f"{directory} contains at least {files.size:,} bytes in {len(files.files):,} files"
-            report(problem("SC0704", detail, "keep packages and images elsewhere", *places))
+            detail = f"{directory} holds {files.size:,} bytes in {len(files.files):,} files, and perhaps more"
+            report(problem("SC0704", detail, "keep packages and images elsewhere", *locations))
             return None
     wrong += files.open_to_others
     if wrong:
@@ -118,11 +120,11 @@ def _read(directory: Path, places: tuple[SourceLocation, ...]) -> Charm | None:
     sources = [name for name in SOURCES if name in files.files]
     nothing = not hooks and not files.misspelt and DISPATCH not in files.files
     if nothing and sources:
-        detail = f"{directory} has {sources[0]} but no hook: it contains the sources of a charm"
-        report(problem("SC0703", detail, "build the charm, and name the resulting directory", *places))
+        detail = f"{directory} has {sources[0]} and no hook: it is what a charm is built from"
+        report(problem("SC0703", detail, "build it, and name the directory that came out", *locations))
     elif nothing and metadata is None:
         hint = f"put programs called {', '.join(LIFECYCLE[:4])} into its hooks/"
-        report(problem("SC0703", f"{directory} contains no hook", hint, *places))
+        report(problem("SC0703", f"nothing in {directory} is a hook", hint, *locations))
     name = (metadata or {}).get("name")
     options = _options(directory / CONFIG)
     title = name if isinstance(name, str) and name else directory.name
@@ -201,7 +203,7 @@ class _Files:
 
         :param endpoints: the charm's relations, None if unknown
         """
-        found = []
+        names = []
         for inside in sorted(self.files):
             name = inside.removeprefix("hooks/")
             if inside == name or "/" in name:
@@ -209,11 +211,11 @@ class _Files:
             self._misspelt(name, endpoints)
             if not is_hook(name):
                 continue
-            found.append(name)
+            names.append(name)
             self._check_executable(inside)
         if DISPATCH in self.files:
             self._check_executable(DISPATCH)
-        return tuple(found)
+        return tuple(names)
 
     def _check_executable(self, inside: str) -> None:
         if not self._executable(inside):
@@ -231,8 +233,8 @@ class _Files:
         meant = _meant(name, endpoints)
         if meant is not None:
             self.misspelt = True
-            place = SourceLocation(str(self._here(f"hooks/{name}")), 0)
-            report(problem("SC0706", f"there is no hook {name}", f"did you mean `{meant}`?", place))
+            location = SourceLocation(str(self._here(f"hooks/{name}")), 0)
+            report(problem("SC0706", f"there is no hook {name}", f"did you mean `{meant}`?", location))
 
     def digest(self, contents: Mapping[str, str]) -> str:
         """Return the SHA-256 of names, modes, digests of contents, and texts of links.
@@ -262,11 +264,13 @@ def _meant(name: str, endpoints: Mapping[str, Any] | None) -> str | None:
     if not PLAIN.match(name) or name in LIFECYCLE or name in ELSEWHERE:
         return None
     if is_hook(name):
-        known = () if endpoints is None or relation in endpoints or relation in IMPLICIT else (*endpoints, *IMPLICIT)
+        candidates = (
+            () if endpoints is None or relation in endpoints or relation in IMPLICIT else (*endpoints, *IMPLICIT)
+        )
         # Charms may keep hooks of relations that they no longer have, with names similar to those of others.
-        near = nearest(relation, known, 1, 1)
+        near = nearest(relation, candidates, 1, 1)
         return f"{near[0]}-relation-{event}" if near else None
-    hooks = [f"{each}-relation-{event}" for each in endpoints or () for event in EVENTS]
+    hooks = [f"{endpoint}-relation-{event}" for endpoint in endpoints or () for event in EVENTS]
     if name.count("-") > 1:
         hooks += [f"{name.rsplit('-', 2)[0]}-relation-{event}" for event in EVENTS]
     near = nearest(name, [*LIFECYCLE, *hooks], 1 if len(name) < 8 else 2, 1)
@@ -279,24 +283,24 @@ def _map(path: Path) -> dict[str, Any] | None:
         return None
     from statecfg.dialects import yaml_text
 
-    found: Any = None
+    document: Any = None
     with reporting():
-        found = yaml_text.foreign(path)
-    if isinstance(found, dict):
-        return found
-    if found is not None:
-        report(problem("SC0703", f"{path} is {kind_of(found)}", "it must be a map", SourceLocation(str(path), 1)))
+        document = yaml_text.foreign(path)
+    if isinstance(document, dict):
+        return document
+    if document is not None:
+        report(problem("SC0703", f"{path} is {type_words(document)}", "it must be a map", SourceLocation(str(path), 1)))
     return {}
 
 
 def _endpoints(metadata: Mapping[str, Any] | None, path: Path) -> dict[str, tuple[str, str]]:
     endpoints: dict[str, tuple[str, str]] = {}
     for role in ROLES:
-        given = (metadata or {}).get(role) or {}
-        if not isinstance(given, dict):
-            report(problem("SC0703", f"`{role}:` is {kind_of(given)}", "it must be a map", _line(path, role)))
+        entries = (metadata or {}).get(role) or {}
+        if not isinstance(entries, dict):
+            report(problem("SC0703", f"`{role}:` is {type_words(entries)}", "it must be a map", _line(path, role)))
             continue
-        for name, parts in given.items():
+        for name, parts in entries.items():
             interface = parts.get("interface") if isinstance(parts, dict) else parts
             if not isinstance(name, str) or not RELATION.match(name) or not isinstance(interface, str):
                 example = f"write {role}: {{db: {{interface: mysql}}}}"
@@ -310,11 +314,11 @@ def _endpoints(metadata: Mapping[str, Any] | None, path: Path) -> dict[str, tupl
 
 
 def _options(path: Path) -> dict[str, Option]:
-    given = (_map(path) or {}).get("options") or {}
-    if not isinstance(given, dict):
-        report(problem("SC0707", f"`options:` is {kind_of(given)}", "it must be a map", _line(path, "options")))
+    entries = (_map(path) or {}).get("options") or {}
+    if not isinstance(entries, dict):
+        report(problem("SC0707", f"`options:` is {type_words(entries)}", "it must be a map", _line(path, "options")))
         return {}
-    return service_options.read(given, lambda name: _line(path, name), lenient=True)
+    return service_options.read(entries, lambda name: _line(path, name), lenient=True)
 
 
 def _line(path: Path, key: str) -> SourceLocation:

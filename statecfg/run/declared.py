@@ -53,8 +53,8 @@ class ServiceWork:
     @property
     def secrets(self) -> dict[str, str]:
         """The values of the secret settings."""
-        given = self.service.settings.items()
-        return {name: value.reveal() for name, value in given if isinstance(value, Secret)}
+        settings = self.service.settings.items()
+        return {name: value.reveal() for name, value in settings if isinstance(value, Secret)}
 
     @property
     def hidden(self) -> dict[str, str]:
@@ -132,10 +132,10 @@ def _settings(
         yield name, checked
 
 
-def _variables(given: Mapping[str, Any]) -> dict[str, Any]:
+def _variables(definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Return the variables that don't depend on a host. Settings can use only these: a setting is for all units."""
     variables: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in definitions.items():
         with collecting() as problems, reporting():
             resolved = _resolved(value, variables)
         if not problems:
@@ -165,15 +165,15 @@ def _misplaced(option: Option, value: Any, location: SourceLocation) -> Problem:
     return problem("SC0710", detail, "read it from the environment or a file: !secret {env: NAME}", location)
 
 
-def relations(works: Sequence[ServiceWork], given: Sequence[Relation]) -> list[Relation]:
+def relations(works: Sequence[ServiceWork], declared: Sequence[Relation]) -> list[Relation]:
     """Return the relations of a playbook and the peer relations of its charms; report invalid ones.
 
     :param works: the playbook's services; invalid ones may be missing
-    :param given: the declared relations
+    :param declared: the declared relations
     """
     offered = {work.service.name: work.charm.related if work.charm is not None else {} for work in reversed(works)}
     first: dict[tuple[Endpoint, ...], Relation] = {}
-    for relation in given:
+    for relation in declared:
         with reporting():
             check(relation, offered)
             key = tuple(sorted(relation.ends))

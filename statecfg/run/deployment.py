@@ -46,7 +46,7 @@ class Deployment:
 
     def digest(self, service: str) -> str:
         """Return a digest of a service's charm and of its settings without secrets."""
-        said = [[each.digest, each.settings] for each in self.services if each.name == service]
+        said = [[declared.digest, declared.settings] for declared in self.services if declared.name == service]
         return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
     def files(self, service: str, contents: dict[str, Blob]) -> Json:
@@ -76,16 +76,16 @@ def of_work(work: Work, project: str, playbook: str, prune: bool) -> Deployment:
     return Deployment(
         project,
         playbook,
-        [_declared(each) for each in work.services],
-        [DeclaredRelation(tuple((end.service, end.relation) for end in each.ends)) for each in work.relations],
+        [_declared(service) for service in work.services],
+        [DeclaredRelation(tuple((end.service, end.relation) for end in relation.ends)) for relation in work.relations],
         prune,
-        {each.service.name: each.secrets for each in work.services},
-        {each.service.name: each.charm for each in work.services},
+        {service.service.name: service.secrets for service in work.services},
+        {service.service.name: service.charm for service in work.services},
     )
 
 
-def _declared(each: ServiceWork) -> Declared:
-    name = each.service.name
-    charm, digest = (each.charm.name, each.charm.digest) if each.charm is not None else (name, "")
-    ends = each.charm.related if each.charm is not None else {}
-    return Declared(name, each.hosts, charm, digest, each.schema, each.settings, each.timeout, each.secrets, ends)
+def _declared(work: ServiceWork) -> Declared:
+    name = work.service.name
+    charm, digest = (work.charm.name, work.charm.digest) if work.charm is not None else (name, "")
+    ends = work.charm.related if work.charm is not None else {}
+    return Declared(name, work.hosts, charm, digest, work.schema, work.settings, work.timeout, work.secrets, ends)

@@ -65,14 +65,14 @@ def _graph(
     from statecfg.graph.graph import merge_graphs
     from statecfg.playbook.plays import HostContext, Vars, evaluate
 
-    made: list[Graph] = []
+    graphs: list[Graph] = []
     own: dict[str, Mapping[str, Any]] = {}
-    for play, given in _with_others(host, plays, extra):
-        merged = play.variables(host.vars, given, host.name, host.groups)
+    for play, others in _with_others(host, plays, extra):
+        merged = play.variables(host.vars, others, host.name, host.groups)
         context = HostContext(host.name, Vars(merged), tuple(host.groups), host.transport == "local")
-        made.append(evaluate(play, context))
-        own.update((node.provides, merged) for node in made[-1].nodes())
-    return merge_graphs(*made), own
+        graphs.append(evaluate(play, context))
+        own.update((node.provides, merged) for node in graphs[-1].nodes())
+    return merge_graphs(*graphs), own
 
 
 def _with_others(

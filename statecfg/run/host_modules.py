@@ -76,17 +76,17 @@ def type_modules(types: Iterable[str]) -> dict[str, str]:
 
     :raises InvalidInput: if a file written in Hy is wrong
     """
-    found = {}
+    modules = {}
     available = resources.available()
     for name in types:
         module = f"{_RESOURCES}.{name}"
         if name in available and name not in REGISTRY and _path(module) is None:
             getattr(resources, name)
         if name in REGISTRY:
-            found[name] = REGISTRY[name].module
+            modules[name] = REGISTRY[name].module
         elif name in available:
-            found[name] = module
-    return found
+            modules[name] = module
+    return modules
 
 
 def python_types() -> dict[str, str]:
@@ -124,21 +124,21 @@ def closure(names: Iterable[str], with_parts: bool = False) -> dict[str, Module]
     :param names: full names; names that don't belong to such a module are ignored
     :param with_parts: whether to follow imports to the modules of `PARTS`
     """
-    found: dict[str, Module] = {}
+    modules: dict[str, Module] = {}
     waiting = list(names)
     skipped = () if with_parts else [name for names in PARTS.values() for name in names]
     while waiting:
         name = _home(waiting.pop())
-        path = _path(name) if name not in found and not _is_of(name, skipped) else None
+        path = _path(name) if name not in modules and not _is_of(name, skipped) else None
         if path is None:
             continue
         package = path.stem == "__init__"
         text, imported = _source(path)
         folder = name if package else name.rpartition(".")[0]
-        shown = folder.replace(".", "/").removeprefix("statecfg/" if folder.startswith(_RESOURCES) else "")
-        found[name] = (package, f"{shown}/{path.name}", text)
+        directory = folder.replace(".", "/").removeprefix("statecfg/" if folder.startswith(_RESOURCES) else "")
+        modules[name] = (package, f"{directory}/{path.name}", text)
         waiting += [*_absolute(name, package, imported), name.rpartition(".")[0]]
-    return found
+    return modules
 
 
 def _without_core(modules: dict[str, Module]) -> dict[str, Module]:
@@ -178,13 +178,13 @@ def _path(name: str) -> Path | None:
 
 def _absolute(module: str, package: bool, imported: Iterable[str]) -> list[str]:
     """Return the full names of the modules that a module imports."""
-    found = []
+    full_names = []
     for name in imported:
         relative = name.lstrip(".")
         up = len(name) - len(relative) - package
         above = module.split(".")[: -up or None] if up >= 0 and relative != name else []
-        found.append(".".join([*above, *filter(None, [relative])]))
-    return found
+        full_names.append(".".join([*above, *filter(None, [relative])]))
+    return full_names
 
 
 def _source(path: Path) -> tuple[str, list[str]]:

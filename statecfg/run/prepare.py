@@ -319,9 +319,9 @@ class _SharedProblems:
         shared = len(names) == self.hosts or item.code.startswith("SC042")
         if shared or (len(names) == 1 and names[0] in item.detail):
             return item
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         first, line, rest = item.detail.partition("\n")
-        return replace(item, detail=f"{first} (on {shown}){line}{rest}")
+        return replace(item, detail=f"{first} (on {listed}){line}{rest}")
 
 
 def hosts(pattern: str, choice: Choice) -> Work:

@@ -27,10 +27,10 @@ def note(project: Project, services: Sequence[ServiceWork]) -> None:
     if project.resources is not None:
         _all("node type", _sources(project.resources))
     _all("module", _modules())
-    for each in services:
-        if each.charm is not None:
-            for name, sha256 in each.charm.contents.items():
-                inputs.note("charm", each.charm.files[name][1], sha256=sha256)
+    for service in services:
+        if service.charm is not None:
+            for name, sha256 in service.charm.contents.items():
+                inputs.note("charm", service.charm.files[name][1], sha256=sha256)
     _all("hook", _hooks(project.root / "hooks"))
 
 

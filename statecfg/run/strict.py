@@ -31,8 +31,8 @@ class Invalid(StatecfgError, ValueError):
 
     def __init__(self, what: str, where: tuple[str, ...] = ()) -> None:
         self.what, self.where = what, where
-        place = "".join(reversed(where)).removeprefix(".")
-        super().__init__(f"{place}: {what}" if place else what)
+        position = "".join(reversed(where)).removeprefix(".")
+        super().__init__(f"{position}: {what}" if position else what)
 
     def under(self, key: str) -> Invalid:
         """Return the same problem with its path extended by an outer key.
@@ -81,20 +81,20 @@ class Strict:
         readers, required = compiled
         if type(value) is not dict:
             raise Invalid(f"{brief(value)} is not a map")
-        found = {}
+        values = {}
         for key, item in value.items():
             reader = readers.get(key)
             if reader is None:
                 raise Invalid(f"the key {brief(key)} is unknown")
             try:
-                found[key] = reader(item)
+                values[key] = reader(item)
             except Invalid as problem:
                 raise problem.under(f".{key}") from None
-        if not required <= found.keys():
-            raise Invalid(f"the key {min(required - found.keys())!r} is missing")
-        made = object.__new__(cls)
-        made.__dict__.update(found)  # missing values are read from the class, where dataclasses keep defaults
-        return made
+        if not required <= values.keys():
+            raise Invalid(f"the key {min(required - values.keys())!r} is missing")
+        created = object.__new__(cls)
+        created.__dict__.update(values)  # missing values are read from the class, where dataclasses keep defaults
+        return created
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON data that the object was read from."""
@@ -136,8 +136,8 @@ def _plain(value: Any) -> Any:
 def _compile(cls: type[Strict]) -> tuple[dict[str, Reader], frozenset[str]]:
     hints = get_type_hints(cls, include_extras=True)
     mine = fields(cls)  # type: ignore[arg-type]  # every class below Strict is a dataclass
-    required = (each.name for each in mine if each.default is MISSING and each.default_factory is MISSING)
-    return {each.name: _reader(hints[each.name]) for each in mine}, frozenset(required)
+    required = (item.name for item in mine if item.default is MISSING and item.default_factory is MISSING)
+    return {item.name: _reader(hints[item.name]) for item in mine}, frozenset(required)
 
 
 def _reader(hint: Any) -> Reader:
@@ -146,21 +146,21 @@ def _reader(hint: Any) -> Reader:
     :param hint: the type, from an annotation
     :raises TypeError: if JSON can't represent the type
     """
-    origin, given = get_origin(hint), get_args(hint)
+    origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        (free,) = (mark for mark in given[1:] if isinstance(mark, Free | OneOf))
+        (free,) = (mark for mark in arguments[1:] if isinstance(mark, Free | OneOf))
         if isinstance(free, OneOf):
             return _literal(frozenset(free.allowed))
-        return _free(free, None if given[0] in (Any, Mapping[str, Any]) else _reader(given[0]))
+        return _free(free, None if arguments[0] in (Any, Mapping[str, Any]) else _reader(arguments[0]))
     if origin is Literal:
-        return _literal(frozenset(given))
-    if origin in (Union, types.UnionType) and types.NoneType in given:
-        (inner,) = (_reader(each) for each in given if each is not types.NoneType)
+        return _literal(frozenset(arguments))
+    if origin in (Union, types.UnionType) and types.NoneType in arguments:
+        (inner,) = (_reader(argument) for argument in arguments if argument is not types.NoneType)
         return lambda value: None if value is None else inner(value)
-    if origin is tuple and given[1:] == (...,):
-        return _list(_reader(given[0]))
-    if origin in (dict, Mapping) and given[0] is str:
-        return _map(_reader(given[1]))
+    if origin is tuple and arguments[1:] == (...,):
+        return _list(_reader(arguments[0]))
+    if origin in (dict, Mapping) and arguments[0] is str:
+        return _map(_reader(arguments[1]))
     if isinstance(hint, type) and issubclass(hint, Strict):
         return hint.from_json
     if hint in _SCALARS:
@@ -176,9 +176,9 @@ _SCALARS: dict[Any, tuple[tuple[type, ...], str]] = {
 }
 
 
-def _scalar(kinds: tuple[type, ...], name: str) -> Reader:
+def _scalar(classes: tuple[type, ...], name: str) -> Reader:
     def read(value: Any) -> Any:
-        if type(value) in kinds:
+        if type(value) in classes:
             return value
         raise Invalid(f"{brief(value)} is not {name}")
 
@@ -198,13 +198,13 @@ def _list(inner: Reader) -> Reader:
     def read(value: Any) -> Any:
         if type(value) is not list:
             raise Invalid(f"{brief(value)} is not a list")
-        found = []
+        items = []
         for index, item in enumerate(value):
             try:
-                found.append(inner(item))
+                items.append(inner(item))
             except Invalid as problem:
                 raise problem.under(f"[{index}]") from None
-        return tuple(found)
+        return tuple(items)
 
     return read
 
@@ -213,13 +213,13 @@ def _map(inner: Reader) -> Reader:
     def read(value: Any) -> Any:
         if type(value) is not dict:
             raise Invalid(f"{brief(value)} is not a map")
-        found = {}
+        entries = {}
         for key, item in value.items():
             try:
-                found[key] = inner(item)
+                entries[key] = inner(item)
             except Invalid as problem:
                 raise problem.under(f"[{brief(key)}]") from None
-        return found
+        return entries
 
     return read
 

@@ -206,7 +206,7 @@ class _Stripping(ast.NodeVisitor):
             self.cut(*self.span(node), b"pass")
         else:
             first = node.body[0]
-            start = min([self.span(first)[0], *(self.span(each)[0] - 1 for each in decorators(first))])
+            start = min([self.span(first)[0], *(self.span(decorator)[0] - 1 for decorator in decorators(first))])
             self.cut(start, self.span(node.body[-1])[1], b"pass")
             self.visit(node.test)
             for statement in node.orelse:
@@ -273,7 +273,7 @@ def is_alias(node: ast.Assign) -> bool:
     if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name) or not isinstance(node.value, ast.Subscript):
         return False
     plain = (ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.Constant, ast.BinOp, ast.BitOr, ast.Load)
-    return all(isinstance(each, plain) for each in ast.walk(node.value))
+    return all(isinstance(part, plain) for part in ast.walk(node.value))
 
 
 def decorators(node: ast.stmt) -> list[ast.expr]:

@@ -219,7 +219,7 @@ class BecomeStream:
                 self.first = (self.first or b"") + data
                 if word in self.first or len(self.first) > MOST_NOISE:
                     return
-            elif not answered and self._asked():
+            elif not answered and self._prompted():
                 answered = True
                 if self.become.password is None:
                     raise self._failed(*_NEEDS_ONE)
@@ -274,7 +274,7 @@ class BecomeStream:
         """Close the stream."""
         self.inner.close()
 
-    def _asked(self) -> bool:
+    def _prompted(self) -> bool:
         message = self.inner.stderr()
         return self.prompt in message if self.become.method == "sudo" else message.rpartition(b"\n")[2] == self.prompt
 

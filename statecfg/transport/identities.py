@@ -47,7 +47,7 @@ class Identities(Generic[K]):
 
     def offers(self) -> Iterator[K]:
         """Yield each key to offer once: configured files (through the agent if encrypted), then the agent's keys."""
-        held: dict[bytes, K] | None = None
+        agent_keys: dict[bytes, K] | None = None
         seen: set[bytes] = set()
         for path in self.hop.keys:
             try:
@@ -57,12 +57,12 @@ class Identities(Generic[K]):
                     continue
                 blob, key = self.load(path)
             except KeyLocked:
-                held = self._agent_keys() if held is None else held
+                agent_keys = self._agent_keys() if agent_keys is None else agent_keys
                 blob = public_blob(path) or b""
-                if blob not in held:
+                if blob not in agent_keys:
                     self.problems.append(f"{path} is encrypted and no agent has it (run: ssh-add {path})")
                     continue
-                key = held[blob]
+                key = agent_keys[blob]
             except FileNotFoundError:
                 continue
             except (KeyUnusable, OSError) as error:
@@ -72,8 +72,8 @@ class Identities(Generic[K]):
                 seen.add(blob)
                 yield self._offer(path, key)
         if not self.hop.only_these_keys:
-            held = self._agent_keys() if held is None else held
-            for blob, key in held.items():
+            agent_keys = self._agent_keys() if agent_keys is None else agent_keys
+            for blob, key in agent_keys.items():
                 if blob not in seen:
                     yield self._offer("an agent's key", key)
 

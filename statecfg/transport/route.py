@@ -112,7 +112,7 @@ def _hop(target: Target, settings: Settings, host_config: HostConfig) -> Hop:
     user = target.user or host_config.get("user") or ssh_config.local_user()
     if not is_user(user):
         raise Unreachable(target.name, f"{user!r} is not a user name")
-    tokens = {"h": host, "n": host_config.given, "p": str(port), "r": user, "u": ssh_config.local_user()}
+    tokens = {"h": host, "n": host_config.original_name, "p": str(port), "r": user, "u": ssh_config.local_user()}
     tokens |= {"d": os.path.expanduser("~"), "%": "%"}
     files = target.identity_files or tuple(host_config.identity_files)
     key_files = tuple(ssh_config.expand(f, tokens) for f in files if f.lower() != "none")

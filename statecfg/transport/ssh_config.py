@@ -71,11 +71,11 @@ class Condition:
 class HostConfig:
     """The settings of one host.
 
-    :ivar given: the name that the user gave
+    :ivar original_name: the name that the user gave
     :ivar values: lower-case word → values
     """
 
-    given: str
+    original_name: str
     values: dict[str, tuple[str, ...]] = field(default_factory=dict)
     identity_files: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -88,7 +88,7 @@ class HostConfig:
     @property
     def hostname(self) -> str:
         """Return the name to connect to: HostName, with its tokens, or the given name."""
-        return (self.get("hostname") or "%h").replace("%%", "\0").replace("%h", self.given).replace("\0", "%")
+        return (self.get("hostname") or "%h").replace("%%", "\0").replace("%h", self.original_name).replace("\0", "%")
 
 
 @dataclass(frozen=True)

@@ -48,22 +48,22 @@ def look(store: Store, deployment: Deployment, mode: str, run: str, hosts: Seque
     :param run: the run's id
     :param hosts: the hosts of the run
     """
-    found = Ahead({name: [] for name in hosts}, {name: [] for name in hosts})
+    ahead = Ahead({name: [] for name in hosts}, {name: [] for name in hosts})
     try:
         with store.transaction() as connection:
             enter_in(connection, deployment, mode, hosts)
-            units = [unit for unit in services.units_in(connection, deployment.project) if unit.host in found.due]
+            units = [unit for unit in services.units_in(connection, deployment.project) if unit.host in ahead.due]
             for unit in units:
-                found.names[unit.host].append((unit.name, unit.service))
-                found.early.update([unit.name] if unit.early else ())
+                ahead.names[unit.host].append((unit.name, unit.service))
+                ahead.early.update([unit.name] if unit.early else ())
             for unit, step in _through(connection, units, run):
-                hook = shown(step)
+                hook = as_report(step)
                 if _is_missing(step, deployment):
                     hook["missing"] = True
-                found.due[unit.host].append(hook)
+                ahead.due[unit.host].append(hook)
             raise _TakeBack
     except _TakeBack:
-        return found
+        return ahead
 
 
 def enter_in(connection: Connection, deployment: Deployment, mode: str, hosts: Sequence[str]) -> None:
@@ -107,7 +107,7 @@ def _is_missing(step: Step, deployment: Deployment) -> bool:
     return charm is None or not paths & set(charm.files)
 
 
-def shown(step: Step) -> UnitHook:
+def as_report(step: Step) -> UnitHook:
     """Return a hook in the format of reports."""
     hook: UnitHook = {"unit": step.unit, "hook": step.hook}
     if step.relation is not None:

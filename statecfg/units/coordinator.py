@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.run.host.frames import KINDS
+from statecfg.run.host.frames import FRAME_CLASSES
 from statecfg.store import StoreError, services
 from statecfg.units import ahead
 from statecfg.units.hook_log import HookLog
@@ -89,7 +89,7 @@ class Coordinator:
         if self._thread is not None:
             self._frames.put((host, frame, tell, address))
 
-    def gone(self, host: str) -> None:
+    def session_ended(self, host: str) -> None:
         """Queue the end of the session with a host, and wait until it is handled."""
         with self._starting:
             if self._thread is None:  # the host was lost before any host was about to be changed
@@ -100,7 +100,7 @@ class Coordinator:
             pass
 
     def report(self, host: str) -> list[Unit]:
-        """Return the units of a host in the format of reports. Call `gone` first."""
+        """Return the units of a host in the format of reports. Call `session_ended` first."""
         return [unit.report() for unit in self.hosts[host].units.values()] if host in self.hosts else []
 
     def close(self) -> None:
@@ -134,8 +134,8 @@ class Coordinator:
                 return
             case "gone":
                 self._results.lost(self.hosts[host])
-            case type if type in KINDS:
-                parsed = KINDS[type].from_json({key: value for key, value in frame.items() if key != "type"})
+            case type if type in FRAME_CLASSES:
+                parsed = FRAME_CLASSES[type].from_json({key: value for key, value in frame.items() if key != "type"})
                 self._results.take(self.hosts[host], parsed, tell, address)
         self._next.start()
 

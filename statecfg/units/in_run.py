@@ -38,13 +38,13 @@ def of_run(
         with store.reading() as connection:
             if not services.units_in(connection, deployment.project, deployment.playbook):
                 return None
-    found = UnitsInRun(Coordinator(store, deployment, mode, run, addresses(jobs), cancel))
-    if not any(found.coordinator.orders.ahead.names.values()):
+    units = UnitsInRun(Coordinator(store, deployment, mode, run, addresses(jobs), cancel))
+    if not any(units.coordinator.orders.ahead.names.values()):
         return None
-    found.coordinator.orders.mark = store.attempt(
+    units.coordinator.orders.mark = store.attempt(
         lambda connection: str(projects.ensure(connection, deployment.project).mark)
     )
-    return found
+    return units
 
 
 def owner(store: Store, deployment: Deployment | None, mode: str) -> Json:
@@ -61,11 +61,11 @@ def owner(store: Store, deployment: Deployment | None, mode: str) -> Json:
 
 def addresses(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
     """Return host → the addresses of its units that the inventory defines."""
-    found = {}
+    by_host = {}
     for job in jobs:
-        given = {key: job.host.vars.get(key.replace("-", "_")) for key in ("private-address", "public-address")}
-        found[job.host.name] = {key: value for key, value in given.items() if isinstance(value, str)}
-    return found
+        defined = {key: job.host.vars.get(key.replace("-", "_")) for key in ("private-address", "public-address")}
+        by_host[job.host.name] = {key: value for key, value in defined.items() if isinstance(value, str)}
+    return by_host
 
 
 @contextmanager
@@ -76,13 +76,13 @@ def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: S
     """
     import threading
 
-    with tempfile.TemporaryDirectory(prefix="statecfg-") as place:
-        used = store if store is not None else opened(url=str(Path(place) / "store.db"))
+    with tempfile.TemporaryDirectory(prefix="statecfg-") as directory:
+        used = store if store is not None else opened(url=str(Path(directory) / "store.db"))
         try:
-            found = Coordinator(used, deployment, mode, "ahead", addresses(jobs), threading.Event())
+            coordinator = Coordinator(used, deployment, mode, "ahead", addresses(jobs), threading.Event())
             with used.reading() as connection:
-                found.orders.mark = projects.mark(connection, deployment.project)
-            yield found
+                coordinator.orders.mark = projects.mark(connection, deployment.project)
+            yield coordinator
         finally:
             if store is None:
                 used.close()
@@ -139,12 +139,12 @@ class UnitsInRun:
 
     def finished(self, host: str, report: Json) -> None:
         """Add its units to a host's report. If a hook of a unit failed, the host has failed."""
-        self.coordinator.gone(host)
-        found = self.coordinator.report(host)
-        if not found or report.get("declined"):
+        self.coordinator.session_ended(host)
+        reported = self.coordinator.report(host)
+        if not reported or report.get("declined"):
             return
-        report["units"] = found
-        failed = [unit for unit in found if unit.get("error")]
+        report["units"] = reported
+        failed = [unit for unit in reported if unit.get("error")]
         if failed and report["status"] == HostStatus.OK:
             names = ", ".join(unit["unit"] for unit in failed)
             what = f"units failed: {names}" if len(failed) > 1 else f"the unit {names} failed"

@@ -84,8 +84,8 @@ class Results:
     def _arrived(self, host: RunHost, frame: frames.UnitsPhase, tell: Tell | None, address: str) -> None:
         """Handle the frame of a host that waits for its units, before or after its resources change."""
         host.phase, host.tell, host.sound = frame.phase, tell, host.sound and frame.ok
-        given = self.addresses[host.name]
-        host.addresses = {key: given.get(key) or address for key in ("private-address", "public-address")}
+        defined = self.addresses[host.name]
+        host.addresses = {key: defined.get(key) or address for key in ("private-address", "public-address")}
         if frame.phase == "after" and host.sound:
             project = self.deployment.project
             self.store.attempt(lambda connection: services.addressed_in(connection, project, host.name, host.addresses))
@@ -119,24 +119,24 @@ class Results:
         if step is None:
             return
         status = "failed" if not frame.ok else "ok" if frame.ran else "missing"
-        shown = ahead.shown(step)
-        shown["status"], shown["seconds"] = status, round(frame.seconds, 3)
+        entry = ahead.as_report(step)
+        entry["status"], entry["seconds"] = status, round(frame.seconds, 3)
         if not frame.ok:
-            self._failed(unit, frame.error, shown)
+            self._failed(unit, frame.error, entry)
             return
         unit.running = None
         changes: Any = frame.changes.to_json()
         woken = self.store.attempt(lambda on: services.commit_in(on, step, self.run, changes, now))
-        unit.hooks.append(shown)  # only after the store has the changes
+        unit.hooks.append(entry)  # only after the store has the changes
         self._ended(unit)
         wake(self.hosts.values(), woken)
 
-    def _failed(self, unit: RunUnit, why: str, shown: UnitHook | None = None) -> None:
+    def _failed(self, unit: RunUnit, why: str, entry: UnitHook | None = None) -> None:
         """Store that a hook failed."""
         step, unit.running = unit.running, None
         if step is None:
             return
-        unit.hooks.append({**(shown or {**ahead.shown(step), "status": "failed"}), "error": why})
+        unit.hooks.append({**(entry or {**ahead.as_report(step), "status": "failed"}), "error": why})
         self.store.attempt(lambda on: services.fail_in(on, step, self.run, why, time.time()))
         self._ended(unit)
 

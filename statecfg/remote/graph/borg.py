@@ -58,8 +58,8 @@ def unmangled(identifier: str) -> str:
     import re
     from unicodedata import lookup
 
-    def character(found: Any) -> str:
-        title = found[1]
+    def character(match: Any) -> str:
+        title = match[1]
         return chr(int(title[1:], 16)) if title[:1] == "U" else lookup(title.replace("_", " ").replace("H", "-"))
 
     return re.sub("X([^X]+)X", character, identifier[4:])
@@ -76,21 +76,21 @@ def node_type(
 ) -> NodeType[...]:
     """Create and register a node type from the parts of the Borg document's `node-type` form."""
     schema = Schema(
-        [attribute(each) for each in arguments],
-        [attribute(each) for each in required],
-        {attribute(each): default for each, default in optional.items()},
+        [attribute(parameter) for parameter in arguments],
+        [attribute(parameter) for parameter in required],
+        {attribute(parameter): default for parameter, default in optional.items()},
     )
-    kind: NodeType[...] = NodeType(name, schema=schema, produces_ops=produces_ops, module=module, doc=doc)
+    created: NodeType[...] = NodeType(name, schema=schema, produces_ops=produces_ops, module=module, doc=doc)
     frame = sys._getframe(1)
-    kind.written = (frame.f_code.co_filename, frame.f_lineno)
-    return register(kind)
+    created.written = (frame.f_code.co_filename, frame.f_lineno)
+    return register(created)
 
 
 def make_op(
     function: Callable[..., Any], name: str, parameters: Sequence[str], body: Sequence[Any], **options: Any
 ) -> Op:
     """Create the op of a `defop` form; its arguments have the names of the nodes' attributes."""
-    return Op(function, name=name, parameters=[attribute(each) for each in parameters], body=body, **options)
+    return Op(function, name=name, parameters=[attribute(parameter) for parameter in parameters], body=body, **options)
 
 
 def node_function(function: Callable[..., Any], parameters: Sequence[str]) -> Callable[[Any], Any]:
@@ -98,7 +98,7 @@ def node_function(function: Callable[..., Any], parameters: Sequence[str]) -> Ca
 
     def from_node(node: Any) -> Any:
         attrs = node["attrs"]
-        return function(*[attrs.get(attribute(each)) for each in parameters])
+        return function(*[attrs.get(attribute(parameter)) for parameter in parameters])
 
     return from_node
 
@@ -110,18 +110,18 @@ def make_validators(module: str, clauses: Mapping[str, Sequence[Clause]]) -> Non
         add(module, {attribute(name): more for name, more in clauses.items()})
 
 
-def method(kind: Union[str, NodeType[...]], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def method(node_type: Union[str, NodeType[...]], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Register a method of a node type.
 
-    :param kind: the node type or its name
+    :param node_type: the node type or its name
     :param name: such as `check-node` or `to-wire`
     :raises NameError: if there is no such node type
     """
-    if not isinstance(kind, NodeType):
-        if attribute(kind) not in REGISTRY and kind not in REGISTRY:
-            raise NameError("there is no node type %s" % kind)
-        kind = REGISTRY.get(kind) or REGISTRY[attribute(kind)]
-    return kind._register(METHODS[name], function)
+    if not isinstance(node_type, NodeType):
+        if attribute(node_type) not in REGISTRY and node_type not in REGISTRY:
+            raise NameError("there is no node type %s" % node_type)
+        node_type = REGISTRY.get(node_type) or REGISTRY[attribute(node_type)]
+    return node_type._register(METHODS[name], function)
 
 
 def shell(machine: Any) -> Callable[..., Any]:
@@ -207,8 +207,8 @@ hyx_seqXquestion_markX = _predicate(
 
 def some_fn(*predicates: Callable[[Any], Any]) -> Callable[[Any], bool]:
     """Return a predicate that is true if any of `predicates` is."""
-    title = "(some-fn %s)" % " ".join(each.__name__ for each in predicates)
-    return _predicate(title, lambda value: any(each(value) for each in predicates))
+    title = "(some-fn %s)" % " ".join(predicate.__name__ for predicate in predicates)
+    return _predicate(title, lambda value: any(predicate(value) for predicate in predicates))
 
 
 def name(value: Any) -> str:

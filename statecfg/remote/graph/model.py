@@ -134,10 +134,10 @@ class Blob:
     def hides(self) -> bool:
         """Tell whether the content contains a secret of this run; False if it has not arrived."""
         if self.secret is None:
-            found = bool(self.secrets) and self.holds(self.secrets)
-            if not found and self.data is None and self.path is None:
+            has_secret = bool(self.secrets) and self.holds(self.secrets)
+            if not has_secret and self.data is None and self.path is None:
                 return False  # it may still arrive
-            self.secret = found
+            self.secret = has_secret
         return self.secret
 
     def holds(self, values: Iterable[bytes]) -> bool:
@@ -227,14 +227,14 @@ HostNode = Node  # its public name, because `statecfg.Node` is the node of a gra
 
 def required(node: Node, nodes: Mapping[str, Node]) -> Set[str]:
     """Return the names of the nodes that a node requires, directly or indirectly."""
-    found: Set[str] = set()
+    names: Set[str] = set()
     waiting = list(node.requires)
     while waiting:
         name = waiting.pop()
-        if name not in found and name in nodes:
-            found.add(name)
+        if name not in names and name in nodes:
+            names.add(name)
             waiting.extend(nodes[name].requires)
-    return found
+    return names
 
 
 class Action(Record):

@@ -184,8 +184,8 @@ class NodeType(Generic[P]):
         """Call the type's check with the arguments that it takes; return no actions if the type has no check."""
         if "check" not in self.methods:
             return []
-        given = {"node": node, "nodes": nodes, "actions": actions, "world": world}
-        return self.methods["check"](*[given[name] for name in self.wanted()])
+        arguments = {"node": node, "nodes": nodes, "actions": actions, "world": world}
+        return self.methods["check"](*[arguments[name] for name in self.wanted()])
 
     def run_claims(self, node: Any) -> Any:
         """Call the type's `claims`; return None if the type has none."""
@@ -218,10 +218,10 @@ class NodeType(Generic[P]):
         return "<node type %s>" % self.name
 
 
-def register(kind: NodeType[P]) -> NodeType[P]:
+def register(node_type: NodeType[P]) -> NodeType[P]:
     """Register a node type by its name. It replaces an earlier one of this name, so a module can be reloaded."""
-    REGISTRY[kind.name] = kind
-    return kind
+    REGISTRY[node_type.name] = node_type
+    return node_type
 
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Ops: named steps that change a machine. Calling an op returns an action, which does so when it is performed."""
+"""Ops: named steps that change a machine. Calling an op returns an action, which changes the machine when it runs."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Op:
         self.positional = self.parameters[: code.co_argcount - 1]
         self.public = public = {identifier: name for name, identifier in self.identifiers.items()}
         self.defaults: Dict[str, Any] = {public[key]: value for key, value in (function.__kwdefaults__ or {}).items()}
-        given = function.__defaults__ or ()
-        self.defaults.update(zip(self.positional[len(self.positional) - len(given) :], given))
+        defaults = function.__defaults__ or ()
+        self.defaults.update(zip(self.positional[len(self.positional) - len(defaults) :], defaults))
         self.body = list(body) if body is not None else [self.name, *self.parameters]
         self.__doc__ = function.__doc__
         self.__name__ = self.name

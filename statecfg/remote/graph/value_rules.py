@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from statecfg.remote.graph.model import Blob
-from statecfg.remote.graph.wrong_values import Wrong, kind_of, show
+from statecfg.remote.graph.wrong_values import Wrong, show, type_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def mode(value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         raise Wrong("a number, %s" % _number_as_mode(value), _mode_help(value))
     if not isinstance(value, str):
-        raise Wrong("%s" % kind_of(value), 'write octal digits in quotes: "0644"')
+        raise Wrong("%s" % type_words(value), 'write octal digits in quotes: "0644"')
     if re.match(r"[ugoa]*[-+=][rwxXst]*(,|$)", value) or re.match(r"[-r][-w][-xsS]", value):
         raise Wrong(
             "a symbolic mode", 'write octal digits in quotes: "0644"; symbolic modes depend on the current mode'
@@ -277,11 +277,11 @@ def package_name(value: str) -> str:
     no_nul(value)
     if not re.match(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9][a-z0-9-]*)?\Z", value):
         lower = value.strip().lower()
-        known = re.match(r"[a-z0-9][a-z0-9+.-]+\Z", lower)
-        at = re.match(r"([a-z0-9][a-z0-9+.-]+)=(.+)\Z", value)
-        if at:
-            raise Wrong("a name with a version", 'write the version apart: version: "%s"' % at.group(2))
-        raise Wrong("not a valid package name", "write %s" % lower if known else "such as nginx or libc6:i386")
+        valid_lower = re.match(r"[a-z0-9][a-z0-9+.-]+\Z", lower)
+        versioned = re.match(r"([a-z0-9][a-z0-9+.-]+)=(.+)\Z", value)
+        if versioned:
+            raise Wrong("a name with a version", 'write the version apart: version: "%s"' % versioned.group(2))
+        raise Wrong("not the name of a package", "write %s" % lower if valid_lower else "such as nginx or libc6:i386")
     if len(value) > MAX_NAME:
         raise Wrong("a name of %d bytes; at most %d are allowed" % (len(value), MAX_NAME))
     return value
@@ -296,7 +296,7 @@ def content(value: Any) -> Any:
         return encodable(value)
     if isinstance(value, (bytes, Blob)):
         return value
-    raise Wrong("%s, not text or bytes" % kind_of(value), 'put it in quotes: "%s"' % show(value))
+    raise Wrong("%s, not text or bytes" % type_words(value), 'put it in quotes: "%s"' % show(value))
 
 
 def pattern(value: str) -> str:

@@ -36,7 +36,7 @@ def show(value: object) -> str:
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 
-def kind_of(value: object) -> str:
+def type_words(value: object) -> str:
     """Return a description of a value's type, with an article."""
     if value is None:
         return "nothing"

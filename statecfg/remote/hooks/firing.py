@@ -88,9 +88,9 @@ class Firing:
         base = hashlib.sha256(json.dumps(hook.configuration, sort_keys=True).encode()).hexdigest()
         kept = self.ledger.hook(hook.name, base)
         configuration = dict(hook.configuration) if kept is None else kept
-        told = {"id": hook.id, "name": hook.name, "type": hook.files.type, "configuration": configuration}
-        given = {
-            "hook": {**{key: value for key, value in told.items() if value is not None}, "cause": event},
+        described = {"id": hook.id, "name": hook.name, "type": hook.files.type, "configuration": configuration}
+        document = {
+            "hook": {**{key: value for key, value in described.items() if value is not None}, "cause": event},
             "node": self.node,
             "policy": self.run.policy,
             "resource": resource,
@@ -99,7 +99,7 @@ class Firing:
         about = {"hook": hook.name, "event": event, "name": resource["name"], "seconds": seconds}
         self.channel.send(dict(about, type="calling"))
         waited = time.monotonic() - begun
-        ended = invoke(folder, event, given, seconds)
+        ended = invoke(folder, event, document, seconds)
         judged = judge(event, hook.schema, configuration, metadata, ended)
         if judged.configuration != configuration:
             self.ledger.set_hook(hook.name, base, judged.configuration)

@@ -10,7 +10,7 @@ import time
 
 from statecfg.remote.graph.names import HookStatus, Outcome, ResourceEvent, State
 from statecfg.remote.ledger.records import recorded_name
-from statecfg.remote.machine.changes import shown
+from statecfg.remote.machine.changes import as_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,16 +94,16 @@ class Lifecycle:
         record: Record,
         call: Callable[[HookOrder, str, HookedResource, float], Mapping[str, Any]],
         tell: Callable[[CalledHook], None],
-        new: Callable[[Node], Resource],
+        new_record: Callable[[Node], Resource],
     ) -> None:
         """Connect the lifecycle to the run. Before this call, it cannot record or call anything.
 
         :param record: the journal
         :param call: calls a hook: (hook, event, resource as data, seconds) → {"ok": bool, "error": str, "waited": s}
         :param tell: receives each call, for the report
-        :param new: returns the record of a node that becomes managed
+        :param new_record: returns the record of a node that becomes managed
         """
-        self.record, self.call, self.tell, self.new = record, call, tell, new
+        self.record, self.call, self.tell, self.new_record = record, call, tell, new_record
 
     def entity(self, node: Node) -> Entity:
         """Return a node's entity."""
@@ -115,7 +115,7 @@ class Lifecycle:
         """Record nodes as managed before they are changed. Nodes that are managed already stay unchanged."""
         fresh = [node for node in nodes if not self.entity(node).state]
         if fresh:
-            self.record.manage([self.new(node) for node in fresh])
+            self.record.manage([self.new_record(node) for node in fresh])
         for node in fresh:
             self.entity(node).state = PRE_CREATED
 
@@ -205,9 +205,9 @@ class Lifecycle:
     def was_postponed(self, node: Node, event: str) -> bool:
         """Return whether a hook of an event was postponed. Forget that, because the event itself will happen again."""
         entity = self.entity(node)
-        found = [pair for pair in entity.owing if pair[0] == event]
+        postponed = [pair for pair in entity.owing if pair[0] == event]
         entity.owing = [pair for pair in entity.owing if pair[0] != event]
-        return bool(found)
+        return bool(postponed)
 
     def due(self, node: Node, changed: bool) -> bool:
         """Return whether processing a node would call a hook or change its state."""
@@ -275,9 +275,9 @@ class Lifecycle:
 
 def resource(node: Node, state: str, outcome: str) -> HookedResource:
     """Return a node as hooks receive it. Attributes are as in reports: content by its digest."""
-    found: HookedResource = {"name": node.provides, "type": node.type, "state": state, "position": node.position}
-    found["attributes"] = shown({key: value for key, value in node.attrs.items() if value is not None})
-    found["tags"] = list(node.options.get("tags") or ())
+    data: HookedResource = {"name": node.provides, "type": node.type, "state": state, "position": node.position}
+    data["attributes"] = as_json({key: value for key, value in node.attrs.items() if value is not None})
+    data["tags"] = list(node.options.get("tags") or ())
     if outcome:
-        found["outcome"] = outcome
-    return found
+        data["outcome"] = outcome
+    return data

@@ -90,17 +90,17 @@ class Output:
         self._expect(said, ("configuration",), "hook's output for hook update")
         if "configuration" not in said:
             return
-        asked = said["configuration"]
-        self.actions.append("updating hook configuration: %s" % as_text(asked))
-        if not isinstance(asked, dict):
-            self.warn("hook output for hook configuration should be an object but was a %s" % json_type(asked))
+        request = said["configuration"]
+        self.actions.append("updating hook configuration: %s" % as_text(request))
+        if not isinstance(request, dict):
+            self.warn("hook output for hook configuration should be an object but was a %s" % json_type(request))
             return
         configuration = dict(self.configuration)
-        for operation, value in asked.items():
+        for operation, value in request.items():
             if operation == "update":
-                for key, new in _object(value, "hook output for hook configuration update").items():
+                for key, new_value in _object(value, "hook output for hook configuration update").items():
                     if key in self.schema:
-                        configuration[key] = new
+                        configuration[key] = new_value
                     else:
                         self.fail("hook output includes invalid configuration update for key %s" % key)
             elif operation == "remove":
@@ -125,19 +125,19 @@ class Output:
         if self.metadata is None:
             self.fail("hook tried to update node metadata on a hook without a node")
             return
-        asked = _object(said["metadata"], "hook output for node metadata")
-        self.actions.append("updating node metadata: %s" % as_text(asked))
-        unknown = [key for key in asked if key not in ("update", "remove", "clear")]
+        request = _object(said["metadata"], "hook output for node metadata")
+        self.actions.append("updating node metadata: %s" % as_text(request))
+        unknown = [key for key in request if key not in ("update", "remove", "clear")]
         if unknown:
             self.warn("unexpected node metadata operation(s) %s included" % ", ".join(unknown))
         changed = dict(self.metadata)
-        if not no(asked.get("update")):
-            for key, value in _object(asked["update"], "hook output for node metadata update").items():
+        if not no(request.get("update")):
+            for key, value in _object(request["update"], "hook output for node metadata update").items():
                 changed[key] = _parsed(value)
-        if not no(asked.get("remove")):
-            for key in _array(asked["remove"], "hook output for node metadata remove"):
+        if not no(request.get("remove")):
+            for key in _array(request["remove"], "hook output for node metadata remove"):
                 changed.pop(as_text(key), None)
-        self.metadata = {} if asked.get("clear") in (True, "true") else changed
+        self.metadata = {} if request.get("clear") in (True, "true") else changed
 
 
 def _object(value: Any, what: str) -> JsonMap:

@@ -106,11 +106,11 @@ def why(judged: Judged) -> str:
 
 def shortened(entry: Entry) -> Entry:
     """Return an event for the wire and for reports: long values are cut. The log has them in full."""
-    found: Entry = {}
+    short: Entry = {}
     for key, value in entry.items():
         long = not isinstance(value, str) and len(json.dumps(value)) > REPORTED
-        found[key] = _cut(json.dumps(value) if long else value, REPORTED) if long or isinstance(value, str) else value
-    return found
+        short[key] = _cut(json.dumps(value) if long else value, REPORTED) if long or isinstance(value, str) else value
+    return short
 
 
 def _cut(text: str, most: int) -> str:

@@ -43,23 +43,23 @@ def executable(path: str) -> bool:
     return os.access(path, os.X_OK)
 
 
-def serialised(given: Dict[str, Any]) -> bytes:
+def serialised(document: Dict[str, Any]) -> bytes:
     """Return the input of a program: one JSON document."""
-    return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def invoke(
-    folder: str, event: str, given: Dict[str, Any], deadline: float, path: Sequence[str] = (), mark: str = ""
+    folder: str, event: str, document: Dict[str, Any], deadline: float, path: Sequence[str] = (), mark: str = ""
 ) -> Ended:
     """Run the program of an event in a hook type's directory, without arguments.
 
-    :param given: the input, which the program reads on stdin as JSON
+    :param document: the input, which the program reads on stdin as JSON
     :param deadline: seconds; then the program and its children get TERM, and KILL 5 s later
     :param path: directories before the plain PATH
     :param mark: value of STATECFG_HOOK, by which `end_left` finds the program; by default the event
     """
     program = os.path.join(os.path.abspath(folder), event)
-    data = serialised(given)
+    data = serialised(document)
     extra = {RUNNING: mark or event, "PATH": os.pathsep.join([*path, process.PATH])}
     outcome = process.run(
         command(program),

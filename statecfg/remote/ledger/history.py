@@ -44,7 +44,7 @@ def history(ledger: Ledger, playbook: str, run: str, limit: int) -> List[PastRun
         "SELECT id, started, ended, mode, who, playbook, status FROM run WHERE (? = '' OR playbook = ?)"
         " AND substr(id, 1, ?) = ? ORDER BY started DESC, rowid DESC LIMIT ?"
     )
-    found: List[PastRun] = []
+    runs: List[PastRun] = []
     for row in ledger.database.execute(query, (playbook, playbook, len(run), run, limit)).fetchall():
         run_id, started, ended, mode, who, owner, status = row
         entry: PastRun = {"run": run_id, "started": started, "ended": ended, "mode": mode, "who": who}
@@ -61,5 +61,5 @@ def history(ledger: Ledger, playbook: str, run: str, limit: int) -> List[PastRun
                 {"node": node, "op": op, "status": ended_as, "reason": reason}
                 for node, op, ended_as, reason in ledger.database.execute(actions, (row[0],))
             ]
-        found.append(entry)
-    return found
+        runs.append(entry)
+    return runs

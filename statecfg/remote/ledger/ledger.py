@@ -73,7 +73,7 @@ class Ledger:
     def claimed_elsewhere(self, playbook: str) -> Dict[str, Tuple[str, str]]:
         """Return claim → playbook and name, for the resources of all other playbooks."""
         rows = self.database.execute("SELECT playbook, name, claims FROM resource WHERE playbook != ?", (playbook,))
-        return {claim: (owner, name) for owner, name, found in rows for claim in json.loads(found)}
+        return {claim: (owner, name) for owner, name, claims in rows for claim in json.loads(claims)}
 
     def memories(self, node_type: str) -> List[Tuple[Attrs, JsonMap]]:
         """Return the attributes and snapshots of all resources of a type, in all playbooks."""
@@ -82,8 +82,8 @@ class Ledger:
 
     def count(self) -> int:
         """Return the number of managed resources on this host."""
-        found: int = self.database.execute("SELECT count(*) FROM resource").fetchone()[0]
-        return found
+        number: int = self.database.execute("SELECT count(*) FROM resource").fetchone()[0]
+        return number
 
     # Runs
 
@@ -172,9 +172,9 @@ class Ledger:
             self._update_resources(playbook, run["id"], account, defined or {})
             self._delete_paid(playbook, run["id"], account)
             database.execute("UPDATE run SET ended = ?, status = ? WHERE id = ?", (time.time(), status, run["id"]))
-            old = "SELECT id FROM run ORDER BY started DESC, rowid DESC LIMIT -1 OFFSET %d" % KEPT
+            outdated = "SELECT id FROM run ORDER BY started DESC, rowid DESC LIMIT -1 OFFSET %d" % KEPT
             for table, column in (("outcome", "run"), ("action", "run"), ("run", "id")):
-                database.execute("DELETE FROM %s WHERE %s IN (%s)" % (table, column, old))
+                database.execute("DELETE FROM %s WHERE %s IN (%s)" % (table, column, outdated))
 
     def _delete_paid(self, own: str, run: str, account: Account) -> None:
         """Delete the owed restarts that a run performed, and those that it announced but that never arose."""
@@ -251,13 +251,13 @@ class Ledger:
 
         Skip this if the types differ, because only the same type can read the snapshot.
         """
-        old = self.resources(playbook, name).get(name)
-        new = self.resources(new_playbook, new_name).get(new_name)
-        if not old or not new or old.definition.type != new.definition.type or new.since <= old.since:
+        earlier = self.resources(playbook, name).get(name)
+        later = self.resources(new_playbook, new_name).get(new_name)
+        if not earlier or not later or earlier.definition.type != later.definition.type or later.since <= earlier.since:
             return
-        if new_playbook != playbook or old.definition.claims == new.definition.claims:
+        if new_playbook != playbook or earlier.definition.claims == later.definition.claims:
             query = "UPDATE resource SET memory = ?, since = ? WHERE playbook = ? AND name = ?"
-            self.database.execute(query, (json.dumps(old.memory), old.since, new_playbook, new_name))
+            self.database.execute(query, (json.dumps(earlier.memory), earlier.since, new_playbook, new_name))
 
     def _sweep(self) -> None:
         """Delete the saved content of files that no snapshot refers to."""
@@ -303,8 +303,8 @@ class Ledger:
         :param base: the digest of the controller's configuration
         """
         row = self.database.execute("SELECT base, configuration FROM hook WHERE name = ?", (name,)).fetchone()
-        found: Optional[JsonMap] = json.loads(row[1]) if row and row[0] == base else None
-        return found
+        configuration: Optional[JsonMap] = json.loads(row[1]) if row and row[0] == base else None
+        return configuration
 
     def set_hook(self, name: str, base: str, configuration: Mapping[str, Any]) -> None:
         """Store a hook's configuration in one transaction.
@@ -328,10 +328,10 @@ class Ledger:
 
 
 def _resource(row: Sequence[Any]) -> Resource:
-    found = dict(zip(_COLUMNS, row))
+    fields = dict(zip(_COLUMNS, row))
     for column in _JSON:
-        found[column] = [] if found[column] == "[]" else json.loads(found[column])
-    return Resource.from_json(found)
+        fields[column] = [] if fields[column] == "[]" else json.loads(fields[column])
+    return Resource.from_json(fields)
 
 
 def _cells(record: Mapping[str, Any], columns: Iterable[str]) -> List[Any]:

@@ -18,12 +18,12 @@ def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str]) -
     :param acting: the run may change the host, so a missing ledger is created
     :param warnings: receives warnings for the user
     """
-    found = Recorded(state_dir)
+    result = Recorded(state_dir)
     ledger: Optional[Ledger] = Ledger(state_dir, reading=not acting)
     if ledger is not None and ledger.foreign():
         ledger = _set_aside(ledger, acting, warnings)
     if ledger is None:
-        return found
+        return result
     interrupted = state.interrupted_runs(state_dir)
     cut_off = ledger.open_runs(interrupted)
     for run, account in cut_off:
@@ -38,9 +38,9 @@ def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str]) -
         ledger.take_over(interrupted)
     elif cut_off:
         ledger.recall(cut_off)
-    found.ledger, found.lineage = ledger, ledger.meta("lineage")
-    found.resources, found.debts = ledger.resources(playbook), ledger.owed(playbook)
-    return found
+    result.ledger, result.lineage = ledger, ledger.meta("lineage")
+    result.resources, result.debts = ledger.resources(playbook), ledger.owed(playbook)
+    return result
 
 
 def _set_aside(ledger: Ledger, acting: bool, warnings: List[str]) -> Optional[Ledger]:

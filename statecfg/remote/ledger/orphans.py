@@ -63,8 +63,8 @@ def find_orphans(
     :param same: the names of nodes whose definition has not changed
     :param recorded_claims: returns the claims of a node as the ledger stores them, without secrets
     """
-    found = Orphans()
-    found.elsewhere = ledger.claimed_elsewhere(playbook)
+    result = Orphans()
+    result.elsewhere = ledger.claimed_elsewhere(playbook)
     undefined = []
     for name, resource in resources.items():
         if name in same:
@@ -73,9 +73,9 @@ def find_orphans(
         if node is None or node.type != definition.type or distinct(recorded_claims(node), definition.claims):
             undefined.append(resource)
             if node is not None:
-                found.reused.add(name)
+                result.reused.add(name)
     if not undefined:
-        return found
+        return result
     as_before = set(resources).difference(resource.name for resource in undefined)
     claimed = {claim: node for node in nodes.values() for claim in recorded_claims(node)}
     to_remove: Dict[str, Orphan] = {}
@@ -83,10 +83,10 @@ def find_orphans(
     for resource in undefined:
         definition = resource.definition
         node = next((claimed[claim] for claim in definition.claims if claim in claimed), None)
-        successor = next((found.elsewhere[claim] for claim in definition.claims if claim in found.elsewhere), None)
+        successor = next((result.elsewhere[claim] for claim in definition.claims if claim in result.elsewhere), None)
         if node is not None and node.type == definition.type:
-            if node.provides not in as_before and node.provides not in found.renamed:
-                found.renamed[node.provides] = resource
+            if node.provides not in as_before and node.provides not in result.renamed:
+                result.renamed[node.provides] = resource
                 continue
             successor = (playbook, node.provides)  # two resources became one
         if partial and node is None:
@@ -96,10 +96,10 @@ def find_orphans(
         orphan.replaced = node is not None
         now = pruning or orphan.replaced or resource.state == State.IN_DELETION
         (to_remove if now else to_keep)[name] = orphan
-    found.to_remove, found.to_keep = _dependents_first(to_remove), _dependents_first(to_keep)
+    result.to_remove, result.to_keep = _dependents_first(to_remove), _dependents_first(to_keep)
     rest = (resource for name, resource in resources.items() if name not in to_remove)
-    found.managed = {*claimed, *found.elsewhere, *(claim for one in rest for claim in one.definition.claims)}
-    return found
+    result.managed = {*claimed, *result.elsewhere, *(claim for one in rest for claim in one.definition.claims)}
+    return result
 
 
 def _dependents_first(orphans: Mapping[str, Orphan]) -> List[List[Orphan]]:
@@ -122,14 +122,14 @@ def _dependents_first(orphans: Mapping[str, Orphan]) -> List[List[Orphan]]:
         if orphans[name].type == PACKAGE:  # only other packages affect what the package manager does
             orphans[name].sees = tuple(orphan.provides for orphan in before if orphan.type == PACKAGE)
     layers: List[List[Orphan]] = []
-    gone: List[str] = []
+    earlier: List[str] = []
     while waits:
         free = sorted(name for name, dependents in waits.items() if not dependents) or sorted(waits)
         free = _without_packages(free, waits, orphans)
         layers.append(_newest_first([orphans[name] for name in free]))
         for orphan in layers[-1]:
-            orphan.waits = tuple(gone) if orphan.type == PACKAGE else ()
-        gone += [orphan.provides for orphan in layers[-1] if orphan.type != PACKAGE]
+            orphan.waits = tuple(earlier) if orphan.type == PACKAGE else ()
+        earlier += [orphan.provides for orphan in layers[-1] if orphan.type != PACKAGE]
         for name in free:
             del waits[name]
         for dependents in waits.values():
@@ -143,12 +143,12 @@ def _newest_first(layer: List[Orphan]) -> List[Orphan]:
     for at, orphan in enumerate(layer):
         path = orphan.attrs.get("path")
         positions.setdefault(normal(path) if isinstance(path, str) else at, []).append(at)
-    found = list(layer)
+    result = list(layer)
     for slots in positions.values():
         newest_first = sorted((layer[at] for at in slots), key=lambda orphan: -orphan.resource.since)
         for slot, orphan in zip(slots, newest_first):
-            found[slot] = orphan
-    return found
+            result[slot] = orphan
+    return result
 
 
 def _without_packages(free: List[str], waits: Mapping[str, Set[str]], orphans: Mapping[str, Orphan]) -> List[str]:
@@ -184,13 +184,13 @@ def _inside(orphans: Mapping[str, Orphan]) -> Iterable[Tuple[str, str]]:
             above = posixpath.dirname(above)
 
 
-def refusal(found: Orphans, total: int, agreed: bool) -> str:
+def refusal(orphans_found: Orphans, total: int, agreed: bool) -> str:
     """Return why the removals are not allowed, "" if they are.
 
     :param total: the number of managed resources on the host
     :param agreed: the user explicitly allowed the removal of more than half of them
     """
-    orphans = [orphan for layer in found.to_remove for orphan in layer]
+    orphans = [orphan for layer in orphans_found.to_remove for orphan in layer]
     kept = [orphan.provides for orphan in orphans if orphan.resource.definition.protect]
     if kept:
         return "%s %s protected: define %s with `protect: false` and apply that first" % (

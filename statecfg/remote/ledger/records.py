@@ -98,18 +98,18 @@ class Resource:
 
     def to_json(self) -> JsonMap:
         """Return the resource as the journal stores it."""
-        found = {key: getattr(self.definition, key) for key in Definition.fields}
-        found.update((key, getattr(self, key)) for key in ("name", "digest", "after", "state", "owing", "memory"))
+        data = {key: getattr(self.definition, key) for key in Definition.fields}
+        data.update((key, getattr(self, key)) for key in ("name", "digest", "after", "state", "owing", "memory"))
         for key in ("first_run", "since", "replaces"):
             if getattr(self, key):
-                found[key] = getattr(self, key)
-        return found
+                data[key] = getattr(self, key)
+        return data
 
     @property
     def debt(self) -> JsonMap:
         """What the ledger stores while a restart is owed to a resource that is no longer defined; see `from_debt`."""
-        found = {key: getattr(self.definition, key) for key in ("type", "module", "attrs", "position", "tags")}
-        return dict(found, name=self.name)
+        data = {key: getattr(self.definition, key) for key in ("type", "module", "attrs", "position", "tags")}
+        return dict(data, name=self.name)
 
     @classmethod
     def from_debt(cls, how: Mapping[str, Any]) -> Resource:
@@ -178,12 +178,12 @@ class Orphan(Node):
     :param successor: (playbook, name) of another node that manages the same object; then only the record is deleted
     :ivar snapshot: its snapshot, with the content instead of digests
     :ivar replaced: a node of this playbook manages the same object
-    :ivar given: attributes with secrets, with the values from the playbook; `attrs` contains masks instead
+    :ivar secret_attrs: attributes with secrets, with the values from the playbook; `attrs` contains masks instead
     :ivar waits: the names of nodes that are removed earlier because their undo may need this one
     :ivar sees: the names of earlier nodes whose actions can affect this node
     """
 
-    __slots__ = ("given", "replaced", "resource", "sees", "snapshot", "successor", "waits")
+    __slots__ = ("replaced", "resource", "secret_attrs", "sees", "snapshot", "successor", "waits")
 
     def __init__(self, resource: Resource, name: str, successor: Optional[Tuple[str, str]] = None) -> None:
         definition = resource.definition
@@ -191,7 +191,7 @@ class Orphan(Node):
         self.options = {"tags": definition.tags} if definition.tags else {}
         self.resource, self.successor, self.snapshot = resource, successor, resource.memory
         self.replaced = False
-        self.given: Attrs = {}
+        self.secret_attrs: Attrs = {}
         self.sees: Sequence[str] = ()
         self.waits: Sequence[str] = ()
 
@@ -203,7 +203,7 @@ class Orphan(Node):
         """
         for name, value in self.attrs.items():
             if name in attrs and secretive(value) and mask(with_digests(attrs[name])) == value:
-                self.given[name] = attrs[name]
+                self.secret_attrs[name] = attrs[name]
 
     @property
     def note(self) -> str:
@@ -227,9 +227,9 @@ def claims(node: Node) -> List[str]:
     node_type = REGISTRY.get(node.type)
     if node_type is None:
         return []
-    found = node_type.run_claims(node)
-    if found is not None:
-        return [_plain(claim) for claim in found]
+    identities = node_type.run_claims(node)
+    if identities is not None:
+        return [_plain(claim) for claim in identities]
     if node_type.function is not None:
         arguments: Sequence[str] = node_type.function.__code__.co_varnames[: node_type.function.__code__.co_argcount]
     else:

@@ -87,11 +87,11 @@ def sweep(state_dir: str) -> None:
     The name of incomplete content contains the id of its process. A deleted hook is sent again when it is needed.
     """
     spools = (name for name in os.listdir(state_dir) if name.startswith(SPOOL))
-    found = [(state_dir, name, name[len(SPOOL) :].partition("-")[0]) for name in spools]
+    entries = [(state_dir, name, name[len(SPOOL) :].partition("-")[0]) for name in spools]
     hooks = os.path.join(state_dir, HOOKS)
     if os.path.isdir(hooks):
-        found += [(hooks, name, name.rpartition(".")[2]) for name in os.listdir(hooks)]
-    for folder, name, pid in found:
+        entries += [(hooks, name, name.rpartition(".")[2]) for name in os.listdir(hooks)]
+    for folder, name, pid in entries:
         killed = pid.isdigit() and not os.path.exists("/proc/" + pid)
         if killed or (folder == hooks and time.time() - os.lstat(os.path.join(folder, name)).st_mtime > OLD):
             import shutil
@@ -146,9 +146,9 @@ class Lock:
         except OSError as problem:
             raise StateError("cannot create the lock %s: %s" % (self.path, problem.strerror)) from None
         # A plan that checks the lock holds it for a moment.
-        held = self.wait(fcntl.LOCK_EX, max(wait, LOOKING))
-        if held is not None:
-            return held
+        other = self.wait(fcntl.LOCK_EX, max(wait, LOOKING))
+        if other is not None:
+            return other
         try:
             text = json.dumps(holder).encode()
             os.pwrite(self.descriptor, text, 0)
@@ -157,15 +157,15 @@ class Lock:
             raise StateError("cannot write the lock %s: %s" % (self.path, problem.strerror)) from None
         return None
 
-    def held(self, wait: float) -> Optional[Holder]:
+    def current_holder(self, wait: float) -> Optional[Holder]:
         """Return data about the run that still holds the lock after `wait` seconds, or None; don't take the lock."""
         try:
             self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             return None
-        found = self.wait(fcntl.LOCK_SH, wait)
+        holder = self.wait(fcntl.LOCK_SH, wait)
         self.drop()
-        return found
+        return holder
 
     def wait(self, operation: int, wait: float) -> Optional[Holder]:
         """Try to take the open lock for `wait` seconds; return None, or close it and return data about its holder.
@@ -182,19 +182,19 @@ class Lock:
                 if problem.errno not in (errno.EAGAIN, errno.EACCES):
                     raise
                 if time.monotonic() >= deadline:
-                    found = self.holder()
+                    holder = self.holder()
                     self.drop()
-                    return found
+                    return holder
                 time.sleep(0.05)
 
     def holder(self) -> Holder:
         """Return the data that the holder wrote about itself; it is only for messages."""
         assert self.descriptor is not None
         try:
-            found: Holder = json.loads(os.pread(self.descriptor, 4096, 0))
+            data: Holder = json.loads(os.pread(self.descriptor, 4096, 0))
         except ValueError:
-            found = {}
-        return found if isinstance(found, dict) else {}
+            data = {}
+        return data if isinstance(data, dict) else {}
 
     def drop(self) -> None:
         """Release the lock."""
@@ -295,30 +295,30 @@ class Account:
         open_actions: Dict[Tuple[str, str], int] = {}
         for line in lines:
             try:
-                found = json.loads(line)
+                entry = json.loads(line)
             except ValueError:  # a crash interrupted this line
                 continue
-            if isinstance(found, dict):
-                self._take(found, open_actions)
+            if isinstance(entry, dict):
+                self._take(entry, open_actions)
 
-    def _take(self, found: Mapping[str, Any], open_actions: Dict[Tuple[str, str], int]) -> None:
-        if isinstance(found.get("manage"), dict):
-            self.manage(Resource.from_json(found["manage"]))
-        elif isinstance(found.get("entity"), str):
-            change = EntityChange(found["entity"], found["state"], found.get("owing", []), found.get("heir"))
+    def _take(self, entry: Mapping[str, Any], open_actions: Dict[Tuple[str, str], int]) -> None:
+        if isinstance(entry.get("manage"), dict):
+            self.manage(Resource.from_json(entry["manage"]))
+        elif isinstance(entry.get("entity"), str):
+            change = EntityChange(entry["entity"], entry["state"], entry.get("owing", []), entry.get("heir"))
             self.records.append(change)
-        if not isinstance(found.get("node"), str):
+        if not isinstance(entry.get("node"), str):
             return
-        node = found["node"]
-        if "outcome" in found:
-            self.outcomes[node] = found["outcome"]
-        elif "op" in found:
+        node = entry["node"]
+        if "outcome" in entry:
+            self.outcomes[node] = entry["outcome"]
+        elif "op" in entry:
             self.started.add(node)
-            open_actions[node, found["op"]] = len(self.actions)
-            self.actions.append((node, found["op"], ActionStatus.UNKNOWN, ""))
-        elif found.get("took") is not None and (node, found["took"]) in open_actions:
-            at = open_actions[node, found["took"]]
-            self.actions[at] = (node, found["took"], found["status"], found["reason"])
+            open_actions[node, entry["op"]] = len(self.actions)
+            self.actions.append((node, entry["op"], ActionStatus.UNKNOWN, ""))
+        elif entry.get("took") is not None and (node, entry["took"]) in open_actions:
+            at = open_actions[node, entry["took"]]
+            self.actions[at] = (node, entry["took"], entry["status"], entry["reason"])
 
     def manage(self, resource: Resource) -> None:
         """Add a resource that became managed."""
@@ -348,8 +348,8 @@ def interrupted_runs(state_dir: str) -> List[Tuple[str, Account]]:
         names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
-    found = []
+    runs = []
     for name in sorted(names, key=lambda name: (os.stat(os.path.join(folder, name)).st_mtime_ns, name)):
         with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as stream:
-            found.append((name[: -len(".jsonl")], Account(stream.read().split("\n"))))
-    return found
+            runs.append((name[: -len(".jsonl")], Account(stream.read().split("\n"))))
+    return runs

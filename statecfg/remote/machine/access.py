@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.machine.world import Stat
 
-    # Kind ("user", "group", "owning group"; the first two may begin with "default "), name, and permission bits.
+    # Type ("user", "group", "owning group"; the first two may begin with "default "), name, and permission bits.
     Entry = Tuple[str, str, int]
 
 ACCESS = "system.posix_acl_access"
@@ -23,36 +23,36 @@ DEFAULT = "system.posix_acl_default"
 _USER, _OWNING_GROUP, _GROUP = 0x02, 0x04, 0x08
 
 
-def read(info: os.stat_result, place: str, follow: bool = False) -> Tuple[Entry, ...]:
+def read(info: os.stat_result, path: str, follow: bool = False) -> Tuple[Entry, ...]:
     """Return the access list of a file or directory; empty if it has only the entries of the mode.
 
     :param info: its `lstat`
-    :param place: a path that leads to it
+    :param path: a path that leads to it
     :param follow: whether to follow the last part of the path if it is a link, such as an entry of `/proc/self/fd`
     """
-    found: List[Entry] = []
-    kinds = (ACCESS, DEFAULT) if st.S_ISDIR(info.st_mode) else (ACCESS,) if st.S_ISREG(info.st_mode) else ()
-    for attribute in kinds:
+    entries: List[Entry] = []
+    attributes = (ACCESS, DEFAULT) if st.S_ISDIR(info.st_mode) else (ACCESS,) if st.S_ISREG(info.st_mode) else ()
+    for attribute in attributes:
         try:
-            packed = os.getxattr(place, attribute, follow_symlinks=follow)
+            packed = os.getxattr(path, attribute, follow_symlinks=follow)
         except OSError:  # no list, or a file system without lists
             continue
-        found += _entries(packed, "default " if attribute == DEFAULT else "")
-    return tuple(found)
+        entries += _entries(packed, "default " if attribute == DEFAULT else "")
+    return tuple(entries)
 
 
 def _entries(packed: bytes, prefix: str) -> List[Entry]:
     """Return the entries of a list in the kernel's format: 4 bytes of version, then tag, permissions and number."""
-    found: List[Entry] = []
+    entries: List[Entry] = []
     for at in range(4, len(packed) - 7, 8):
         tag, allowed, number = (int.from_bytes(packed[at + a : at + b], "little") for a, b in ((0, 2), (2, 4), (4, 8)))
         if tag == _OWNING_GROUP and not prefix:
-            found.append(("owning group", "", allowed))
+            entries.append(("owning group", "", allowed))
         elif tag == _USER:
-            found.append((prefix + "user", accounts.user_name(number), allowed))
+            entries.append((prefix + "user", accounts.user_name(number), allowed))
         elif tag == _GROUP:
-            found.append((prefix + "group", accounts.group_name(number), allowed))
-    return found
+            entries.append((prefix + "group", accounts.group_name(number), allowed))
+    return entries
 
 
 def excess(entries: Sequence[Entry], mode: int) -> List[str]:
@@ -62,18 +62,18 @@ def excess(entries: Sequence[Entry], mode: int) -> List[str]:
     limit what it grants.
     """
     return [
-        "%s:%s:%s" % (kind.replace(" ", ":"), name, _shown(allowed))
-        for kind, name, allowed in entries
-        if kind != "owning group" and allowed & (mode >> 3 if " " not in kind else 7) & ~mode & 7
+        "%s:%s:%s" % (entry_type.replace(" ", ":"), name, _permissions(allowed))
+        for entry_type, name, allowed in entries
+        if entry_type != "owning group" and allowed & (mode >> 3 if " " not in entry_type else 7) & ~mode & 7
     ]
 
 
-def shown(entries: Sequence[Entry]) -> Optional[str]:
+def as_text(entries: Sequence[Entry]) -> Optional[str]:
     """Return the list as a report shows it: names and what they may do; None for an empty list."""
     return ", ".join(excess([entry for entry in entries if entry[0] != "owning group"], 0o070)) or None
 
 
-def _shown(allowed: int) -> str:
+def _permissions(allowed: int) -> str:
     return "".join(letter if allowed & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1)))
 
 
@@ -92,7 +92,7 @@ def outcome(
     if not entries or (trusted and (wanted is None or not excess(entries, wanted))):
         return entries, mode
     # With a list, the group's bits of the mode are its mask. Without one, they are the owning group's permissions.
-    owning = [allowed for kind, _, allowed in entries if kind == "owning group"]
+    owning = [allowed for entry_type, _, allowed in entries if entry_type == "owning group"]
     if wanted is None and owning:
         mode = mode & ~0o070 | mode & 0o070 & owning[0] << 3
     return (), mode
@@ -103,21 +103,21 @@ def without_ids(mode: int) -> int:
     return mode & (0o1777 if mode & 0o010 else 0o3777)
 
 
-def after_chown(old: Stat, new: Stat) -> int:
-    """Return the mode of a path after a change of owner; `new` has its new owner already."""
-    if old.kind != "file" or (old.owner, old.group) == (new.owner, new.group):
-        return new.mode
-    return without_ids(new.mode)
+def after_chown(before: Stat, after: Stat) -> int:
+    """Return the mode of a path after a change of owner; `after` has the new owner already."""
+    if before.kind != "file" or (before.owner, before.group) == (after.owner, after.group):
+        return after.mode
+    return without_ids(after.mode)
 
 
-def drop(place: str) -> None:
+def drop(path: str) -> None:
     """Remove the access lists of an open file or directory, which is given as a path in `/proc`.
 
     :raises OSError: if that fails
     """
     for attribute in (ACCESS, DEFAULT):
         try:
-            os.removexattr(place, attribute)
+            os.removexattr(path, attribute)
         except OSError as problem:
             if problem.errno not in (errno.ENODATA, errno.ENOTSUP):
                 raise

@@ -18,15 +18,15 @@ _NUMBERS = {"users": "uid", "groups": "gid"}  # facet → the field with the num
 def user_fields(name: str) -> Optional[Fields]:
     """Return a user's fields (uid, gid, comment, home, shell and `groups`, the additional groups), or None."""
     try:
-        found = pwd.getpwnam(name)
+        user = pwd.getpwnam(name)
     except KeyError:
         return None
     return {
-        "uid": found.pw_uid,
-        "gid": found.pw_gid,
-        "comment": found.pw_gecos,
-        "home": found.pw_dir,
-        "shell": found.pw_shell,
+        "uid": user.pw_uid,
+        "gid": user.pw_gid,
+        "comment": user.pw_gecos,
+        "home": user.pw_dir,
+        "shell": user.pw_shell,
         "groups": sorted(group.gr_name for group in grp.getgrall() if name in group.gr_mem),
     }
 
@@ -34,10 +34,10 @@ def user_fields(name: str) -> Optional[Fields]:
 def group_fields(name: str) -> Optional[Fields]:
     """Return a group's fields (gid, members), or None."""
     try:
-        found = grp.getgrnam(name)
+        group = grp.getgrnam(name)
     except KeyError:
         return None
-    return {"gid": found.gr_gid, "members": sorted(found.gr_mem)}
+    return {"gid": group.gr_gid, "members": sorted(group.gr_mem)}
 
 
 def user_name(uid: int) -> str:

@@ -41,28 +41,33 @@ class Changes:
     """The changes of one node. Each (object, field) occurs once, with its first before and its last after."""
 
     def __init__(self) -> None:
-        self.found: Dict[Tuple[str, str], List[Any]] = {}
+        self.values: Dict[Tuple[str, str], List[Any]] = {}
 
     def note(self, thing: str, field: str, before: Any, after: Any) -> None:
-        known = self.found.get((thing, field))
-        if known is None:
-            self.found[thing, field] = [before, after]
+        values = self.values.get((thing, field))
+        if values is None:
+            self.values[thing, field] = [before, after]
         else:
-            known[1] = after
+            values[1] = after
 
     def path(
-        self, place: str, old: Optional[Stat], before: Optional[Blob], new: Optional[Stat], after: Optional[Blob]
+        self,
+        path: str,
+        old_stat: Optional[Stat],
+        before: Optional[Blob],
+        new_stat: Optional[Stat],
+        after: Optional[Blob],
     ) -> None:
-        """Record the change of a path from `old` to `new`. Pass the contents if they change."""
+        """Record the change of a path from `old_stat` to `new_stat`. Pass the contents if they change."""
         for field in ("kind", "mode", "owner", "group", "acl", "target"):
-            was, will = _field(old, field), _field(new, field)
-            if field == "acl" and new is not None and was is not None:
+            was, will = _field(old_stat, field), _field(new_stat, field)
+            if field == "acl" and new_stat is not None and was is not None:
                 will = will or "none"
             if was != will:
-                self.note(place, field, was, will)
-        gone = before is not None and (new is None or new.kind != "file")
-        if (after is not None or gone) and after != before:
-            self.note(place, "content", before, after)
+                self.note(path, field, was, will)
+        removed = before is not None and (new_stat is None or new_stat.kind != "file")
+        if (after is not None or removed) and after != before:
+            self.note(path, "content", before, after)
 
     def fields(self, table: str, key: str, before: Optional[Fields], after: Optional[Fields]) -> None:
         """Record the change of an entry of a facet, field by field."""
@@ -80,7 +85,7 @@ class Changes:
         """Return the changes in the form of the report, without fields that have their first value again."""
         result: List[Change] = []
         room = DIFFS
-        for (thing, field), (before, after) in self.found.items():
+        for (thing, field), (before, after) in self.values.items():
             if before == after:
                 continue
             change: Change = {"object": thing, "field": field, "before": before, "after": after}
@@ -102,7 +107,7 @@ def _field(stat: Optional[Stat], field: str) -> Any:
     value = getattr(stat, field)
     if field == "mode":
         return None if stat.kind == "symlink" else "%04o" % value
-    return access.shown(value) if field == "acl" else value or None
+    return access.as_text(value) if field == "acl" else value or None
 
 
 def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
@@ -117,18 +122,18 @@ def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
     return "sha256:%s (%d bytes)" % (blob.sha256, blob.size)
 
 
-def shown(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """Return a value as JSON for a report: content as its digest, long text cut."""
     if isinstance(value, Blob):
         return content(value)
     if isinstance(value, bytes):
-        return shown(Blob.of(value))
+        return as_json(Blob.of(value))
     if isinstance(value, str):
-        return str(value) if len(value) <= 2000 else shown(Blob.of(value))
+        return str(value) if len(value) <= 2000 else as_json(Blob.of(value))
     if isinstance(value, dict):
-        return {str(key): shown(item) for key, item in value.items()}
+        return {str(key): as_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [shown(item) for item in value]
+        return [as_json(item) for item in value]
     if isinstance(value, (set, frozenset)):
         return sorted(str(item) for item in value)
     if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and abs(value) < float("inf")):
@@ -152,13 +157,13 @@ def without_diff(change: Change) -> Change:
 
 
 def hidden(changes: List[Change]) -> List[Change]:
-    """Return changes without values and diffs. One of the values is a secret, and nobody knows which."""
-    found = [without_diff(change) for change in changes]
-    for change in found:
+    """Return changes without values and diffs. One of the values is a secret, and it is unknown which."""
+    result = [without_diff(change) for change in changes]
+    for change in result:
         if change["field"] not in _OPEN:
             change["before"] = None if change["before"] is None else _NOT_SHOWN
             change["after"] = None if change["after"] is None else _NOT_SHOWN
-    return found
+    return result
 
 
 def _text(blob: Optional[Blob]) -> Optional[str]:
@@ -184,8 +189,8 @@ def _in_short_lines(value: bytes) -> bool:
 
 def _diff(path: str, before: Optional[Blob], after: Optional[Blob]) -> str:
     """Return the unified diff of two contents, or "" if one is not text or a secret could not be masked."""
-    old, new = _text(before), _text(after)
-    if old is None or new is None:
+    old_text, new_text = _text(before), _text(after)
+    if old_text is None or new_text is None:
         return ""
     blobs = [blob for blob in (before, after) if blob is not None]
     broken = [value for value in blobs[0].secrets if _in_short_lines(value)]
@@ -195,8 +200,8 @@ def _diff(path: str, before: Optional[Blob], after: Optional[Blob]) -> str:
 
     lines = []
     for line in difflib.unified_diff(
-        old.splitlines(True),
-        new.splitlines(True),
+        old_text.splitlines(True),
+        new_text.splitlines(True),
         path if before is not None else "/dev/null",
         path if after is not None else "/dev/null",
     ):

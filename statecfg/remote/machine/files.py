@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import Blob, Result
 
 TEMPORARY = ".statecfg-"
-_KINDS = {st.S_IFREG: "file", st.S_IFDIR: "directory", st.S_IFLNK: "symlink"}
+_FILE_TYPES = {st.S_IFREG: "file", st.S_IFDIR: "directory", st.S_IFLNK: "symlink"}
 _CURES = {
     errno.EPERM: "is the file immutable (lsattr), or is root needed (-b)?",
     errno.EACCES: "is root needed (-b)?",
@@ -29,24 +29,24 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def shown(info: os.stat_result, parent: int, name: str) -> Stat:
+def stat_of(info: os.stat_result, parent: int, name: str) -> Stat:
     """Return the `lstat` of `name` in the open directory `parent` as a Stat, with names instead of numbers."""
-    found = kind(info)
+    file_type = file_type_of(info)
     return Stat(
-        found,
+        file_type,
         st.S_IMODE(info.st_mode),
         accounts.user_name(info.st_uid),
         accounts.group_name(info.st_gid),
         info.st_size,
-        os.readlink(name, dir_fd=parent) if found == "symlink" else "",
+        os.readlink(name, dir_fd=parent) if file_type == "symlink" else "",
         (info.st_dev, info.st_ino, info.st_mtime_ns),
         access.read(info, "%s/%s" % (_through(parent), name)),
     )
 
 
-def kind(info: os.stat_result) -> str:
+def file_type_of(info: os.stat_result) -> str:
     """Return "file", "directory", "symlink" or "other"."""
-    return _KINDS.get(st.S_IFMT(info.st_mode), "other")
+    return _FILE_TYPES.get(st.S_IFMT(info.st_mode), "other")
 
 
 def lstat(name: str, parent: int) -> Optional[os.stat_result]:
@@ -57,12 +57,12 @@ def lstat(name: str, parent: int) -> Optional[os.stat_result]:
         return None
 
 
-def same(old: Optional[os.stat_result], new: Optional[os.stat_result]) -> bool:
+def same(earlier: Optional[os.stat_result], later: Optional[os.stat_result]) -> bool:
     """Tell whether a file is unchanged between two calls of `lstat`."""
-    if old is None or new is None:
-        return old is new
+    if earlier is None or later is None:
+        return earlier is later
     fields = ("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_mode")
-    return all(getattr(old, field) == getattr(new, field) for field in fields)
+    return all(getattr(earlier, field) == getattr(later, field) for field in fields)
 
 
 def temporary_name() -> str:
@@ -87,7 +87,7 @@ def ids(owner: Optional[str], group: Optional[str]) -> Tuple[int, int]:
     )
 
 
-def changes_hands(old: os.stat_result, owner: Optional[str]) -> bool:
+def changes_hands(info: os.stat_result, owner: Optional[str]) -> bool:
     """Tell whether to write a file anew because its owner changes or is not root: others may have it open or linked.
 
     Without root's rights, the answer is False, because the owner cannot change then.
@@ -95,7 +95,7 @@ def changes_hands(old: os.stat_result, owner: Optional[str]) -> bool:
     :raises LookupError: if the host does not know the new owner
     """
     uid = ids(owner, None)[0]
-    return os.geteuid() == 0 and (old.st_uid != 0 or uid not in (-1, old.st_uid))
+    return os.geteuid() == 0 and (info.st_uid != 0 or uid not in (-1, info.st_uid))
 
 
 def fill(name: str, parent: int, blob: Blob, finish: Callable[[int], None], proven: bool = True) -> None:
@@ -125,7 +125,7 @@ def fill(name: str, parent: int, blob: Blob, finish: Callable[[int], None], prov
 
 def dress(
     opened: int,
-    old: Optional[os.stat_result],
+    old_info: Optional[os.stat_result],
     mode: Optional[int],
     owner: Optional[str],
     group: Optional[str],
@@ -135,50 +135,50 @@ def dress(
     """Set owner, attributes and mode of a new file: the given values, or else those of the old file.
 
     :param opened: the new file
-    :param old: `lstat` of the old file, None if there is none
+    :param old_info: `lstat` of the old file, None if there is none
     :param parent: the open directory with the old file `name`
     :raises OSError: if that fails, or another program has replaced the old file
     """
     info = os.fstat(opened)
     uid, gid = ids(owner, group)
-    if old is not None:
-        uid, gid = old.st_uid if uid < 0 else uid, old.st_gid if gid < 0 else gid
+    if old_info is not None:
+        uid, gid = old_info.st_uid if uid < 0 else uid, old_info.st_gid if gid < 0 else gid
     if (uid, gid) not in ((-1, -1), (info.st_uid, info.st_gid)):
         os.fchown(opened, uid, gid)
-    if old is None:
+    if old_info is None:
         # The directory's default access list may grant more than the given mode.
         if mode is not None and access.excess(access.read(info, _through(opened), True), mode):
             access.drop(_through(opened))
         os.fchmod(opened, 0o644 if mode is None else mode)
         return
-    trusted = old.st_uid in (0, os.geteuid(), uid)
-    was = st.S_IMODE(old.st_mode)
+    trusted = old_info.st_uid in (0, os.geteuid(), uid)
+    was = st.S_IMODE(old_info.st_mode)
     source = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
-        if os.fstat(source).st_ino != old.st_ino:
+        if os.fstat(source).st_ino != old_info.st_ino:
             raise OSError(errno.EBUSY, "another program is changing it")
-        entries, new = access.outcome(access.read(old, _through(source), True), was, mode, trusted)
+        entries, new_mode = access.outcome(access.read(old_info, _through(source), True), was, mode, trusted)
         access.drop(_through(opened))
         _copy_attributes(_through(source), opened, trusted, bool(entries))
     finally:
         os.close(source)
-    if mode is None and (uid, gid) != (old.st_uid, old.st_gid):
-        new = access.without_ids(new)
-    os.fchmod(opened, new)
+    if mode is None and (uid, gid) != (old_info.st_uid, old_info.st_gid):
+        new_mode = access.without_ids(new_mode)
+    os.fchmod(opened, new_mode)
 
 
-def _copy_attributes(place: str, opened: int, trusted: bool, acl: bool) -> None:
+def _copy_attributes(source: str, opened: int, trusted: bool, acl: bool) -> None:
     """Copy extended attributes from the old file, if the file system has any.
 
     :param trusted: whether to copy also what the old file's owner may have set
     :param acl: whether to copy the access list
     """
     try:
-        for attribute in os.listxattr(place):
+        for attribute in os.listxattr(source):
             if attribute == access.ACCESS and not acl:
                 continue
             if trusted or attribute == "security.selinux":
-                os.setxattr(opened, attribute, os.getxattr(place, attribute))
+                os.setxattr(opened, attribute, os.getxattr(source, attribute))
     except OSError as problem:
         if problem.errno not in (errno.ENOTSUP, errno.ENODATA):
             raise
@@ -196,11 +196,11 @@ def permit(
     mode: Optional[int],
     owner: Optional[str],
     group: Optional[str],
-    made: bool = False,
+    is_new: bool = False,
 ) -> Optional[Result]:
     """Set the given mode, owner and group of a path.
 
-    :param made: whether the path is new; then it keeps the access list that its directory gave it
+    :param is_new: whether the path is new; then it keeps the access list that its directory gave it
     :returns: an error if the change would not be safe, otherwise None
     :raises OSError: if the change fails
     :raises LookupError: if the host does not know the owner or group
@@ -209,9 +209,9 @@ def permit(
     if mode is None and (uid, gid) == (-1, -1):
         return None
     # O_PATH works for a file of ours that we cannot read, and does not open a device or pipe, which could have effects.
-    held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    opened = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
-        info = os.fstat(held)
+        info = os.fstat(opened)
         if st.S_ISLNK(info.st_mode):
             if mode is not None:
                 return error("cannot set the mode of %s: it is a link" % path)
@@ -219,19 +219,19 @@ def permit(
             return None
         if _planted(os.fstat(parent), info):
             return error("cannot change %s: it has other names (hard links) that another user may have made" % path)
-        entries = () if made else access.read(info, _through(held), True)
-        kept, new = access.outcome(
+        entries = () if is_new else access.read(info, _through(opened), True)
+        kept, new_mode = access.outcome(
             entries, st.S_IMODE(info.st_mode), mode, info.st_uid in (0, os.geteuid(), info.st_uid if uid < 0 else uid)
         )
         if uid not in (-1, info.st_uid) or gid not in (-1, info.st_gid):
-            os.chown(_through(held), uid, gid)
-            new = access.without_ids(new) if mode is None and st.S_ISREG(info.st_mode) else new
+            os.chown(_through(opened), uid, gid)
+            new_mode = access.without_ids(new_mode) if mode is None and st.S_ISREG(info.st_mode) else new_mode
         if entries and not kept:  # not earlier: a former owner could restore the list
-            access.drop(_through(held))
+            access.drop(_through(opened))
         if mode is not None or (entries and not kept):
-            os.chmod(_through(held), new)
+            os.chmod(_through(opened), new_mode)
     finally:
-        os.close(held)
+        os.close(opened)
     _sync(parent, name, info)
     return None
 
@@ -247,7 +247,7 @@ def _planted(directory: os.stat_result, info: os.stat_result) -> bool:
 
 def _sync(parent: int, name: str, info: os.stat_result) -> None:
     """Make mode and owner durable, if the file may be opened."""
-    if kind(info) not in ("file", "directory"):
+    if file_type_of(info) not in ("file", "directory"):
         return
     try:
         opened = os.open(name, _READ, dir_fd=parent)
@@ -288,7 +288,7 @@ def sweep(parent: int, before: float) -> None:
         names = [name for name in os.listdir(opened) if temporary(name)]
         for name in names:
             info = lstat(name, opened)
-            if info is None or kind(info) not in ("file", "symlink") or info.st_ctime >= before:
+            if info is None or file_type_of(info) not in ("file", "symlink") or info.st_ctime >= before:
                 continue
             if os.geteuid() in (0, info.st_uid):
                 unlink(name, opened)
@@ -301,8 +301,8 @@ def remove(name: str, parent: int, recursive: bool) -> None:
 
     :raises OSError: if that fails
     """
-    found = os.lstat(name, dir_fd=parent)
-    if not st.S_ISDIR(found.st_mode):
+    info = os.lstat(name, dir_fd=parent)
+    if not st.S_ISDIR(info.st_mode):
         os.unlink(name, dir_fd=parent)
         return
     if recursive:
@@ -333,10 +333,10 @@ def _empty(name: str, parent: int) -> None:
                 os.rmdir(inside, dir_fd=here)
                 continue
             inside = names.pop()
-            found = lstat(inside, here)
-            if found is not None and not st.S_ISDIR(found.st_mode):
+            info = lstat(inside, here)
+            if info is not None and not st.S_ISDIR(info.st_mode):
                 os.unlink(inside, dir_fd=here)
-            elif found is not None:
+            elif info is not None:
                 below = _enter(inside, here, mount)
                 levels.append((inside, _identity(here), names))
                 os.close(here)

@@ -37,7 +37,7 @@ def fixed(message: str, words: Sequence[str]) -> List[Tuple[int, int]]:
     for _, pieces in templates:
         for piece in pieces:
             if len(piece.split()) > 2 and any(word in piece for word in words):
-                spans += [found.span() for found in re.finditer(re.escape(piece), message)]
+                spans += [match.span() for match in re.finditer(re.escape(piece), message)]
             elif message.startswith(piece) and piece and not piece[-1].isalnum():
                 spans.append((0, len(piece)))
     return sorted(set(spans), key=lambda span: (span[0], -span[1]))
@@ -46,23 +46,23 @@ def fixed(message: str, words: Sequence[str]) -> List[Tuple[int, int]]:
 @functools.lru_cache(maxsize=64)
 def _templates(words: Tuple[str, ...]) -> List[str]:
     """Return the strings in our own code that contain one of the words."""
-    known: Pattern[str] = re.compile("|".join(map(re.escape, words)))
-    found: Set[str] = set()
+    pattern: Pattern[str] = re.compile("|".join(map(re.escape, words)))
+    texts: Set[str] = set()
     for name, module in list(sys.modules.items()):
         if name == "statecfg" or name.startswith("statecfg."):
-            found.update(text for text in _texts(module) if known.search(text))
-    return sorted(found)
+            texts.update(text for text in _texts(module) if pattern.search(text))
+    return sorted(texts)
 
 
 def _texts(module: Any) -> Iterator[str]:
     for value in list(vars(module).values()):
         own = isinstance(value, type) and value.__module__ == module.__name__
-        for each in list(vars(value).values()) if own else [value]:
-            if isinstance(each, (staticmethod, classmethod)):
-                each = each.__func__
-            function = each.fget if isinstance(each, property) else each
-            if isinstance(each, str):
-                yield each
+        for item in list(vars(value).values()) if own else [value]:
+            if isinstance(item, (staticmethod, classmethod)):
+                item = item.__func__
+            function = item.fget if isinstance(item, property) else item
+            if isinstance(item, str):
+                yield item
             elif isinstance(function, FunctionType):
                 for code in _codes(function.__code__):
                     yield from (text for text in code.co_consts if isinstance(text, str))

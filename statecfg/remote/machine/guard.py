@@ -48,7 +48,10 @@ class reading_only:
         _here.depth, _here.attempts = self.depth + 1, []
 
     def __exit__(
-        self, kind: Optional[Type[BaseException]], problem: Optional[BaseException], trace: Optional[TracebackType]
+        self,
+        problem_type: Optional[Type[BaseException]],
+        problem: Optional[BaseException],
+        trace: Optional[TracebackType],
     ) -> None:
         attempts = _here.attempts
         _here.depth, _here.attempts = self.depth, self.before
@@ -64,7 +67,10 @@ class allowed:
         _here.depth = 0
 
     def __exit__(
-        self, kind: Optional[Type[BaseException]], problem: Optional[BaseException], trace: Optional[TracebackType]
+        self,
+        problem_type: Optional[Type[BaseException]],
+        problem: Optional[BaseException],
+        trace: Optional[TracebackType],
     ) -> None:
         _here.depth = self.depth
 

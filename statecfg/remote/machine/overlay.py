@@ -28,16 +28,16 @@ class Trace:
     Paths are canonical. A file is also identified by device and inode, because it may have several names.
 
     :param looked: the paths and inodes that it read
-    :param asked: the (facet, key) that it read; (facet, "*") for a whole facet, ("*", "*") for anything
+    :param facet_entries: the (facet, key) that it read; (facet, "*") for a whole facet, ("*", "*") for anything
     :param touched: the paths and inodes that its actions change
     :param effects: the (facet, key) that its actions change; (facet, "*") if the keys are unknown
     """
 
-    __slots__ = ("asked", "effects", "looked", "touched")
+    __slots__ = ("effects", "facet_entries", "looked", "touched")
 
     def __init__(self) -> None:
         self.looked: Set[Hashable] = set()
-        self.asked: Set[Sequence[str]] = set()
+        self.facet_entries: Set[Sequence[str]] = set()
         self.touched: Set[Hashable] = set()
         self.effects: Set[Sequence[str]] = set()
 
@@ -59,15 +59,17 @@ class Entry:
 class Cause:
     """A planned action with an unknown outcome: its node, when it acts, and what it makes unknown.
 
+    :param facets: the facets that it makes unknown
+    :param paths: the paths that it makes unknown
     :param tables: the facets for which the action declares what it changes
     """
 
-    __slots__ = ("kinds", "node", "paths", "tables", "when")
+    __slots__ = ("facets", "node", "paths", "tables", "when")
 
     def __init__(
-        self, node: str, when: int, kinds: AbstractSet[str], paths: AbstractSet[str], tables: AbstractSet[str] = NOBODY
+        self, node: str, when: int, facets: AbstractSet[str], paths: AbstractSet[str], tables: AbstractSet[str] = NOBODY
     ) -> None:
-        self.node, self.when, self.kinds, self.paths, self.tables = node, when, kinds, paths, tables
+        self.node, self.when, self.facets, self.paths, self.tables = node, when, facets, paths, tables
 
 
 class Before:
@@ -112,7 +114,7 @@ class Overlay(Machine):
             raise Unknown(self.before.undecided, "whether it changes is")
         return self.before.triggers
 
-    # Where things are
+    # Paths
 
     def canonical(self, path: str) -> str:
         """Return the path with the links of its directories followed, including planned links.
@@ -127,221 +129,221 @@ class Overlay(Machine):
 
     def _directory(self, path: str) -> str:
         """Return the real path of a directory; for a missing one, the path that it would have."""
-        known = self._directories.get(path)
-        if known is None:
+        real_path = self._directories.get(path)
+        if real_path is None:
             if path == "/":
                 return path
             above, name = os.path.split(path)
-            known = self._directories[path] = self._enter(self._directory(above), name, [])
-        return known
+            real_path = self._directories[path] = self._enter(self._directory(above), name, [])
+        return real_path
 
-    def _enter(self, place: str, name: str, links: List[str]) -> str:
-        """Return the directory `name` in the directory `place`. A link is followed and added to `links`."""
-        inside = _inside(place, name)
-        found = self._standing(inside)
-        if found is None or found.kind != "symlink":
+    def _enter(self, directory: str, name: str, links: List[str]) -> str:
+        """Return the directory `name` in `directory`. A link is followed and added to `links`."""
+        inside = _inside(directory, name)
+        stat = self._standing(inside)
+        if stat is None or stat.kind != "symlink":
             return inside
         links.append(inside)
         if len(links) > LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), inside)
-        return self._walk(place, self._target(inside, found), links)
+        return self._walk(directory, self._target(inside, stat), links)
 
-    def _walk(self, place: str, target: str, links: List[str]) -> str:
-        """Return the directory that a link in the directory `place` points to."""
-        here = "/" if target.startswith("/") else place
+    def _walk(self, directory: str, target: str, links: List[str]) -> str:
+        """Return the directory that a link in `directory` points to."""
+        here = "/" if target.startswith("/") else directory
         for part in target.split("/"):
             if part == "..":
-                holder = self._standing(here)
+                stat = self._standing(here)
                 # A path that is not a directory has no parent. "..." stands for a name that does not exist.
-                here = os.path.dirname(here) if holder and holder.kind == "directory" else _inside(here, "...")
+                here = os.path.dirname(here) if stat and stat.kind == "directory" else _inside(here, "...")
             elif part not in ("", "."):
                 here = self._enter(here, part, links)
         return here
 
-    def _target(self, place: str, found: Stat) -> str:
-        if place in self.entries:
-            return found.target
-        target: str = self.base.target(place)
+    def _target(self, path: str, stat: Stat) -> str:
+        if path in self.entries:
+            return stat.target
+        target: str = self.base.target(path)
         return target
 
-    def _standing(self, place: str) -> Optional[Stat]:
+    def _standing(self, path: str) -> Optional[Stat]:
         """Return what is at a path without links, as far as it is known now."""
-        entry = self.entries.get(place)
+        entry = self.entries.get(path)
         if entry is not None:
             return entry.stat
-        if self._hidden(place):
+        if self._hidden(path):
             return None
-        found: Optional[Stat] = self.base.stat(place)
-        return found
+        stat: Optional[Stat] = self.base.stat(path)
+        return stat
 
-    def _hidden(self, place: str) -> bool:
-        """Tell whether the plan removes or recreates a directory above `place`, so that the base no longer applies."""
-        while place != "/":
-            place = os.path.dirname(place)
-            entry = self.entries.get(place)
+    def _hidden(self, path: str) -> bool:
+        """Tell whether the plan removes or recreates a directory above `path`, so that the base no longer applies."""
+        while path != "/":
+            path = os.path.dirname(path)
+            entry = self.entries.get(path)
             if entry is not None and (entry.stat is None or entry.fresh or entry.stat.kind != "directory"):
                 return True
         return False
 
     def _followed(self, path: str) -> str:
-        """Return the place that `path` refers to after all links.
+        """Return the canonical path that `path` refers to after all links.
 
         :raises OSError: if the links form a loop
         :raises Unknown: if a link is not known yet
         """
-        place = self.canonical(path)
+        real_path = self.canonical(path)
         links: List[str] = []
         while True:
-            found = self.stat(place)
-            if found is None or found.kind != "symlink":
-                return place
-            links.append(place)
+            stat = self.stat(real_path)
+            if stat is None or stat.kind != "symlink":
+                return real_path
+            links.append(real_path)
             if len(links) > LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-            head, name = os.path.split(self._target(place, found).rstrip("/"))
-            absolute = self._target(place, found).startswith("/")
-            here = self._walk(os.path.dirname(place), "/" + head if absolute else head, links)
-            place = self._walk(here, name, links) if name in ("", ".", "..") else _inside(here, name)
+            head, name = os.path.split(self._target(real_path, stat).rstrip("/"))
+            absolute = self._target(real_path, stat).startswith("/")
+            here = self._walk(os.path.dirname(real_path), "/" + head if absolute else head, links)
+            real_path = self._walk(here, name, links) if name in ("", ".", "..") else _inside(here, name)
 
-    # Looking
+    # Reading
 
     def apparent(self, path: str) -> Optional[Stat]:
         return self._standing(self.canonical(path))
 
-    def _cause(self, kind: str, when: int, path: str = "") -> Optional[str]:
-        """Return the required node that makes `kind` or the path unknown, if it acted after `when`."""
+    def _cause(self, facet: str, when: int, path: str = "") -> Optional[str]:
+        """Return the required node that makes the facet or the path unknown, if it acted after `when`."""
         for cause in self.causes:
             if cause.when > when and cause.node in self.before.ancestors:
-                if kind in cause.kinds or "*" in cause.kinds:
+                if facet in cause.facets or "*" in cause.facets:
                     return cause.node
-                if path and any(path == place or path.startswith(place + "/") for place in cause.paths):
+                if path and any(path == changed or path.startswith(changed + "/") for changed in cause.paths):
                     return cause.node
         return None
 
     def _unsettled(self, path: str) -> Optional[str]:
-        return self._unsettled_place(self.canonical(path)) if self.causes else None
+        return self._unsettled_path(self.canonical(path)) if self.causes else None
 
-    def _unsettled_place(self, place: str) -> Optional[str]:
-        entry = self.entries.get(place)
-        return self._cause(FILES, entry.when if entry is not None else -1, place)
+    def _unsettled_path(self, path: str) -> Optional[str]:
+        entry = self.entries.get(path)
+        return self._cause(FILES, entry.when if entry is not None else -1, path)
 
     def settled(self, path: str) -> bool:
         return self._unsettled(path) is None
 
     def stat(self, path: str) -> Optional[Stat]:
-        place = self.canonical(path)
-        self.trace.looked.add(place)
-        cause = self._unsettled_place(place) if self.causes else None
+        real_path = self.canonical(path)
+        self.trace.looked.add(real_path)
+        cause = self._unsettled_path(real_path) if self.causes else None
         if cause is not None:
             raise Unknown(cause, path)
-        found = self._standing(place)
-        if found is not None and found.kind == "file" and found.identity is not None:
-            self.trace.looked.add(found.identity[:2])
-        return found
+        stat = self._standing(real_path)
+        if stat is not None and stat.kind == "file" and stat.identity is not None:
+            self.trace.looked.add(stat.identity[:2])
+        return stat
 
     def _planned_content(self, path: str) -> Tuple[str, Optional[Blob]]:
-        """Return the place that `path` refers to, and the content that the plan puts there.
+        """Return the canonical path that `path` refers to, and the content that the plan puts there.
 
         :raises OSError: if it is not a file
         """
-        place = self._followed(path)
-        found = self._standing(place)
-        if found is None:
-            raise self._missing(place, path)
-        if found.kind != "file":
+        real_path = self._followed(path)
+        stat = self._standing(real_path)
+        if stat is None:
+            raise self._missing(real_path, path)
+        if stat.kind != "file":
             raise OSError(errno.EINVAL, "is not a regular file", path)
-        entry = self.entries.get(place)
-        return place, entry.blob if entry is not None else None
+        entry = self.entries.get(real_path)
+        return real_path, entry.blob if entry is not None else None
 
-    def _missing(self, place: str, path: str) -> OSError:
+    def _missing(self, above: str, path: str) -> OSError:
         """Return the error for reading a missing path: one for a missing file, another for a path below a file."""
         holder = None
         while holder is None:
-            place = os.path.dirname(place)
-            holder = self._standing(place)
+            above = os.path.dirname(above)
+            holder = self._standing(above)
         if holder.kind == "directory":
             return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
 
     def read(self, path: str) -> bytes:
-        place, blob = self._planned_content(path)
+        real_path, blob = self._planned_content(path)
         if blob is not None:
             return blob.read()
-        data: bytes = self.base.read(place)
+        data: bytes = self.base.read(real_path)
         return data
 
     def digest(self, path: str) -> str:
-        place, blob = self._planned_content(path)
+        real_path, blob = self._planned_content(path)
         if blob is not None:
             return blob.sha256
-        found: str = self.base.digest(place)
-        return found
+        digest: str = self.base.digest(real_path)
+        return digest
 
-    def content(self, place: str, size: int) -> Blob:
-        """Return the content of the file at a place; of a large file, only the digest is in memory.
+    def content(self, path: str, size: int) -> Blob:
+        """Return the content of the file at a canonical path; of a large file, only the digest is in memory.
 
         :raises OSError: if it cannot be read
         """
-        entry = self.entries.get(place)
+        entry = self.entries.get(path)
         if entry is not None and entry.blob is not None:
             return entry.blob
         if size > DIFFED:
-            return Blob(self.base.digest(place), size, path=place)
-        return Blob.of(self.base.read(place))
+            return Blob(self.base.digest(path), size, path=path)
+        return Blob.of(self.base.read(path))
 
     def listdir(self, path: str) -> List[str]:
-        place = self._followed(path)
-        found = self._standing(place)
-        if found is None:
-            raise self._missing(place, path)
-        if found.kind != "directory":
+        real_path = self._followed(path)
+        stat = self._standing(real_path)
+        if stat is None:
+            raise self._missing(real_path, path)
+        if stat.kind != "directory":
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-        cause = self._names_unsettled(place)
+        cause = self._names_unsettled(real_path)
         if cause is not None:
-            raise Unknown(cause, "the content of %s" % path)
-        return self._names(place)
+            raise Unknown(cause, "what is in %s" % path)
+        return self._names(real_path)
 
-    def _names_unsettled(self, place: str) -> Optional[str]:
+    def _names_unsettled(self, directory: str) -> Optional[str]:
         """Return the required node that may add or remove names in a directory, even in a directory that is known."""
-        entry = self.entries.get(place)
+        entry = self.entries.get(directory)
         fresh = entry.when if entry is not None and entry.fresh else -1
-        cause = self._cause(FILES, fresh, place)
+        cause = self._cause(FILES, fresh, directory)
         for one in self.causes:
-            inside = (path for path in one.paths if os.path.dirname(path) == place and path not in self.entries)
+            inside = (path for path in one.paths if os.path.dirname(path) == directory and path not in self.entries)
             if cause is None and one.node in self.before.ancestors and one.when > fresh and any(inside):
                 cause = one.node
         return cause
 
-    def _names(self, place: str, planned: Optional[Mapping[str, Entry]] = None) -> List[str]:
+    def _names(self, directory: str, planned: Optional[Mapping[str, Entry]] = None) -> List[str]:
         """Return the names in a directory.
 
         :param planned: the plan's entries there, if the caller has them already
         """
-        entry = self.entries.get(place)
-        new = (entry is not None and entry.fresh) or self._hidden(place)
-        names = set() if new else set(self.base.listdir(place))
-        for known, entry in (self.entries if planned is None else planned).items():
-            above, name = os.path.split(known)
-            if above == place and name:
+        entry = self.entries.get(directory)
+        replaced = (entry is not None and entry.fresh) or self._hidden(directory)
+        names = set() if replaced else set(self.base.listdir(directory))
+        for path, entry in (self.entries if planned is None else planned).items():
+            above, name = os.path.split(path)
+            if above == directory and name:
                 names.discard(name)
                 if entry.stat is not None:
                     names.add(name)
         return sorted(names)
 
     def entry(self, table: str, key: str) -> Optional[Fields]:
-        self.trace.asked.add((table, key))
+        self.trace.facet_entries.add((table, key))
         fields, when = self.tables.get(table, {}).get(key, (None, -1))
-        known = fields if when >= 0 else self.base.entry(table, key)
+        result = fields if when >= 0 else self.base.entry(table, key)
         if table in PLANS_OWN:
-            return known
+            return result
         # An existing entry stays known: an action that adds new entries does not remove old ones.
-        cause = self._cause("*" if known is not None else table, when)
+        cause = self._cause("*" if result is not None else table, when)
         if cause is not None:
             raise Unknown(cause, "%s of %s" % (key, table))
-        return known
+        return result
 
     def table(self, name: str) -> Facet:
-        self.trace.asked.add((name, ALL))
+        self.trace.facet_entries.add((name, ALL))
         cause = self._cause(name, -1)
         if cause is not None:
             raise Unknown(cause, name)
@@ -357,15 +359,15 @@ class Overlay(Machine):
         self, argv: Sequence[str], timeout: float = 60.0, inputs: Optional[Inputs] = None, **options: Any
     ) -> Probe:
         if inputs is not None:
-            self.trace.asked.add((inputs[0], ALL))
+            self.trace.facet_entries.add((inputs[0], ALL))
             cause = self._changing(*inputs)
             if cause is not None:
-                raise Unknown(cause, "the output of %s is" % argv[0])
-            asked = tuple(argv)
-            if asked not in self.answers:
-                self.answers[asked] = self.base.probe(argv, timeout, **options)
-            return self.answers[asked]
-        self.trace.asked.add((ALL, ALL))
+                raise Unknown(cause, "what %s says is" % argv[0])
+            command = tuple(argv)
+            if command not in self.answers:
+                self.answers[command] = self.base.probe(argv, timeout, **options)
+            return self.answers[command]
+        self.trace.facet_entries.add((ALL, ALL))
         # The program would see the present host. Its answer is valid only if no required node changes the host first.
         ancestors = self.before.ancestors
         for node in self.acting if len(self.acting) < len(ancestors) else sorted(ancestors):
@@ -378,13 +380,13 @@ class Overlay(Machine):
         """Return a required node that may change the facet without declaring how, or that changes one of the paths."""
         for cause in self.causes:
             if cause.node in self.before.ancestors and facet not in cause.tables:
-                if any(kind in cause.kinds for kind in ("*", facet, FILES)):
+                if any(name in cause.facets for name in ("*", facet, FILES)):
                     return cause.node
-                if any(_within(place, path) or _within(path, place) for path in paths for place in cause.paths):
+                if any(_within(changed, path) or _within(path, changed) for path in paths for changed in cause.paths):
                     return cause.node
-        for place, entry in self.entries.items():
+        for changed, entry in self.entries.items():
             node = self.ticks[entry.when]
-            if node in self.before.ancestors and any(_within(place, path) for path in paths):
+            if node in self.before.ancestors and any(_within(changed, path) for path in paths):
                 return node
         return None
 
@@ -393,5 +395,5 @@ def _within(path: str, directory: str) -> bool:
     return path == directory or path.startswith(directory + "/")
 
 
-def _inside(place: str, name: str) -> str:
-    return place.rstrip("/") + "/" + name
+def _inside(directory: str, name: str) -> str:
+    return directory.rstrip("/") + "/" + name

@@ -148,9 +148,9 @@ def _root() -> int:
     return os.open("/", _DIRECTORY)
 
 
-def _swap(old: int, new: int) -> int:
-    os.close(old)
-    return new
+def _swap(replaced: int, opened: int) -> int:
+    os.close(replaced)
+    return opened
 
 
 def _parts(path: str) -> List[str]:

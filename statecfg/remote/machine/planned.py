@@ -65,19 +65,19 @@ class Planned(Overlay):
 
     # What the real machine would refuse
 
-    def _place(self, what: str, path: str) -> Tuple[str, Optional[Result]]:
-        """Return the place for a new name, and an error if the real machine would refuse it."""
+    def _resolve(self, what: str, path: str) -> Tuple[str, Optional[Result]]:
+        """Return the canonical path of a new name, and an error if the real machine would refuse it."""
         self.calls += 1
         try:
-            place = self.canonical(path)
-            why = self._obstacle(place)
+            real_path = self.canonical(path)
+            why = self._obstacle(real_path)
         except OSError as problem:
             return path, error("cannot %s %s: %s" % (what, path, problem.strerror))
-        return place, error("cannot %s %s: %s" % (what, path, why)) if why else None
+        return real_path, error("cannot %s %s: %s" % (what, path, why)) if why else None
 
-    def _obstacle(self, place: str) -> str:
-        """Return why nothing can be created at a place, "" if it can. Assume that unsettled directories will exist."""
-        above, missing = os.path.dirname(place), ""
+    def _obstacle(self, path: str) -> str:
+        """Return why nothing can be created at a path, "" if it can. Assume that unsettled directories will exist."""
+        above, missing = os.path.dirname(path), ""
         holder = self.apparent(above)
         while holder is None:
             if self._unsettled(above) is not None:
@@ -88,9 +88,9 @@ class Planned(Overlay):
             return "Not a directory (%s)" % above
         return "No such file or directory (%s)" % missing if missing else ""
 
-    def _forbidden(self, what: str, path: str, place: str) -> Optional[Result]:
-        """Return an error if this user may not create or remove names in the directory of `place`."""
-        above = os.path.dirname(place)
+    def _forbidden(self, what: str, path: str, real_path: str) -> Optional[Result]:
+        """Return an error if this user may not create or remove names in the directory of `real_path`."""
+        above = os.path.dirname(real_path)
         if self.root or above in self.entries or self._hidden(above) or self.base.writable(above):
             return None
         return error("cannot %s %s: Permission denied; is root needed (-b)?" % (what, path))
@@ -101,29 +101,29 @@ class Planned(Overlay):
             if name is None:
                 continue
             try:
-                shown = accounts.known_name(self, table, name)
+                known_name = accounts.known_name(self, table, name)
             except Unknown:
-                shown = name  # a required package or command may create it
-            if shown is None:
+                known_name = name  # a required package or command may create it
+            if known_name is None:
                 return error("cannot %s %s: no %s %s on this host" % (what, path, table[:-1], name))
-            if shown == getattr(stat, field):
+            if known_name == getattr(stat, field):
                 continue
-            if not self.root and (table == "users" or not self.base.member(shown)):
+            if not self.root and (table == "users" or not self.base.member(known_name)):
                 return error("cannot %s %s: Operation not permitted; is root needed (-b)?" % (what, path))
-            setattr(stat, field, shown)
+            setattr(stat, field, known_name)
         return None
 
     def _me(self) -> Tuple[str, str]:
         """Return the names of the user and the group that own what is created."""
         return accounts.own_names()
 
-    def _newcomer(self, kind: str, place: str, mode: int, target: str = "") -> Stat:
-        """Return the first state of something new at `place`: it is ours, and its directory may set its group."""
+    def _newcomer(self, file_type: str, path: str, mode: int, target: str = "") -> Stat:
+        """Return the Stat of something new at `path`: this user owns it, and its directory may set its group."""
         owner, group = self._me()
-        holder = self.apparent(os.path.dirname(place))
+        holder = self.apparent(os.path.dirname(path))
         if holder is not None and holder.mode & 0o2000:
             group = holder.group
-        return Stat(kind, mode, owner, group, len(os.fsencode(target)), target)
+        return Stat(file_type, mode, owner, group, len(os.fsencode(target)), target)
 
     def _permit(self, old: Stat, new: Stat, mode: Optional[int]) -> None:
         """Set mode and access list of `new`, which already has its new owner, like the real machine."""
@@ -145,26 +145,26 @@ class Planned(Overlay):
         validate: Optional[Sequence[str]] = None,
     ) -> Result:
         blob = Blob.of(content)
-        place, refused = self._place("write", path)
+        real_path, refused = self._resolve("write", path)
         if refused is not None:
             return refused
-        old = self.apparent(place)
+        old = self.apparent(real_path)
         if old is not None and old.kind not in ("file", "symlink"):
             return error("cannot write %s: %s is in the way" % (path, called(old.kind)))
         before = None
         if old is not None and old.kind == "file":
             try:
-                before = self.content(place, old.size)
+                before = self.content(real_path, old.size)
             except PermissionError:  # it cannot be compared, so replace it
                 before = None
             new = old.copy()
             new.size = blob.size
         else:
-            new, old = self._newcomer("file", place, 0o644), None
+            new, old = self._newcomer("file", real_path, 0o644), None
             new.size = blob.size
         refused = self._own("write", path, new, owner, group)
         if refused is None and before != blob:
-            refused = self._forbidden("write", path, place)
+            refused = self._forbidden("write", path, real_path)
         if refused is not None:
             return refused
         if old is not None:
@@ -172,31 +172,31 @@ class Planned(Overlay):
         elif mode is not None:
             new.mode = mode
         if backup and old is not None and before != blob:
-            kept = self.apparent(place + backup)
+            kept = self.apparent(real_path + backup)
             if kept is not None and kept.kind == "directory":
-                return error("cannot write %s: Is a directory (%s)" % (path, place + backup))
-            self._put(place + backup, Stat("file", old.mode, old.owner, old.group, old.size), before)
-        self._put(place, new, blob)
+                return error("cannot write %s: Is a directory (%s)" % (path, real_path + backup))
+            self._put(real_path + backup, Stat("file", old.mode, old.owner, old.group, old.size), before)
+        self._put(real_path, new, blob)
         return ok()
 
-    def _touch(self, place: str, old: Optional[Stat]) -> None:
-        """Record that the node changes `place`."""
-        self.trace.touched.add(place)
+    def _touch(self, path: str, old: Optional[Stat]) -> None:
+        """Record that the node changes `path`."""
+        self.trace.touched.add(path)
         if old is not None and old.kind == "file" and old.identity is not None:
             self.trace.touched.add(old.identity[:2])
 
-    def _put(self, place: str, new: Optional[Stat], blob: Optional[Blob] = None, fresh: bool = False) -> None:
-        """Put `new` at `place` and record the change."""
-        old = self.apparent(place)
+    def _put(self, path: str, new: Optional[Stat], blob: Optional[Blob] = None, fresh: bool = False) -> None:
+        """Put `new` at `path` and record the change."""
+        old = self.apparent(path)
         before = None
         if old is not None and old.kind == "file":
             try:
-                before = self.content(place, old.size)
+                before = self.content(path, old.size)
             except PermissionError:  # unreadable content cannot be shown
                 before = None
-        self._touch(place, old)
-        self.changes.path(place, old, before, new, blob)
-        self.entries[place] = Entry(new, self._tick(), blob, fresh)
+        self._touch(path, old)
+        self.changes.path(path, old, before, new, blob)
+        self.entries[path] = Entry(new, self._tick(), blob, fresh)
         if "symlink" in (old.kind if old is not None else "", new.kind if new is not None else ""):
             self._directories.clear()
 
@@ -212,27 +212,29 @@ class Planned(Overlay):
         above = os.path.dirname(normal(path))
         try:
             if refused is None and parents and above != "/" and self.apparent(above) is None:
-                made = self.mkdir(above, parents=True)
-                refused = made if made["status"] != ActionStatus.OK else None
+                result = self.mkdir(above, parents=True)
+                refused = result if result["status"] != ActionStatus.OK else None
         except OSError as problem:
             refused = error("cannot make directory %s: %s" % (path, problem.strerror))
-        place, missing = self._place("make directory", path)
+        real_path, missing = self._resolve("make directory", path)
         refused = refused or missing
         if refused is not None:
             return refused
-        old = self.apparent(place)
+        old = self.apparent(real_path)
         if old is not None and old.kind != "directory":
-            return error("cannot make directory %s: %s is in the way" % (path, called(old.kind)))
-        new = self._newcomer("directory", place, 0o755 if mode is None else mode) if old is None else old.copy()
+            return error("cannot make directory %s: %s stands there" % (path, called(old.kind)))
+        new = self._newcomer("directory", real_path, 0o755 if mode is None else mode) if old is None else old.copy()
         refused = self._own("make directory", path, new, owner, group)
         if old is not None:
             self._permit(old, new, mode)
         if refused is None:
-            refused = self._forbidden("make directory", path, place) if old is None else self._foreign(path, old, new)
+            refused = (
+                self._forbidden("make directory", path, real_path) if old is None else self._foreign(path, old, new)
+            )
         if refused is not None:
             return refused
-        known = self.entries.get(place)
-        self._put(place, new, fresh=old is None or (known is not None and known.fresh))
+        entry = self.entries.get(real_path)
+        self._put(real_path, new, fresh=old is None or (entry is not None and entry.fresh))
         return ok()
 
     def _foreign(self, path: str, old: Stat, new: Stat, what: str = "make directory") -> Optional[Result]:
@@ -243,19 +245,19 @@ class Planned(Overlay):
         return error("cannot %s %s: Operation not permitted; is root needed (-b)?" % (what, path))
 
     def symlink(self, path: str, target: str, owner: Optional[str] = None, group: Optional[str] = None) -> Result:
-        place, refused = self._place("link", path)
+        real_path, refused = self._resolve("link", path)
         if refused is not None:
             return refused
-        old = self.apparent(place)
+        old = self.apparent(real_path)
         if old is not None and old.kind == "directory":
             return error("cannot link %s: a directory is in the way" % path)
         if not target:
             return error("cannot link %s: No such file or directory" % path)
-        new = self._newcomer("symlink", place, 0o777, target)
-        refused = self._own("link", path, new, owner, group) or self._forbidden("link", path, place)
+        new = self._newcomer("symlink", real_path, 0o777, target)
+        refused = self._own("link", path, new, owner, group) or self._forbidden("link", path, real_path)
         if refused is not None:
             return refused
-        self._put(place, new)
+        self._put(real_path, new)
         return ok()
 
     def chmod(self, path: str, mode: int) -> Result:
@@ -265,8 +267,8 @@ class Planned(Overlay):
         return self._change("set the owner of", path, None, owner, group)
 
     def _change(self, what: str, path: str, mode: Optional[int], owner: Optional[str], group: Optional[str]) -> Result:
-        place, refused = self._place(what, path)
-        old = self.apparent(place) if refused is None else None
+        real_path, refused = self._resolve(what, path)
+        old = self.apparent(real_path) if refused is None else None
         if old is None:
             if refused is None and self._unsettled(path) is None:
                 refused = error("cannot %s %s: No such file or directory" % (what, path))
@@ -279,67 +281,67 @@ class Planned(Overlay):
         refused = refused or self._foreign(path, old, new, what)
         if refused is not None:
             return refused
-        known = self.entries.get(place)
-        self._touch(place, old)
-        self.changes.path(place, old, None, new, None)
-        blob, fresh = (known.blob, known.fresh) if known is not None else (None, False)
-        self.entries[place] = Entry(new, self._tick(), blob, fresh)
+        entry = self.entries.get(real_path)
+        self._touch(real_path, old)
+        self.changes.path(real_path, old, None, new, None)
+        blob, fresh = (entry.blob, entry.fresh) if entry is not None else (None, False)
+        self.entries[real_path] = Entry(new, self._tick(), blob, fresh)
         return ok()
 
     def remove(self, path: str, recursive: bool = False) -> Result:
         if normal(path) == "/":
-            return error("cannot remove /: it contains the whole system")
-        place, refused = self._place("remove", path)
+            return error("cannot remove /: everything else stands in it")
+        real_path, refused = self._resolve("remove", path)
         if refused is not None:
-            gone = any(word in refused["reason"] for word in ("No such file or directory", "Not a directory"))
-            return ok() if gone else refused
-        old = self.apparent(place)
-        if old is None:
+            missing = any(word in refused["reason"] for word in ("No such file or directory", "Not a directory"))
+            return ok() if missing else refused
+        stat = self.apparent(real_path)
+        if stat is None:
             return ok()
-        refused = self._forbidden("remove", path, place)
+        refused = self._forbidden("remove", path, real_path)
         if refused is not None:
             return refused
-        if old.kind == "directory":
-            if not recursive and self._names(place):
+        if stat.kind == "directory":
+            if not recursive and self._names(real_path):
                 return error("cannot remove %s: Directory not empty" % path)
-            refused = self._empty(place)
+            refused = self._empty(real_path)
             if refused is not None:
                 return refused
-        self._put(place, None)
+        self._put(real_path, None)
         return ok()
 
-    def _empty(self, place: str) -> Optional[Result]:
+    def _empty(self, directory: str) -> Optional[Result]:
         """Remove everything in a directory; return an error if this user may not remove it.
 
         Of a large or deep tree, the plan shows a part, and says that there is more.
         """
-        shown, count, more = [place], 0, False
+        directories, count, more = [directory], 0, False
         planned: Dict[str, Dict[str, Entry]] = {}
-        for known, entry in self.entries.items():
-            if known.startswith(place.rstrip("/") + "/"):
-                planned.setdefault(os.path.dirname(known), {})[known] = entry
-        for holder in shown:  # the loop appends the directories that it finds
+        for planned_path, entry in self.entries.items():
+            if planned_path.startswith(directory.rstrip("/") + "/"):
+                planned.setdefault(os.path.dirname(planned_path), {})[planned_path] = entry
+        for holder in directories:  # the loop appends the directories that it finds
             for name in self._names(holder, planned.get(holder, {})):
                 inside = holder.rstrip("/") + "/" + name
                 count += 1
-                more = more or count > SHOWN or inside.count("/") - place.count("/") > DEEPEST
+                more = more or count > SHOWN or inside.count("/") - directory.count("/") > DEEPEST
                 if more:
                     break
                 refused = self._forbidden("remove", inside, inside)
                 if refused is not None:
                     return refused
-                found = self._standing(inside)
-                if found is not None and found.kind == "directory":
-                    shown.append(inside)
-                elif found is not None:
+                stat = self._standing(inside)
+                if stat is not None and stat.kind == "directory":
+                    directories.append(inside)
+                elif stat is not None:
                     self._put(inside, None)
-        for holder in reversed(shown[1:]):
+        for holder in reversed(directories[1:]):
             self._put(holder, None)
-        for known in [path for entries in planned.values() for path in entries] if more else ():
-            if self.entries[known].stat is not None:
-                self._put(known, None)
+        for planned_path in [path for entries in planned.values() for path in entries] if more else ():
+            if self.entries[planned_path].stat is not None:
+                self._put(planned_path, None)
         if more:
-            self.changes.note(place, "inside", "more than the plan shows", None)
+            self.changes.note(directory, "inside", "more than is shown", None)
         return None
 
     def run(
@@ -378,10 +380,10 @@ class Planned(Overlay):
                 self.changes.fields(table, key, before, after)
                 self.tables.setdefault(table, {})[key] = (after, when)
                 self.trace.effects.add((table, key))
-        kinds = frozenset(effect.get("unknown", ()))
+        unknown = frozenset(effect.get("unknown", ()))
         paths = frozenset(self.canonical(path) for path in effect.get(FILES, ()))
         self.trace.touched |= paths
-        self.trace.effects.update((kind, ALL) for kind in kinds)
-        if kinds or paths:
+        self.trace.effects.update((facet, ALL) for facet in unknown)
+        if unknown or paths:
             # The action's own declarations are known, although the rest of the facet is not.
-            self.causes.append(Cause(self.node, when, kinds, paths, frozenset(effect)))
+            self.causes.append(Cause(self.node, when, unknown, paths, frozenset(effect)))

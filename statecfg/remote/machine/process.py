@@ -78,9 +78,9 @@ class _Kept:
         self.pieces.append(piece)
         self.size += len(piece)
         while self.size - len(self.pieces[0]) >= self.limit:
-            gone = self.pieces.pop(0)
-            self.size -= len(gone)
-            self.cut += len(gone)
+            dropped = self.pieces.pop(0)
+            self.size -= len(dropped)
+            self.cut += len(dropped)
 
     def value(self) -> bytes:
         note = b"[%d bytes cut]\n" % self.cut if self.cut else b""
@@ -338,14 +338,14 @@ def kill_marked(name: str, value: str, number: int, but: int = 0) -> None:
 
 def _kill_marked(needle: bytes, number: int, but: int) -> int:
     """Signal every process with this text in its environment; return how many there were."""
-    found = 0
+    count = 0
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != but:
             try:
                 with open("/proc/%s/environ" % name, "rb") as stream:
                     if needle in stream.read().split(b"\0"):
                         os.kill(int(name), number)
-                        found += 1
+                        count += 1
             except OSError:  # it has ended, or belongs to another user
                 continue
-    return found
+    return count

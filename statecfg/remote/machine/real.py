@@ -48,15 +48,15 @@ class Facets:
 
         :raises LookupError: if there is no facet with this name
         """
-        found = self.loaded.get(name)
-        if found is None:
+        facet = self.loaded.get(name)
+        if facet is None:
             if name not in TABLES:
                 raise LookupError("there is no facet %s; there are: %s" % (name, sorted([*TABLES, "users", "groups"])))
             before = self.changed
-            found = TABLES[name].load(host)
+            facet = TABLES[name].load(host)
             if before == self.changed:  # otherwise it may be outdated already
-                self.loaded[name] = found
-        return found
+                self.loaded[name] = facet
+        return facet
 
     def forget(self, effect: Effect) -> None:
         """Drop the facets that an effect changes, so that they are loaded again."""
@@ -89,7 +89,7 @@ class RealMachine(Machine):
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
-            return files.shown(os.lstat(name, dir_fd=parent), parent, name)
+            return files.stat_of(os.lstat(name, dir_fd=parent), parent, name)
         except FileNotFoundError:
             return None
         finally:
@@ -103,11 +103,11 @@ class RealMachine(Machine):
     def canonical(self, path: str) -> str:
         """Return the path with the links of its directories followed, or unchanged if a directory is missing."""
         try:
-            parent, name, place = open_parent(path)
+            parent, name, directory = open_parent(path)
         except (FileNotFoundError, NotADirectoryError):
             return normal(path)
         os.close(parent)
-        return place.rstrip("/") + "/" + name if name != "." else place
+        return directory.rstrip("/") + "/" + name if name != "." else directory
 
     def target(self, path: str) -> str:
         return read_link(path)
@@ -184,33 +184,33 @@ class RealMachine(Machine):
         self.calls += 1
         blob = Blob.of(content)
         try:
-            parent, name, place = open_parent(path)
+            parent, name, directory = open_parent(path)
         except OSError as problem:
             return failed("write", path, problem)
         temporary, source = "", -1
         try:
-            found = files.lstat(name, parent)
-            if found is not None and not st.S_ISREG(found.st_mode) and not st.S_ISLNK(found.st_mode):
-                return error("cannot write %s: %s is in the way" % (path, called(files.kind(found))))
-            old = found if found is not None and st.S_ISREG(found.st_mode) else None
+            info = files.lstat(name, parent)
+            if info is not None and not st.S_ISREG(info.st_mode) and not st.S_ISLNK(info.st_mode):
+                return error("cannot write %s: %s stands there" % (path, called(files.file_type_of(info))))
+            old_info = info if info is not None and st.S_ISREG(info.st_mode) else None
             proven = True
-            if old is not None and self._holds(place.rstrip("/") + "/" + name, old, blob):
-                if not files.changes_hands(old, owner):
+            if old_info is not None and self._holds(directory.rstrip("/") + "/" + name, old_info, blob):
+                if not files.changes_hands(old_info, owner):
                     return files.permit(parent, name, path, mode, owner, group) or ok()
                 if blob.data is None and blob.path is None:
-                    source = open_file(place.rstrip("/") + "/" + name)
+                    source = open_file(directory.rstrip("/") + "/" + name)
                     blob, proven = Blob(blob.sha256, blob.size, path="/proc/self/fd/%d" % source), False
             self._sweep(parent)
             temporary = files.temporary_name()
-            dress = (old, mode, owner, group, parent, name)
+            dress = (old_info, mode, owner, group, parent, name)
             files.fill(temporary, parent, blob, lambda opened: files.dress(opened, *dress), proven)
             if validate is not None:
-                refused = self._validate(validate, place.rstrip("/") + "/" + temporary, path)
+                refused = self._validate(validate, directory.rstrip("/") + "/" + temporary, path)
                 if refused is not None:
                     return refused
-            if not files.same(found, files.lstat(name, parent)):
+            if not files.same(info, files.lstat(name, parent)):
                 return error("cannot write %s: another program is changing it; apply again" % path)
-            if backup and old is not None:
+            if backup and old_info is not None:
                 files.keep(parent, name, name + backup)
             os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
             temporary = ""
@@ -225,10 +225,10 @@ class RealMachine(Machine):
                 os.close(source)
             os.close(parent)
 
-    def _holds(self, place: str, old: os.stat_result, blob: Blob) -> bool:
+    def _holds(self, path: str, info: os.stat_result, blob: Blob) -> bool:
         """Tell whether the old file already has this content. An unreadable file counts as different."""
         try:
-            return old.st_size == blob.size and self.digest(place) == blob.sha256
+            return info.st_size == blob.size and self.digest(path) == blob.sha256
         except PermissionError:
             return False
 
@@ -260,13 +260,13 @@ class RealMachine(Machine):
             files.ids(owner, group)  # find unknown names before creating anything
             above = os.path.dirname(normal(path))
             if parents and above != "/" and self.stat(above) is None:
-                made = self.mkdir(above, parents=True)
-                if made["status"] != ActionStatus.OK:
-                    return made
+                result = self.mkdir(above, parents=True)
+                if result["status"] != ActionStatus.OK:
+                    return result
             parent, name, _ = open_parent(path)
         except (OSError, LookupError) as problem:
             return failed("make directory", path, problem)
-        made_here, asked = False, mode is not None
+        made_here, has_mode = False, mode is not None
         try:
             try:
                 # Never grant more than the final mode, not even for a moment.
@@ -274,10 +274,10 @@ class RealMachine(Machine):
                 made_here = True
                 mode = 0o755 if mode is None else mode
             except FileExistsError:
-                found = files.lstat(name, parent)
-                if found is not None and not st.S_ISDIR(found.st_mode):
-                    return error("cannot make directory %s: %s is in the way" % (path, called(files.kind(found))))
-            refused = files.permit(parent, name, path, mode, owner, group, made_here and not asked)
+                info = files.lstat(name, parent)
+                if info is not None and not st.S_ISDIR(info.st_mode):
+                    return error("cannot make directory %s: %s stands there" % (path, called(files.file_type_of(info))))
+            refused = files.permit(parent, name, path, mode, owner, group, made_here and not has_mode)
             sync_directory(parent)
             return refused or ok()
         except OSError as problem:
@@ -295,9 +295,9 @@ class RealMachine(Machine):
             return failed("link", path, problem)
         temporary = ""
         try:
-            found = files.lstat(name, parent)
-            if found is not None and st.S_ISDIR(found.st_mode):
-                return error("cannot link %s: a directory is in the way" % path)
+            info = files.lstat(name, parent)
+            if info is not None and st.S_ISDIR(info.st_mode):
+                return error("cannot link %s: a directory stands there" % path)
             uid, gid = files.ids(owner, group)
             self._sweep(parent)
             temporary = files.temporary_name()

@@ -59,7 +59,7 @@ class Redactor:
         """Return `text` with each secret replaced by `<secret NAME>`."""
         if self._plain is None:
             return text
-        text = self._plain.sub(lambda found: "<secret %s>" % self._names[found.group()], text)
+        text = self._plain.sub(lambda match: "<secret %s>" % self._names[match.group()], text)
         for spelling, name in self._long.items():
             # Lines are longer than these pieces together, so a line break splits at most one of them.
             if any(spelling[at : at + _PROBE] in text for at in range(0, 3 * _PROBE, _PROBE)):
@@ -69,14 +69,14 @@ class Redactor:
 
     def message(self, text: str) -> str:
         """Return a message of ours with the secrets in its values masked. Its fixed text stays."""
-        found = [] if self._plain is None else self._plain.findall(text)
-        if not found:
+        secrets = [] if self._plain is None else self._plain.findall(text)
+        if not secrets:
             return self.text(text)
         from statecfg.remote.machine.fixed_text import fixed
 
         kept: List[str] = []
         done = 0
-        for start, end in fixed(text, sorted(set(found))):
+        for start, end in fixed(text, sorted(set(secrets))):
             if start >= done:
                 kept += [self.text(text[done:start]), text[start:end]]
                 done = end
@@ -131,13 +131,13 @@ def _without_broken(text: str, spelling: str, mask: str, breaks: Any) -> str:
     starts: List[int] = []  # where each piece begins in the joined text; `origins`: in the text
     origins: List[int] = []
     joined = position = 0
-    for found in (*breaks.finditer(text), None):
-        end = found.start() if found else len(text)
+    for line_break in (*breaks.finditer(text), None):
+        end = line_break.start() if line_break else len(text)
         pieces.append(text[position:end])
         starts.append(joined)
         origins.append(position)
         joined += end - position
-        position = found.end() if found else end
+        position = line_break.end() if line_break else end
     whole = "".join(pieces)
     kept: List[str] = []
     done = 0
@@ -177,7 +177,7 @@ def _spellings(text: str) -> Iterator[str]:
         url = "".join(chr(byte) if byte in _SAFE or byte in safe else "%%%02X" % byte for byte in data)
         yield url
         yield url.replace("%20", "+")
-        yield re.sub("%..", lambda found: found.group().lower(), url)
+        yield re.sub("%..", lambda match: match.group().lower(), url)
     html = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     yield html
     for double, single in (("&quot;", "&#x27;"), ("&#34;", "&#39;"), ("&quot;", "&#39;"), ("&quot;", "&apos;")):

@@ -55,9 +55,9 @@ class Stat:
         return "Stat(%s %04o %s:%s %d)" % (self.kind, self.mode, self.owner, self.group, self.size)
 
 
-def called(kind: str) -> str:
+def called(file_type: str) -> str:
     """Return the words for a file type in messages."""
-    return "a device, pipe or socket" if kind == "other" else "a " + kind
+    return "a device, pipe or socket" if file_type == "other" else "a " + file_type
 
 
 class Probe:

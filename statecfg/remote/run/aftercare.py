@@ -40,16 +40,16 @@ class Aftercare:
         if self.guard is None:
             return
         refused = [node for node in self.of.state.values() if self._refused(node)]
-        found = self.guard.take_back() if refused and not self.refused else self.guard.look()
+        lockout = self.guard.take_back() if refused and not self.refused else self.guard.look()
         self.refused = self.refused or bool(refused)
-        if found is None:
+        if lockout is None:
             return
-        self.of.halted = found.reason
-        touched = [node for node in self.of.state.values() if self._touched(node, found)]
-        self._amend([node for node in touched if is_sshd(node.step.node)], found.reason)
-        brief = "undone: %s" % found.brief
+        self.of.halted = lockout.reason
+        touched = [node for node in self.of.state.values() if self._touched(node, lockout)]
+        self._amend([node for node in touched if is_sshd(node.step.node)], lockout.reason)
+        brief = "taken back, as %s" % lockout.brief
         self._amend([node for node in touched if not is_sshd(node.step.node)], brief)
-        self._remember(node for node in touched if node.gone)
+        self._remember(node for node in touched if node.forgotten)
 
     def _refused(self, node: NodeRun) -> bool:
         return node.outcome == Outcome.FAILED and any(
@@ -60,9 +60,9 @@ class Aftercare:
         """Wait until started units have run for long enough; fail their nodes if they no longer run."""
         due = []
         for node in self.of.state.values():
-            found = self._lasting(node) if node.outcome == Outcome.CHANGED else None
-            if found is not None and found[0]:
-                due.append((node, found))
+            lasting = self._lasting(node) if node.outcome == Outcome.CHANGED else None
+            if lasting is not None and lasting[0]:
+                due.append((node, lasting))
         end = max((node.ended + seconds for node, (seconds, _) in due), default=0.0)
         while time.monotonic() < end and not self.of.performer.stopped():
             time.sleep(min(0.1, max(0.0, end - time.monotonic())))
@@ -76,8 +76,8 @@ class Aftercare:
 
     def why(self, node: NodeRun) -> str:
         """Return the known reason why a node's real object changed after its actions, "" if there is none."""
-        found = self._lasting(node)
-        return self._ask(node, found[1]) if found is not None else ""
+        lasting = self._lasting(node)
+        return self._ask(node, lasting[1]) if lasting is not None else ""
 
     def _lasting(self, node: NodeRun) -> Any:
         node_type = self.of.rechecks.types.get(node.step.node.type)
@@ -98,11 +98,11 @@ class Aftercare:
             self.of.performer.record.finished(name, Outcome.FAILED)
             self.of.performer.send({"type": "amended", "node": name, "reason": why})
 
-    def _touched(self, node: NodeRun, found: Lockout) -> bool:
+    def _touched(self, node: NodeRun, lockout: Lockout) -> bool:
         """Tell whether the guard undid a node's work."""
-        if node.outcome != Outcome.CHANGED and not node.gone:
+        if node.outcome != Outcome.CHANGED and not node.forgotten:
             return False
-        return node.step.node.attrs.get("path") in found.paths or is_sshd(node.step.node)
+        return node.step.node.attrs.get("path") in lockout.paths or is_sshd(node.step.node)
 
     def _remember(self, nodes: Iterable[NodeRun]) -> None:
         """Make removed resources managed again, because the guard restored them."""
@@ -142,5 +142,5 @@ def is_sshd(node: Node) -> bool:
     """Tell whether a node manages one of sshd's units."""
     from statecfg.remote.run.login_guard import UNITS
 
-    found = node.resource.definition.claims if isinstance(node, Orphan) else ()
-    return any(claim[:5] == "unit:" and claim[5:] in UNITS for claim in found or claims(node))
+    recorded = node.resource.definition.claims if isinstance(node, Orphan) else ()
+    return any(claim[:5] == "unit:" and claim[5:] in UNITS for claim in recorded or claims(node))

@@ -28,7 +28,7 @@ def missing_content(layers: Sequence[Sequence[Node]], more: List[Blob]) -> Dict[
     :param more: further content that the host needs in any case
     """
     world = RealMachine()
-    found = {blob.sha256: blob for blob in more if blob.data is None}
+    missing = {blob.sha256: blob for blob in more if blob.data is None}
     for layer in layers:
         for node in layer:
             node_type = REGISTRY.get(node.type)
@@ -37,8 +37,8 @@ def missing_content(layers: Sequence[Sequence[Node]], more: List[Blob]) -> Dict[
                 blobs = function(node, world) if function is not None else list(contents(node.attrs))
             except OSError:  # it can't be read: the content may be needed, and the check will report the reason
                 blobs = list(contents(node.attrs))
-            found.update({blob.sha256: blob for blob in blobs if blob.data is None})
-    return found
+            missing.update({blob.sha256: blob for blob in blobs if blob.data is None})
+    return missing
 
 
 class Spool:

@@ -46,8 +46,8 @@ class Definitions:
             redactor = Redactor(order.secrets)
             self.mask, self.mask_values = redactor.report, redactor.value
             # Attributes without secrets can contain a secret's value by accident: mask it unless it is a plain word.
-            given = {name: value for name, value in order.secrets.items() if not WORD.match(value)}
-            self._mask_others = (redactor if given == order.secrets else Redactor(given)).value
+            secrets = {name: value for name, value in order.secrets.items() if not WORD.match(value)}
+            self._mask_others = (redactor if secrets == order.secrets else Redactor(secrets)).value
 
     def of(self, node: Node) -> Definition:
         """Return the definition of a node."""
@@ -71,11 +71,11 @@ class Definitions:
 
     def digest(self, node: Node) -> str:
         """Return a digest of a node's definition; it includes the lineage so that nobody can guess a secret from it."""
-        found = self._digests.get(node.provides)
-        if found is None:
+        digest = self._digests.get(node.provides)
+        if digest is None:
             value = [node.type, encode_value(node.attrs, -1)]
-            found = self._digests[node.provides] = digest_of(self.lineage, value)
-        return found
+            digest = self._digests[node.provides] = digest_of(self.lineage, value)
+        return digest
 
     def _without_secrets(self, node: Node) -> Attrs:
         """Return a node's attributes with content as a digest, and a mask for each secret."""

@@ -75,10 +75,10 @@ class Dependents:
 
     def add_debts(self, debts: Iterable[Debt]) -> None:
         """Add what earlier runs owe to resources that no longer have a node."""
-        known = {node.provides for node in self.nodes}
+        names = {node.provides for node in self.nodes}
         for debt in debts:
-            if debt.how and debt.node not in known:
-                known.add(debt.node)
+            if debt.how and debt.node not in names:
+                names.add(debt.node)
                 self.nodes.append(Dependent(Resource.from_debt(debt.how), [], {}))
 
     def drop_unable(self, removed: Collection[str]) -> None:

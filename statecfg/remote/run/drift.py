@@ -24,7 +24,7 @@ class Drift:
 
     def __init__(self, recorded: Recorded, definitions: Definitions, playbook: str) -> None:
         self.recorded, self.definitions, self.playbook = recorded, definitions, playbook
-        self.found: Dict[str, List[str]] = {}
+        self.causes_by_node: Dict[str, List[str]] = {}
 
     def causes(self, step: Step) -> List[str]:
         """Return why a node needs changes.
@@ -34,9 +34,9 @@ class Drift:
 
         :returns: "host", "definition" or both; or only "pending" if no apply has completed the node yet
         """
-        found = ["definition"] if step.removal else self._of_defined(step)
-        self.found[step.node.provides] = found
-        return found
+        causes = ["definition"] if step.removal else self._of_defined(step)
+        self.causes_by_node[step.node.provides] = causes
+        return causes
 
     def _of_defined(self, step: Step) -> List[str]:
         name, ledger = step.node.provides, self.recorded.ledger
@@ -45,10 +45,10 @@ class Drift:
             return ["definition"]
         if resource is None or not resource.digest:
             return ["pending"]
-        found = {cause for trigger in step.triggered_by for cause in self.found.get(trigger, ())}
+        causes = {cause for trigger in step.triggered_by for cause in self.causes_by_node.get(trigger, ())}
         if resource.digest != self.definitions.digest(step.node):
-            found.add("definition")
+            causes.add("definition")
         lineage = self.definitions.lineage
-        if not found or (resource.after and resource.after != present(Orphan(resource, name), lineage)):
-            found.add("host")
-        return sorted(found, reverse=True)
+        if not causes or (resource.after and resource.after != present(Orphan(resource, name), lineage)):
+            causes.add("host")
+        return sorted(causes, reverse=True)

@@ -130,8 +130,12 @@ class LoginGuard:
     def _units(self) -> Dict[str, Dict[str, str]]:
         """Return the state of sshd's existing units, with the time of its last change: unit → property → value."""
         output = self.machine.probe(["systemctl", "show", "--no-pager", "--property=" + _ASKED, "--", *UNITS]).text
-        found = [dict(line.partition("=")[::2] for line in block.splitlines()) for block in output.split("\n\n")]
-        return {shown["Id"]: shown for shown in found if shown.get("LoadState") not in (None, "not-found")}
+        units = [dict(line.partition("=")[::2] for line in block.splitlines()) for block in output.split("\n\n")]
+        return {
+            properties["Id"]: properties
+            for properties in units
+            if properties.get("LoadState") not in (None, "not-found")
+        }
 
     def _restore(self, now: Dict[str, Dict[str, str]]) -> Tuple[List[str], List[str]]:
         """Restore files and units; return the changed paths and the problems."""
@@ -164,25 +168,25 @@ class LoginGuard:
 
     def _files(self) -> Before:
         """Return the state and content of the paths that a login depends on; descend only into `PLACES`."""
-        found: Before = {}
+        files: Before = {}
         room = ROOM
         waiting = [(path, True) for path in PLACES] + [(path, False) for path in self.more]
-        while waiting and len(found) < FILES:
+        while waiting and len(files) < FILES:
             path, below = waiting.pop()
             try:
                 stat = self.machine.stat(path)
                 if stat is None:
                     continue
-                found[path] = stat, None
+                files[path] = stat, None
                 if stat.kind == "file" and stat.size <= min(LARGEST, room):
-                    found[path] = stat, self.machine.read(path)
+                    files[path] = stat, self.machine.read(path)
                     room -= stat.size
                 elif stat.kind == "directory" and below:
                     waiting += [(posixpath.join(path, name), True) for name in self.machine.listdir(path)]
             except OSError:  # it was just removed, or it can't be read: it can't be restored either
                 self.partial = True
         self.partial = self.partial or bool(waiting)
-        return found
+        return files
 
     def _put_back(self) -> Tuple[List[str], List[str]]:
         """Restore files; return the changed paths and the problems."""

@@ -81,8 +81,8 @@ class Management:
             return
         from statecfg.remote.ledger.orphans import find_orphans, refusal
 
-        given = {node.provides: node for layer in layers for node in layer}
-        nodes = {} if order.mode == Mode.DESTROY else given  # destroy removes everything, whatever is defined
+        defined = {node.provides: node for layer in layers for node in layer}
+        nodes = {} if order.mode == Mode.DESTROY else defined  # destroy removes everything, whatever is defined
         _update_claims(resources, nodes, definitions)
         same = {
             name for name, node in nodes.items()
@@ -100,22 +100,22 @@ class Management:
         coming = {node.provides for layer in self.layers for node in layer}
         self.dependents = Dependents(before, self.orphans.to_remove, coming, names)
         self.dependents.add_debts(self.recorded.debts)
-        self._complete_orphans(given, definitions)
+        self._complete_orphans(defined, definitions)
         why = refusal(self.orphans, ledger.count(), order.yes)
         if why and order.acting:
             self.refusal = why
         elif why:
             self.warnings.append("an apply would be refused: %s" % why)
 
-    def _complete_orphans(self, given: Mapping[str, Node], definitions: Definitions) -> None:
+    def _complete_orphans(self, defined: Mapping[str, Node], definitions: Definitions) -> None:
         """Add to the orphans what the ledger does not store: content of snapshots, and secrets of the playbook.
 
-        :param given: the playbook's nodes by name
+        :param defined: the playbook's nodes by name
         """
         folder = os.path.join(self.recorded.state_dir, state.BEFORE)
         for orphan in self.all_orphans():
             orphan.snapshot = with_content(orphan.resource.memory, folder)
-            node = given.get(orphan.resource.name)
+            node = defined.get(orphan.resource.name)
             if node is not None:
                 orphan.supply(node.attrs, definitions.mask_values)
 
@@ -153,10 +153,10 @@ class Management:
 
     def with_secrets(self) -> Set[str]:
         """Return the names of the nodes whose earlier definition contained a secret."""
-        found = dict(self.recorded.resources)
-        found.update(self.orphans.renamed if self.orphans is not None else {})
-        found.update((orphan.resource.name, orphan.resource) for orphan in self.all_orphans())
-        return {name for name, resource in found.items() if secretive(resource.definition.attrs)}
+        resources = dict(self.recorded.resources)
+        resources.update(self.orphans.renamed if self.orphans is not None else {})
+        resources.update((orphan.resource.name, orphan.resource) for orphan in self.all_orphans())
+        return {name for name, resource in resources.items() if secretive(resource.definition.attrs)}
 
     def load_types(self) -> List[str]:
         """Load the node types of the orphans; return the names of the types and modules that this host lacks."""
@@ -190,9 +190,9 @@ class Management:
 
             resources = dict(self.recorded.resources)
             resources.update((orphan.provides, orphan.resource) for orphan in self.all_orphans())
-            entities = {name: Entity(name, found.state, found.owing) for name, found in resources.items()}
-            for name, found in self.orphans.renamed.items() if self.orphans is not None else ():
-                entities[name] = Entity(name, "", found.owing)  # it becomes managed under its new name
+            entities = {name: Entity(name, resource.state, resource.owing) for name, resource in resources.items()}
+            for name, resource in self.orphans.renamed.items() if self.orphans is not None else ():
+                entities[name] = Entity(name, "", resource.owing)  # it becomes managed under its new name
             self._life = Lifecycle(entities, self.hooks)
         return self._life
 
@@ -201,7 +201,7 @@ class Management:
         if self.recorded.debts or self.to_remove or any(step.acts for step in plan.steps.values()):
             return True
         resources = self.recorded.resources.values()
-        if not self.hooks and all(found.state == State.RESOLVED and not found.owing for found in resources):
+        if not self.hooks and all(resource.state == State.RESOLVED and not resource.owing for resource in resources):
             return False
         return any(self.life.due(step.node, step.acts) for step in plan.steps.values())
 
@@ -210,20 +210,20 @@ class Management:
         if not self.hooks:
             return []
         removals = [step for step in plan.removal_steps() if not step.dependent]
-        found = [hook for step in removals for hook in self.life.would_fire(step.node, True, True)]
+        hooks = [hook for step in removals for hook in self.life.would_fire(step.node, True, True)]
         for step in plan.steps.values():
-            found += self.life.would_fire(step.node, step.acts, False)
-        return found
+            hooks += self.life.would_fire(step.node, step.acts, False)
+        return hooks
 
     def report(self, step: Step) -> NodeReport:
         """Return a planned node as data; `verify` adds the causes of its drift."""
-        found = step_report(step)
+        data = step_report(step)
         resource = self.recorded.resources.get(step.node.provides)
         if resource is not None and resource.state != State.RESOLVED:
-            found["state"] = resource.state
+            data["state"] = resource.state
         if self.order.mode == Mode.VERIFY and (step.acts or step.removal):
-            found["drift"] = self._causes(step)
-        return found
+            data["drift"] = self._causes(step)
+        return data
 
     def _causes(self, step: Step) -> List[str]:
         """Return why a node needs changes, see `Drift`."""
@@ -268,7 +268,7 @@ class Management:
         self.recorded.owing = {debt.node for debt in self.recorded.debts}.union(node for node, _, _ in owed)
         ledger.begin(self._run, owed)
         firing = Firing(self.order, ledger, definitions.mask, channel)
-        self.life.attach(journal, firing.call, firing.tell, self._start_recording(facets).new)
+        self.life.attach(journal, firing.call, firing.tell, self._start_recording(facets).new_resource)
         return self.life
 
     def _start_recording(self, facets: Facets) -> Recording:
@@ -294,12 +294,12 @@ class Management:
         recording = self._start_recording(Facets())
         account = state.Account()
         sound = [name for name, step in plan.steps.items() if step.outcome == Outcome.UNCHANGED]
-        new = [name for name in sound if name not in self.recorded.resources]
-        for name in new:
-            resource = recording.new(plan.steps[name].node)
+        first_seen = [name for name in sound if name not in self.recorded.resources]
+        for name in first_seen:
+            resource = recording.new_resource(plan.steps[name].node)
             resource.state = State.RESOLVED
             account.manage(resource)
-        self.recorded.ledger.end(self._run, account, status, recording.updates(sound, new))
+        self.recorded.ledger.end(self._run, account, status, recording.updates(sound, first_seen))
 
     def end(self, journal: state.Journal, status: str, sound: Iterable[str]) -> None:
         """Complete the run's record in the ledger with the contents of its journal."""
@@ -318,9 +318,13 @@ class Management:
 def _update_claims(resources: Mapping[str, Resource], nodes: Mapping[str, Node], definitions: Definitions) -> None:
     """Update the claims that 0.3.0 stored: it also masked words and paths that contain a secret by accident."""
     for name, resource in resources.items():
-        node, old = nodes.get(name), resource.definition
-        if old.triggers is None and node is not None and old.claims == definitions.mask_values(claims(node)):
-            old.claims = definitions.claims(node)
+        node, definition = nodes.get(name), resource.definition
+        if (
+            definition.triggers is None
+            and node is not None
+            and definition.claims == definitions.mask_values(claims(node))
+        ):
+            definition.claims = definitions.claims(node)
 
 
 def _hooks(orders: Sequence[Mapping[str, Any]]) -> List[HookOrder]:

@@ -71,7 +71,7 @@ class NodeEvents:
             self.life.forget(orphan, successor=orphan.successor)
             return
         why = self.life.after_removal(orphan)
-        node.gone = not why
+        node.forgotten = not why
         if why and self.life.entity(orphan).postponed:  # the change on the host itself is complete
             node.reason = why
         elif why:

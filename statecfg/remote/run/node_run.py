@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 class NodeRun:
     """The execution of one node, with the results of its actions so far."""
 
-    __slots__ = ("done", "ended", "gone", "outcome", "reason", "shutdown", "step", "verified")
+    __slots__ = ("done", "ended", "forgotten", "outcome", "reason", "shutdown", "step", "verified")
 
     def __init__(self, step: Step) -> None:
         self.step = step
         self.done: List[ActionReport] = []
         self.shutdown: Optional[ActionReport] = None
         self.ended = 0.0  # when its last action ended, `time.monotonic()`
-        self.gone = False  # the ledger has forgotten it
+        self.forgotten = False  # its record was deleted from the ledger
         self.outcome = step.outcome
         self.reason = step.reason
         self.verified = False
@@ -35,17 +35,17 @@ class NodeRun:
 
     def report(self) -> NodeReport:
         """Return the node as data; planned actions that did not start have the status `NOT_ATTEMPTED`."""
-        found = step_report(self.step)
+        data = step_report(self.step)
         actions = self.step.spec.actions
         left = [action_report(action, ActionStatus.NOT_ATTEMPTED) for action in actions[len(self.done) :]]
-        found["actions"] = self.done + left
+        data["actions"] = self.done + left
         first = self.step.spec.shutdown_first
         if first is not None:
-            found["shutdown_first"] = self.shutdown or action_report(first, ActionStatus.NOT_ATTEMPTED)
-        found["outcome"] = self.outcome
-        found.pop("reason", None)
+            data["shutdown_first"] = self.shutdown or action_report(first, ActionStatus.NOT_ATTEMPTED)
+        data["outcome"] = self.outcome
+        data.pop("reason", None)
         node = self.step.node
         reason = self.reason or (node.note if isinstance(node, Orphan) and self.outcome == Outcome.UNCHANGED else "")
         if reason:
-            found["reason"] = reason
-        return found
+            data["reason"] = reason
+        return data

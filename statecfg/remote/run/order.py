@@ -77,9 +77,9 @@ class Order:
         wrong = set(data).difference(_DEFAULTS, _REQUIRED) or _REQUIRED.difference(data)
         if wrong:
             raise ProtocolError("the order has unknown or missing keys: %s" % ", ".join(sorted(wrong)))
-        made = object.__new__(cls)
-        made.__dict__.update(_DEFAULTS, **data)
-        return made
+        order = object.__new__(cls)
+        order.__dict__.update(_DEFAULTS, **data)
+        return order
 
     def with_json(self, data: Mapping[str, Any]) -> Order:
         """Return a copy with other values for some fields.

@@ -87,7 +87,7 @@ class Step:
 
     @property
     def removal(self) -> bool:
-        """Whether the node is an orphan, or stays and answers a removal."""
+        """Whether the node is an orphan, or is a resource that stays and that a removal triggers."""
         return isinstance(self.node, Orphan)
 
     def close(self, layer: AbstractSet[Hashable] = NONE) -> None:
@@ -162,14 +162,14 @@ class Plan:
 
         from statecfg.remote.run.report import step_report
 
-        found = {}
+        digests = {}
         for step in (*self.steps.values(), *self.removal_steps()):
             if step.outcome != Outcome.UNCHANGED or step.removal:
                 # A node's source location does not affect its changes.
                 report = dict(step_report(step), position="")
                 text = json.dumps(mask(report) if mask is not None else report, sort_keys=True)
-                found[step.node.provides] = hashlib.sha256(text.encode()).hexdigest()[:32]
-        return found
+                digests[step.node.provides] = hashlib.sha256(text.encode()).hexdigest()[:32]
+        return digests
 
     def differing(self, expect: Mapping[str, str], mask: Optional[Callable[[Any], Any]]) -> List[str]:
         """Return the names of the nodes whose planned changes differ from an earlier plan.
@@ -177,8 +177,8 @@ class Plan:
         :param expect: the fingerprints of the earlier plan
         :param mask: as for `fingerprints`
         """
-        found = self.fingerprints(mask)
-        return sorted(name for name in set(expect) | set(found) if expect.get(name) != found.get(name))
+        digests = self.fingerprints(mask)
+        return sorted(name for name in set(expect) | set(digests) if expect.get(name) != digests.get(name))
 
 
 def stays(node: Node) -> Step:

@@ -76,55 +76,55 @@ class Planner:
         for nodes in layers:
             plan.layers.append(self.layer(nodes, plan.steps))
             self.actions.append({step.node.provides: step.spec.actions for step in plan.layers[-1]})
-        known: Dict[str, Step] = {}
+        kept_steps: Dict[str, Step] = {}
         self.removals = {node.provides: node for layer in to_keep for node in layer}
         claims = (claim for layer in to_keep for node in layer for claim in node.resource.definition.claims)
         self.managed = self.managed.difference(claims)
         for layer in to_keep:
-            plan.to_keep.append(self.layer(layer, known) if checking_kept else [stays(node) for node in layer])
+            plan.to_keep.append(self.layer(layer, kept_steps) if checking_kept else [stays(node) for node in layer])
         return plan
 
-    def layer(self, layer: Sequence[Node], known: Dict[str, Step]) -> List[Step]:
+    def layer(self, layer: Sequence[Node], earlier: Dict[str, Step]) -> List[Step]:
         """Check the nodes of a layer against the host as it is before the layer, as they act concurrently.
 
         Nodes that touch the same path act one after another. Each is checked against the result of the previous ones.
 
-        :param known: the steps of the earlier layers, by name; the steps of this layer are added
+        :param earlier: the steps of the earlier layers, by name; the steps of this layer are added
         """
-        self.machine.beside, self.machine.memo = [node for node in layer if not missing(node, known)], {}
-        steps = [self.ask(node, known) for node in layer]
+        self.machine.beside, self.machine.memo = [node for node in layer if not missing(node, earlier)], {}
+        steps = [self.ask(node, earlier) for node in layer]
         touched: Set[Hashable] = set()
         for at, step in enumerate(steps):
             if touched and not touched.isdisjoint(step.trace.looked):
-                step = steps[at] = self.ask(step.node, known)
+                step = steps[at] = self.ask(step.node, earlier)
             trace = step.trace
             self.begin(step)
             self.machine.trace = step.trace = trace
             self.foresee(step)
             touched |= step.trace.touched
-            known[step.node.provides] = step
+            earlier[step.node.provides] = step
         for step in steps:
             step.close(touched)
         return steps
 
-    def ancestors(self, node: Node, known: Mapping[str, Step]) -> AbstractSet[str]:
+    def ancestors(self, node: Node, earlier: Mapping[str, Step]) -> AbstractSet[str]:
         """Return the names of the acting nodes that a node requires, directly or indirectly."""
         if isinstance(node, Dependent):  # it runs after all removals
-            return frozenset(name for name, step in known.items() if step.acts)
+            return frozenset(name for name, step in earlier.items() if step.acts)
         sets = []
         for name in node.sees if isinstance(node, Orphan) else node.requires:
             above = self.acting.get(name, NONE)
-            step = known.get(name)
+            step = earlier.get(name)
             sets.append(above | {name} if step is not None and step.acts else above)
         if len(sets) > 1:
             return frozenset().union(*sets)
         return sets[0] if sets else NONE
 
-    def ask(self, node: Node, known: Mapping[str, Step]) -> Step:
+    def ask(self, node: Node, earlier: Mapping[str, Step]) -> Step:
         """Check one node in its turn, without performing its actions."""
         step = Step(node)
-        self.acting[node.provides] = self.ancestors(node, known)
-        why = missing(node, known)
+        self.acting[node.provides] = self.ancestors(node, earlier)
+        why = missing(node, earlier)
         if why:
             step.outcome, step.reason = Outcome.SKIPPED, why
             return step
@@ -170,13 +170,13 @@ class Planner:
                 return
         if step.spec.steps:
             step.outcome = Outcome.CHANGED
-            found = self.machine.changes.report()
+            changes = self.machine.changes.report()
             node = step.node
             if isinstance(node, Orphan):
                 secret = secretive(node.attrs)
             else:
                 secret = node.provides in self.had_secrets and not node.hides
-            step.changes = hidden(found) if secret else found
+            step.changes = hidden(changes) if secret else changes
 
     def check(self, node: Node) -> ActionSpec:
         """Call the node type's check, undo or `on_removal`, which may only read; pass on what it raises."""
@@ -219,15 +219,15 @@ class Planner:
         return result
 
 
-def missing(node: Node, known: Mapping[str, Any], was: str = "is") -> str:
+def missing(node: Node, earlier: Mapping[str, Any], was: str = "is") -> str:
     """Return why a node must be skipped because of how earlier nodes ended; "" if it need not be skipped.
 
-    :param known: name → an object with an `outcome`
+    :param earlier: name → an object with an `outcome`
     :param was: "is" in a plan, "was" in a run
     """
     for names, why in ((node.requires, "%s, which it requires, %s"), (waits(node), WAITS)):
         for name in names:
-            before = known.get(name)
+            before = earlier.get(name)
             if before is not None and before.outcome in Outcome.STOPPED:
                 return why % (name, Outcome.FAILED if before.outcome == Outcome.FAILED else was + " skipped")
     return ""
@@ -243,21 +243,21 @@ def word(key: Any) -> str:
     return attribute(str(getattr(key, "name", key)))
 
 
-def normalised(found: Any, node: Node) -> ActionSpec:
+def normalised(returned: Any, node: Node) -> ActionSpec:
     """Convert the result of a check to an action spec.
 
-    :param found: a list of actions, a map, or an action spec (the forms of the Borg document)
+    :param returned: a list of actions, a map, or an action spec (the forms of the Borg document)
     :raises CheckError: if it has another form
     """
-    if isinstance(found, ActionSpec):
-        return found
-    if found is None:
+    if isinstance(returned, ActionSpec):
+        return returned
+    if returned is None:
         raise CheckError("the check of %s returned nothing; it must return a list of actions" % node.type)
-    if isinstance(found, (str, bytes, Action)) or not hasattr(found, "__iter__"):
-        raise CheckError("the check of %s returned %.80r instead of a list of actions" % (node.type, found))
-    if not hasattr(found, "items"):
-        return ActionSpec([as_action(item, node) for item in found])
-    plain = {word(key): value for key, value in found.items()}
+    if isinstance(returned, (str, bytes, Action)) or not hasattr(returned, "__iter__"):
+        raise CheckError("the check of %s returned %.80r instead of a list of actions" % (node.type, returned))
+    if not hasattr(returned, "items"):
+        return ActionSpec([as_action(item, node) for item in returned])
+    plain = {word(key): value for key, value in returned.items()}
     wrong = sorted(set(plain) - {"actions", "shutdown_first"})
     if wrong:
         raise CheckError("the check of %s returned the unknown key %s" % (node.type, ", ".join(wrong)))
@@ -291,12 +291,12 @@ def as_result(result: Any) -> Result:
     status = word(plain.get("status"))
     if status not in (ActionStatus.OK, ActionStatus.ERROR):
         return error("the op returned %.80r instead of a result with a status" % (result,))
-    found = {"status": status}
+    result_map = {"status": status}
     if status == ActionStatus.ERROR:
-        found["reason"] = str(plain.get("reason") or "no reason was given")
+        result_map["reason"] = str(plain.get("reason") or "no reason was given")
     if plain.get("log"):
-        found["log"] = str(plain["log"])
-    return found
+        result_map["log"] = str(plain["log"])
+    return result_map
 
 
 def describe(problem: BaseException) -> str:

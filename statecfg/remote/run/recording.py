@@ -44,26 +44,26 @@ class Recording:
         self.recorded, self.definitions, self.nodes, self.renamed = recorded, definitions, nodes, renamed
         self.facets = facets
         self.before = os.path.join(recorded.state_dir, state.BEFORE)
-        self._new: Dict[str, JsonMap] = {}  # node → snapshot, for those that became managed in this run
+        self._new_snapshots: Dict[str, JsonMap] = {}  # node → snapshot, for those that became managed in this run
         self._older: Dict[str, List[Tuple[Attrs, Any]]] = {}  # node type → the same as `_others`, from the ledger
 
-    def new(self, node: Node) -> Resource:
+    def new_resource(self, node: Node) -> Resource:
         """Return the record of a node that becomes managed, with its snapshot."""
-        found = Resource(node.provides, self.definitions.of(node))
+        resource = Resource(node.provides, self.definitions.of(node))
         earlier = self.renamed.get(node.provides)
         if earlier is not None:
-            found.memory, found.owing, found.digest = earlier.memory, earlier.owing, earlier.digest
-            found.after, found.first_run, found.since = earlier.after, earlier.first_run, earlier.since
-            found.replaces = {"name": earlier.name, "claims": earlier.definition.claims}
-            return found
+            resource.memory, resource.owing, resource.digest = earlier.memory, earlier.owing, earlier.digest
+            resource.after, resource.first_run, resource.since = earlier.after, earlier.first_run, earlier.since
+            resource.replaces = {"name": earlier.name, "claims": earlier.definition.claims}
+            return resource
         node_type = REGISTRY[node.type]
         with reading_only():
             others = self._others(node.type) if node_type.compares() else ()
             memory = node_type.run_remember(node, RealMachine(self.facets), others)
         for blob in contents(memory):
             durable.keep(self.before, blob)
-        self._new[node.provides] = found.memory = encode_value(memory, -1)
-        return found
+        self._new_snapshots[node.provides] = resource.memory = encode_value(memory, -1)
+        return resource
 
     def _others(self, node_type: str) -> List[Tuple[Attrs, Any]]:
         """Return the attributes and snapshots of all managed nodes of a type, including those of this run."""
@@ -72,9 +72,9 @@ class Recording:
         if node_type not in self._older:
             rows = ledger.memories(node_type)
             self._older[node_type] = [(attrs, with_content(memory, self.before)) for attrs, memory in rows]
-        fresh = (name for name in self._new if self.nodes[name].type == node_type)
-        new = ((self.nodes[name].attrs, with_content(self._new[name], self.before)) for name in fresh)
-        return [*self._older[node_type], *new]
+        fresh = (name for name in self._new_snapshots if self.nodes[name].type == node_type)
+        recent = ((self.nodes[name].attrs, with_content(self._new_snapshots[name], self.before)) for name in fresh)
+        return [*self._older[node_type], *recent]
 
     def updates(self, names: Iterable[str], fresh: Sequence[str]) -> Dict[str, Optional[Resource]]:
         """Return the records that the ledger needs for nodes that are as defined.
@@ -83,7 +83,7 @@ class Recording:
         :param fresh: the nodes whose real object this run changed or saw for the first time
         :returns: name → record, with `memory` if it has changed; None if the ledger has this record already
         """
-        found: Dict[str, Optional[Resource]] = {}
+        records: Dict[str, Optional[Resource]] = {}
         for name in names:
             node, before = self.nodes.get(name), self.recorded.resources.get(name)
             if node is None:
@@ -91,19 +91,26 @@ class Recording:
             if name in fresh or before is None:
                 after = present(node, self.definitions.lineage, self.facets)
             elif self._is_recorded(node, before):
-                found[name] = None
+                records[name] = None
                 continue
             else:
                 after = before.after
             memory = self._learned(node) if name in fresh else None
             digest = self.definitions.digest(node)
-            found[name] = Resource(name, self.definitions.of(node), memory=memory, digest=digest, after=after)
-        return found
+            records[name] = Resource(name, self.definitions.of(node), memory=memory, digest=digest, after=after)
+        return records
 
     def _is_recorded(self, node: Node, before: Resource) -> bool:
         """Tell whether the ledger has a node's definition already."""
-        old = before.definition
-        return (before.digest, old.position, old.requires, old.triggers, old.protect, old.tags) == (
+        definition = before.definition
+        return (
+            before.digest,
+            definition.position,
+            definition.requires,
+            definition.triggers,
+            definition.protect,
+            definition.tags,
+        ) == (
             self.definitions.digest(node),
             node.position,
             list(node.requires),
@@ -115,7 +122,7 @@ class Recording:
     def _learned(self, node: Node) -> Optional[JsonMap]:
         """Return a node's snapshot with what its type learned from the changes, None if it learned nothing."""
         before = self.recorded.resources.get(node.provides)
-        memory = self._new.get(node.provides, before.memory if before is not None else None)
+        memory = self._new_snapshots.get(node.provides, before.memory if before is not None else None)
         node_type = REGISTRY.get(node.type)
         if memory is None or node_type is None or "learn" not in node_type.methods:
             return None
@@ -132,8 +139,8 @@ def present(node: Node, lineage: str, facets: Optional[Facets] = None) -> str:
     if node_type is None or "remember" not in node_type.methods:
         return ""
     try:
-        found = encode_value(node_type.run_remember(node, RealMachine(facets)), -1)
-        found.pop("context", None)
+        snapshot = encode_value(node_type.run_remember(node, RealMachine(facets)), -1)
+        snapshot.pop("context", None)
     except Exception:  # it can't be read, so it has changed
         return "unreadable"
-    return digest_of(lineage, found)
+    return digest_of(lineage, snapshot)

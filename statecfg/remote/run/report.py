@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statecfg.remote.graph.names import ActionStatus
 from statecfg.remote.ledger.records import Orphan
-from statecfg.remote.machine.changes import shown, without_diff
+from statecfg.remote.machine.changes import as_json, without_diff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,47 +56,47 @@ WHOLE = 12 << 20  # bytes of JSON that a plan, or an apply, may send; after that
 
 def action_report(action: Action, status: str = ActionStatus.PLANNED, result: Optional[Result] = None) -> ActionReport:
     """Return an action as data: op, the args that are not None, status, and, if present, reason and log."""
-    found: ActionReport = {
+    report: ActionReport = {
         "op": action.op,
-        "args": {key: shown(value) for key, value in action.args.items() if value is not None},
+        "args": {key: as_json(value) for key, value in action.args.items() if value is not None},
         "status": status,
     }
     if result is not None and result.get("reason"):
-        found["reason"] = result["reason"]
+        report["reason"] = result["reason"]
     if result is not None and result.get("log"):
-        found["log"] = result["log"]
-    return found
+        report["log"] = result["log"]
+    return report
 
 
 def step_report(step: Step) -> NodeReport:
     """Return a planned node as data."""
     node = step.node
-    found: NodeReport = {
+    report: NodeReport = {
         "name": node.provides,
         "type": node.type,
         "outcome": step.outcome,
-        "changes": shown(step.changes),
+        "changes": as_json(step.changes),
         "actions": [action_report(action) for action in step.spec.actions],
         "position": node.position,
     }
     if step.spec.shutdown_first is not None:
-        found["shutdown_first"] = action_report(step.spec.shutdown_first)
+        report["shutdown_first"] = action_report(step.spec.shutdown_first)
     if step.known_after is not None:
-        found["known_after"] = step.known_after
+        report["known_after"] = step.known_after
     if step.reason:
-        found["reason"] = step.reason
+        report["reason"] = step.reason
     if step.triggered_by:
-        found["triggered_by"] = list(step.triggered_by)
+        report["triggered_by"] = list(step.triggered_by)
     if step.spec.left:
-        found["leaves"] = list(step.spec.left)
+        report["leaves"] = list(step.spec.left)
     if isinstance(node, Orphan):
-        found["state"] = node.resource.state
+        report["state"] = node.resource.state
         if node.note and not step.reason:
-            found["reason"] = node.note
+            report["reason"] = node.note
         if step.dependent:
-            found["stays"] = True
-            del found["state"]
-    return found
+            report["stays"] = True
+            del report["state"]
+    return report
 
 
 def portions(nodes: Iterable[NodeReport], spent: List[int]) -> Iterator[List[NodeReport]]:
@@ -137,9 +137,9 @@ def cut(node: NodeReport) -> NodeReport:
         fits = sum(len(repr(value)) for value in args.values()) <= 4096
         logged["args"] = args if fits else {key: ("%.200r" % (value,)) for key, value in args.items()}
         actions.append(logged)
-    found = node.copy()
-    found["changes"], found["actions"] = changes, actions
-    return found
+    report = node.copy()
+    report["changes"], report["actions"] = changes, actions
+    return report
 
 
 def summary(nodes: Iterable[Mapping[str, Any]]) -> Dict[str, int]:

@@ -37,10 +37,10 @@ def chains(nodes: Sequence[NodeRun]) -> List[List[NodeRun]]:
         for touched in node.step.touches.shared:
             one, other = sorted((leader(first.get(touched, at)), leader(at)))
             group[other] = one
-    found: Dict[int, List[NodeRun]] = {}
+    groups: Dict[int, List[NodeRun]] = {}
     for at, node in enumerate(nodes):
-        found.setdefault(leader(at), []).append(node)
-    return list(found.values())
+        groups.setdefault(leader(at), []).append(node)
+    return list(groups.values())
 
 
 def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: Iterable[NodeRun]) -> str:
@@ -53,22 +53,22 @@ def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: It
     """
     needed = required(node, nodes)
     others = [run for run in acted if run.step.node.provides not in needed and run.step.node is not node]
-    certain = [run for run in others if _changed(machine.trace.looked, machine.trace.asked, run)]
-    found = certain or [run for run in others if (ALL, ALL) in run.step.touches.effects]
-    names = sorted(run.step.node.provides for run in found)
+    certain = [run for run in others if _changed(machine.trace.looked, machine.trace.facet_entries, run)]
+    causes = certain or [run for run in others if (ALL, ALL) in run.step.touches.effects]
+    names = sorted(run.step.node.provides for run in causes)
     if not names:
         return ""
     if len(names) == 1:
         which, add = "%s, which it does not require," % names[0], names[0]
     else:
-        shown = ", ".join(names[:5]) + (" and %d more" % (len(names) - 5) if len(names) > 5 else "")
-        which, add = "one of %s, none of which it requires," % shown, "that node"
+        listed = ", ".join(names[:5]) + (" and %d more" % (len(names) - 5) if len(names) > 5 else "")
+        which, add = "one of %s, none of which it requires," % listed, "that node"
     return "it was planned as unchanged, but %s changed what it manages in this run: add %s to its `requires`" % (
         which, add,
     )  # fmt: skip
 
 
-def _changed(looked: AbstractSet[Hashable], asked: AbstractSet[Sequence[str]], other: NodeRun) -> bool:
+def _changed(looked: AbstractSet[Hashable], entries: AbstractSet[Sequence[str]], other: NodeRun) -> bool:
     """Tell whether another node certainly changed what a check looked at."""
     touches = other.step.touches
     if not looked.isdisjoint(touches.paths):
@@ -76,7 +76,7 @@ def _changed(looked: AbstractSet[Hashable], asked: AbstractSet[Sequence[str]], o
     above = {directory for path in looked if isinstance(path, str) for directory in _above(path)}
     if not above.isdisjoint(touches.paths):
         return True
-    return any(entry in touches.effects or (entry[0], ALL) in touches.effects for entry in asked)
+    return any(entry in touches.effects or (entry[0], ALL) in touches.effects for entry in entries)
 
 
 def _above(path: str) -> Iterable[str]:

@@ -65,14 +65,14 @@ IDLE = 600.0  # seconds after which an idle connection is closed
 class Agent:
     """The socket of one run, in a directory that only its user may enter. Thread-safe.
 
-    :param place: the state directory
+    :param state_dir: the state directory
     :param log: receives messages of programs that don't belong to a hook: level, text
     """
 
-    def __init__(self, place: str, log: Callable[[int, str], None]) -> None:
+    def __init__(self, state_dir: str, log: Callable[[int, str], None]) -> None:
         self.log = log
         # If this run is killed, the next one deletes directories with this prefix.
-        self.folder = tempfile.mkdtemp(prefix="%s%d-" % (state.SPOOL, os.getpid()), dir=place)
+        self.folder = tempfile.mkdtemp(prefix="%s%d-" % (state.SPOOL, os.getpid()), dir=state_dir)
         if len(os.fsencode(os.path.join(self.folder, NAME))) > LONGEST_PATH:
             os.rmdir(self.folder)
             self.folder = tempfile.mkdtemp(prefix="statecfg-agent-")
@@ -121,7 +121,7 @@ class Agent:
                 continue
             with self._lock:
                 while len(self._open) >= MOST and not self._closing:
-                    for idle in [each for each, idle in self._open.items() if idle][:1]:
+                    for idle in [client for client, idle in self._open.items() if idle][:1]:
                         _shut(idle)
                     self._lock.wait(0.1)
                 self._open[connection] = False
@@ -185,7 +185,7 @@ class Agent:
             return self._said(arguments, pid)
         if command not in COMMANDS:
             raise UnitError("UNHANDLED", "Unhandled Command: %.80r" % command)
-        if "client_id" not in arguments or any(each not in arguments for each in COMMANDS[command][1]):
+        if "client_id" not in arguments or any(required not in arguments for required in COMMANDS[command][1]):
             raise UnitError("UNKNOWN", "Unknown Error")
         with self._lock:
             context = self._contexts.get(arguments["client_id"])
@@ -205,10 +205,10 @@ class Agent:
         with self._lock:
             contexts = list(self._contexts.values())
             named = self._contexts.get(arguments.get("client_id", ""))
-        found = [each for each in contexts if each.session == session != 0]
-        if not found and len(contexts) == 1:
-            found = contexts
-        context = named or (found[0] if found else None)
+        matching = [candidate for candidate in contexts if candidate.session == session != 0]
+        if not matching and len(contexts) == 1:
+            matching = contexts
+        context = named or (matching[0] if matching else None)
         (context.log if context else self.log)(level, text)
         return {}
 
@@ -225,10 +225,10 @@ def _fitting(answer: Mapping[str, str]) -> Dict[str, Union[str, bytes]]:
 
     :raises UnitError: the answer is too long for a box
     """
-    found: Dict[str, Union[str, bytes]] = {}
+    pieces: Dict[str, Union[str, bytes]] = {}
     for key, text in answer.items():
-        found.update(amp.spread(key, text))
-    size = sum(map(len, found.values()))
+        pieces.update(amp.spread(key, text))
+    size = sum(map(len, pieces.values()))
     if size > amp.BOX_LIMIT - amp.VALUE_LIMIT:
         raise UnitError("TooLong", "the answer has %d bytes, more than a box holds" % size)
-    return found
+    return pieces

@@ -28,17 +28,17 @@ def encode(box: Mapping[str, Union[str, bytes]]) -> bytes:
 
     :raises AmpError: a key is empty, a key or value or the box is too long, or a text can't be encoded
     """
-    found = bytearray()
+    encoded = bytearray()
     for name, value in box.items():
         key, data = _bytes(name), _bytes(value)
         if not 0 < len(key) <= KEY_LIMIT:
             raise AmpError("a key has %d bytes, and from 1 to %d can be sent" % (len(key), KEY_LIMIT))
         if len(data) > VALUE_LIMIT:
             raise AmpError("%s has %d bytes, and at most %d can be sent" % (name, len(data), VALUE_LIMIT))
-        found += len(key).to_bytes(2, "big") + key + len(data).to_bytes(2, "big") + data
-    if len(found) + 2 > BOX_LIMIT:
-        raise AmpError("a box has %d bytes, and at most %d can be sent" % (len(found) + 2, BOX_LIMIT))
-    return bytes(found + b"\0\0")
+        encoded += len(key).to_bytes(2, "big") + key + len(data).to_bytes(2, "big") + data
+    if len(encoded) + 2 > BOX_LIMIT:
+        raise AmpError("a box has %d bytes, and at most %d can be sent" % (len(encoded) + 2, BOX_LIMIT))
+    return bytes(encoded + b"\0\0")
 
 
 def _bytes(value: Union[str, bytes]) -> bytes:
@@ -64,24 +64,24 @@ def spread(name: str, text: str) -> Dict[str, bytes]:
     :raises AmpError: the text can't be encoded as UTF-8
     """
     data, start = _bytes(text), 0
-    found: Dict[str, bytes] = {}
-    while start < len(data) or not found:
+    pieces: Dict[str, bytes] = {}
+    while start < len(data) or not pieces:
         end = start + VALUE_LIMIT
         # Don't split a character, so that each piece is valid text.
         while end < len(data) and data[end] & 0xC0 == 0x80:
             end -= 1
-        found["%s.%d" % (name, len(found)) if found else name] = data[start:end]
+        pieces["%s.%d" % (name, len(pieces)) if pieces else name] = data[start:end]
         start = end
-    return found
+    return pieces
 
 
 def gather(name: str, box: Mapping[str, bytes]) -> bytes:
     """Join a value that `spread` split; return nothing if the box does not contain it."""
-    found, number = bytearray(box.get(name, b"")), 1
+    joined, number = bytearray(box.get(name, b"")), 1
     while "%s.%d" % (name, number) in box:
-        found += box["%s.%d" % (name, number)]
+        joined += box["%s.%d" % (name, number)]
         number += 1
-    return bytes(found)
+    return bytes(joined)
 
 
 class Decoder:
@@ -98,13 +98,13 @@ class Decoder:
         :raises AmpError: the data is not a box; then the stream can't be decoded further
         """
         self.buffer += data
-        found = []
+        boxes = []
         while True:
             length = self._length(self.taken)
             if length is None:
                 break
             if not length:
-                found.append(self.box)
+                boxes.append(self.box)
                 self.box = {}
                 del self.buffer[: self.taken + 2]
                 self.taken = 0
@@ -119,13 +119,13 @@ class Decoder:
                 break
             self._take(bytes(self.buffer[self.taken + 2 : start]), bytes(self.buffer[start + 2 : start + 2 + size]))
             self.taken = start + 2 + size
-        return found
+        return boxes
 
-    def _length(self, place: int) -> Optional[int]:
+    def _length(self, position: int) -> Optional[int]:
         """Return the number in the two bytes at a position; None if they have not arrived."""
-        if len(self.buffer) < place + 2:
+        if len(self.buffer) < position + 2:
             return None
-        return int.from_bytes(self.buffer[place : place + 2], "big")
+        return int.from_bytes(self.buffer[position : position + 2], "big")
 
     def _take(self, key: bytes, value: bytes) -> None:
         name = decode_text(key)

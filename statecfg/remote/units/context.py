@@ -58,15 +58,15 @@ class Context:
     def _relation(self, arguments: Mapping[str, str]) -> str:
         """Return the id of the relation of a command: the one that it names, or else the hook's own."""
         own = self.step.relation.id if self.step.relation is not None else ""
-        found = arguments.get("relation_id") or own
-        if not found:
+        chosen = arguments.get("relation_id") or own
+        if not chosen:
             raise UnitError("NotRelationContext", "Calling relation related method without relation context")
-        if found.isdigit():  # newer charms pass only the number of a relation, which is unique
+        if chosen.isdigit():  # newer charms pass only the number of a relation, which is unique
             ids = [*self.step.relations, own]
-            found = next((each for each in ids if each.rpartition(":")[2] == found), found)
-        if found not in self.step.relations and self._own(found) is None:
-            raise UnitError("NoSuchRelation", "this unit has no relation %r" % found)
-        return str(found)
+            chosen = next((candidate for candidate in ids if candidate.rpartition(":")[2] == chosen), chosen)
+        if chosen not in self.step.relations and self._own(chosen) is None:
+            raise UnitError("NoSuchRelation", "this unit has no relation %r" % chosen)
+        return str(chosen)
 
     def _own(self, relation: str) -> Optional[StepRelation]:
         """Return the relation of the hook if it has this id."""
@@ -112,8 +112,8 @@ class Context:
         name = arguments["relation_name"]
         if not name:
             raise UnitError("MustSpecifyRelationName", "Relation name must be specified")
-        found = [each for each in self.step.relations if each.rpartition(":")[0] == name]
-        return {"ids": " ".join(sorted(found, key=lambda each: int(each.rpartition(":")[2])))}
+        ids = [relation_id for relation_id in self.step.relations if relation_id.rpartition(":")[0] == name]
+        return {"ids": " ".join(sorted(ids, key=lambda relation_id: int(relation_id.rpartition(":")[2])))}
 
     def _relation_service(self, arguments: Mapping[str, str]) -> Dict[str, str]:
         relation = self._relation(arguments)
@@ -171,20 +171,20 @@ class Context:
         return {}
 
     def _status_get(self, arguments: Mapping[str, str]) -> Dict[str, str]:
-        found = dict(self.status)
-        if not found["status"]:  # never set: newer charms set the status that they get here, and "" is invalid
-            found["status"] = "maintenance" if self.step.relation is None else "unknown"
-        return _data({"status-data": {}, **found})
+        status = dict(self.status)
+        if not status["status"]:  # never set: newer charms set the status that they get here, and "" is invalid
+            status["status"] = "maintenance" if self.step.relation is None else "unknown"
+        return _data({"status-data": {}, **status})
 
     def _goal_state(self, arguments: Mapping[str, str]) -> Dict[str, str]:
         return _data(self.step.goal)
 
     def _network_get(self, arguments: Mapping[str, str]) -> Dict[str, str]:
         address = self.step.state.addresses.get("private-address") or ""
-        each = {"hostname": "", "address": address, "value": address, "cidr": ""}
-        bound = [{"mac-address": "", "interface-name": "", "addresses": [each]}] if address else []
+        interface = {"hostname": "", "address": address, "value": address, "cidr": ""}
+        bound = [{"mac-address": "", "interface-name": "", "addresses": [interface]}] if address else []
         subnet = "%s/%d" % (address, 128 if ":" in address else 32)
-        listed = [[found] if address else [] for found in (subnet, address)]
+        listed = [[entry] if address else [] for entry in (subnet, address)]
         return _data({"bind-addresses": bound, "egress-subnets": listed[0], "ingress-addresses": listed[1]})
 
     def _version_set(self, arguments: Mapping[str, str]) -> Dict[str, str]:
@@ -245,9 +245,9 @@ def _port(port: str, protocol: str) -> str:
         return protocol
     if protocol not in ("tcp", "udp"):
         raise UnitError("InvalidPort", "Invalid protocol, must be 'tcp' or 'udp', got %.80r" % protocol)
-    found = [integer(each) for each in port.split("-")]
-    numbers = [number for number in found if number is not None]
-    if len(found) > 2 or len(numbers) < len(found):
+    bounds = [integer(part) for part in port.split("-")]
+    numbers = [number for number in bounds if number is not None]
+    if len(bounds) > 2 or len(numbers) < len(bounds):
         raise UnitError("UNKNOWN", "Unknown Error")
     for number in numbers:
         if not 1 <= number <= 65535:

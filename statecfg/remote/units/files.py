@@ -35,33 +35,33 @@ GONE = "gone-"  # prefix of a unit's directory that is being removed
 _UNIT = re.compile(r"[a-z][a-z0-9-]*/[0-9]+")
 
 
-def folder(place: str, unit: str) -> str:
+def folder(home: str, unit: str) -> str:
     """Return the directory of a unit. Its charm is in the subdirectory `charm`.
 
     :raises ValueError: the name is not a unit's name
     """
     if not _UNIT.fullmatch(unit):
         raise ValueError("%.80r is not the name of a unit" % unit)
-    return os.path.join(place, UNITS, unit.replace("/", "-"))
+    return os.path.join(home, UNITS, unit.replace("/", "-"))
 
 
-def charm_dir(place: str, unit: str) -> str:
+def charm_dir(home: str, unit: str) -> str:
     """Return the directory in which a unit's hooks run."""
-    return os.path.join(folder(place, unit), CHARM)
+    return os.path.join(folder(home, unit), CHARM)
 
 
-def installed(place: str, unit: str) -> str:
+def installed(home: str, unit: str) -> str:
     """Return the digest of a unit's installed charm; "" if none is installed completely."""
-    return str(_record(folder(place, unit))["digest"]) if os.path.isdir(charm_dir(place, unit)) else ""
+    return str(_record(folder(home, unit))["digest"]) if os.path.isdir(charm_dir(home, unit)) else ""
 
 
-def lacking(place: str, unit: str, files: Files) -> List[str]:
+def lacking(home: str, unit: str, files: Files) -> List[str]:
     """Return the sorted names of a charm's files that are missing or different on this host."""
-    base = charm_dir(place, unit)
+    base = charm_dir(home, unit)
     return sorted(name for name, (mode, content) in files.items() if not _same(os.path.join(base, name), mode, content))
 
 
-def install(place: str, unit: str, digest: str, files: Files) -> None:
+def install(home: str, unit: str, digest: str, files: Files) -> None:
     """Install a charm's files, each atomically. Delete files of the previous charm that the new one does not contain.
 
     Keep files that hooks made. After an interruption, the charm does not count as installed.
@@ -71,48 +71,48 @@ def install(place: str, unit: str, digest: str, files: Files) -> None:
     :raises LookupError: a hook has changed a file whose content is not part of this run
     :raises ValueError: a path points outside the charm
     """
-    own = folder(place, unit)
+    own = folder(home, unit)
     for name in files:
         if name.startswith("/") or "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
             raise ValueError("%.80r is not a path in a charm" % name)
     former = set(_record(own)["names"])
     os.makedirs(os.path.join(own, CHARM), exist_ok=True)
     _write_record(own, "", sorted(former | set(files)))
-    for name in lacking(place, unit, files):
+    for name in lacking(home, unit, files):
         _put(own, name, *files[name])
     for name in sorted(former - set(files)):
         _take_away(os.path.join(own, CHARM), name)
     _write_record(own, digest, sorted(files))
 
 
-def remove(place: str, unit: str) -> None:
+def remove(home: str, unit: str) -> None:
     """Delete the directory of a unit.
 
     :raises OSError: a file can't be deleted
     """
-    own = folder(place, unit)
+    own = folder(home, unit)
     if os.path.lexists(own):
-        gone = os.path.join(place, UNITS, "%s%s" % (GONE, os.path.basename(own)))
-        if os.path.lexists(gone):
-            shutil.rmtree(gone)
-        os.rename(own, gone)
-        shutil.rmtree(gone)
+        trash = os.path.join(home, UNITS, "%s%s" % (GONE, os.path.basename(own)))
+        if os.path.lexists(trash):
+            shutil.rmtree(trash)
+        os.rename(own, trash)
+        shutil.rmtree(trash)
 
 
-def directories(place: str) -> List[str]:
+def directories(home: str) -> List[str]:
     """Return the directories of the units on this host, except those that are being removed."""
     try:
-        names = sorted(os.listdir(os.path.join(place, UNITS)))
+        names = sorted(os.listdir(os.path.join(home, UNITS)))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [os.path.join(place, UNITS, name) for name in names if not name.startswith(GONE)]
+    return [os.path.join(home, UNITS, name) for name in names if not name.startswith(GONE)]
 
 
 def _record(own: str) -> Installed:
     try:
         with open(os.path.join(own, INSTALLED), encoding="utf-8") as stream:
-            found: Installed = json.load(stream)
-            return found
+            record: Installed = json.load(stream)
+            return record
     except (FileNotFoundError, NotADirectoryError, ValueError):  # a damaged record is ignored
         return {"digest": "", "names": []}
 

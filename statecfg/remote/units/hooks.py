@@ -212,7 +212,7 @@ def environment(step: Step, charm: str, tools: str, socket: str, token: str) -> 
     :param socket: path of the agent's socket
     :param token: the client id
     """
-    found = {
+    variables = {
         "PATH": os.pathsep.join([tools, process.PATH]),
         "DEBIAN_FRONTEND": "noninteractive",
         "APT_LISTCHANGES_FRONTEND": "none",
@@ -227,18 +227,18 @@ def environment(step: Step, charm: str, tools: str, socket: str, token: str) -> 
     }
     relation = step.relation
     if relation is not None:
-        found["JUJU_RELATION"], found["JUJU_RELATION_ID"] = relation.name, relation.id
-        found["JUJU_REMOTE_UNIT"] = "" if relation.broken else relation.remote
-        found["JUJU_MEMBERS"] = " ".join(relation.members)
+        variables["JUJU_RELATION"], variables["JUJU_RELATION_ID"] = relation.name, relation.id
+        variables["JUJU_REMOTE_UNIT"] = "" if relation.broken else relation.remote
+        variables["JUJU_MEMBERS"] = " ".join(relation.members)
     if any(os.path.lexists(os.path.join(charm, name)) for name in BUILT):
-        found.update(_newer(step, charm))
-    return found
+        variables.update(_newer(step, charm))
+    return variables
 
 
 def _newer(step: Step, charm: str) -> Dict[str, str]:
     """Return the variables that juju 2 added."""
     hook = step.hook
-    found = {
+    variables = {
         "JUJU_HOOK_NAME": hook,
         "JUJU_DISPATCH_PATH": "hooks/" + hook,
         "JUJU_CHARM_DIR": charm,
@@ -246,19 +246,19 @@ def _newer(step: Step, charm: str) -> Dict[str, str]:
     }
     relation = step.relation
     if relation is not None:
-        found["JUJU_REMOTE_APP"] = step.services[relation.id]
+        variables["JUJU_REMOTE_APP"] = step.services[relation.id]
         if hook.endswith("-relation-departed"):
-            found["JUJU_DEPARTING_UNIT"] = relation.remote
-    return found
+            variables["JUJU_DEPARTING_UNIT"] = relation.remote
+    return variables
 
 
-def end_left(place: str) -> List[str]:
+def end_left(state_dir: str) -> List[str]:
     """Kill the hooks of killed runs that are still running; return the names of their units.
 
     The caller holds this host's lock, so no other run has hooks.
     """
-    found = []
-    for own in [own for home in unit_home.homes(place) for own in unit_files.directories(home)]:
+    units = []
+    for own in [own for home in unit_home.homes(state_dir) for own in unit_files.directories(home)]:
         record = os.path.join(own, RECORD)
         try:
             with open(record, encoding="utf-8") as stream:
@@ -273,8 +273,8 @@ def end_left(place: str) -> List[str]:
         kill_marked(CLIENT, left["mark"], signal.SIGKILL)
         os.unlink(record)
         service, _, number = os.path.basename(own).rpartition("-")
-        found.append("%s/%s" % (service, number))
-    return found
+        units.append("%s/%s" % (service, number))
+    return units
 
 
 def _write(record: str, mark: str, pid: int) -> None:

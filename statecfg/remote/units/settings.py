@@ -74,13 +74,13 @@ class Settings:
         :raises UnitError: the object or a value is invalid, or there are too many changes
         """
         try:
-            given = json.loads(blob)
+            values = json.loads(blob)
         except (ValueError, RecursionError):
             raise UnitError("UNKNOWN", "Unknown Error") from None
-        if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+        if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
             raise UnitError("UNKNOWN", "Unknown Error")
         now = dict(self.get(*node))
-        for key, value in given.items():
+        for key, value in values.items():
             _check(key, value)
             if not value.strip():
                 now.pop(key, None)
@@ -95,36 +95,36 @@ class Settings:
     def _changed(self, node: Node) -> Dict[str, Optional[str]]:
         """Return the changed settings of a node; deleted settings are None."""
         before, now = self._read[node], self._now[node]
-        found: Dict[str, Optional[str]] = {key: value for key, value in now.items() if before.get(key) != value}
-        found.update((key, None) for key in before if key not in now)
-        return found
+        changed: Dict[str, Optional[str]] = {key: value for key, value in now.items() if before.get(key) != value}
+        changed.update((key, None) for key in before if key not in now)
+        return changed
 
     def changes(self) -> Changes:
         """Return all changes in the format for the controller."""
-        found: Changes = {"relations": {}, "leader": {"set": {}, "delete": []}}
+        result: Changes = {"relations": {}, "leader": {"set": {}, "delete": []}}
         for node in self._now:
             changed = self._changed(node)
             if changed and node == LEADER:
-                found["leader"] = _parts(changed)
+                result["leader"] = _parts(changed)
             elif changed:
-                found["relations"][node[1]] = _parts(changed)
-        return found
+                result["relations"][node[1]] = _parts(changed)
+        return result
 
     def described(self, hook: str) -> List[str]:
         """Return lines for the log about all changes. Mask values of settings with names that look like secrets."""
-        found = []
+        texts = []
         for node in sorted(self._now):
             changed = self._changed(node)
             if changed:
                 lines = ["Flushed values for hook %r on %r" % (hook, node[1] if node != LEADER else "leader")]
                 for key in sorted(changed):
-                    old, new = (_shown(key, value) for value in (self._read[node].get(key), changed[key]))
+                    old_text, new_text = (_log_text(key, value) for value in (self._read[node].get(key), changed[key]))
                     if changed[key] is None:
-                        lines.append("    Setting deleted: %r (was %s)" % (key, old))
+                        lines.append("    Setting deleted: %r (was %s)" % (key, old_text))
                     else:
-                        lines.append("    Setting changed: %r=%s (was %s)" % (key, new, old))
-                found.append("\n".join(lines))
-        return found
+                        lines.append("    Setting changed: %r=%s (was %s)" % (key, new_text, old_text))
+                texts.append("\n".join(lines))
+        return texts
 
 
 def _parts(changed: Mapping[str, Optional[str]]) -> NodeChanges:
@@ -142,7 +142,7 @@ def _check(key: str, value: str) -> None:
         raise UnitError("InvalidSetting", "the setting %.80r has a character that can't be stored" % key)
 
 
-def _shown(key: str, value: Optional[str]) -> str:
+def _log_text(key: str, value: Optional[str]) -> str:
     """Return a setting's value for the log."""
     if value is None:
         return "unset"

@@ -1,8 +1,8 @@
 """The units on this host during a run: the controller sends the hooks that are due, and the host runs them.
 
-A session that holds the lock uses it like this: `Units(place, order["units"], channel, warnings)`; `files(blobs)` when
-it requests missing content; `phase("before", True)` before the changes to the host and `phase("after", ok)` after them,
-each of which returns why the run must stop, or ""; finally `close()` in any case.
+A session that holds the lock uses it like this: `Units(state_dir, order["units"], channel, warnings)`; `files(blobs)`
+when it requests missing content; `phase("before", True)` before the changes to the host and `phase("after", ok)` after
+them, each of which returns why the run must stop, or ""; finally `close()` in any case.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ FRESH = ("install", "upgrade-charm")  # the current files of the charm are insta
 class Units:
     """The units of one run on this host.
 
-    :param place: the state directory
+    :param state_dir: the state directory
     :param order: the controller's order: `project`, `mark` and `store` of their owner, `units` (names), `early` (names
         of units that 0.3.0 created) and `charms` (service → name, digest, files)
     :param channel: the channel to the controller
     :param warnings: receives warnings for the user
     """
 
-    def __init__(self, place: str, order: Mapping[str, Any], channel: Channel, warnings: List[str]) -> None:
-        self.place, self.order, self.channel, self.warnings = place, order, channel, warnings
-        self.home = unit_home.take(place, order)
+    def __init__(self, state_dir: str, order: Mapping[str, Any], channel: Channel, warnings: List[str]) -> None:
+        self.state_dir, self.order, self.channel, self.warnings = state_dir, order, channel, warnings
+        self.home = unit_home.take(state_dir, order)
         self._agent: Optional[Agent] = None
         self._tools = ""
         self._charms: Dict[str, unit_files.Files] = {}
@@ -59,7 +59,7 @@ class Units:
 
         :param blobs: digest → content, of the whole run; the content of the charms is added
         """
-        found: Dict[str, Blob] = {}
+        missing: Dict[str, Blob] = {}
         for service, charm in self.order["charms"].items():
             files = {name: (mode, decode_value(content, blobs)) for name, (mode, content) in charm["files"].items()}
             self._charms[service] = files
@@ -69,8 +69,8 @@ class Units:
                     for name in unit_files.lacking(self.home, unit, files):
                         content = files[name][1]
                         if isinstance(content, Blob) and content.data is None:
-                            found[content.sha256] = content
-        return list(found.values())
+                            missing[content.sha256] = content
+        return list(missing.values())
 
     def phase(self, name: str, ok: bool) -> str:
         """Run the hooks that the controller sends, until it lets the host continue.
@@ -84,10 +84,8 @@ class Units:
         :raises ProtocolError: the connection to the controller ended
         """
         if not self._swept:
-            for unit in unit_hooks.end_left(self.place):
-                self.warnings.append(
-                    "a hook of %s from an earlier, interrupted run was still running; statecfg stopped it" % unit
-                )
+            for unit in unit_hooks.end_left(self.state_dir):
+                self.warnings.append("a hook of %s still ran, of a run that was cut off: it was ended" % unit)
             self._swept = True
         self.channel.send({"type": "units", "phase": name, "ok": ok})
         threads: List[threading.Thread] = []
@@ -165,7 +163,7 @@ class Units:
         paths = [os.path.join(charm, HOOKS, name) for name in step.hooks]
         dispatch = os.path.join(charm, unit_hooks.DISPATCH)
         paths = [dispatch] if os.path.lexists(dispatch) else paths
-        path = next((each for each in paths if os.path.lexists(each)), "")
+        path = next((candidate for candidate in paths if os.path.lexists(candidate)), "")
         if not path:
             context.log(INFO, "Hook does not exist, skipping %s" % paths[0])
             return {"ok": True, "ran": False, "error": "", "changes": context.finish()}
@@ -216,8 +214,8 @@ class Units:
             if self._agent is None:
                 from statecfg.remote.units.tools import install as tool_files
 
-                self._tools = tool_files.install(self.place)
-                self._agent = Agent(self.place, self._log)
+                self._tools = tool_files.install(self.state_dir)
+                self._agent = Agent(self.state_dir, self._log)
             return self._agent
 
     def _log(self, level: int, text: str) -> None:

@@ -163,18 +163,18 @@ def encode_value(value: Any, inline: int = INLINE, blobs: Optional[Dict[str, Blo
     :raises TypeError: if the value can't be written as JSON
     """
     if isinstance(value, Blob):
-        found: JsonMap = {"$blob": [value.sha256, value.size]}
+        encoded: JsonMap = {"$blob": [value.sha256, value.size]}
         if value.size <= inline:
             data = value.read()
             try:
-                found["text"] = data.decode("utf-8")
+                encoded["text"] = data.decode("utf-8")
             except UnicodeDecodeError:
                 from base64 import b64encode
 
-                found["base64"] = b64encode(data).decode("ascii")
+                encoded["base64"] = b64encode(data).decode("ascii")
         elif blobs is not None:
             blobs[value.sha256] = value
-        return found
+        return encoded
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, str):
@@ -182,12 +182,12 @@ def encode_value(value: Any, inline: int = INLINE, blobs: Optional[Dict[str, Blo
     if isinstance(value, (list, tuple)) or type(value).__name__ == "PVector":
         return [encode_value(item, inline, blobs) for item in value]
     if hasattr(value, "items"):
-        found = {}
+        encoded = {}
         for key, item in value.items():
             if not isinstance(key, str):
-                raise TypeError("a key is %.80r; keys must be text" % (key,))
-            found["$" + key if key.startswith("$") else str(key)] = encode_value(item, inline, blobs)
-        return found
+                raise TypeError("a key is %.80r, and only text can be one" % (key,))
+            encoded["$" + key if key.startswith("$") else str(key)] = encode_value(item, inline, blobs)
+        return encoded
     raise TypeError("%.80r can't be sent to a host: only text, numbers, lists and maps can" % (value,))
 
 
@@ -223,21 +223,21 @@ def decode_value(value: Any, blobs: Dict[str, Blob]) -> Any:
     return blob
 
 
-def decode_node(found: Mapping[str, Any], blobs: Dict[str, Blob]) -> Node:
-    """Return the node that the controller sent as `found`.
+def decode_node(data: Mapping[str, Any], blobs: Dict[str, Blob]) -> Node:
+    """Return the node that the controller sent as `data`.
 
     :param blobs: receives the content by digest
     """
     return Node(
-        found["provides"],
-        found["type"],
-        found.get("requires", ()),
-        decode_value(found.get("attrs", {}), blobs),
-        found.get("triggers", ()),
-        found.get("produces_ops", ()),
-        found.get("position", ""),
-        found.get("options", {}),
-        found.get("hides", ()),
+        data["provides"],
+        data["type"],
+        data.get("requires", ()),
+        decode_value(data.get("attrs", {}), blobs),
+        data.get("triggers", ()),
+        data.get("produces_ops", ()),
+        data.get("position", ""),
+        data.get("options", {}),
+        data.get("hides", ()),
     )
 
 

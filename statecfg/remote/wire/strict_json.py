@@ -41,9 +41,9 @@ def _constant(name: str) -> Any:
 
 
 def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = max(keys, key=keys.count)
-        raise ValueError("an object contains the key %.100r twice" % twice)
-    return made
+        raise ValueError("the key %.100r is there twice in one object" % twice)
+    return result

@@ -123,7 +123,7 @@ class PastAction(Strict):
 
 
 class Frame(Strict):
-    """One frame; its `type` is the key in `KINDS`."""
+    """One frame; its `type` is the key in `FRAME_CLASSES`."""
 
 
 @dataclass(frozen=True)
@@ -366,7 +366,7 @@ class End(Frame):
     history: tuple[Past, ...] = ()
 
 
-KINDS: Mapping[str, type[Frame]] = {
+FRAME_CLASSES: Mapping[str, type[Frame]] = {
     "hello": Hello,
     "beat": Beat,
     "need": Need,
@@ -390,4 +390,4 @@ KINDS: Mapping[str, type[Frame]] = {
     "end": End,
 }
 UNITS = (UnitsPhase, UnitAsk, UnitPort, UnitStatus, UnitLog, UnitDone)
-TYPES = {kind: name for name, kind in KINDS.items()}
+TYPES = {frame_class: name for name, frame_class in FRAME_CLASSES.items()}

@@ -30,7 +30,7 @@ def node_frames(number: int, nodes: list[WireNode]) -> Iterator[bytes]:
         yield from node_frames(number, nodes[half:])
 
 
-def told(answer: Json) -> bytes:
+def answer_frame(answer: Json) -> bytes:
     """Return the frame with an answer to a host's units. If requested settings are too large, return an error instead.
 
     The settings may be another host's. So only the hook that requests them fails.

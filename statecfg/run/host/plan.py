@@ -25,7 +25,7 @@ class HostPlan:
         layers = () if mode in Mode.REMOVING else definition.layers
         self.sent = [{node["provides"]: node for node in layer} for layer in layers]
         self.parts: dict[str, list[list[Node]]] = {part: [] for part in PARTS}
-        self.places: dict[str, tuple[str, int]] = {}  # node → part and number of its layer
+        self.positions: dict[str, tuple[str, int]] = {}  # node → part and number of its layer
         self.newest = PARTS[0]  # the part that the host sent last
         self.fingerprints: dict[str, str] = {}
 
@@ -59,16 +59,16 @@ class HostPlan:
         if number == len(layers):
             layers.append([])
         layers[number] += [self._placed(node, part, number) for node in frame.nodes]
-        self.fingerprints.update({self.known(name): text for name, text in (frame.fingerprints or {}).items()})
+        self.fingerprints.update({self.checked_name(name): text for name, text in (frame.fingerprints or {}).items()})
 
     def _placed(self, node: frames.Node, part: str, number: int) -> Node:
         """Return the report of a planned node, with the type and position that were sent to the host."""
         sent = self.sent[number].get(node.name) if part == "layers" else None
-        if node.name in self.places or (part == "layers") != (sent is not None):
-            raise Broken(f"it planned {quoted(node.name)}, which is not part of this run", SUSPICIOUS)
-        if len(self.places) > MOST + sum(map(len, self.sent)):
-            raise Broken(f"it mentions more than {MOST} resources", SUSPICIOUS)
-        self.places[node.name] = part, number
+        if node.name in self.positions or (part == "layers") != (sent is not None):
+            raise Broken(f"it planned {quoted(node.name)}, which was not asked for", SUSPICIOUS)
+        if len(self.positions) > MOST + sum(map(len, self.sent)):
+            raise Broken(f"it speaks of more than {MOST} resources", SUSPICIOUS)
+        self.positions[node.name] = part, number
         fields: Any = node.to_json()
         planned: Node = fields
         if sent is not None:
@@ -84,11 +84,11 @@ class HostPlan:
         if missing:
             raise Broken(f"its plan lacks {missing} of the nodes", SUSPICIOUS)
 
-    def known(self, name: str) -> str:
+    def checked_name(self, name: str) -> str:
         """Return `name` if it is the name of a node of this run.
 
         :raises Broken: if the run has no such node
         """
-        if name not in self.places:
-            raise Broken(f"it mentions {quoted(name)}, which is not part of this run", SUSPICIOUS)
+        if name not in self.positions:
+            raise Broken(f"it speaks of {quoted(name)}, which is not part of this run", SUSPICIOUS)
         return name

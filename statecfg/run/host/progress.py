@@ -57,7 +57,7 @@ class HostProgress:
 
         :raises Broken: if it belongs to another layer
         """
-        if self.plan.places[self.plan.known(name)] != next(self.unfinished(), None):
+        if self.plan.positions[self.plan.checked_name(name)] != next(self.unfinished(), None):
             raise Broken(f"it acts on {quoted(name)} before or after its layer", SUSPICIOUS)
 
     def action(self, frame: frames.ActionEvent) -> bool:
@@ -65,7 +65,7 @@ class HostProgress:
 
         :raises Broken: if the node can't act now
         """
-        name, index = self.plan.known(frame.node), frame.index
+        name, index = self.plan.checked_name(frame.node), frame.index
         if not SHUTDOWN_FIRST <= index < ACTIONS:
             raise Broken(f"{quoted(name)} has more than {ACTIONS:,} actions", SUSPICIOUS)
         if index != SHUTDOWN_FIRST:  # shutdown-first actions run before all layers
@@ -138,7 +138,7 @@ class HostProgress:
 
         :raises Broken: if its layer was not reported
         """
-        part, number = self.plan.places[self.plan.known(frame.node)]
+        part, number = self.plan.positions[self.plan.checked_name(frame.node)]
         if part == "left" or number >= self.reported[part]:
             raise Broken(f"it corrects {quoted(frame.node)}, which it has not reported", SUSPICIOUS)
         self.ended[frame.node] = Outcome.FAILED

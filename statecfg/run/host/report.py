@@ -75,10 +75,10 @@ class HostReport:
         """
         fields = dict(header)
         frame_type = fields.pop("type")
-        if frame_type not in frames.KINDS:
+        if frame_type not in frames.FRAME_CLASSES:
             raise Broken(f"it sent a frame of unknown type {quoted(frame_type)}", SUSPICIOUS)
         try:
-            return frames.KINDS[frame_type].from_json(fields)
+            return frames.FRAME_CLASSES[frame_type].from_json(fields)
         except Invalid as problem:
             raise Broken(f"its {frame_type} frame is invalid: {problem!s:.300}", SUSPICIOUS) from problem
 
@@ -139,7 +139,7 @@ class HostReport:
             self.emit(HostEvent.ACTION_FINISHED, {**data, "status": frame.status, "reason": frame.reason or None})
 
     def _output(self, frame: frames.Output) -> None:
-        self.emit(HostEvent.OUTPUT, {"node": self.plan.known(frame.node), "stream": "out", "text": frame.text})
+        self.emit(HostEvent.OUTPUT, {"node": self.plan.checked_name(frame.node), "stream": "out", "text": frame.text})
 
     def _finished(self, frame: frames.Finished) -> None:
         self._may_act()
@@ -178,12 +178,12 @@ class HostReport:
         """Note that the host calls a hook."""
         self._may_act()
         self._check_seconds(frame.seconds)
-        self.plan.known(frame.name)
+        self.plan.checked_name(frame.name)
         self.emit(HostEvent.HOOK_STARTED, {**frame.to_json(), "attempt": 1})
 
     def _fired(self, frame: frames.Fired) -> None:
         self._may_act()
-        self.plan.known(frame.name)
+        self.plan.checked_name(frame.name)
         fired = {key: value for key, value in frame.to_json().items() if value is not None}
         self.data.setdefault("fired", []).append(fired)
         self.emit(HostEvent.FIRED, fired)

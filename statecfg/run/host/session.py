@@ -23,7 +23,7 @@ from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.deadlines import Deadlines
 from statecfg.run.host.frame_reader import FrameReader
 from statecfg.run.host.new_login import by_ssh
-from statecfg.run.host.outgoing import told
+from statecfg.run.host.outgoing import answer_frame
 from statecfg.run.host.report import Emit, HostReport
 from statecfg.run.host.request import Request
 from statecfg.run.host.state import PLANNED, State
@@ -139,7 +139,7 @@ class HostSession:
         elif answer["type"] == "units-go" and self.state is State.SERVING_UNITS:
             self.report.state = State.ACTING
         self.deadlines.progressed()
-        return told(answer)
+        return answer_frame(answer)
 
     # From the host
 
@@ -188,9 +188,9 @@ class HostSession:
 
     def _hook(self, frame: frames.Hook) -> actions.CallHook:
         if frame.hook not in self.request.hooks or self.state is not State.ACTING:
-            raise Broken("it requests a hook that is not part of this run", SUSPICIOUS)
-        if frame.resource.name not in self.report.plan.places:
-            raise Broken("it requests a hook for a resource that is not part of this run", SUSPICIOUS)
+            raise Broken("it asks for a hook that is not part of this run", SUSPICIOUS)
+        if frame.resource.name not in self.report.plan.positions:
+            raise Broken("it asks for a hook without a resource of this run", SUSPICIOUS)
         self.report.state = State.ASKING
         about = {"hook": frame.hook, "event": frame.event, "name": frame.resource.name}
         self.emit(HostEvent.HOOK_STARTED, about)

@@ -22,16 +22,16 @@ MOST = 50  # maximum number of differences to show
 CHANGED = "has changed since the plan was made"
 
 
-def stale(name: str, found: Sequence[str], help: str = AGAIN) -> StalePlan:
+def stale(name: str, differences: Sequence[str], help: str = AGAIN) -> StalePlan:
     """Return the error for a plan that is no longer valid.
 
     :param name: the plan's name in messages
-    :param found: the differences
+    :param differences: the differences
     :param help: what the user should do
     """
-    shown = [f"≠ {text}" for text in found[:MOST]]
-    shown += [f"… and {len(found) - MOST:,} more"] if len(found) > MOST else []
-    return StalePlan([problem("SC0432", "\n".join([f"{name} was made from other inputs:", *shown]), help)])
+    lines = [f"≠ {text}" for text in differences[:MOST]]
+    lines += [f"… and {len(differences) - MOST:,} more"] if len(differences) > MOST else []
+    return StalePlan([problem("SC0432", "\n".join([f"{name} was made from other inputs:", *lines]), help)])
 
 
 def of_project(plan: SavedPlan, project: Project) -> list[str]:

@@ -79,8 +79,8 @@ def parse(data: bytes, name: str, statecfg: str) -> SavedPlan:
         raise _wrong(name, "is damaged or was edited: its first line is not as statecfg writes it")
     maker = first[2].decode("ascii", "replace")
     if maker != statecfg or int(first[1]) != VERSION:
-        shown = f"statecfg {maker}" + (f" (plan format {int(first[1])})" if maker == statecfg else "")
-        _of_another_version(name, shown, statecfg)
+        version = f"statecfg {maker}" + (f" (plan format {int(first[1])})" if maker == statecfg else "")
+        _of_another_version(name, version, statecfg)
     head, tail = data[: first.start(3)], data[first.end(3) :]
     if hashlib.sha256(head + tail).hexdigest().encode() != first[3]:
         raise _wrong(name, "is damaged or was edited: its checksum does not match its content")

@@ -124,12 +124,16 @@ def due(life: Life, relations: Sequence[Entered], run: str | None) -> Due | None
     """
     if life.error and life.tried and life.tried == run:
         return None
-    ordered = sorted(relations, key=lambda each: each.number)
+    ordered = sorted(relations, key=lambda relation: relation.number)
     if life.dying:
         # A dying unit leaves all its relations before it stops. Source: juju 2.
         return _ending(ordered, run) or _stop(life, ordered)
     own = _own(life)
-    return Due(own) if own else _ending([each for each in ordered if each.dying], run) or _happened(ordered, run)
+    return (
+        Due(own)
+        if own
+        else _ending([relation for relation in ordered if relation.dying], run) or _happened(ordered, run)
+    )
 
 
 def over(life: Life, relations: Sequence[Entered]) -> bool:
@@ -158,7 +162,7 @@ def _stop(life: Life, relations: Sequence[Entered]) -> Due | None:
 
 def _ending(relations: Sequence[Entered], run: str | None) -> Due | None:
     """Return the next hook with which a unit leaves relations: departed for each member, then broken."""
-    return next((ended(each) for each in relations if not _waits(each, run)), None)
+    return next((ended(relation) for relation in relations if not _waits(relation, run)), None)
 
 
 def ended(relation: Entered) -> Due:
@@ -172,10 +176,10 @@ def ended(relation: Entered) -> Due:
 def _happened(relations: Sequence[Entered], run: str | None) -> Due | None:
     """Return the hook for the first event in all relations that are not ending; None for no event."""
     waiting = []
-    for each in relations:
-        event = None if each.dying or _waits(each, run) else each.queue().first()
+    for relation in relations:
+        event = None if relation.dying or _waits(relation, run) else relation.queue().first()
         if event is not None:
-            waiting.append((event.at, each))
+            waiting.append((event.at, relation))
     return happening(min(waiting, key=lambda pair: pair[0])[1]) if waiting else None
 
 
@@ -186,8 +190,8 @@ def happening(relation: Entered) -> Due | None:
     if event is None:
         return None
     remote, op = event
-    kind = JOINED if op == ADDED else DEPARTED if op == REMOVED else CHANGED
-    return Due(f"{relation.name}-relation-{kind}", relation.number, kind, remote, queue.members)
+    event_type = JOINED if op == ADDED else DEPARTED if op == REMOVED else CHANGED
+    return Due(f"{relation.name}-relation-{event_type}", relation.number, event_type, remote, queue.members)
 
 
 def _waits(relation: Entered, run: str | None) -> bool:

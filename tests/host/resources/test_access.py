@@ -216,5 +216,5 @@ def test_the_planned_mode_owner_and_access_list_match_the_result(tmp_path: Path,
         shape = ("kind", "mode", "owner", "group")
         case = (named, oct(old), uid, mode, owner)
         assert [getattr(wanted, each) for each in shape] == [getattr(found, each) for each in shape], case
-        assert access.shown(wanted.acl) == access.shown(found.acl), case
+        assert access.as_text(wanted.acl) == access.as_text(found.acl), case
         place.rmdir() if kind == "directory" else place.unlink()

@@ -14,7 +14,7 @@ from statecfg.remote.ledger.records import contents, with_content
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.planning import normalised
-from statecfg.remote.run.report import shown
+from statecfg.remote.run.report import as_json
 from statecfg.remote.wire.frames import encode_value
 from tests.host.resources.test_cases import executed
 from tests.unit.resources.test_cases import planned
@@ -59,7 +59,7 @@ class Ledger:
             for blob in contents(found):
                 (self.folder / blob.sha256).write_bytes(blob.read())
             self.memory[node.provides] = encode_value(found, -1)
-        attrs = {name: shown(value) for name, value in node.attrs.items() if value is not None}
+        attrs = {name: as_json(value) for name, value in node.attrs.items() if value is not None}
         self.nodes[node.provides] = Node(node.provides, node.type, node.requires, attrs)
 
     def apply(self, layers: Sequence[Sequence[Node]]) -> list[dict[str, Any]]:

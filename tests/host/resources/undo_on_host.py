@@ -19,7 +19,7 @@ from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.execution import Execution
 from statecfg.remote.run.planning import Planner, normalised
-from statecfg.remote.run.report import shown
+from statecfg.remote.run.report import as_json
 from statecfg.remote.wire.frames import decode_node, decode_value, encode_value
 
 TYPE_CHECKING = False
@@ -114,7 +114,7 @@ def go(layers: Layers, kept: dict[str, Any]) -> dict[str, Any]:
     for layer in reversed(layers):
         leaving = {}
         for node in layer:
-            attrs = {name: shown(value) for name, value in node.attrs.items() if value is not None}
+            attrs = {name: as_json(value) for name, value in node.attrs.items() if value is not None}
             definition = Definition(node.type, "", attrs, requires=node.requires)
             memory = decode_value(kept[node.provides], {})
             leaving[node.provides] = Orphan(Resource(node.provides, definition, memory=memory), node.provides)

@@ -14,7 +14,7 @@ import pytest
 from statecfg.remote.wire import frames as wire
 from statecfg.run.deployment import Deployment
 from statecfg.run.host.outbox import MOST, Outbox
-from statecfg.run.host.outgoing import told
+from statecfg.run.host.outgoing import answer_frame
 from statecfg.store import opened
 from statecfg.store.units.records import Declared
 from statecfg.transport import TransportError
@@ -68,7 +68,7 @@ def test_a_flood_of_one_host_does_not_delay_other_hosts(led: Coordinator, text: 
     flooding.join(60)
     assert len(taken) == count
     for host in ("one", "two"):
-        led.gone(host)
+        led.session_ended(host)
 
 
 def test_unit_frames_before_the_coordinator_begins_are_dropped(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_unit_frames_before_the_coordinator_begins_are_dropped(tmp_path: Path) -
         led = Coordinator(store, Deployment("shop", "s.yml", [web]), "apply", "r", {"one": {}}, threading.Event())
         for _ in range(2 * inbox.FRAMES):
             led.take("one", LINE, print, "")
-        led.gone("one")
+        led.session_ended("one")
         led.close()
 
 
@@ -106,7 +106,7 @@ def test_writing_to_a_host_that_does_not_read_never_blocks(deaf: LocalStream, mo
 
 def test_settings_too_large_for_a_frame_fail_only_their_hook() -> None:
     answer = {"type": "unit-told", "id": 1, "ask": 2, "values": {"a": "\u20ac" * wire.CONTROL_LIMIT}}
-    ((said, _),) = wire.Decoder().feed(told(answer))
+    ((said, _),) = wire.Decoder().feed(answer_frame(answer))
     assert (said["id"], said["ask"], said["error"][0]) == (1, 2, "UNKNOWN") and "values" not in said
 
 

@@ -45,7 +45,7 @@ def test_a_failing_store_releases_the_waiting_hosts(tmp_path: Path) -> None:
             assert told.get(timeout=20)["type"] == "units-go"
             assert led.problems and "unit_event" in led.problems[0]
         finally:
-            led.gone("one")
+            led.session_ended("one")
             led.close()
         assert led.report("one")[0]["error"] == led.problems[0]
 
@@ -62,7 +62,7 @@ def test_a_stopped_run_reports_how_far_units_came(tmp_path: Path) -> None:
         stopped.set()  # while install runs
         led.take("one", {**DONE, "id": frame["id"]}, told.put, "192.0.2.1")
         assert told.get(timeout=20)["type"] == "units-go"
-        led.gone("one")
+        led.session_ended("one")
         led.close()
         (unit,) = led.report("one")
     assert (unit["state"], [hook["hook"] for hook in unit["hooks"]]) == ("installed", ["install"])

@@ -58,15 +58,15 @@ def _log(name: str) -> Tool:
     return Tool(do.juju_log, syntax, anonymous=True)
 
 
-def _of_actions(kind: str) -> Sequence[Tool]:
-    refuse = "Fail, because hooks are not actions."
-    leave = "Print a message and do nothing else, because hooks are not actions."
+def _of_actions(group: str) -> Sequence[Tool]:
+    refuse = "Refuse, since hooks are no actions."
+    leave = "Do nothing but say so, since hooks are no actions."
     return (
         *(
-            Tool(do.action, Syntax("%s-%s" % (kind, verb), refuse, "[WORD]…", 0, None, lenient=True))
+            Tool(do.action, Syntax("%s-%s" % (group, verb), refuse, "[WORD]…", 0, None, lenient=True))
             for verb in ("get", "fail")
         ),
-        Tool(do.action_set, Syntax("%s-set" % kind, leave, "[WORD]…", 0, None, lenient=True)),
+        Tool(do.action_set, Syntax("%s-set" % group, leave, "[WORD]…", 0, None, lenient=True)),
     )
 
 
@@ -180,9 +180,9 @@ def _call(tool: Tool, arguments: Sequence[str]) -> None:
         tool.syntax.wrong("argument -o/--output: can't open '%s': %s" % (path, problem))
     call = do.Call(line, tool.syntax, os.environ)
     call.connect(tool.anonymous)
-    found = tool.run(call)
-    if found is not do.NOTHING:
+    result = tool.run(call)
+    if result is not do.NOTHING:
         try:
-            tool_output.write(found, line.options.get("--format", "smart"), sink, tool.formatters)
+            tool_output.write(result, line.options.get("--format", "smart"), sink, tool.formatters)
         except OSError as problem:
             raise ToolError("%s: %s" % ("stdout" if sink == 1 else path, problem.strerror)) from None

@@ -33,13 +33,13 @@ class Call:
         :param anonymous: whether the call may lack a client id
         :raises ToolError: the socket or the client id is missing
         """
-        found = self.environment
+        variables = self.environment
         self.socket = (
-            self.line.options.get("--socket") or found.get("JUJU_AGENT_SOCKET") or found.get("JUJU_SOCKET", "")
+            self.line.options.get("--socket") or variables.get("JUJU_AGENT_SOCKET") or variables.get("JUJU_SOCKET", "")
         )
         if not self.socket:
             raise ToolError(self.syntax.usage() + "\nNo JUJU_AGENT_SOCKET/-s option found", USAGE)
-        self.client = self.line.options.get("--client-id") or found.get("JUJU_CLIENT_ID", "")
+        self.client = self.line.options.get("--client-id") or variables.get("JUJU_CLIENT_ID", "")
         if not self.client and not anonymous:
             raise ToolError(self.syntax.usage() + "\nNo JUJU_CLIENT_ID/--client_id option found", USAGE)
 
@@ -85,10 +85,10 @@ class Call:
 def relation_get(call: Call) -> Any:
     """Return the settings of a unit in a relation, or one of them; None if the setting does not exist."""
     unit = call.line.word(1) or call.environment.get("JUJU_REMOTE_UNIT", "")
-    found = call.data("relation_get", unit_name=unit, setting_name=call.name(), relation_id=call.relation())
+    answer = call.data("relation_get", unit_name=unit, setting_name=call.name(), relation_id=call.relation())
     # As in the original, the agent answers "" for a missing setting. Existing settings are never empty.
-    found = found if found != "" else None
-    return {call.name(): found} if call.name() and call.line.options.get("--format") == "shell" else found
+    answer = answer if answer != "" else None
+    return {call.name(): answer} if call.name() and call.line.options.get("--format") == "shell" else answer
 
 
 def _assignments(call: Call) -> Dict[str, Text]:
@@ -96,8 +96,8 @@ def _assignments(call: Call) -> Dict[str, Text]:
 
     from statecfg.remote.units.tools.input import settings
 
-    found = settings(call.line.words, call.line.options.get("--file", ""))
-    return dict(amp.spread("json_blob", json.dumps(found, ensure_ascii=False)))
+    values = settings(call.line.words, call.line.options.get("--file", ""))
+    return dict(amp.spread("json_blob", json.dumps(values, ensure_ascii=False)))
 
 
 def relation_set(call: Call) -> Any:
@@ -240,12 +240,12 @@ def status_set(call: Call) -> Any:
 def status_get(call: Call) -> Any:
     """Return the status of this unit; in formats other than `smart`, with its message."""
     _of_unit(call)
-    found = call.data("status_get")
+    answer = call.data("status_get")
     if call.line.has("--include-data"):
-        return found
+        return answer
     if call.line.options.get("--format", "smart") == "smart":
-        return found["status"]
-    return {key: found[key] for key in ("message", "status")}
+        return answer["status"]
+    return {key: answer[key] for key in ("message", "status")}
 
 
 def application_version_set(call: Call) -> Any:
@@ -262,14 +262,14 @@ def goal_state(call: Call) -> Any:
 def network_get(call: Call) -> Any:
     """Return the addresses of this unit. They are the same for all its relations."""
     binding, options = call.line.word(0), call.line.options
-    found = call.data("network_get", binding=binding, relation_id=options.get("-r", ""))
-    if not found["ingress-addresses"]:
+    answer = call.data("network_get", binding=binding, relation_id=options.get("-r", ""))
+    if not answer["ingress-addresses"]:
         raise ToolError("no network config found for binding %r" % binding)
     if "--egress-subnets" in options:
-        return found["egress-subnets"]
+        return answer["egress-subnets"]
     if {"--primary-address", "--bind-address", "--ingress-address"} & set(options):
-        return found["ingress-addresses"][0]
-    return found
+        return answer["ingress-addresses"][0]
+    return answer
 
 
 def storage_list(call: Call) -> Any:

@@ -22,24 +22,24 @@ def settings(words: Sequence[str], file: str) -> Dict[str, str]:
     :param file: a file of YAML or JSON; `-` for standard input; "" for none
     :raises ToolError: the input is invalid or can't be read
     """
-    found: Dict[str, str] = {}
+    values: Dict[str, str] = {}
     source = Input()
     if file:
-        found.update(_file(_text(source.read(file), file), file))
+        values.update(_file(_text(source.read(file), file), file))
     for word in words:
         if word in ("-", "@-"):
-            found.update(_json(_text(source.read("-"), "standard input"), "standard input"))
+            values.update(_json(_text(source.read("-"), "standard input"), "standard input"))
         elif word.startswith("@") and "=" not in word:
-            found.update(_json(_text(source.read(word[1:]), word[1:]), word[1:]))
+            values.update(_json(_text(source.read(word[1:]), word[1:]), word[1:]))
         else:
             key, value = _pair(word, source)
-            found[key] = value
+            values[key] = value
     if not words and not file and source.waits():
         text = _text(source.read("-"), "standard input")
-        found.update(_json(text, "standard input") if text.strip() else {})
-    for key, value in found.items():
+        values.update(_json(text, "standard input") if text.strip() else {})
+    for key, value in values.items():
         _check(key, value)
-    return found
+    return values
 
 
 def _file(text: str, path: str) -> Dict[str, str]:
@@ -50,10 +50,10 @@ def _file(text: str, path: str) -> Dict[str, str]:
     from statecfg.remote.units.tools.yaml_text import parse
 
     try:
-        found = _loaded(text) if text.lstrip().startswith("{") else None
+        loaded = _loaded(text) if text.lstrip().startswith("{") else None
     except (ValueError, RecursionError):  # YAML may also start with a brace
-        found = None
-    return parse(text, path) if found is None else _texts(found, path)
+        loaded = None
+    return parse(text, path) if loaded is None else _texts(loaded, path)
 
 
 def _pair(word: str, source: Input) -> Tuple[str, str]:
@@ -133,10 +133,10 @@ def _loaded(text: str) -> Any:
     return json.loads(text, parse_int=str, parse_float=str, parse_constant=_constant)
 
 
-def _texts(found: Any, path: str) -> Dict[str, str]:
-    if not isinstance(found, dict):
-        raise ToolError("%s: expected a JSON map of settings" % path)
-    return {key: _value(key, value, path) for key, value in found.items()}
+def _texts(loaded: Any, path: str) -> Dict[str, str]:
+    if not isinstance(loaded, dict):
+        raise ToolError("%s: a JSON map of settings is needed" % path)
+    return {key: _value(key, value, path) for key, value in loaded.items()}
 
 
 def _constant(name: str) -> Any:

@@ -38,19 +38,19 @@ names["run"](modules)
 """
 
 
-def install(place: str, python: str = sys.executable) -> str:
+def install(state_dir: str, python: str = sys.executable) -> str:
     """Install the tools unless they are installed already; return their directory.
 
     The directory's name is a digest of its content, so a running program keeps the tools that it was started with.
 
-    :param place: the state directory
+    :param state_dir: the state directory
     :param python: absolute path of the Python that runs the tools. It must be the one that runs this function, because
         that one compiles the code
     :raises OSError: the tools can't be written
     """
     # In version 2 of the format, equal code gives equal bytes.
     code = marshal.dumps(_modules(), 2)
-    above = os.path.join(place, FOLDER)
+    above = os.path.join(state_dir, FOLDER)
     digest = hashlib.sha256(os.fsencode("%s %s " % (python, above)) + TEXT.encode() + MAGIC_NUMBER + code).hexdigest()[
         :32
     ]
@@ -67,13 +67,13 @@ def install(place: str, python: str = sys.executable) -> str:
 
 def _modules() -> Dict[str, Tuple[bool, CodeType]]:
     """Return the modules that the tools need: name → whether it is a package, and its code."""
-    found = {"statecfg": (True, compile("", "statecfg/__init__.py", "exec"))}
+    modules = {"statecfg": (True, compile("", "statecfg/__init__.py", "exec"))}
     for name in MODULES:
         spec = find_spec(name)
         assert spec is not None and spec.loader is not None
         loader: Any = spec.loader
-        found[name] = (spec.submodule_search_locations is not None, loader.get_code(name))
-    return found
+        modules[name] = (spec.submodule_search_locations is not None, loader.get_code(name))
+    return modules
 
 
 def _program(python: str, code: str) -> bytes:

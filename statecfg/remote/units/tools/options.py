@@ -92,10 +92,10 @@ class Syntax:
     ) -> None:
         self.tool, self.help, self.words, self.least, self.most = tool, help, words, least, most
         self.options, self.lenient = (*options, *COMMON), lenient
-        self.known: Dict[str, Option] = {}
+        self.by_name: Dict[str, Option] = {}
         for option in self.options:
             for name in option.names:
-                self.known.setdefault(name, option)
+                self.by_name.setdefault(name, option)
 
     def usage(self) -> str:
         """Return the usage line."""
@@ -105,7 +105,7 @@ class Syntax:
         """Return the output of --help."""
         lines = [self.usage(), "", self.help, "", "options:"]
         for option in self.options:
-            names = [name for name in option.names if self.known[name] is option]
+            names = [name for name in option.names if self.by_name[name] is option]
             lines.append("  %-24s %s" % ((", ".join(names) + " " + option.value).rstrip(), option.help))
         return "\n".join(lines) + "\n"
 
@@ -128,11 +128,11 @@ class Syntax:
             if argument == "--" and not bare:
                 bare = True
                 continue
-            found = None if bare else self._option(argument)
-            if found is None:
+            parsed = None if bare else self._option(argument)
+            if parsed is None:
                 (words if self.most is None or len(words) < self.most else extra).append(argument)
                 continue
-            option, value = found
+            option, value = parsed
             if option is UNKNOWN:
                 extra.append(argument)
                 continue
@@ -161,13 +161,17 @@ class Syntax:
             return None
         if argument.startswith("--"):
             name, is_there, value = argument.partition("=")
-            near = [name] if name in self.known else [known for known in self.known if known.startswith(name)]
-            if len({id(self.known[known]) for known in near}) == 1:
-                return self.known[near[0]], value if is_there else None
+            near = (
+                [name]
+                if name in self.by_name
+                else [candidate for candidate in self.by_name if candidate.startswith(name)]
+            )
+            if len({id(self.by_name[candidate]) for candidate in near}) == 1:
+                return self.by_name[near[0]], value if is_there else None
             if near and not self.lenient:
                 self.wrong("ambiguous option: %s could match %s" % (name, ", ".join(sorted(near))))
-        elif argument[:2] in self.known:
-            option = self.known[argument[:2]]
+        elif argument[:2] in self.by_name:
+            option = self.by_name[argument[:2]]
             if len(argument) == 2 or option.value:
                 return option, argument[2:].lstrip("=") if len(argument) > 2 else None
         # As in argparse: negative numbers are words, and so are arguments with a space.

@@ -32,11 +32,11 @@ def write(value: Any, form: str, descriptor: int, formatters: Mapping[str, Forma
     :param formatters: additional formats of the tool
     :raises OSError: the value can't be written
     """
-    found: Optional[Formatter] = formatters.get(form) or FORMATTERS.get(form)
-    if found is None:
+    formatter: Optional[Formatter] = formatters.get(form) or FORMATTERS.get(form)
+    if formatter is None:
         complain("unknown output format: %s" % form)
-        found = smart if value else lambda _: ""
-    data = found(value).encode("utf-8", "surrogateescape")
+        formatter = smart if value else lambda _: ""
+    data = formatter(value).encode("utf-8", "surrogateescape")
     if descriptor != 1 and stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.ftruncate(descriptor, 0)
     put(descriptor, data)

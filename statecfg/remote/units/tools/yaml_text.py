@@ -46,29 +46,29 @@ def parse(text: str, name: str) -> Dict[str, str]:
     :raises ToolError: the text is anything else; the error names the line
     """
     text = text.replace("\r\n", "\n")
-    place = 4 if text.startswith(("---\n", "--- {")) else 0
-    found: Dict[str, str] = {}
+    position = 4 if text.startswith(("---\n", "--- {")) else 0
+    values: Dict[str, str] = {}
     inside = over = False
     while True:
-        skipped = None if inside else SKIPPED.match(text, place)
-        place = skipped.end() if skipped is not None else place
-        if place >= len(text) and not inside:
-            return found
-        if text[place : place + 1] == "{" and not (found or inside or over):
-            inside, place = True, place + 1
-        where = "%s:%d" % (name, text.count("\n", 0, place) + 1)
-        entry = None if over else (ITEM if inside else ENTRY).match(text, place)
+        skipped = None if inside else SKIPPED.match(text, position)
+        position = skipped.end() if skipped is not None else position
+        if position >= len(text) and not inside:
+            return values
+        if text[position : position + 1] == "{" and not (values or inside or over):
+            inside, position = True, position + 1
+        where = "%s:%d" % (name, text.count("\n", 0, position) + 1)
+        entry = None if over else (ITEM if inside else ENTRY).match(text, position)
         if entry is None:
             raise ToolError("%s: expected KEY: VALUE, where VALUE is a string or null" % where)
         over = inside and (entry.group("last") or entry.group("end")) == "}"
-        inside, place = inside and not over, entry.end()
+        inside, position = inside and not over, entry.end()
         if over and entry.group("last"):
             continue
         try:
             key, value = _text(entry.groupdict().get("long") or entry.group("key")), entry.group("value") or ""
-            if key in found:
-                raise ToolError("%s: %s is given twice" % (where, key))
-            found[key] = "" if value in NULLS else _text(value)
+            if key in values:
+                raise ToolError("%s: %s stands twice" % (where, key))
+            values[key] = "" if value in NULLS else _text(value)
         except (ValueError, OverflowError) as problem:
             raise ToolError("%s: %s" % (where, problem)) from None
 
@@ -90,13 +90,13 @@ def _fold(breaks: Match[str]) -> str:
     return "\n" * (breaks.group().count("\n") - 1) or " "
 
 
-def _unescape(found: Match[str]) -> str:
-    if not found.group().startswith("\\"):
-        return _fold(found)
-    digits: Optional[str] = found.group("x") or found.group("u") or found.group("U")
+def _unescape(match: Match[str]) -> str:
+    if not match.group().startswith("\\"):
+        return _fold(match)
+    digits: Optional[str] = match.group("x") or match.group("u") or match.group("U")
     if digits:
         return chr(int(digits, 16))
-    sign: Optional[str] = found.group("sign")
+    sign: Optional[str] = match.group("sign")
     if sign is None:
         return ""  # an escaped line break
     if sign not in ESCAPES:

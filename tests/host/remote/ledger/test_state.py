@@ -75,7 +75,7 @@ def test_taking_a_held_lock_returns_its_holder(place: str, holder: Any) -> None:
     before = time.monotonic()
     assert Lock(place).take(HOLDER, 0) == {"run": "r1", "who": "ann@desk"}
     assert time.monotonic() - before < 20
-    assert Lock(place).held(0) == {"run": "r1", "who": "ann@desk"}
+    assert Lock(place).current_holder(0) == {"run": "r1", "who": "ann@desk"}
 
 
 def test_killing_the_holder_frees_the_lock_at_once(place: str, holder: Any) -> None:
@@ -96,7 +96,7 @@ def test_taking_a_held_lock_waits_for_the_given_time(place: str, holder: Any) ->
 def test_stale_text_in_a_lock_file_does_not_block_anyone(place: str, text: str) -> None:
     """The text of a dead run does not block others, even if it contains the id of a living process."""
     (Path(place) / "lock").write_text(text)
-    assert Lock(place).held(0) is None
+    assert Lock(place).current_holder(0) is None
     lock = Lock(place)
     assert lock.take(HOLDER, 0) is None
     lock.drop()
@@ -122,8 +122,8 @@ def test_a_child_process_does_not_keep_the_lock(place: str) -> None:
         child.wait()
 
 
-def test_checking_the_lock_creates_no_files(place: str) -> None:
-    assert Lock(place).held(0) is None
+def test_to_look_takes_and_makes_nothing(place: str) -> None:
+    assert Lock(place).current_holder(0) is None
     assert os.listdir(place) == []
 
 
