@@ -226,7 +226,7 @@ def _contradiction(flag: str, planned: Any) -> click.UsageError:
         planned = ",".join(map(str, planned))
     choice = f"with {flag}" + ("" if planned is True else f" {planned}") if planned else f"without {flag}"
     return click.UsageError(
-        f"{flag} contradicts the plan, which was made {choice}. A plan is applied as it is: leave {flag} out here "
+        f"{flag} contradicts the plan, which was made {choice}. A plan is applied unchanged: omit {flag} here "
         "(on the command line and in the environment), or plan again with it."
     )
 

@@ -74,7 +74,7 @@ def cache() -> "Optional[str]":
         for path in (state_dir, folder):
             info = os.lstat(path)
             if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o022:
-                file_type = "a directory" if stat.S_ISDIR(info.st_mode) else "no directory"
+                file_type = "a directory" if stat.S_ISDIR(info.st_mode) else "not a directory"
                 whose = "%s of owner %d and mode %04o" % (file_type, info.st_uid, info.st_mode & 0o7777)
                 cure = "remove it, or make it a directory that only this login can write to"
                 warnings.append("statecfg does not cache the executor in %s, which is %s: %s" % (path, whose, cure))

@@ -107,7 +107,7 @@ def _read(directory: Path, locations: tuple[SourceLocation, ...]) -> Charm | Non
     files = _Files(directory, bare)
     for _ in files.walk(directory):
         if files.size > MAX_BYTES or len(files.files) > MAX_FILES:
-            detail = f"{directory} holds {files.size:,} bytes in {len(files.files):,} files, and perhaps more"
+            detail = f"{directory} contains at least {files.size:,} bytes in {len(files.files):,} files"
             report(problem("SC0704", detail, "keep packages and images elsewhere", *locations))
             return None
     wrong += files.open_to_others
@@ -120,11 +120,11 @@ def _read(directory: Path, locations: tuple[SourceLocation, ...]) -> Charm | Non
     sources = [name for name in SOURCES if name in files.files]
     nothing = not hooks and not files.misspelt and DISPATCH not in files.files
     if nothing and sources:
-        detail = f"{directory} has {sources[0]} and no hook: it is what a charm is built from"
-        report(problem("SC0703", detail, "build it, and name the directory that came out", *locations))
+        detail = f"{directory} has {sources[0]} but no hook: it contains the sources of a charm"
+        report(problem("SC0703", detail, "build the charm, and name the resulting directory", *locations))
     elif nothing and metadata is None:
         hint = f"put programs called {', '.join(LIFECYCLE[:4])} into its hooks/"
-        report(problem("SC0703", f"nothing in {directory} is a hook", hint, *locations))
+        report(problem("SC0703", f"{directory} contains no hook", hint, *locations))
     name = (metadata or {}).get("name")
     options = _options(directory / CONFIG)
     title = name if isinstance(name, str) and name else directory.name

@@ -150,7 +150,7 @@ def _one(what: str, word: str, candidates: Sequence[Any]) -> str:
         return str(matches[0].id)
     if matches:
         full_names = ", ".join(f"{item.vendor}/{item.nss}/{item.version}" for item in matches)
-        raise _unknown(f"there are {len(matches)} of the name `{word}`", f"write one of {full_names}")
+        raise _unknown(f"{len(matches)} have the name `{word}`", f"write one of {full_names}")
     names = [name for item in candidates for name in (item.name, f"{item.vendor}/{item.nss}/{item.version}")]
     raise _unknown(f"there is no {what} `{word}`", _suggest(word, names))
 

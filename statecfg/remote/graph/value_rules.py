@@ -281,7 +281,7 @@ def package_name(value: str) -> str:
         versioned = re.match(r"([a-z0-9][a-z0-9+.-]+)=(.+)\Z", value)
         if versioned:
             raise Wrong("a name with a version", 'write the version apart: version: "%s"' % versioned.group(2))
-        raise Wrong("not the name of a package", "write %s" % lower if valid_lower else "such as nginx or libc6:i386")
+        raise Wrong("not a valid package name", "write %s" % lower if valid_lower else "such as nginx or libc6:i386")
     if len(value) > MAX_NAME:
         raise Wrong("a name of %d bytes; at most %d are allowed" % (len(value), MAX_NAME))
     return value

@@ -300,7 +300,7 @@ class Overlay(Machine):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         cause = self._names_unsettled(real_path)
         if cause is not None:
-            raise Unknown(cause, "what is in %s" % path)
+            raise Unknown(cause, "the content of %s" % path)
         return self._names(real_path)
 
     def _names_unsettled(self, directory: str) -> Optional[str]:
@@ -362,7 +362,7 @@ class Overlay(Machine):
             self.trace.facet_entries.add((inputs[0], ALL))
             cause = self._changing(*inputs)
             if cause is not None:
-                raise Unknown(cause, "what %s says is" % argv[0])
+                raise Unknown(cause, "the output of %s is" % argv[0])
             command = tuple(argv)
             if command not in self.answers:
                 self.answers[command] = self.base.probe(argv, timeout, **options)

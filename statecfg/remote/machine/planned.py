@@ -222,7 +222,7 @@ class Planned(Overlay):
             return refused
         old = self.apparent(real_path)
         if old is not None and old.kind != "directory":
-            return error("cannot make directory %s: %s stands there" % (path, called(old.kind)))
+            return error("cannot make directory %s: %s is in the way" % (path, called(old.kind)))
         new = self._newcomer("directory", real_path, 0o755 if mode is None else mode) if old is None else old.copy()
         refused = self._own("make directory", path, new, owner, group)
         if old is not None:
@@ -290,7 +290,7 @@ class Planned(Overlay):
 
     def remove(self, path: str, recursive: bool = False) -> Result:
         if normal(path) == "/":
-            return error("cannot remove /: everything else stands in it")
+            return error("cannot remove /: it contains the whole system")
         real_path, refused = self._resolve("remove", path)
         if refused is not None:
             missing = any(word in refused["reason"] for word in ("No such file or directory", "Not a directory"))
@@ -341,7 +341,7 @@ class Planned(Overlay):
             if self.entries[planned_path].stat is not None:
                 self._put(planned_path, None)
         if more:
-            self.changes.note(directory, "inside", "more than is shown", None)
+            self.changes.note(directory, "inside", "more than the plan shows", None)
         return None
 
     def run(

@@ -191,7 +191,7 @@ class RealMachine(Machine):
         try:
             info = files.lstat(name, parent)
             if info is not None and not st.S_ISREG(info.st_mode) and not st.S_ISLNK(info.st_mode):
-                return error("cannot write %s: %s stands there" % (path, called(files.file_type_of(info))))
+                return error("cannot write %s: %s is in the way" % (path, called(files.file_type_of(info))))
             old_info = info if info is not None and st.S_ISREG(info.st_mode) else None
             proven = True
             if old_info is not None and self._holds(directory.rstrip("/") + "/" + name, old_info, blob):
@@ -276,7 +276,9 @@ class RealMachine(Machine):
             except FileExistsError:
                 info = files.lstat(name, parent)
                 if info is not None and not st.S_ISDIR(info.st_mode):
-                    return error("cannot make directory %s: %s stands there" % (path, called(files.file_type_of(info))))
+                    return error(
+                        "cannot make directory %s: %s is in the way" % (path, called(files.file_type_of(info)))
+                    )
             refused = files.permit(parent, name, path, mode, owner, group, made_here and not has_mode)
             sync_directory(parent)
             return refused or ok()
@@ -297,7 +299,7 @@ class RealMachine(Machine):
         try:
             info = files.lstat(name, parent)
             if info is not None and st.S_ISDIR(info.st_mode):
-                return error("cannot link %s: a directory stands there" % path)
+                return error("cannot link %s: a directory is in the way" % path)
             uid, gid = files.ids(owner, group)
             self._sweep(parent)
             temporary = files.temporary_name()

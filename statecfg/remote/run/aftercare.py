@@ -47,7 +47,7 @@ class Aftercare:
         self.of.halted = lockout.reason
         touched = [node for node in self.of.state.values() if self._touched(node, lockout)]
         self._amend([node for node in touched if is_sshd(node.step.node)], lockout.reason)
-        brief = "taken back, as %s" % lockout.brief
+        brief = "undone: %s" % lockout.brief
         self._amend([node for node in touched if not is_sshd(node.step.node)], brief)
         self._remember(node for node in touched if node.forgotten)
 

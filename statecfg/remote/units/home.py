@@ -101,5 +101,5 @@ def _owner(own: str) -> JsonMap:
     except (OSError, ValueError) as problem:
         raise StateError("%s: %s" % (os.path.join(own, OWNER), problem)) from None
     if not isinstance(owner, dict) or not {"mark", "store"} <= set(owner):
-        raise StateError("%s is damaged: look at it, then delete it" % os.path.join(own, OWNER))
+        raise StateError("%s is damaged: check it, then delete it" % os.path.join(own, OWNER))
     return owner

@@ -85,7 +85,9 @@ class Units:
         """
         if not self._swept:
             for unit in unit_hooks.end_left(self.state_dir):
-                self.warnings.append("a hook of %s still ran, of a run that was cut off: it was ended" % unit)
+                self.warnings.append(
+                    "a hook of %s was still running after an interrupted run; statecfg stopped it" % unit
+                )
             self._swept = True
         self.channel.send({"type": "units", "phase": name, "ok": ok})
         threads: List[threading.Thread] = []

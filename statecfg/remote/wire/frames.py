@@ -185,7 +185,7 @@ def encode_value(value: Any, inline: int = INLINE, blobs: Optional[Dict[str, Blo
         encoded = {}
         for key, item in value.items():
             if not isinstance(key, str):
-                raise TypeError("a key is %.80r, and only text can be one" % (key,))
+                raise TypeError("a key is %.80r; keys must be text" % (key,))
             encoded["$" + key if key.startswith("$") else str(key)] = encode_value(item, inline, blobs)
         return encoded
     raise TypeError("%.80r can't be sent to a host: only text, numbers, lists and maps can" % (value,))

@@ -45,5 +45,5 @@ def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
     if len(result) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = max(keys, key=keys.count)
-        raise ValueError("the key %.100r is there twice in one object" % twice)
+        raise ValueError("an object contains the key %.100r twice" % twice)
     return result

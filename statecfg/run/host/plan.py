@@ -65,9 +65,9 @@ class HostPlan:
         """Return the report of a planned node, with the type and position that were sent to the host."""
         sent = self.sent[number].get(node.name) if part == "layers" else None
         if node.name in self.positions or (part == "layers") != (sent is not None):
-            raise Broken(f"it planned {quoted(node.name)}, which was not asked for", SUSPICIOUS)
+            raise Broken(f"it planned {quoted(node.name)}, which is not part of this run", SUSPICIOUS)
         if len(self.positions) > MOST + sum(map(len, self.sent)):
-            raise Broken(f"it speaks of more than {MOST} resources", SUSPICIOUS)
+            raise Broken(f"it mentions more than {MOST} resources", SUSPICIOUS)
         self.positions[node.name] = part, number
         fields: Any = node.to_json()
         planned: Node = fields
@@ -90,5 +90,5 @@ class HostPlan:
         :raises Broken: if the run has no such node
         """
         if name not in self.positions:
-            raise Broken(f"it speaks of {quoted(name)}, which is not part of this run", SUSPICIOUS)
+            raise Broken(f"it mentions {quoted(name)}, which is not part of this run", SUSPICIOUS)
         return name

@@ -188,9 +188,9 @@ class HostSession:
 
     def _hook(self, frame: frames.Hook) -> actions.CallHook:
         if frame.hook not in self.request.hooks or self.state is not State.ACTING:
-            raise Broken("it asks for a hook that is not part of this run", SUSPICIOUS)
+            raise Broken("it requests a hook that is not part of this run", SUSPICIOUS)
         if frame.resource.name not in self.report.plan.positions:
-            raise Broken("it asks for a hook without a resource of this run", SUSPICIOUS)
+            raise Broken("it requests a hook for a resource that is not part of this run", SUSPICIOUS)
         self.report.state = State.ASKING
         about = {"hook": frame.hook, "event": frame.event, "name": frame.resource.name}
         self.emit(HostEvent.HOOK_STARTED, about)

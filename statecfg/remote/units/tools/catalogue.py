@@ -59,8 +59,8 @@ def _log(name: str) -> Tool:
 
 
 def _of_actions(group: str) -> Sequence[Tool]:
-    refuse = "Refuse, since hooks are no actions."
-    leave = "Do nothing but say so, since hooks are no actions."
+    refuse = "Fail, because hooks are not actions."
+    leave = "Print a message and do nothing else, because hooks are not actions."
     return (
         *(
             Tool(do.action, Syntax("%s-%s" % (group, verb), refuse, "[WORD]…", 0, None, lenient=True))

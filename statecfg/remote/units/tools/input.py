@@ -135,7 +135,7 @@ def _loaded(text: str) -> Any:
 
 def _texts(loaded: Any, path: str) -> Dict[str, str]:
     if not isinstance(loaded, dict):
-        raise ToolError("%s: a JSON map of settings is needed" % path)
+        raise ToolError("%s: expected a JSON map of settings" % path)
     return {key: _value(key, value, path) for key, value in loaded.items()}
 
 

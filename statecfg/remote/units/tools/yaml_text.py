@@ -67,7 +67,7 @@ def parse(text: str, name: str) -> Dict[str, str]:
         try:
             key, value = _text(entry.groupdict().get("long") or entry.group("key")), entry.group("value") or ""
             if key in values:
-                raise ToolError("%s: %s stands twice" % (where, key))
+                raise ToolError("%s: %s is given twice" % (where, key))
             values[key] = "" if value in NULLS else _text(value)
         except (ValueError, OverflowError) as problem:
             raise ToolError("%s: %s" % (where, problem)) from None
