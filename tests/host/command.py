@@ -1,4 +1,4 @@
-"""The real command, run as a user runs it: a process of its own, its output and exit code."""
+"""Runs the real command in a separate process, as a user does, and returns its output and exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.lab import Host, PlainSshd
 
 @dataclass(frozen=True)
 class Ran:
-    """How a command ended."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -39,9 +39,9 @@ def run(
     timeout: float = 60,
     merged: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run `python -m statecfg`, in a process that has its modules already where this makes no difference.
+    """Run `python -m statecfg`, if possible in a process that already has its modules.
 
-    :param merged: stderr goes to stdout
+    :param merged: write stderr to stdout
     """
     if not os.environ.get("STATECFG_TESTS_START"):
         server = preloaded()
@@ -56,12 +56,12 @@ def run(
 
 @functools.cache
 def preloaded() -> Server:
-    """Return the server that starts the commands of this process of the suite."""
+    """Return this test process's server of preloaded processes."""
     return Server()
 
 
 def statecfg(*arguments: str | Path, cwd: Path = ROOT, code: int | None = 0, stdin: str = "", **env: str) -> Ran:
-    """Run `statecfg`; `code` is the exit code it must have, None for any."""
+    """Run `statecfg`; `code` is the required exit code, or None for any exit code."""
     # Tests run side by side, and several of them apply to this machine.
     values = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "STATECFG_LOCK_TIMEOUT": "120", **env}
     done = run(list(map(str, arguments)), cwd, values, stdin, timeout=600)
@@ -72,7 +72,7 @@ def statecfg(*arguments: str | Path, cwd: Path = ROOT, code: int | None = 0, std
 
 
 def reach(directory: Path, hosts: Sequence[Host | PlainSshd], **groups: list[str]) -> list[str]:
-    """Write an inventory and an ssh_config for test hosts; return the options that make the command use them."""
+    """Write an inventory and an ssh_config for the test hosts; return the command's options for them."""
     lines = ["hosts:"]
     for number, host in enumerate(hosts, 1):
         name = getattr(host, "name", f"plain{number}")

@@ -25,11 +25,11 @@ __all__ += ["host", "machine", "server"]
 
 @pytest.fixture
 def silent() -> Iterator[int]:
-    """Give the port of a server that accepts, and says nothing."""
+    """Give the port of a server that accepts connections and sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener.getsockname()[1]
 
 
 def pytest_sessionfinish() -> None:
-    """Stop what tests left running, also when they were interrupted."""
+    """Stop all hosts that still run, even if the tests were interrupted."""
     close_all()

@@ -1,11 +1,11 @@
-"""The pages of the documentation, taken apart: their marked blocks, their links, and running what they say.
+"""Reads the marked code blocks of the documentation pages, and runs their commands.
 
-A block is marked by the comment in the line before it:
+A comment in the line before a block marks it:
 
-- `<!-- test: file PATH -->`: the block is the content of that file of the reader's project.
-- `<!-- test: run -->`, `<!-- test: run 6 -->`: commands, each after a `$`, and below it what it prints where that
-  matters; the last one ends with that exit code.
-- anything else after `test:` names the block for a test of its own.
+- `<!-- test: file PATH -->`: the block is the content of the file PATH in the reader's project.
+- `<!-- test: run -->`, `<!-- test: run 6 -->`: the block has commands, each after a `$`. Lines below a command are its
+  expected output. The number is the exit code of the last command; the default is 0.
+- any other text after `test:` is a name by which a test finds the block.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TIMES = re.compile(r"\bin \d+(\.\d+)? s\b")
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code: where it stands, how it is marked ("" for not at all), its language, its text."""
+    """A code block: its page, line, mark ("" without a mark), language and text."""
 
     page: Path
     line: int
@@ -46,7 +46,7 @@ def pages() -> list[Path]:
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """Yield a page's blocks of code."""
+    """Yield the code blocks of a page."""
     text = page.read_text(encoding="utf-8")
     for found in _BLOCK.finditer(text):
         line = text.count("\n", 0, found.start("fence")) + 1
@@ -54,7 +54,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 class Reader:
-    """Somebody who does what a page says: a home, a directory to work in, and `statecfg` on the path."""
+    """A reader who follows a page, with a home, a working directory, and `statecfg` on the path."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -65,13 +65,13 @@ class Reader:
         self.program("statecfg", f'exec "{sys.executable}" -m statecfg "$@"')
 
     def program(self, name: str, line: str) -> None:
-        """Put a program on the path."""
+        """Write a program to a directory on the path."""
         path = self.programs / name
         path.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
         path.chmod(0o755)
 
     def follow(self, page: Path, scratch: Path | None = None) -> int:
-        """Do everything on a page, block by block; return how many commands were run.
+        """Follow a page block by block; return the number of commands that ran.
 
         :param page: the page
         :param scratch: the directory to use where the page says /tmp, so that tests can run side by side
@@ -90,7 +90,7 @@ class Reader:
         return count
 
     def run(self, block: Block, code: int) -> int:
-        """Run a block's commands; the last one has to end with `code`. Return how many they are."""
+        """Run a block's commands; the last one must exit with `code`. Return the number of commands."""
         commands = re.split(r"^\$ ", block.text, flags=re.M)[1:]
         for number, text in enumerate(commands):
             command, _, expected = text.partition("\n")
@@ -106,7 +106,7 @@ class Reader:
         return len(commands)
 
     def shell(self, command: str) -> subprocess.CompletedProcess[str]:
-        """Run one line as the reader's shell does."""
+        """Run one line in the reader's shell."""
         argv = ["bash", "-c", command]
         return subprocess.run(
             argv,
@@ -119,7 +119,7 @@ class Reader:
         )
 
     def started(self, command: str) -> subprocess.Popen[str]:
-        """Start one line as the reader's shell does; its output can be read while it runs."""
+        """Start one line in the reader's shell; the caller can read its output while it runs."""
         argv = ["bash", "-c", command]
         return subprocess.Popen(
             argv,

@@ -32,11 +32,11 @@ from tests import ROOT
 # These packages are imported by most commands. Hy is not among them, since importing it changes Python's importers.
 PACKAGES = ("cli", "graph", "hooks", "playbook", "run", "store", "templates", "transport", "views")
 LATE = ("statecfg.dialects.yaml_entries", "paramiko", "sqlalchemy.dialects.sqlite")
-LARGEST = 60_000  # characters of a request
+LARGEST = 60_000  # maximum length of a request in characters
 
 
 class Server:
-    """The server of one process of the suite; it ends with that process."""
+    """The server of one test process; it ends with that process."""
 
     def __init__(self) -> None:
         self.environ = dict(os.environ)
@@ -66,7 +66,7 @@ class Server:
     ) -> subprocess.CompletedProcess[str]:
         """Run `statecfg` and return what it wrote; the parameters are those of `subprocess.run`.
 
-        :param merged: stderr goes to stdout
+        :param merged: write stderr to stdout
         :raises subprocess.TimeoutExpired: the command took longer than `timeout` seconds; it was killed
         """
         command = {"argv": list(argv), "cwd": str(cwd), "environ": dict(environ), "umask": _umask()}
@@ -74,7 +74,7 @@ class Server:
         given, typed = os.pipe()
         out, shown = os.pipe()
         err, complained = os.pipe()
-        os.write(typed, stdin.encode())  # it fits into the pipe
+        os.write(typed, stdin.encode())  # the input fits into the pipe
         os.close(typed)
         fds = [theirs.detach(), given, shown, shown if merged else complained]
         socket.send_fds(self.channel, [json.dumps(command).encode()], fds)
@@ -92,7 +92,7 @@ class Server:
         return subprocess.CompletedProcess(list(argv), int(code), _text(parts[1]), _text(parts[2]))
 
     def serves(self, argv: Sequence[str], environ: Mapping[str, str], stdin: str) -> bool:
-        """Whether a process with this environment may come from the server.
+        """Tell whether the server can start this command.
 
         Python reads some variables only when it starts.
         """
@@ -103,11 +103,11 @@ class Server:
 def _early(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that Python reads when it starts and that make a difference here."""
     names = (name for name in environ if name.startswith(("PYTHON", "LC_", "LANG")) and name != "PYTHONUNBUFFERED")
-    return {name: environ[name] for name in names if environ[name] != "C.UTF-8"}  # as without any locale
+    return {name: environ[name] for name in names if environ[name] != "C.UTF-8"}  # same as no locale
 
 
 def _read(fds: Sequence[int], deadline: float) -> list[bytes]:
-    """Read all until their ends; return only what came from the first if this takes longer."""
+    """Read all file descriptors to their ends; after the deadline return only the data of the first one."""
     parts = dict.fromkeys(fds, b"")
     with selectors.DefaultSelector() as selector:
         for fd in fds:
@@ -134,7 +134,7 @@ def _umask() -> int:
 
 
 def main(channel: socket.socket) -> None:
-    """Serve requests until the suite's process has ended."""
+    """Serve requests until the test process has ended."""
     for name in PACKAGES:
         package = importlib.import_module(f"statecfg.{name}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -157,7 +157,7 @@ def main(channel: socket.socket) -> None:
 
 
 def watch(command: dict[str, object], fds: Sequence[int]) -> NoReturn:
-    """Fork the command, and tell its process id and exit code."""
+    """Fork the command, and write its process id and exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     reply, *streams = fds
     pid = os.fork()

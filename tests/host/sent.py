@@ -1,4 +1,4 @@
-"""Write what statecfg sends to a host as files."""
+"""Writes the modules that statecfg sends to a host into files."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from statecfg.run import host_modules
 
 
 def everything() -> dict[str, host_modules.Module]:
-    """Return all modules that a host can get, but for node types in Hy."""
+    """Return all modules that a host can receive, except node types in Hy."""
     types = host_modules.of_types(host_modules.python_types().values())
     parts = [module for part in host_modules.PARTS for module in host_modules.of_part(part).items()]
     return {**host_modules.core(), **types, **dict(parts)}
 
 
 def unpacked(data: bytes) -> dict[str, host_modules.Module]:
-    """Return the modules of a part in the form in which it is sent."""
+    """Return the modules of a part that is packed for sending."""
     head, *sources = zlib.decompress(data).decode().split("\0")
     entries = json.loads(head).items()
     return {name: (package, file, text) for (name, (package, file)), text in zip(entries, sources, strict=True)}

@@ -1,7 +1,7 @@
-"""The table "I want to add a …" in docs/architecture.md: each row is followed in a copy of statecfg.
+"""The table "I want to add a …" in docs/architecture.md is correct: the tests follow each row in a copy of statecfg.
 
-A row names at most two product files. A case changes exactly the files of its row, and a command shows that this
-suffices.
+A row names at most two product files. Each case changes exactly the files of its row and then runs a command that uses
+the addition.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Copy:
         """Insert text in a file of the product, before the only line that starts with `before`."""
         file = self.root / path
         content = file.read_text()
-        assert len(re.findall(rf"(?m)^{re.escape(before)}", content)) == 1, f"{path} has not one line {before!r}"
+        assert len(re.findall(rf"(?m)^{re.escape(before)}", content)) == 1, f"expected one line {before!r} in {path}"
         file.write_text(re.sub(rf"(?m)^{re.escape(before)}", lambda _: text + before, content))
 
     def write(self, path: str, text: str) -> None:
@@ -76,7 +76,7 @@ class Copy:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Copy:
-    """Return a fresh copy."""
+    """Give a fresh copy of the product with an empty project."""
     for name in PRODUCT:
         shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     made = Copy(tmp_path, tmp_path / "project")
@@ -85,7 +85,7 @@ def copy(tmp_path: Path) -> Copy:
 
 
 def files(root: Path) -> dict[str, bytes]:
-    """Return the product's files in a copy: path → content."""
+    """Return the content of each product file in a copy, by path."""
     found = {}
     for name in PRODUCT:
         for file in (root / name).rglob("*"):
@@ -95,7 +95,7 @@ def files(root: Path) -> dict[str, bytes]:
 
 
 def table() -> dict[str, list[str]]:
-    """Return the table in docs/architecture.md: what to add → patterns of the product files to change."""
+    """Return the rows of the table in docs/architecture.md: for each addition, patterns of the files to change."""
     page = (ROOT / "docs/architecture.md").read_text()
     section = page.split("## I want to add", 1)[1].split("\n## ", 1)[0]
     rows = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("| ")][1:]
@@ -232,7 +232,7 @@ def load(path: Path) -> Inventory:
 
 
 def add_migration(copy: Copy) -> None:
-    copy.run("hosts")  # makes a store of this version
+    copy.run("hosts")  # creates a store in the present format
     file = copy.root / "statecfg/store/tables.py"
     text = file.read_text()
     column = '    Column("installed_at", Double),\n'

@@ -1,4 +1,4 @@
-"""The test hosts themselves: each is what its fixture promises, and none leaves anything behind."""
+"""The test hosts keep the promises of their fixtures and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Hosts = Callable[[int], list[lab.Host]]
 
 
 def page(host: lab.Host, path: str = "/") -> str:
-    """Return what webd answers on a host, as seen from here."""
+    """Return the answer of webd on a host to a request from this machine."""
     with urllib.request.urlopen(f"http://{host.address}:8080{path}", timeout=30) as response:
         return str(response.read().decode().strip())
 
@@ -50,7 +50,7 @@ def test_stopping_sshd_ends_its_open_sessions(make_sshd: Callable[..., lab.Plain
         sleeping = int(client.stdout.readline())
         assert len(server.sessions()) == 1
         server.stop()
-        processes.wait_until(lambda: not processes.alive(sleeping), 20, "what the session runs to end")
+        processes.wait_until(lambda: not processes.alive(sleeping), 20, "the session's command to end")
         assert client.wait(60) == 255
 
 
@@ -162,7 +162,7 @@ def test_apt_follows_dependencies_and_broken_packages_fail(
 
 
 def left_behind(pid: int) -> list[str]:
-    """Return what a test process has on this machine: mounts, links, directories, cgroups."""
+    """Return the mounts, network links, directories and cgroups of a test process."""
     cgroups = [entry for root in owner.cgroup_roots() for entry in root.glob(f"statecfg-tests-{pid}-*")]
     directory = owner.RUN / str(pid)
     mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if str(directory) in line]
@@ -179,7 +179,7 @@ sys.stdin.readline()
 """
 
 
-@pytest.mark.parametrize("killed", [False, True], ids=["at-exit", "killed"])
+@pytest.mark.parametrize("killed", [False, True], ids=["ends normally", "is killed"])
 def test_ended_or_killed_processes_leave_nothing_behind(light_host: lab.Host, killed: bool) -> None:
     """A test process that ends leaves nothing. A killed one leaves no process, and the next run removes the rest."""
     with subprocess.Popen(
@@ -208,6 +208,6 @@ def test_stopping_a_host_removes_its_processes_link_and_files(make_light_hosts: 
     (host,) = make_light_hosts(1)
     before = owner.links()
     host.stop()
-    processes.wait_until(lambda: len(owner.links()) == len(before) - 1, 20, "the link to go")
+    processes.wait_until(lambda: len(owner.links()) == len(before) - 1, 20, "the network link to disappear")
     assert not processes.alive(host.pid)
     assert not host.home.exists()

@@ -1,4 +1,4 @@
-"""A command that comes from the server of preloaded modules behaves like one that was started afresh."""
+"""A command from the server of preloaded processes behaves like a newly started command."""
 
 from __future__ import annotations
 

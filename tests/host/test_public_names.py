@@ -56,7 +56,7 @@ def test_importing_statecfg_imports_no_submodules() -> None:
 
 def test_an_unknown_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nosuch'"):
-        statecfg.nosuch  # noqa: B018  # looking it up is the test
+        statecfg.nosuch  # noqa: B018  # the lookup itself is the test
 
 
 def test_a_node_type_made_of_public_names_runs_on_hosts(tmp_path) -> None:

@@ -31,7 +31,7 @@ def hello(host):
 
 
 class Run:
-    """A project in a directory of its own, and the command run in it."""
+    """Runs the command in a project in a separate directory."""
 
     def __init__(self, base: Path) -> None:
         self.base, self.scratch = base / f"project-{uuid.uuid4().hex[:12]}", base / "scratch"
@@ -237,12 +237,12 @@ def slow(statecfg):
 def until(condition, seconds=60.0):
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, "the condition did not hold in time"
         time.sleep(0.02)
 
 
 def is_stopping(process):
-    """Wait until a command says that it stops; return False where it ends without."""
+    """Wait until the command prints that it is stopping; return False if it ends without doing so."""
     return any("Stopping" in line for line in process.stderr)
 
 
@@ -253,7 +253,7 @@ def test_one_interrupt_starts_no_further_resource(statecfg):
         until(statecfg.scratch.exists)
         process.send_signal(signal.SIGINT)
         assert is_stopping(process)
-        time.sleep(1.5)  # until the executor has heard it too
+        time.sleep(1.5)  # until the executor has received the stop, too
         Path(f"{statecfg.scratch}.go").touch()
         out, err = process.communicate(timeout=60)
     finally:

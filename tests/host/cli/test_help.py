@@ -1,4 +1,4 @@
-"""Help of the real command: quick, and with suggestions."""
+"""Help of the real command: it is fast and has suggestions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import statecfg as package
 from statecfg.cli.main import VERBS, VERSION
 from tests import ROOT
 
-# Help must not import these: each takes longer than all of help may take.
+# Help must not import these modules: each import takes longer than help may take in total.
 HEAVY = ("paramiko", "cryptography", "hy", "yaml", "rich", "jinja2", "pyrsistent", "toposort", "asyncio", "PIL")
 
 

@@ -21,7 +21,7 @@ from tests.host.command import Ran, reach, statecfg
 from tests.lab import Host, add_user, processes
 
 PASSWORD = "correct horse"
-UNTIL = "for n in $(seq 600); do [ -e /srv/qa/go ] && break; sleep 0.05; done"  # until the file appears, or 30 s
+UNTIL = "for n in $(seq 600); do [ -e /srv/qa/go ] && break; sleep 0.05; done"  # waits for the file, for at most 30 s
 Cli = Callable[..., Ran]
 
 
@@ -40,7 +40,7 @@ def fleet() -> Iterator[list[Host]]:
 
 @pytest.fixture
 def project(fleet: list[Host], tmp_path: Path) -> Path:
-    """Give a project whose playbook says little of all hosts; each starts without what it makes."""
+    """Give a project with a small playbook for all hosts; the hosts do not have its resources yet."""
     for host in fleet:
         host.run(["rm", "-rf", "/srv/qa"])
     reach(tmp_path, fleet)
@@ -128,7 +128,7 @@ def test_one_run_reports_each_hosts_own_outcome(fleet: list[Host], project: Path
         argv, cwd=project, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL
     )
     try:
-        processes.wait_until(lambda: fleet[2].path("/srv/qa/motd").exists(), 60, "the first run to be at work")
+        processes.wait_until(lambda: fleet[2].path("/srv/qa/motd").exists(), 60, "the first run to create a file")
         ran = cli("apply", "site.py", "--yes", "-l", "gone,light[1-4]", code=1, STATECFG_LOCK_TIMEOUT="0")
         report = cli(
             "apply", "site.py", "--yes", "-l", "gone,light3", "--json", code=4, STATECFG_LOCK_TIMEOUT="0"
@@ -246,7 +246,7 @@ def test_a_signal_lets_the_running_command_finish(fleet: list[Host], project: Pa
         processes.wait_until(lambda: fleet[3].path("/srv/qa/begun").exists(), 60, "the command to begin")
         run.send_signal(number)
         assert run.stderr is not None and any("Stopping" in line for line in run.stderr)
-        time.sleep(1.5)  # until the host has heard it too
+        time.sleep(1.5)  # until the host has received the stop, too
         fleet[3].path("/srv/qa/go").touch()
         out, _ = run.communicate(timeout=60)
     finally:

@@ -20,7 +20,7 @@ from tests.host.cli.test_cli import Run
 
 
 class Terminal:
-    """The command on a terminal of its own, 80 columns wide unless said otherwise."""
+    """The command on its own terminal, which is 80 columns wide by default."""
 
     def __init__(self, run: Run, *arguments: str, columns: int = 80) -> None:
         self.master, slave = pty.openpty()
@@ -43,11 +43,11 @@ class Terminal:
         return self.shown
 
     def read(self) -> bool:
-        """Take in what was written; return False once the command has ended."""
+        """Read the command's output; return False once the command has ended."""
         try:
             if select.select([self.master], [], [], 0.1)[0]:
                 self.shown += os.read(self.master, 65536).decode("utf-8", "replace")
-        except OSError:  # how Linux says that nobody holds the other end any more
+        except OSError:  # Linux raises this if no process has the other end open
             return False
         return True
 
@@ -88,7 +88,7 @@ def test_apply_shows_the_plan_and_asks_before_changes(terminal):
     assert "\x1b[32m" in shown
     assert "3 to add, 0 to change, 0 to destroy." in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert not terminal.run.scratch.exists()
-    time.sleep(3)  # what the user takes to answer is not part of the run
+    time.sleep(3)  # the time until the user answers is not part of the run
     screen.type("y\n")
     assert screen.end() == 0, screen.shown
     assert (terminal.run.scratch / "hello.txt").exists()

@@ -1,5 +1,5 @@
-"""Nine playbooks of the size of real configuration roles, run on booted bare Debian hosts.
+"""Runs nine playbooks of the size of real configuration roles on booted bare Debian hosts.
 
-`project/` has the playbooks, `debian` makes the bare Debian, `roles` says how each host is prepared and drifts,
-`snapshot` records what a host is, and `states` runs a playbook through its four states.
+`project/` has the playbooks. `debian` builds the bare Debian, `roles` prepares each host and makes it drift, `snapshot`
+records the state of a host, `states` compares plans with results, and `course` takes a role through its four states.
 """

@@ -8,7 +8,7 @@ HEAD = ("| playbook | bare | again | drifted | destroyed |", "| --- | --- | --- 
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show each role's exact, known after and wrong nodes."""
+    """Show the numbers of exact, known after and wrong nodes of each role."""
     reports = terminalreporter.stats.get("passed", [])
     rows = [value for report in reports for key, value in report.user_properties if key == "corpus"]
     if rows:

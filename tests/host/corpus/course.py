@@ -1,4 +1,4 @@
-"""The course that each role takes on a host of its own: bare, applied again, drifted, destroyed."""
+"""Takes each role through four states on its own host: bare, applied again, drifted, destroyed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.lab.fixtures import or_skip
 
 PROJECT = Path(__file__).parent / "project"
 PAGE = ROOT / "docs" / "measured.md"
-RELEASE = "bookworm"  # whose packages gave the figures of the page
+RELEASE = "bookworm"  # the figures on the page are from the packages of this release
 
 
 def run(name: str, directory: Path) -> str:
-    """Take a role through its course on a booted bare Debian; return its row of the table.
+    """Take a role through its four states on a booted bare Debian; return its row of the table.
 
-    Skips the test, with the reason, if this machine can't have such a host.
+    Skips the test with the reason if this machine can't run such a host.
     """
     role = next(role for role in ROLES if role.name == name)
     with or_skip():

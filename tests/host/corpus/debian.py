@@ -1,7 +1,7 @@
-"""A bare Debian as a directory, with a repository of the packages that the playbooks install.
+"""Builds a bare Debian in a directory, with a repository of the packages that the playbooks install.
 
-It is made once for each list of packages, by mmdebstrap from the Debian sources of this machine's apt (about a minute,
-120 MB to fetch), and kept in the user's cache directory: later runs need no network.
+mmdebstrap builds it once for each list of packages, from the Debian sources of this machine's apt. This takes about a
+minute and downloads 120 MB. The result stays in the user's cache directory, so later runs need no network.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BASE = [
     "systemd", "systemd-sysv", "dbus", "libpam-systemd", "openssh-server", "python3", "iproute2", "procps",
     "ca-certificates", "curl", "sudo", "kmod", "cron",
 ]  # fmt: skip
-# Each list is resolved alone, so that a host can install it without the others.
+# apt resolves each list separately, so that a host can install one list without the others.
 CLOSURES = (
     "nginx ssl-cert openssl",
     "redis-server",
@@ -32,7 +32,7 @@ CLOSURES = (
     "auditd libpam-pwquality",
     "logrotate rsyslog",
 )
-# Jobs that start by themselves at some time of the day would hold dpkg's lock, or change the host.
+# Timers whose jobs would lock dpkg or change the host at some time of the day.
 TIMERS = "apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer"
 REPOSITORY = "srv/debian"
 FETCH = """\
@@ -41,11 +41,11 @@ for closure in {closures}; do
     apt-get -qq --yes --no-install-recommends --download-only -o Dir::Cache::archives={archives} install $closure
 done
 """
-FORMAT = 1  # another number makes the directory anew
+FORMAT = 1  # increase this number to build the directory again
 
 
 def bare() -> Path:
-    """Return the directory of the bare Debian, made at the first call; raise `Unavailable` with the reason."""
+    """Return the directory of the bare Debian, and build it if necessary; raise `Unavailable` if this is impossible."""
     for program, package in {"mmdebstrap": "mmdebstrap", "dpkg-deb": "dpkg", "apt-get": "apt"}.items():
         if not shutil.which(program):
             raise Unavailable(f"there is no {program} (Debian: {package})")
@@ -65,7 +65,7 @@ def bare() -> Path:
 
 
 def codename() -> str:
-    """Return the name of this machine's release of Debian; raise `Unavailable` if it is another system."""
+    """Return the codename of this machine's Debian release; raise `Unavailable` on another system."""
     release = platform.freedesktop_os_release()
     if release.get("ID") != "debian":
         raise Unavailable("the corpus installs Debian's packages, and this machine is not a Debian")
@@ -73,7 +73,7 @@ def codename() -> str:
 
 
 def _sources() -> str:
-    """Return this machine's sources of Debian packages, one a line."""
+    """Return this machine's sources of Debian packages, one on each line."""
     form = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(REPO_URI) $(RELEASE) $(COMPONENT)"
     ask = ["apt-get", "indextargets", "--format", form, "Created-By: Packages", "Origin: Debian"]
     for update in (False, True):
@@ -101,7 +101,7 @@ def _make(directory: Path, scratch: Path) -> None:
     )  # fmt: skip
     directory.chmod(0o755)
     for key in (directory / "etc/ssh").glob("ssh_host_*"):
-        key.unlink()  # each host gets its own
+        key.unlink()  # each host gets its own keys
     repository = AptRepository(directory / REPOSITORY)
     for package in sorted(archives.glob("*.deb")):
         repository.take(package.rename(archives / package.name.replace("%3a", "_")))

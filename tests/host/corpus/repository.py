@@ -1,4 +1,4 @@
-"""A signed repository of small packages that are named and built like Docker's."""
+"""Builds a signed repository of small packages that have the names and the structure of Docker's packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INDEX = "stable/binary-amd64/Packages"
 
 
 def docker(directory: Path, key: Path) -> None:
-    """Build the repository in a directory, as `dists/bookworm`, and write the public key of its signature to `key`.
+    """Build the repository with the suite `dists/bookworm` in a directory, and write its public key to `key`.
 
     It has two versions of docker-ce, so that a pin has something to choose from.
     """
@@ -57,7 +57,7 @@ def _scripts(units: str) -> dict[str, str]:
 
 
 def _sign(directory: Path, key: Path) -> None:
-    """Turn a flat repository into a signed one with a suite and a component."""
+    """Turn a flat repository into a signed repository with a suite and a component."""
     suite = directory / "dists/bookworm"
     (suite / INDEX).parent.mkdir(parents=True)
     (directory / "Packages").rename(suite / INDEX)

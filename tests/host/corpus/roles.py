@@ -1,4 +1,4 @@
-"""What each playbook needs beside its file: secrets, variables, how its host is prepared, and how it drifts."""
+"""The settings of each playbook: its secrets and variables, and functions that prepare, change and check its host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.host.corpus import repository
 from tests.lab import Host
 
-# Host by host: a drop-in that keeps chronyd from the clock even before the playbook's own settings are there.
+# A drop-in that prevents chronyd from setting the clock, even before the playbook writes its own settings.
 CHRONY_DROPIN = """\
 [Unit]
 ConditionCapability=
@@ -24,10 +24,11 @@ ExecStart=!/usr/sbin/chronyd -F 1 -x
 class Role:
     """One playbook of the corpus.
 
-    `prepare(host, project)` makes the host ready and returns further options of the command; `drift(host)` changes
-    what the playbook made; `check(host)` looks from outside whether the service works; `not_for_real` is a variable
-    that adds nodes that are only planned, because they change this machine; `leaves` is what a destroy leaves, as
-    (kind, pattern of the name, reason).
+    - `prepare(host, project)` prepares the host and returns further options of the command.
+    - `drift(host)` changes resources of the playbook by hand.
+    - `check(host)` checks that the service works.
+    - `not_for_real` is a variable that adds nodes. The test only plans them, because they would change this machine.
+    - `leaves` lists what a destroy may leave: kind, pattern of the name, and reason.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Role:
 
 
 def _writable_sysctls(host: Host, project: Path) -> Sequence[str]:
-    """Let the host write the sysctls of its own network; all others stay read-only."""
+    """Make the sysctls of the host's own network writable; all others stay read-only."""
     script = "mkdir /run/net && mount -t proc proc /run/net && mount --bind /run/net/sys/net /proc/sys/net && "
     host.run(["sh", "-c", script + "umount --lazy /run/net && rmdir /run/net"])
     return ()

@@ -1,4 +1,4 @@
-"""What a host is: files, accounts, packages, units, processes and sysctls; and what may differ after a destroy."""
+"""Records a host's files, accounts, packages, units, processes and sysctls, and compares two such snapshots."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tests.lab import Host
 
-# File systems that the kernel or systemd makes anew at each boot.
+# File systems that the kernel or systemd creates again at each boot.
 SKIPPED = ("/proc", "/sys", "/dev", "/run", "/tmp")
-# What may differ after a destroy: (kind, pattern of the name, reason). A file's name is its path.
+# Differences that are allowed after a destroy: (kind, pattern of the name, reason). The name of a file is its path.
 MAY_DIFFER = (
     ("file", r"/var/lib/statecfg(/.*)?", "the ledger; it records the runs"),
     ("file", r"/var/cache/statecfg(/.*)?", "the executor, cached for the next run"),
@@ -40,7 +40,7 @@ MAY_DIFFER = (
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A host at one moment; each part maps a name to all that is compared of it."""
+    """The state of a host at one moment; each field maps names to the text that is compared."""
 
     file: Mapping[str, str]
     account: Mapping[str, str]
@@ -51,12 +51,12 @@ class Snapshot:
 
 
 def take(host: Host) -> Snapshot:
-    """Look at a host."""
+    """Take a snapshot of a host."""
     return Snapshot(_files(host), _accounts(host), _packages(host), _units(host), _processes(host), _sysctls(host))
 
 
 def differences(before: Snapshot, after: Snapshot, leaves: Sequence[tuple[str, str, str]] = ()) -> list[str]:
-    """Return what differs and may not, a line each; `leaves` is what one playbook may leave, as in MAY_DIFFER."""
+    """Return a line for each forbidden difference; `leaves` allows differences for one playbook, as MAY_DIFFER does."""
     found = []
     allowed = (*MAY_DIFFER, *leaves)
     for kind in ("package", "unit", "process", "sysctl", "account", "file"):
@@ -97,7 +97,7 @@ def _files(host: Host) -> dict[str, str]:
 
 
 def _accounts(host: Host) -> dict[str, str]:
-    """Return the lines of users, groups, passwords and subordinate ids, by file and name."""
+    """Return the lines of /etc/passwd, group, shadow, gshadow, subuid and subgid, by file and account."""
     found = {}
     for name in ("passwd", "group", "shadow", "gshadow", "subuid", "subgid"):
         for line in host.read(f"/etc/{name}").splitlines():
@@ -109,7 +109,7 @@ _DIGESTS: dict[tuple[str, int, int, int], str] = {}
 
 
 def _digest(path: str, name: str, status: os.stat_result) -> str:
-    """Return a file's digest; files of the bare Debian are read once for all hosts."""
+    """Return a file's digest; a file of the bare Debian is read only once for all hosts."""
     key = (name, status.st_ino, status.st_ctime_ns, status.st_size)
     if key not in _DIGESTS:
         _DIGESTS[key] = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
@@ -142,7 +142,7 @@ def _units(host: Host) -> dict[str, str]:
 
 
 def _processes(host: Host) -> dict[str, str]:
-    """Return the processes of services: how many there are of each command line, user and capability set."""
+    """Return the number of service processes for each user and command line."""
     rows = host.run(["ps", "-e", "-o", "user:32=,cgroup:200=,args:400="]).stdout.splitlines()
     found: dict[str, int] = {}
     for row in rows:
@@ -154,7 +154,7 @@ def _processes(host: Host) -> dict[str, str]:
 
 
 def _sysctls(host: Host) -> dict[str, str]:
-    """Return the settings of the host's network; all others are this machine's."""
+    """Return the network sysctls; the host shares all others with this machine."""
     shown = host.run(["sysctl", "-a", "-r", r"^net\."]).stdout.splitlines()
     found: dict[str, str] = {}
     for line in shown:

@@ -1,7 +1,7 @@
-"""Brings a playbook to a host in four states by the real command, and counts how many nodes the plan foresaw.
+"""Runs a playbook on a host in four states with the real command, and counts the nodes that the plan predicted.
 
-A node is exact if the actions that the plan named, their arguments, and the changes are those that the apply then did;
-known after if the plan said that another node decides; else wrong.
+A node is exact if plan and apply have the same actions, arguments and changes. It is known after if the plan says that
+its actions depend on another node. Otherwise it is wrong.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Nodes = dict[str, dict[str, Any]]
 
 @dataclass
 class Count:
-    """How many nodes of a state the plan foresaw; `wrong` says of each other node what was different."""
+    """The counts of one state; `wrong` describes the difference between plan and apply for each wrong node."""
 
     exact: int = 0
     known_after: list[str] = field(default_factory=list)
@@ -39,12 +39,12 @@ class Count:
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs commands about one playbook on one host."""
+    """Runs commands with one playbook on one host."""
 
     playbook: Path
     host: Host
-    options: Sequence[str]  # how to reach the host, and the variables
-    environment: Mapping[str, str]  # the secrets
+    options: Sequence[str]  # options for the connection and the variables
+    environment: Mapping[str, str]  # environment variables with the secrets
 
     def run(self, verb: str, *more: str, code: int | None = 0) -> dict[str, Any]:
         """Run `statecfg VERB PLAYBOOK --json`; return the host's part of the report."""
@@ -58,7 +58,7 @@ class Runner:
         return dict(report)
 
     def destroy_plan(self) -> dict[str, Any]:
-        """Return what `destroy` shows before it asks, without a terminal to ask on; the answer is no."""
+        """Return the report that `destroy` shows before its question, and answer no. This needs no terminal."""
         shown: list[dict[str, Any]] = []
 
         def refuse(report: Mapping[str, Any]) -> bool:
@@ -76,25 +76,25 @@ class Runner:
         return shown[0]
 
     def compare(self) -> Count:
-        """Plan, then apply; return how they agree."""
+        """Plan, apply, and return the comparison of both."""
         planned, done = self.run("plan"), self.run("apply", "--yes", code=None)
         assert done.get("status") == "ok", failures(done)
         return count(nodes(planned, "layers"), nodes(done, "layers"))
 
     def compare_destroy(self) -> Count:
-        """Ask what a destroy would do, then destroy; return how they agree."""
+        """Plan a destroy, destroy, and return the comparison of both."""
         planned, done = self.destroy_plan(), self.run("destroy", "--yes", code=None)
         assert done.get("status") == "ok", failures(done)
         return count(nodes(planned, "removals"), nodes(done, "removals"))
 
 
 def nodes(report: Mapping[str, Any], part: str) -> Nodes:
-    """Return the nodes of a part of a host's report, by name."""
+    """Return the nodes in a part of a host's report, by name."""
     return {node["name"]: node for layer in report.get(part, ()) for node in layer}
 
 
 def count(planned: Nodes, done: Nodes) -> Count:
-    """Compare what was planned with what was done."""
+    """Compare the planned nodes with the executed nodes."""
     found = Count(wrong=[f"{name}: not in the plan" for name in done if name not in planned])
     for name, node in planned.items():
         after = done.get(name)
@@ -117,7 +117,7 @@ def count(planned: Nodes, done: Nodes) -> Count:
 
 
 def failures(report: Mapping[str, Any]) -> str:
-    """Return what went wrong on a host, for a test's message."""
+    """Return the failures on a host as text for an assertion message."""
     said = [str(report.get("status")), str(report.get("error", "")), str(report.get("halted", ""))]
     for part in ("removals", "layers"):
         for node in nodes(report, part).values():

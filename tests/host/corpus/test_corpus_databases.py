@@ -1,4 +1,4 @@
-"""Databases of the corpus, from a bare host to a destroyed one."""
+"""Databases of the corpus: bare host, second apply, drift and destroy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every host of the corpus has, from a bare host to a destroyed one."""
+"""Roles that configure the host itself: bare host, second apply, drift and destroy."""
 
 from __future__ import annotations
 

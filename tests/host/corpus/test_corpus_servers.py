@@ -1,4 +1,4 @@
-"""Servers of the corpus, from a bare host to a destroyed one."""
+"""Servers of the corpus: bare host, second apply, drift and destroy."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests import ROOT
 PYENV = Path.home() / ".pyenv" / "versions"
 PYTHONS = [str(path) for minor in range(8, 20) for path in PYENV.glob(f"3.{minor}.*/bin/python")] or [sys.executable]
 
-# What runs on the host: it has only the modules that a bundle would hold.
+# The program that runs on the host, with only the modules that a bundle would contain.
 HOST = """
 import json, sys
 from importlib.machinery import ModuleSpec

@@ -17,7 +17,7 @@ from tests.long.dialects.test_hy_playbooks import told, where
     ["(while True None)", "(import time) (time.sleep 60)", "(while True (try (/ 1 0) (except [Exception])))"],
 )
 def test_an_endless_hy_playbook_is_stopped(tmp_path: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user_code, "DEADLINE", 4.0)  # compiling counts, too
+    monkeypatch.setattr(user_code, "DEADLINE", 4.0)  # the time limit includes compilation
     found = told(tmp_path, body)
     assert found.code == "SC0507"
     assert where(found)[:2] == ("site.hy", 3)

@@ -21,7 +21,7 @@ WHOLE = '@play(hosts="all")\ndef site(host):\n    '
 
 
 def told(tmp_path: Path, text: str) -> Problem:
-    """Return the one problem of a playbook whose third line is the first of `text`."""
+    """Return the only problem of a playbook in which `text` begins on the third line."""
     path = tmp_path / "site.py"
     path.write_text(HEADER + text)
     with pytest.raises(InvalidInput) as caught:
@@ -138,7 +138,7 @@ def test_variables_can_be_read_as_attributes_or_keys() -> None:
 
 
 def layers(path: Path) -> list[list[dict]]:
-    """Return what a playbook's only play sends to a host, but for where it was written."""
+    """Return the layers that a playbook's only play sends to a host, without source positions."""
     (play,) = load(path)
     values = play.variables({}, {}, "web1", ())
     graph = evaluate(play, HostContext("web1", Vars(values)))

@@ -1,4 +1,4 @@
-"""YAML that is made to be expensive is refused early. A separate process measures it."""
+"""YAML that would need much time or memory is refused early. A separate process measures this."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def alias_bomb() -> str:
 
 
 BOMBS = {
-    "alias": alias_bomb(),
-    "merge": "a: &m0 {x: 1}\n" + "".join(f"b{i}: &m{i + 1} {{<<: [*m{i}, *m{i}]}}\n" for i in range(18)),
-    "deep list": "a: " + "[" * 5000,
-    "deep map": "{a: " * 5000,
-    "deep block": "".join(" " * i + "a:\n" for i in range(1500)),
-    "digits": "a: " + "9" * 5000,
-    "wide": "a: [" + "b," * 7_000_000 + "]",
+    "nested aliases": alias_bomb(),
+    "nested merge keys": "a: &m0 {x: 1}\n" + "".join(f"b{i}: &m{i + 1} {{<<: [*m{i}, *m{i}]}}\n" for i in range(18)),
+    "deeply nested list": "a: " + "[" * 5000,
+    "deeply nested map": "{a: " * 5000,
+    "deeply nested block": "".join(" " * i + "a:\n" for i in range(1500)),
+    "number with many digits": "a: " + "9" * 5000,
+    "list with many items": "a: [" + "b," * 7_000_000 + "]",
 }
 
 

@@ -1,4 +1,4 @@
-"""`script/demo` on a fresh clone: it shows what it promises, leaves nothing behind, also when it is interrupted."""
+"""`script/demo` on a fresh clone: it shows what it promises and leaves nothing behind, even if it is interrupted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def environment(scratch: Path) -> dict[str, str]:
 
 
 def clone(target: Path) -> None:
-    """Copy what git knows, or would take in, links as links."""
+    """Copy all tracked files and all untracked files that git does not ignore; keep links."""
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
     for name in filter(None, names):
@@ -41,19 +41,19 @@ def scratch_directory(tmp_path: Path) -> Path:
 
 
 def machine_ledger() -> list[tuple[str, int]]:
-    """Return the names and modification times of what this machine's own ledger directory holds."""
+    """Return the names and modification times of the files in this machine's own ledger directory."""
     folder = Path("/var/lib/statecfg")
     return sorted((path.name, path.stat().st_mtime_ns) for path in folder.iterdir()) if folder.exists() else []
 
 
 def mentions(text: str) -> list[int]:
-    """Return the processes with a text in their command line."""
+    """Return the processes whose command line contains the text."""
     found = []
     for pid in processes.parents():
         try:
             line = Path(f"/proc/{pid}/cmdline").read_bytes()
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended since the listing
+            continue  # the process has ended since the listing
         if text.encode() in line and pid != os.getpid():
             found.append(pid)
     return found
@@ -81,7 +81,7 @@ def test_demo_works_on_a_fresh_clone(tmp_path: Path) -> None:
         assert remote.count(PLANS) == 1 and remote.count(AGAIN) == 1
     assert not list(scratch.iterdir())
     assert machine_ledger() == before
-    # Only what statecfg itself needs was installed.
+    # The demo installs only what statecfg itself needs.
     listed = subprocess.run([tmp_path / "clone/.venv/bin/python", "-c", "import pytest"], capture_output=True)
     assert listed.returncode != 0
 
@@ -108,5 +108,5 @@ def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     finally:
         if demo.poll() is None:
             processes.end(demo)
-    processes.wait_until(lambda: not mentions(str(scratch)), 30, "everything below the demonstration to end")
+    processes.wait_until(lambda: not mentions(str(scratch)), 30, "the processes of the demo to end")
     assert not list(scratch.iterdir())

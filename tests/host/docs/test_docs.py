@@ -1,4 +1,4 @@
-"""The documentation is true: its commands are run, its files used, its links followed, its reference compared."""
+"""The documentation is correct: its commands and files work, its links exist, and its reference is complete."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def block(page: str, mark: str) -> Block:
 
 
 def anchors(text: str) -> set[str]:
-    """Return the anchors that a page's headings have on code hosts."""
+    """Return the anchors that code hosts give to a page's headings."""
     plain = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
     found: set[str] = set()
     for heading in HEADING.findall(plain):
@@ -89,7 +89,7 @@ def test_blocks_of_python_and_toml_can_be_parsed() -> None:
 
 @contextmanager
 def running(start: Callable[[], Any]) -> Iterator[Any]:
-    """Start a host for the block; skip the test where this machine can't."""
+    """Start a host for the `with` block; skip the test if this machine can't."""
     with or_skip():
         host = start()
     try:
@@ -100,7 +100,7 @@ def running(start: Callable[[], Any]) -> Iterator[Any]:
 
 @pytest.fixture
 def web1(tmp_path: Path) -> Iterator[Any]:
-    """Give a host to log in to: one of its own where we are root, this machine's own user elsewhere."""
+    """Give a host to log in to: a light host if root runs the tests, otherwise an sshd for the current user."""
     with running(lambda: lab.light_hosts(1)[0] if os.geteuid() == 0 else lab.plain_sshd(tmp_path)) as host:
         yield host
 
@@ -123,7 +123,7 @@ def test_commands_in_the_tutorial_work_as_written(tmp_path: Path, web1: Any) -> 
         f"Host web1\n  HostName {web1.address}\n  Port {web1.port}\n  User {web1.user}\n"
         f"  IdentityFile {web1.identity}\n  UserKnownHostsFile {web1.known_hosts}\n  IdentitiesOnly yes\n"
     )
-    # The real client looks for its settings in the home that the user database names.
+    # The real client reads its settings from the home directory in the user database, not from $HOME.
     reader.program("ssh", f'exec /usr/bin/ssh -F "{config}" "$@"')
     assert reader.follow(ROOT / "docs/tutorial.md") > 15
 
@@ -217,13 +217,13 @@ def test_the_examples_in_the_reference_are_valid(tmp_path: Path) -> None:
 
 
 def _named(text: str) -> str:
-    """Return an example in YAML with the nodes that it requires."""
+    """Return an example in YAML and add the nodes that it requires."""
     required = set(re.findall(r"\b([a-z_]+:/?[\w./-]+)(?=[\],])", text))
     return text + "".join(f"- {kind}: {thing}\n" for kind, thing in (name.split(":", 1) for name in required))
 
 
 def _play(text: str) -> str:
-    """Return an example in Python as a playbook: what its lines declare is what the play returns."""
+    """Turn an example in Python into a playbook whose play returns the nodes of the example."""
     tree = ast.parse(text)
     called = {item.func.id for item in ast.walk(tree) if isinstance(item, ast.Call) and isinstance(item.func, ast.Name)}
     kinds = ", ".join(sorted(called - {"secret"}))
@@ -247,7 +247,7 @@ def test_the_reference_matches_the_code() -> None:
 
 
 def reference() -> Any:
-    """Return the program behind script/docs as a module."""
+    """Import the program behind script/docs as a module."""
     spec = importlib.util.spec_from_file_location("statecfg_reference", ROOT / "script/docs.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -276,7 +276,7 @@ def test_every_field_of_real_reports_is_documented(tmp_path: Path) -> None:
         done = reader.shell(f"statecfg {verb} {playbook} --json")
         assert done.returncode == code, done.stderr
         report = json.loads(done.stdout)
-        assert {*report, "left_hosts"} == documented("docs/report.md", "## The whole")  # no host left this playbook
+        assert {*report, "left_hosts"} == documented("docs/report.md", "## The whole")  # no host has left
         (host,) = report["hosts"].values()
         assert set(host) <= documented("docs/report.md", "## A host")
         for node in (node for layer in host["layers"] for node in layer):
@@ -330,6 +330,6 @@ def test_every_dependency_has_its_reason() -> None:
     page = (ROOT / "docs/decisions/0001-dependencies.md").read_text(encoding="utf-8")
     for requirement in [*project["dependencies"], *(item for extra in extras for item in extra)]:
         name = re.split(r"[<>=\[ ]", requirement)[0]
-        if name == project["name"]:  # a group of ours inside another one
+        if name == project["name"]:  # an extra that includes another extra
             continue
         assert re.search(rf"^\|[^|]*\b{re.escape(name)}\b", page, flags=re.M), name

@@ -1,4 +1,4 @@
-"""Does exactly what docs/writing-a-node-type-in-hy.md says, as a project of its own, through the command line."""
+"""Follows docs/writing-a-node-type-in-hy.md exactly, in a separate project and with the real command."""
 
 from __future__ import annotations
 

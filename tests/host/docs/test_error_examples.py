@@ -19,7 +19,7 @@ WARNING = "SC0608"  # warnings show no code
 
 
 def examples() -> Any:
-    """Return the program behind script/docs --examples as a module."""
+    """Import the program behind script/docs --examples as a module."""
     spec = importlib.util.spec_from_file_location("error_examples", ROOT / "script/error_examples.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -28,7 +28,7 @@ def examples() -> Any:
 
 
 def sections() -> dict[str, str]:
-    """Return the section of each code."""
+    """Return the section of each error code."""
     parts = (part for page in PAGES for part in examples().SECTION.split(page.read_text(encoding="utf-8"))[1:])
     return {part[:6]: part for part in parts}
 

@@ -12,7 +12,7 @@ from tests.host.pages import blocks
 
 
 def sample(page: str, start: str) -> str:
-    """Return the block of a page that starts with a text."""
+    """Return the page's block that starts with the text."""
     (found,) = [block.text for block in blocks(ROOT / "docs" / page) if block.text.startswith(start)]
     return found
 

@@ -14,7 +14,7 @@ from tests.lab.fixtures import NOT_RUN
 
 @pytest.fixture
 def environment() -> None:
-    """Skip the test if script/docs would make .venv again, in which other tests are running."""
+    """Skip the test if script/docs would build .venv again while other tests use it."""
     with (ROOT / "pyproject.toml").open("rb") as project:
         wanted = subprocess.run(["cksum"], stdin=project, capture_output=True, text=True, check=True).stdout.strip()
     made = ROOT / ".venv/made-for"
@@ -30,7 +30,7 @@ def test_the_site_has_every_page_and_an_offline_search(tmp_path: Path) -> None:
     pages = {path.relative_to(ROOT / "docs").with_suffix("") for path in (ROOT / "docs").rglob("*.md")}
     assert {path.relative_to(site).with_suffix("") for path in site.rglob("*.html")} >= {*pages, Path("index")}
     index = (site / "searchindex.js").read_text(encoding="utf-8")
-    assert index.startswith("Search.setIndex(")  # a script, which pages may load from a file
+    assert index.startswith("Search.setIndex(")  # a script, because pages may load scripts from a file
     assert all(f'"{page}"' in index for page in pages)
     texts = "".join(path.read_text(encoding="utf-8") for path in site.rglob("*.html"))
     assert not re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="(?:https?:)?//[^"]*"', texts)

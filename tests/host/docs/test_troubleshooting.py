@@ -1,4 +1,4 @@
-"""The page on troubleshooting SSH has the messages that statecfg really shows."""
+"""The page on troubleshooting SSH contains the messages that statecfg really shows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def key(path: Path, passphrase: str = "") -> Path:
 
 
 def changed(known_hosts: Path, other: Path) -> Path:
-    """Write a file in which each host has another key."""
+    """Write a known_hosts file with a wrong key for each host."""
     _, kind, *_ = known_hosts.read_text().split()
     wrong = other.with_suffix(".pub").read_text().split()[1]
     path = other.with_name("changed")

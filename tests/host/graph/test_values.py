@@ -1,4 +1,4 @@
-"""The types of values on a host: they need the standard library alone."""
+"""The value types on a host need only the standard library."""
 
 from __future__ import annotations
 

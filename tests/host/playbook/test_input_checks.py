@@ -109,7 +109,7 @@ def keygen(path: Path, *more: str) -> Path:
 
 
 def fido(path: Path) -> Path:
-    """Write a file as ssh-keygen -t ed25519-sk does, whose private half is in the device."""
+    """Write a key file like that of `ssh-keygen -t ed25519-sk`; such a key has its private half in the device."""
     import base64
     import struct
 
@@ -179,7 +179,7 @@ def test_an_unusable_key_is_skipped_and_another_one_logs_in(
 
 
 def shared_ledger(project: Path, ran: Ran) -> None:
-    """See that two names of one machine are named, whichever comes second."""
+    """Check that each of two names of the same machine gets a warning."""
     (project / "play.yml").write_text(f"hosts: all\nresources: [{{file: {project}/made, content: x}}]\n")
     words = ("apply", "play.yml", "--yes", "--json", "--ssh-config", "config")
     ran = statecfg(*words, "--lock-timeout", "60", cwd=project)

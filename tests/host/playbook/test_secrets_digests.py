@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.host.command import statecfg
 
-VALUES = ("hunter2", "letmein")  # of one length, as reports tell the size of content
+VALUES = ("hunter2", "letmein")  # of the same length, because reports show the size of content
 LONG = "x" * 2100  # longer than the texts that reports show
 PLAYBOOK = """\
 hosts: "@local"
@@ -31,7 +31,7 @@ resources:
 
 
 def told(place: Path, word: str, mode: str) -> list[dict[str, Any]]:
-    """Return what a plan, the saved plan and an apply say, without what every run makes anew."""
+    """Return the reports of plan, apply and verify, and the saved plan without its checksum."""
     text = PLAYBOOK.format(place=place / "host", long=LONG, large="y" * 5000, mode=mode)
     (place / "site.yml").write_text(text)
     (place / "host/gone").write_text(word)
@@ -43,7 +43,7 @@ def told(place: Path, word: str, mode: str) -> list[dict[str, Any]]:
         ran = statecfg(*words, "site.yml", "--json", cwd=place, code=code, STATECFG_TEST_WORD=word, **env)
         found.append(json.loads(ran.out))
     plan = json.loads((place / "p.plan").read_bytes())
-    del plan["sha256"]  # of the whole plan, with its random salts
+    del plan["sha256"]  # the digest of the whole plan, which contains random salts
     return [*found, plan]
 
 

@@ -1,4 +1,4 @@
-"""Commands that only look need no secret of the inventory; those that use its variables do."""
+"""Commands that only list things do not need the inventory's secrets; a plan does."""
 
 from __future__ import annotations
 

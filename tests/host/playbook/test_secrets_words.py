@@ -1,4 +1,4 @@
-"""A secret whose value is a word of the protocol or of a report masks values, and nothing else."""
+"""If a secret's value is a word of the protocol or of a report, only values are masked."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ SECRET = "!secret {env: STATECFG_TEST_WORD, name: word}"
 
 
 def report(place: Path, *words: str, value: str, code: int) -> Any:
-    """Return the report of a command, without what differs from run to run."""
+    """Run a command with --json, and return its report."""
     state = {"STATECFG_STORE": str(place / "store.db"), "STATECFG_STATE_DIR": str(place / "state")}
     ran = statecfg(*words, "--json", cwd=place, code=code, STATECFG_TEST_WORD=value, **state)
     return json.loads(ran.out)
 
 
 def shape(value: Any) -> Any:
-    """Return a report without what every run makes anew, and without the size of content."""
+    """Return a report without the parts that differ between runs, and without the size of content."""
     if isinstance(value, dict):
         own = ("run", "duration", "seconds", "fingerprints", "ledger", "facts", "round_trips", "peer", "started")
         return {key: shape(item) for key, item in value.items() if key not in own}
@@ -133,7 +133,7 @@ def test_runs_report_the_same_for_every_secret_value(tmp_path: Path) -> None:
             each.unlink()
 
 
-# What 0.3.0 wrote of `UPGRADED` where the secret's value was `path`: it masked claims and attributes as a whole.
+# The rows that 0.3.0 wrote for `UPGRADED` if the secret's value was `path`: it masked claims and attribute names too.
 MASKED = """
 INSERT INTO resource VALUES ('words/site.yml', 'file:{place}/conf', 'file', 'statecfg.resources.file',
     '["<secret word>:{place}/conf"]', 'd', 'RESOLVED', '{{"path": "{place}/conf", "was": null, "written": true}}', '',

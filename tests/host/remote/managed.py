@@ -1,6 +1,6 @@
-"""The executor on directories of this machine, a process for each run: what it says, does and keeps in its ledger.
+"""Runs the executor on directories of this machine, and reads its frames, its ledger and its journals.
 
-A small server forks for each run, so that a run can be killed at any of its calls and costs milliseconds.
+A small server forks a process for each run. So a run takes milliseconds, and a test can kill it at any system call.
 """
 
 from __future__ import annotations
@@ -87,14 +87,14 @@ for line in sys.stdin:
 
 @dataclass
 class Said:
-    """What a run said: its frames, the last of them, and how its process ended."""
+    """The output of a run: its frames, and the exit status of its process."""
 
     frames: list[Json]
     status: int
 
     @property
     def end(self) -> Json:
-        """The last word; empty where there was none."""
+        """The end frame, or an empty dictionary if the run sent none."""
         return self.frames[-1] if self.frames and self.frames[-1]["type"] == "end" else {}
 
     @property
@@ -102,25 +102,25 @@ class Said:
         return list(self.end.get("warnings", ()))
 
     def part(self, part: str, kind: str = "planned") -> list[Json]:
-        """Return the nodes of a part of the plan ("planned") or of what was done ("layer")."""
+        """Return the nodes of a part of the plan ("planned") or of the results ("layer")."""
         return [
             node for frame in self.frames if frame["type"] == kind and frame["part"] == part for node in frame["nodes"]
         ]
 
     def outcomes(self) -> dict[str, str]:
-        """Return node → outcome, of all that was done."""
+        """Return the outcome of each executed node, by node name."""
         return {node["name"]: node["outcome"] for part in ("removals", "layers") for node in self.part(part, "layer")}
 
     @property
     def fired(self) -> list[tuple[str, str, str, str]]:
-        """The hooks that were fired: event, node, hook, status."""
+        """The hook calls: event, node, hook, status."""
         fired = [each for each in self.frames if each["type"] == "fired"]
         return [(each["event"], each["name"], each["hook"], each["status"]) for each in fired]
 
 
 @dataclass
 class Machine:
-    """A host: a directory for its state, and a server that runs the executor over it."""
+    """A host: a directory with its state, and a server that runs the executor on it."""
 
     folder: Path
     server: subprocess.Popen[str]
@@ -133,10 +133,10 @@ class Machine:
         return self.folder / "state"
 
     def run(self, *graphs: Graph, mode: str = "apply", kill: int = 0, playbook: str = "site", **more: Any) -> Said:
-        """Run over a definition.
+        """Run with a definition.
 
-        :param kill: at which call that touches the file system it is killed; 0: it is not
-        :param more: what else the controller asks for
+        :param kill: number of the file system call at which the run is killed; 0: the run is not killed
+        :param more: further keys of the controller's run frame
         """
         self.number += 1
         definition = compile_graph(merge_graphs(*graphs), WireContext("host", {}, (), self.folder))
@@ -147,7 +147,7 @@ class Machine:
         return self.ask([order, *layers, {"type": "begin"}, {"type": "go"}], kill)
 
     def ask(self, frames: Sequence[Mapping[str, Any]], kill: int = 0) -> Said:
-        """Hold an exchange of these frames."""
+        """Send these frames to an executor, and return its output."""
         said = self.folder / "said"
         order = {"place": str(self.place), "said": str(said), "frames": list(frames), "kill": kill}
         assert self.server.stdin is not None and self.server.stdout is not None
@@ -163,10 +163,10 @@ class Machine:
     def module(self, kind: str) -> str:
         return f"statecfg.resources.{kind}" if kind in PLACED else "tests.unit.remote.ledger.managed_types"
 
-    # Looking
+    # Reading the state
 
     def query(self, query: str, *given: Any) -> list[tuple[Any, ...]]:
-        """Ask, or change, the ledger past the executor."""
+        """Run an SQL statement on the ledger without the executor."""
         database = sqlite3.connect(self.place / "ledger.db")
         try:
             with database:
@@ -175,11 +175,11 @@ class Machine:
             database.close()
 
     def rows(self, playbook: str = "site") -> dict[str, str]:
-        """Return the resources under management, each with its state."""
+        """Return the state of each managed resource, by name."""
         return dict(self.query("SELECT name, state FROM resource WHERE playbook = ? ORDER BY name", playbook))
 
     def memory(self, name: str, playbook: str = "site") -> Any:
-        """Return what is remembered for a resource."""
+        """Return a resource's memory from the ledger."""
         ((found,),) = self.query("SELECT memory FROM resource WHERE playbook = ? AND name = ?", playbook, name)
         return json.loads(found)
 
@@ -187,7 +187,7 @@ class Machine:
         return self.query("SELECT node, cause FROM owed ORDER BY node, cause")
 
     def kept(self) -> list[str]:
-        """Return the digests of the former content that is kept."""
+        """Return the digests of all former contents that the host keeps."""
         folder = self.place / "before"
         return sorted(os.listdir(folder)) if folder.is_dir() else []
 
@@ -197,7 +197,7 @@ class Machine:
 
 
 def started(folder: Path) -> Machine:
-    """Start a machine; whoever does ends its server."""
+    """Start a machine with its own server; the caller has to stop it."""
     folder.mkdir(parents=True, exist_ok=True)
     argv = [sys.executable, "-c", SERVER]
     return Machine(folder, subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
@@ -209,7 +209,7 @@ def stop(machine: Machine) -> None:
 
 
 def hook(name: str, programs: Mapping[str, str], events: Sequence[str], **more: Any) -> Json:
-    """Return a hook of the host as the controller sends it.
+    """Return a hook for the host in the form in which the controller sends it.
 
     :param programs: file name → text of an executable file
     """
@@ -221,7 +221,7 @@ def hook(name: str, programs: Mapping[str, str], events: Sequence[str], **more: 
 
 
 def blob(text: str) -> Json:
-    """Return content as it crosses the wire within a frame."""
+    """Return content in the form in which a frame contains it."""
     data = text.encode()
     found: Json = {"$blob": [hashlib.sha256(data).hexdigest(), len(data)]}
     found["base64"] = base64.b64encode(data).decode()
@@ -229,14 +229,14 @@ def blob(text: str) -> Json:
 
 
 def fine(said: Said) -> Said:
-    """Return what a run said; it must have gone well."""
+    """Check that the run succeeded, and return its output."""
     assert said.end["status"] == "ok", (said.end, said.part("layers", "layer"))
     return said
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    """Give the process that the machines of a module run in."""
+    """Give a machine whose server process all machines of the module share."""
     machine = started(tmp_path_factory.mktemp("server"))
     yield machine
     stop(machine)
@@ -244,12 +244,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 
 @pytest.fixture
 def machine(server: Machine, tmp_path: Path) -> Machine:
-    """Give a machine with a ledger of its own."""
+    """Give a machine with its own ledger."""
     (tmp_path / "host").mkdir()
     return Machine(tmp_path, server.server)
 
 
 @pytest.fixture
 def host(machine: Machine) -> Path:
-    """Give the directory that stands for the machine's file system."""
+    """Give the directory that serves as the machine's file system."""
     return machine.folder / "host"

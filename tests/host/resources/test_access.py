@@ -17,12 +17,12 @@ from statecfg.resources import directory, file, line_in_file
 from tests.host.remote.managed import Machine, Said
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
-EVE, BOB = 4242, 4243  # users and groups that exist on no host
+EVE, BOB = 4242, 4243  # ids of users and groups that no host has
 USER_OBJ, USER, GROUP_OBJ, GROUP, MASK, OTHER = 1, 2, 4, 8, 0x10, 0x20
 
 
 def packed(mode: int, *named: tuple[int, int, int], owning: int | None = None) -> bytes:
-    """Return an access list as the kernel keeps it, for a mode and (tag, number, permissions)."""
+    """Return an access list in the kernel's format, for a mode and entries of (tag, id, permissions)."""
     entries = [(USER_OBJ, mode >> 6 & 7, -1), *((tag, allowed, number) for tag, number, allowed in named)]
     entries += [(GROUP_OBJ, mode >> 3 & 7 if owning is None else owning, -1), (MASK, mode >> 3 & 7, -1)]
     entries += [(OTHER, mode & 7, -1)]
@@ -132,7 +132,7 @@ def test_a_former_owner_cannot_write_through_an_open_file(machine: Machine, path
 
 @needs_root
 def test_an_owner_change_replaces_the_file_for_lines_trees_and_undo(machine: Machine, path: Path) -> None:
-    """Each puts a new file in place of the one that belongs to the other owner."""
+    """Each of them replaces the file of the other owner with a new file."""
     source = machine.folder / "files" / "tree"
     source.mkdir(parents=True)
     (source / "inside").write_text("content\n")

@@ -28,7 +28,7 @@ from tests.unit.resources.test_cases import (
 
 
 def placed(value: Any, root: str) -> Any:
-    """Return a case with its paths below `root` in place of /host."""
+    """Return the case with `root` instead of /host in its paths."""
     if isinstance(value, str):
         return value.replace(ROOT, root)
     if isinstance(value, list):
@@ -48,7 +48,7 @@ class Unrecorded:
 
 
 def executed(plan: Plan, facets: Facets) -> list[dict[str, Any]]:
-    """Carry a plan out on this machine and return the report of its nodes."""
+    """Execute a plan on this machine, and return the report of its nodes."""
     execution = Execution(plan, REGISTRY, facets, lambda event: None, Unrecorded(), lambda: "")
     return [node for layer in execution.run() for node in layer]
 

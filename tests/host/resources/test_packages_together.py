@@ -34,14 +34,14 @@ ADMIN += 'if [ "$1" = drop ]; then rm "/var/tmp/data/$2"; fi\n'
 
 
 class Site:
-    """A host, a project, and the packages of the host."""
+    """A host and a project for it, with methods that look at the host's packages."""
 
     def __init__(self, host: lab.Host, directory: Path) -> None:
         self.host, self.directory = host, directory
         self.options = reach(directory, [host])
 
     def write(self, name: str, *resources: str) -> Path:
-        """Write a playbook of these resources, each as YAML in flow style."""
+        """Write a playbook with these resources; each resource is YAML in flow style."""
         lines = ["hosts: all", "resources:", *(f"  - {{{each}}}" for each in resources)]
         path = self.directory / name
         path.write_text("\n".join(lines) + "\n")
@@ -51,13 +51,13 @@ class Site:
         return statecfg(verb, playbook, *more, *self.options, cwd=self.directory, code=code)
 
     def report(self, verb: str, playbook: Path, *more: str, code: int | None = 0) -> dict[str, dict[str, Any]]:
-        """Return the nodes of a run's report, by name, removals included."""
+        """Return the nodes of a run's report by name, including removals."""
         found = self(verb, playbook, *more, "--json", code=code).json()["hosts"][self.host.name]
         layers = [*found.get("removals", []), *found["layers"]]
         return {node["name"]: node for layer in layers for node in layer}
 
     def packages(self) -> list[str]:
-        """Return the packages of the host, with version, state and mark."""
+        """Return the host's packages, each with its version, state and mark."""
         show = ["dpkg-query", "--show", "--showformat=${Package} ${Version} ${db:Status-Abbrev}\\n"]
         marks = self.host.run(["apt-mark", "showauto"]).stdout.split()
         lines = self.host.run(show).stdout.splitlines()
@@ -71,7 +71,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def light(light_host: lab.Host, tmp_path_factory: pytest.TempPathFactory) -> lab.Host:
-    """Give a light host with packages like those of a database: server, core, client, and what they share."""
+    """Give a light host and a repository like that of a database: server, core, client, and shared packages."""
     try:
         repository = lab.AptRepository(tmp_path_factory.mktemp("packages"))
         repository.add("db-common", "1.0")
@@ -91,7 +91,7 @@ def light(light_host: lab.Host, tmp_path_factory: pytest.TempPathFactory) -> lab
 
 @pytest.fixture
 def site(light: lab.Host, tmp_path: Path) -> Iterator[Site]:
-    """Give a project for the host; the host has the same packages before and after each test."""
+    """Give a project for the host, and check that the host has the same packages before and after the test."""
     site = Site(light, tmp_path)
     before = site.packages()
     yield site

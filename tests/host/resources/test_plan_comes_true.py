@@ -19,12 +19,12 @@ _FOUND: dict[tuple[str, str], tuple[int, int, int]] = {}
 
 
 def barrier(root: str) -> Graph:
-    """Return a command that fails until a file exists, so that a run stops half-way."""
+    """Return a command that fails until a file exists, so that a run stops early."""
     return command("barrier", shell=f"test -e {root}-open", unless=f"test -e {root}-open", effects={})
 
 
 def compare(host: Host, graphs: list[Graph]) -> tuple[int, int, int]:
-    """Plan, apply, apply again; return the numbers of all nodes, of changed nodes, and of nodes known only later."""
+    """Plan, apply, and apply again; return the number of all nodes, of changed nodes, and of nodes known only later."""
     planned = nodes(fleet_run(host, graphs, "plan"))
     applied_report = fleet_run(host, graphs, "apply")
     assert applied_report["status"] == "ok", applied_report
@@ -58,7 +58,7 @@ def test_apply_does_exactly_the_planned_actions_for_every_type(case: Case, boote
 
 @pytest.fixture(scope="module")
 def halfway(apt_packages: Any) -> Iterator[Host]:
-    """Give a separate host, on which runs first fail half-way."""
+    """Give a separate host for runs that first fail at the barrier."""
     from tests import lab
 
     host = lab.booted_host("halfway")
@@ -81,7 +81,7 @@ def test_apply_does_exactly_the_planned_actions_after_a_failed_run(case: Case, h
 
 
 def table() -> str:
-    """Return the table of the page: per node type and state the exact, the acting and the later known nodes."""
+    """Return the table of the page: for each type and state the number of exact, changed and later known nodes."""
     rows = ["| node type | " + " | ".join(STATES) + " |", "| --- |" + " --- |" * len(STATES)]
     for case in CASES:
         cells = []

@@ -32,7 +32,7 @@ ME = pwd.getpwuid(os.geteuid()).pw_name
 
 
 class Program:
-    """A program made for the test, and the process node that manages it."""
+    """A test program, and the process node that manages it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -179,7 +179,7 @@ def test_a_process_that_fails_reports_the_reason(program: Program) -> None:
     report = program.apply(**{"seconds": "0", "status": "3", "block?": True})
     assert report["outcome"] == "failed"
     assert "exit status 3" in report["reason"]
-    program.path.write_text("#!/bin/true\n")  # ends at once, also where Python starts slowly
+    program.path.write_text("#!/bin/true\n")  # a shell script ends at once, while Python may start slowly
     report = program.apply(seconds="0")
     assert report["outcome"] == "failed"
     assert "ended at once" in report["reason"]

@@ -19,7 +19,7 @@ from tests import lab
 from tests.host import sent
 
 PLACE = "/opt/executor"
-# Runs isolated in the host's Python: plans the definition on its stdin and, if told to, applies it.
+# Runs in the host's Python, isolated: plans the definition from stdin, and applies it if the input says so.
 DRIVER = f"""
 import json, sys
 sys.path.insert(0, {PLACE!r})
@@ -59,13 +59,13 @@ Report = list[dict[str, Any]]
 
 @dataclass
 class Managed:
-    """A host on which definitions are planned and applied."""
+    """A host on which a test plans and applies definitions."""
 
     host: lab.Host
     project: Path
 
     def ask(self, graphs: Sequence[Graph], apply: bool) -> dict[str, Report]:
-        """Plan on the host, and apply if told to."""
+        """Plan a definition on the host, and apply it if `apply` is set."""
         definition = compile_graph(merge_graphs(*graphs), WireContext(base=self.project))
         content = [encode_value(blob, inline=1 << 30) for blob in definition.blobs.values()]
         given = {"layers": definition.layers, "blobs": content, "apply": apply, "owed": {}}
@@ -78,7 +78,7 @@ class Managed:
         return self.ask(graphs, apply=False)["plan"]
 
     def apply(self, *graphs: Graph) -> Report:
-        """Apply a definition; check that exactly the plan is done, and that a second plan is empty."""
+        """Apply a definition; check that the apply follows the plan exactly and that a second plan is empty."""
         before = self.plan(*graphs)
         found = self.ask(graphs, apply=True)
         assert operations(before) == operations(found["plan"])
@@ -113,7 +113,7 @@ def diff(report: Report, thing: str, field: str) -> tuple[Any, Any]:
 
 
 def prepared(host: lab.Host, project: Path) -> Managed:
-    """Put the executor and the node types on a host."""
+    """Copy the executor and the node types to a host."""
     sent.write(sent.everything(), host.path(PLACE))
     return Managed(host, project)
 
@@ -125,7 +125,7 @@ def managed(booted: lab.Host, tmp_path_factory: pytest.TempPathFactory) -> Manag
 
 
 def web(port: str = "8080", version: str | None = None) -> Graph:
-    """Return a small web server: package, configuration, group, user, directory, service."""
+    """Define a small web server: package, configuration, group, user, directory, service."""
     webd = resources.package("webd", version=version)
     group = resources.group("site", gid=4242)
     user = resources.user("site", uid=4242, group="site", shell="/bin/sh", comment="Site", requires=[group])

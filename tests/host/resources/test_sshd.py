@@ -30,7 +30,7 @@ resources:
 
 
 class Site:
-    """A playbook on one host."""
+    """A project with one playbook for one host."""
 
     def __init__(self, host: lab.Host, directory: Path) -> None:
         self.host, self.directory = host, directory
@@ -49,7 +49,7 @@ class Site:
         return found
 
     def ports(self) -> list[str]:
-        """Return where sshd listens."""
+        """Return the ports on which sshd listens."""
         said = self.host.run(["ss", "-Hltn4"]).stdout
         return sorted({line.split()[3].rpartition(":")[2] for line in said.splitlines()} & {"22", "2222"})
 
@@ -74,10 +74,10 @@ def site(host: lab.Host, tmp_path: Path) -> Site:
     return Site(host, tmp_path)
 
 
-def until(come: Callable[[], bool], seconds: float = 120) -> None:
-    """Wait for a condition."""
+def until(condition: Callable[[], bool], seconds: float = 120) -> None:
+    """Wait until the condition holds."""
     end = time.monotonic() + seconds
-    while not come():
+    while not condition():
         assert time.monotonic() < end
         time.sleep(0.1)
 
@@ -143,14 +143,14 @@ resources:
 
 
 def running(site: Site) -> str:
-    """Return the arguments of the process of nap and its niceness."""
+    """Return the arguments and the niceness of the process of nap."""
     pid = site.show("nap", "MainPID")
     return site.host.run(["ps", "-o", "ni=,args=", "-p", pid]).stdout.strip()
 
 
 @pytest.fixture
 def nap(site: Site) -> Iterator[Site]:
-    """Give a host on which nap runs, with settings that are not ours."""
+    """Give a host that runs the service nap with its own settings."""
     site.host.write(NAP, UNIT)
     site.host.run(["systemctl", "daemon-reload"])
     site.host.run(["systemctl", "restart", "nap"])

@@ -32,7 +32,7 @@ FILES = ("file", "directory", "symlink", "line_in_file")
 
 
 def on_files(case: dict[str, Any]) -> bool:
-    """Return whether a case concerns only files and changes something."""
+    """Tell whether a case is only about files and changes them."""
     nodes = [case["node"], *case.get("with", ())]
     return bool(case.get("ops")) and all(next(iter(node)) in FILES for node in nodes)
 
@@ -66,7 +66,7 @@ def test_undo_restores_the_files_of_every_case(case: dict[str, Any], tmp_path: P
 
 
 class Site:
-    """A directory made for the test, and the nodes that are applied to it and undone."""
+    """A directory for the test, with methods that apply nodes to it and undo them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.root = folder, folder / "host"
@@ -79,7 +79,7 @@ class Site:
         return self.root / name
 
     def source(self, name: str, content: str | None) -> None:
-        """Write, or remove, a local file of the project."""
+        """Write or remove a local file of the project."""
         path = self.folder / "project" / "files" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if content is None:
@@ -88,14 +88,14 @@ class Site:
             path.write_text(content)
 
     def apply(self, *graphs: Graph) -> None:
-        """Apply a definition; it has to work."""
+        """Apply a definition, and check that no node fails."""
         self.layers = layers(graphs, self.folder / "project")
         report = self.ledger.apply(self.layers)
         bad = [(node["name"], node["reason"]) for node in report if node["outcome"] not in ("changed", "unchanged")]
         assert not bad, bad
 
     def undo(self) -> list[str]:
-        """Undo everything, dependents first; return the messages about what stays."""
+        """Undo all nodes, dependents first; return the messages about what stays."""
         return [
             text for layer in reversed(self.layers) for text in self.ledger.undo(*[node.provides for node in layer])
         ]
@@ -200,7 +200,7 @@ def test_undo_removes_files_that_came_into_the_source_later(site: Site) -> None:
 
 
 def grown(site: Site) -> None:
-    """Put a tree there with everything a tree can hold."""
+    """Create a tree with files, links, empty directories and several modes."""
     (site / "t/sub/deep").mkdir(parents=True)
     (site / "t/sub").chmod(0o1770)
     (site / "t/sub/deep/secret").write_bytes(b"\x00\x01")

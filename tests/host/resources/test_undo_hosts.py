@@ -34,7 +34,7 @@ find /etc/webd /srv /home -xdev -type f ! -path '/srv/apt*' -exec sha256sum {} +
 """
 
 
-# Ask webd for its message, as soon as it answers.
+# Waits until webd answers, and prints its message.
 ASK = """
 import sys, time, urllib.request
 for _ in range(600):
@@ -47,7 +47,7 @@ sys.exit("webd does not answer")
 
 
 class Managed:
-    """A host on which nodes are applied and undone."""
+    """A host on which a test applies and undoes nodes."""
 
     def __init__(self, host: lab.Host, project: Path) -> None:
         self.host, self.project = host, project
@@ -64,19 +64,19 @@ class Managed:
         return self.host.run(["sh", "-c", STATE], check=False).stdout.splitlines()
 
     def come(self, *graphs: Graph) -> None:
-        """Apply nodes; each has to succeed."""
+        """Apply the nodes, and check that each of them succeeds."""
         self.graphs = graphs
         bad = [node for node in self.ask("come") if node[1] not in ("changed", "unchanged")]
         assert not bad, bad
 
     def go(self) -> Any:
-        """Undo the nodes as planned, with nothing left to do; return ops by node, and what stays."""
+        """Undo the nodes, check that this follows the plan and is complete, and return ops by node and what stays."""
         found = self.ask("go")
         assert (found["wrong"], found["rest"]) == ([], {})
         return found["ops"], found["left"]
 
     def come_and_go(self, *graphs: Graph) -> Any:
-        """Apply and undo nodes, and compare the state of the host."""
+        """Apply and undo nodes, and check that the host has its former state."""
         before = self.state()
         self.come(*graphs)
         assert self.state() != before
@@ -117,7 +117,7 @@ def test_undo_of_a_web_server_restores_the_host(managed: Managed) -> None:
     before = managed.state()
     managed.come(web())
     ops, left = managed.go()
-    managed.host.run(["rm", "-r", "/home/site"])  # undo keeps a home
+    managed.host.run(["rm", "-r", "/home/site"])  # undo keeps home directories
     after = managed.state()
     assert sorted(set(before) ^ set(after)) == []
     assert ops == {
@@ -215,7 +215,7 @@ def test_destroy_owes_no_restart_to_units_of_removed_packages(managed: Managed, 
 
 
 def debts(host: lab.Host) -> str:
-    """Return the nodes that the ledger of a host still owes a restart.
+    """Return the nodes to which the host's ledger still owes a restart.
 
     The host runs SQLite itself: SQLite follows the links of a path and would leave the host's file system.
     """

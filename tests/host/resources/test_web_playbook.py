@@ -1,4 +1,4 @@
-"""The web playbook on a bare host with systemd, by the real command: plan, apply, apply again, drift."""
+"""The web playbook on a bare host with systemd, run by the real command: plan, apply, second apply, drift."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLAYBOOK = ROOT / "playbooks/web.hy"
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory, apt_packages: Any) -> Iterator[Host]:
-    """Give a booted host whose only source of packages holds Debian's nginx, which is not installed."""
+    """Give a booted host without nginx; its only package source contains Debian's nginx."""
     archive = tmp_path_factory.mktemp("nginx")
     apt = ["apt-get", "-qq", "-o", f"Dir::Cache::archives={archive}", "--download-only", "install", "nginx"]
     done = subprocess.run(apt, capture_output=True, text=True)

@@ -1,6 +1,6 @@
-"""Definitions for every node type, brought to hosts in four states, to see whether plans come true.
+"""Cases for every node type, which tests run on hosts in four states to compare each plan with its apply.
 
-A case says how to declare it, how to make a bare host ready for it, and how somebody would make it drift.
+A case declares nodes, prepares a bare host for them, and changes the host by hand so that the nodes drift.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ STATES = ("bare", "converged", "drifted", "half-failed")
 
 @dataclass(frozen=True)
 class Case:
-    """One definition. `declare(root, requires)` returns its graphs; `drift(host, root)` changes the host by hand."""
+    """A case of one node type.
+
+    `declare(root, requires)` returns its graphs; `bare(host, root)` prepares a bare host; `drift(host, root)` changes
+    the host by hand.
+    """
 
     type: str
     declare: Callable[[str, list[Graph]], list[Graph]]
@@ -36,7 +40,7 @@ class Case:
 def fleet_run(
     host: Host, graphs: Sequence[Graph], mode: str, playbook: str = "truth", **options: Any
 ) -> dict[str, Any]:
-    """Run on a test host over SSH; return the host's part of the report."""
+    """Run the graphs on a test host over SSH; return the host's part of the report."""
     target = Target(host.name, host.address, host.port, login=Login(host.user, (str(host.identity),)))
     settings = Settings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False, default_keys=False)
     definition = compile_graph(merge_graphs(*graphs), WireContext(host.name, {}, (), Path.cwd()))
@@ -52,7 +56,7 @@ def nodes(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def steps(node: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return a node's actions, in order, each as its op and arguments."""
+    """Return the op and the arguments of each action of a node, in order."""
     first = [node["shutdown_first"]] if node.get("shutdown_first") else []
     return [(action["op"], action["args"]) for action in [*first, *node["actions"]]]
 

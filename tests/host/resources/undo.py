@@ -1,4 +1,4 @@
-"""Nodes that come and go on this machine: what stood there before, what is planned for their going, what is done."""
+"""Applies nodes to this machine and undoes them, and compares the undo with its plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Snapshot = dict[str, tuple[Any, ...]]
 
 
 def snapshot(root: Path) -> Snapshot:
-    """Return all that stands below a directory: kind, mode, owner, group, and content or target."""
+    """Return all files below a directory, each with its kind, mode, owner, group, and content or target."""
     found: Snapshot = {}
     for path in (root, *_below(root)):
         info = path.lstat()
@@ -44,7 +44,7 @@ def _below(directory: Path) -> Iterator[Path]:
 
 
 class Ledger:
-    """What the host's ledger would hold of nodes: their last attributes, and what was there before them."""
+    """A stand-in for the host's ledger: the last attributes of nodes, and the state from before each node."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -53,7 +53,7 @@ class Ledger:
         self.nodes: dict[str, Node] = {}
 
     def remember(self, node: Node) -> None:
-        """Take down what stands there before a node's first action; and each time what it is given."""
+        """Record the state from before the node's first action, and the node's current attributes."""
         if node.provides not in self.memory:
             found = REGISTRY[node.type].run_remember(node, RealMachine())
             for blob in contents(found):
@@ -63,13 +63,13 @@ class Ledger:
         self.nodes[node.provides] = Node(node.provides, node.type, node.requires, attrs)
 
     def apply(self, layers: Sequence[Sequence[Node]]) -> list[dict[str, Any]]:
-        """Remember and apply, layer by layer, as a run does; return the report."""
+        """Record and apply the nodes layer by layer, as a run does; return the report."""
         report: list[dict[str, Any]] = []
         for number in range(len(layers)):
             try:
                 for node in layers[number]:
                     self.remember(node)
-            except (OSError, CheckError):  # then the run ends before it does anything to them
+            except (OSError, CheckError):  # then the run ends before this layer
                 break
             facets = Facets()
             report = executed(planned(RealMachine(facets), [list(layer) for layer in layers[: number + 1]]), facets)
@@ -78,7 +78,7 @@ class Ledger:
         return report
 
     def undone(self, names: Sequence[str], machine: Any) -> dict[str, ActionSpec]:
-        """Return what brings back what was before these nodes, which go side by side."""
+        """Return the actions that undo these nodes together, by node name."""
         leaving = {name: self.nodes[name] for name in names if name in self.nodes}
         found = {}
         for name, node in leaving.items():
@@ -87,7 +87,7 @@ class Ledger:
         return found
 
     def undo(self, *names: str) -> list[str]:
-        """Let nodes go: what is planned comes true, and leaves nothing to do. Return what they leave, and why."""
+        """Undo nodes, and check that this follows the plan and is complete. Return the messages about what stays."""
         imagined = Planned(RealMachine())
         imagined.turn("undo")
         specs = self.undone(names, imagined)
@@ -105,14 +105,14 @@ class Ledger:
 
 
 def perform(machine: Any, steps: Sequence[Action]) -> None:
-    """Take actions on a machine."""
+    """Perform the actions on a machine."""
     for step in steps:
         result = step.perform(machine)
         assert result["status"] == "ok", f"{step.op} {step.args}: {result}"
 
 
 def compare(imagined: Planned, steps: Sequence[Action]) -> None:
-    """Compare what a plan said of each path it touched with what stands there now."""
+    """Check that each path of the plan now has the planned state."""
     real = RealMachine()
     for path in imagined.entries:
         found, wanted = real.stat(path), imagined.apparent(path)
@@ -126,6 +126,6 @@ def compare(imagined: Planned, steps: Sequence[Action]) -> None:
 
 
 def different(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what two snapshots differ in: path → before, after."""
+    """Return the state before and the state after of each path that differs between two snapshots."""
     paths = sorted({*before, *after})
     return {path: (before.get(path), after.get(path)) for path in paths if before.get(path) != after.get(path)}

@@ -1,7 +1,7 @@
-"""Runs on a test's host, isolated, by the host's own Python: nodes come, and go.
+"""Applies and undoes nodes on a test host; the host's own Python runs this file, isolated.
 
-They come layer by layer, and what they remember is kept. They go in the opposite order, first on an imagined machine,
-then for good; the two are compared, and it is asked again whether anything is left to do.
+`come` applies nodes layer by layer and stores the former state. `go` undoes them in the opposite order: first on a
+planned machine, then on the real one. It compares both, and asks again whether anything is left to undo.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ KEPT = "/var/tmp/remembered.json"
 
 
 class Unrecorded:
-    """A journal for runs that nobody asks about afterwards."""
+    """A journal that records nothing."""
 
     def intend(self, nodes: Any) -> None:
-        """Nothing."""
+        """Ignore the call."""
 
     def started(self, node: str, op: str) -> None:
-        """Nothing."""
+        """Ignore the call."""
 
     def finished(self, node: str, outcome: str) -> None:
-        """Nothing."""
+        """Ignore the call."""
 
     def took(self, node: str, op: str, result: Any) -> None:
-        """Nothing."""
+        """Ignore the call."""
 
 
 def come(layers: Layers, kept: dict[str, Any]) -> list[list[Any]]:
-    """Apply layer by layer; return name, outcome and reason of each node."""
+    """Apply nodes layer by layer; return name, outcome and reason of each node."""
     report: list[list[Any]] = []
     for number, layer in enumerate(layers):
         facets = Facets()
@@ -66,7 +66,7 @@ def come(layers: Layers, kept: dict[str, Any]) -> list[list[Any]]:
 
 
 def undone(leaving: dict[str, Orphan], machine: Any) -> dict[str, ActionSpec]:
-    """Return what brings back what was before these nodes, which go side by side."""
+    """Return the actions that undo these nodes together, by node name."""
     machine.beside = list(leaving.values())
     found = {}
     for name, node in leaving.items():
@@ -76,7 +76,7 @@ def undone(leaving: dict[str, Orphan], machine: Any) -> dict[str, ActionSpec]:
 
 
 def perform(machine: Any, steps: list[Action]) -> None:
-    """Take actions on a machine; those that a run joins are one."""
+    """Perform the actions on a machine, and join those that a run would join."""
     batches: dict[int, list[Action]] = {}
     for step in steps:
         batches.setdefault(id(step.maker if step.maker and step.maker.batch else step), []).append(step)
@@ -87,10 +87,10 @@ def perform(machine: Any, steps: list[Action]) -> None:
 
 
 def different(imagined: Planned, real: RealMachine) -> list[list[Any]]:
-    """Return where the host is not what the imagined machine said it would be."""
+    """Return the differences between the real machine and the planned machine."""
     wrong = []
     for table, keys in imagined.tables.items():
-        if table == "asked":  # what was asked for, not what is there
+        if table == "asked":  # this table has requests, not the host's state
             continue
         for key, (fields, _) in keys.items():
             found = real.entry(table, key)
@@ -106,7 +106,7 @@ def different(imagined: Planned, real: RealMachine) -> list[list[Any]]:
 
 
 def go(layers: Layers, kept: dict[str, Any]) -> dict[str, Any]:
-    """Undo layer by layer; return ops by node, what is left, what was not as planned, and what is still to do."""
+    """Undo nodes layer by layer; return ops by node, what stays, deviations from the plan, and what is still to do."""
     ops: dict[str, list[str]] = {}
     rest: dict[str, list[str]] = {}
     left: list[str] = []
@@ -139,7 +139,7 @@ def go(layers: Layers, kept: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Do what standard input says."""
+    """Read a request from standard input, and print the result."""
     given = json.load(sys.stdin)
     blobs: dict[str, Any] = {}
     for value in given["blobs"]:

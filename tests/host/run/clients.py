@@ -13,7 +13,7 @@ from tests.host.run import lives, rig
 
 
 def definition(name: str, arguments: list[str]) -> Definition:
-    """Return what a script wants its host to be."""
+    """Return the definition of a script."""
     if name == "chain":
         root, count, seconds, text = arguments
         return rig.chain(root, int(count), float(seconds), text)
@@ -24,7 +24,7 @@ def definition(name: str, arguments: list[str]) -> Definition:
 
 
 def main() -> None:
-    """Apply, printing each event in a line, and the report in the last."""
+    """Apply a definition; print one line for each event and the report in the last line."""
     name, address, port, user, key, known, *arguments = sys.argv[1:]
     host = Host("target", address=address, port=int(port), login=Login(user, (key,)))
     settings = Settings(ssh_config="none", known_hosts=(known,), use_agent=False, default_keys=False)

@@ -1,4 +1,4 @@
-"""Fixtures of the tests on hosts."""
+"""Fixtures of the tests of runs on hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.lab.fixtures import or_skip
 
 @pytest.fixture(scope="session")
 def target() -> Iterator[lab.Host]:
-    """Give one light host for the session; every test works in a directory of its own there."""
+    """Give one light host for the session; every test uses its own directory on it."""
     with or_skip():
         (host,) = lab.light_hosts(1, prefix="target")
     yield host
@@ -22,5 +22,5 @@ def target() -> Iterator[lab.Host]:
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest) -> str:
-    """Give a directory name of the host that no other test uses."""
+    """Give the path of a directory on the host that no other test uses."""
     return f"/srv/{re.sub('[^a-z0-9]+', '-', request.node.name.lower()).removeprefix('test-')[-50:].strip('-')}"

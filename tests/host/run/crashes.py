@@ -1,4 +1,4 @@
-"""Applies that are cut off at some moment, and what must hold afterwards; `script/soak` tries a thousand."""
+"""Interrupts applies and checks the host, the report and the next run; `script/soak` can do this a thousand times."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tests.lab import Host, processes
 
 FILES = 6
 PAUSE = 0.05
-SPAN = 0.6  # seconds that the apply takes, from its first action on
-GONE = 30.0  # seconds after which nothing of ours may be left on the host
+SPAN = 0.6  # duration of the apply in seconds, counted from its first action
+GONE = 30.0  # seconds after which no process of statecfg may be left on the host
 
 
 def kill_executor(host: Host, client: rig.Client) -> None:
-    """Kill the executor, as the kernel does when memory is short."""
+    """Kill the executor, as the kernel does if memory runs out."""
     for pid in rig.executors(host):
         _kill(pid)
 
 
 def kill_session(host: Host, client: rig.Client) -> None:
-    """Kill the sshd that serves the session: the children of the listener, which it is told by its id."""
+    """Kill the sshd processes of all sessions, but not the listener."""
     for session in host.sessions():
         for pid in [session, *[p for p in processes.descendants(session) if _is_sshd(p)]]:
             _kill(pid)
@@ -44,7 +44,7 @@ KILLS: dict[str, Callable[[Host, rig.Client], None]] = {
 
 
 def _kill(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it ended by itself just now, or with what was killed before it
+    with contextlib.suppress(ProcessLookupError):  # the process has just ended by itself or with another process
         os.kill(pid, signal.SIGKILL)
 
 
@@ -57,14 +57,14 @@ def _is_sshd(pid: int) -> bool:
 
 
 def text(word: str, number: int) -> str:
-    """Return what `rig.chain` puts in a file."""
+    """Return the content that `rig.chain` gives a file."""
     return f"{word} {number}\n" * 2000
 
 
 def cut_off(host: Host, place: str, who: str, delay: float, number: int) -> dict[str, Any]:
-    """Apply over what an earlier run left, kill somebody `delay` seconds after its first action; check what holds.
+    """Apply, kill the process `who` `delay` seconds after the first action, and check the host and the next run.
 
-    Returns what was seen: outcomes, the state of files, seconds until all was gone.
+    Returns the outcomes, the number of unchanged files, and the seconds until all processes on the host had ended.
     """
     before = {i: _content(host, place, i) for i in range(FILES)}
     word = f"run{number}"
@@ -104,7 +104,7 @@ def cut_off(host: Host, place: str, who: str, delay: float, number: int) -> dict
 
 
 def _account(host: Host, place: str, word: str, report: Any, nodes: dict[str, Any]) -> None:
-    """See that the report tells what is known, and what is not."""
+    """Check that the report matches the host, and that it marks what is unknown."""
     assert report["status"] == "unknown", report
     error = report["error"]
     assert error["summary"]
@@ -127,7 +127,7 @@ def _content(host: Host, place: str, number: int) -> str:
 
 
 def at_random(host: Host, place: str, who: str, count: int, seed: int) -> list[dict[str, Any]]:
-    """Cut off `count` applies at random moments; return what was seen each time."""
+    """Interrupt `count` applies at random moments; return the result of each."""
     choose = random.Random(seed)
     seen = []
     for number in range(count):

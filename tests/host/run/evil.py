@@ -1,4 +1,4 @@
-"""What answers in the executor's place on a host that somebody else owns: `python evil.py FILE`; the file says how."""
+"""A hostile program in place of the executor: `python evil.py FILE`; the file contains the name of a function below."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ESCAPES = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m"
 
 
 class Evil:
-    """The conversation as the controller began it."""
+    """The hostile side of a conversation with the controller."""
 
     def __init__(self) -> None:
         self.decoder = wire.Decoder()
@@ -28,7 +28,7 @@ class Evil:
         self.nonce = self.take("hello")["nonce"]
 
     def take(self, kind: str) -> dict[str, Any]:
-        """Wait for a frame of a type."""
+        """Wait for a frame of the type, and return its header."""
         while True:
             for index, (header, _) in enumerate(self.frames):
                 if header["type"] == kind:
@@ -40,44 +40,44 @@ class Evil:
             self.frames += self.decoder.feed(data)
 
     def raw(self, data: bytes) -> None:
-        """Say bytes."""
+        """Send raw bytes."""
         view = memoryview(data)
         while view:
             view = view[os.write(1, view[:65536]) :]
 
     def greet(self) -> None:
-        """Pass for the executor."""
+        """Send the greeting of a genuine executor."""
         self.raw(wire.GREETING + self.nonce.encode() + b"\n")
         self.say(type="hello", protocol=wire.PROTOCOL)
 
     def say(self, **header: Any) -> None:
-        """Send a frame."""
+        """Send a frame with this header."""
         self.raw(wire.encode(header))
 
     def header(self, text: bytes) -> None:
-        """Send a frame whose header is this text."""
+        """Send a frame with this text as its header."""
         self.raw(struct.pack(">IIB", len(text), 0, 0) + text)
 
     def packed(self, text: bytes) -> None:
-        """Send a frame whose header is this text, packed."""
+        """Send a compressed frame with this text as its header."""
         packed = zlib.compress(text, 9)
         self.raw(struct.pack(">IIB", len(text), len(packed), 1) + packed)
 
     def plan(self, **more: Any) -> None:
-        """Plan what was asked."""
+        """Send a plan with the requested node."""
         self.take("begin")
         self.greet()
         self.say(type="planned", layer=0, nodes=[node(**more)])
         self.say(type="plan", waits=True)
 
     def end(self, status: str = "ok", **more: Any) -> None:
-        """Say END."""
+        """Send the end frame, and wait a second."""
         self.say(type="end", status=status, **more)
         time.sleep(1)
 
 
 def node(**more: Any) -> dict[str, Any]:
-    """Return a node's report."""
+    """Return the report of the requested node."""
     action = {"op": "write", "args": {"path": "/etc/asked"}, "status": "planned"}
     found = {"name": NAME, "type": "file", "outcome": "changed", "changes": [], "actions": [action], "position": ""}
     return {**found, **more}
@@ -278,7 +278,7 @@ def too_much(evil: Evil) -> None:
         evil.say(type="planned", part="removals", layer=0, nodes=[node(name=f"n{number}", reason="a" * (3 << 20))])
 
 
-# Frames that are small on the wire and large in memory.
+# Frames that are short when sent but need much memory.
 
 
 def many_values(evil: Evil) -> None:
@@ -331,7 +331,7 @@ def facts_in_facts(evil: Evil) -> None:
     time.sleep(60)
 
 
-# Frames with keys that ours don't have.
+# Frames with keys that the protocol does not have.
 
 
 def unknown_key(evil: Evil) -> None:
@@ -348,7 +348,7 @@ def unknown_key_in_a_change(evil: Evil) -> None:
     time.sleep(60)
 
 
-# Frames that don't follow from those before.
+# Frames that are invalid after the frames before them.
 
 
 def layers_out_of_order(evil: Evil) -> None:
@@ -404,7 +404,7 @@ def changes_without_finishing(evil: Evil) -> None:
 
 
 def act(evil: Evil, outcome: str = "changed") -> None:
-    """Do what was planned, as far as anybody can tell from here."""
+    """Report all planned actions as done."""
     evil.plan()
     evil.take("go")
     evil.say(type="action", node=NAME, op="write", index=0, event="started")

@@ -1,4 +1,4 @@
-"""Applies with hooks whose client is killed at random moments, and what must hold after the next one."""
+"""Kills the client, the executor or a hook during applies with hooks, and checks the state after the next apply."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.host.run import hooked, rig
 from tests.host.run.hooked import Site, states
 from tests.lab import Host, processes
 
-# Counts, in two keys of its configuration that must never differ, and takes its time.
+# A slow hook that counts its calls in two keys of its configuration, which must never differ.
 TWINS = """#!/bin/bash
 read -r given
 sleep 0.1
@@ -47,13 +47,13 @@ def client(process: subprocess.Popen[str], site: Site) -> None:
 
 
 def executor(process: subprocess.Popen[str], site: Site) -> None:
-    """Kill the executor on the host, if it is there."""
+    """Kill the executor on the host, if it runs."""
     for pid in rig.executors(site.hosts[0]):
         _kill(pid)
 
 
 def program(process: subprocess.Popen[str], site: Site) -> None:
-    """Kill the program of the hook that runs next."""
+    """Wait until a hook runs on this machine, and kill its program."""
     while not hooked.running_here(site) and process.poll() is None:
         time.sleep(0.01)
     for pid in hooked.running_here(site):
@@ -68,12 +68,12 @@ KILLS: dict[str, Callable[[subprocess.Popen[str], Site], None]] = {
 def _kill(pid: int) -> None:
     try:
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:  # it ended by itself just now
+    except ProcessLookupError:  # the process has just ended by itself
         return
 
 
 def at_random(host: Host, root: Path, who: str, count: int, seed: int) -> list[dict[str, Any]]:
-    """Kill somebody in `count` applies with hooks here, on the host and over HTTP; return what was seen each time."""
+    """Interrupt `count` applies with hooks on the controller, on the host and over HTTP; return the result of each."""
     site, watched, choose = Site(root, [host]), Watched(), random.Random(seed)
     keys = "count: {default: 0}\ntwin: {default: 0}\n"
     events = ("pre-reconcile", "post-create", "post-update")
@@ -82,13 +82,13 @@ def at_random(host: Host, root: Path, who: str, count: int, seed: int) -> list[d
     seen = []
     with watched.service.serving() as url:
         site.http(url, onFailure="retry")
-        # A run to its end tells how long one is.
+        # A complete run gives the duration of a run.
         begun = time.monotonic()
         site.playbook(PLAYBOOK.format(number="none"))
         site.run("apply", "site.yml", "--yes")
         span = time.monotonic() - begun
         for number in range(count):
-            delay = choose.uniform(0.3 * span, span)  # before that, only Python starts
+            delay = choose.uniform(0.3 * span, span)  # before that, Python is still starting
             try:
                 seen.append(_cut_off(site, who, delay, number))
             except BaseException as problem:
@@ -108,13 +108,13 @@ def _cut_off(site: Site, who: str, delay: float, number: int) -> dict[str, Any]:
         KILLS[who](process, site)
         said, err = process.communicate(timeout=120)
     assert "Traceback" not in err + said, err + said
-    processes.wait_until(lambda: not rig.everything_ours(host), 20, "all to end on the host")
+    processes.wait_until(lambda: not rig.everything_ours(host), 20, "all processes on the host to end")
     before = _twins(site)
     again = site.run("apply", "site.yml", "--yes")
     text = f"{number}\n"
     assert (host.path("/srv/site-a").read_text(), host.path("/srv/site-b").read_text()) == (text, text)
     restarts = host.path("/srv/restarts").read_text().splitlines()
-    assert restarts[-1:] == [str(number)], f"the restart that was owed is lost: {restarts}\n{again.out}"
+    assert restarts[-1:] == [str(number)], f"the owed restart was lost: {restarts}\n{again.out}"
     assert set(states(host).values()) == {"RESOLVED"}, states(host)
     assert _twins(site) > before
     with opened(url=str(site.root / "store.db")) as store:
@@ -124,7 +124,7 @@ def _cut_off(site: Site, who: str, delay: float, number: int) -> dict[str, Any]:
 
 
 def _twins(site: Site) -> int:
-    """Return how far the counting hook has come; its two keys are the same."""
+    """Return the count of the hook `twins`, and check that its two keys are equal."""
     with opened(url=str(site.root / "store.db")) as store:
         found = hook_objects.get(store, "twins")
     assert found is not None and found.configuration["count"] == found.configuration["twin"]

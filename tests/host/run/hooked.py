@@ -1,4 +1,4 @@
-"""A project whose playbook has hooks around it, and the command that applies it to test hosts."""
+"""A project with a playbook and hooks, and the command that applies it to test hosts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.host.command import Ran, reach, statecfg
 from tests.lab import Host, processes
 
 Json = dict[str, Any]
-# Appends what it was given, one JSON document a line, to a file of its own directory.
+# Appends its input, one line with a JSON document, to the file `seen` in the hook's directory.
 NOTE = "#!/bin/sh\nread -r given\nprintf '%s\\n' \"$given\" >> seen\n"
 FAIL = '#!/bin/sh\ncat > /dev/null\necho \'{"error": {"message": "the oven is cold"}}\'\nexit 1\n'
 OK = "#!/bin/sh\nexec cat > /dev/null\n"
@@ -28,7 +28,7 @@ HOSTS = (
 
 @dataclass
 class Site:
-    """A project with a store of its own, for some hosts."""
+    """A project with its own store, for some test hosts."""
 
     root: Path
     hosts: Sequence[Host]
@@ -43,15 +43,15 @@ class Site:
         self.home = self.root / "home"
         self.home.mkdir()
 
-    # What there is
+    # Setting up the project
 
     def playbook(self, resources: str, head: str = "") -> None:
-        """Write the playbook: resources in YAML, for all hosts."""
+        """Write a playbook for all hosts with these resources in YAML."""
         lines = "".join(f"  {line}\n" for line in resources.strip("\n").splitlines())
         (self.root / "site.yml").write_text(f"hosts: all\n{head}resources:\n{lines or '  []'}\n")
 
     def files(self, **contents: str) -> None:
-        """Let the playbook be files of these contents below /srv/site, each requiring the one before."""
+        """Write a playbook with a file /srv/site-NAME for each content; each file requires the one before."""
         before, text = "", ""
         for name, content in contents.items():
             text += f"- file: /srv/site-{name}\n  content: {json.dumps(content)}\n"
@@ -60,7 +60,7 @@ class Site:
         self.playbook(text)
 
     def type(self, name: str, programs: Mapping[str, str], configuration: str = "") -> Path:
-        """Write a hook type."""
+        """Write a hook type and return its directory."""
         folder = self.root / f"hooks/{name}.hook"
         folder.mkdir(mode=0o755, exist_ok=True)
         for event, text in programs.items():
@@ -79,7 +79,7 @@ class Site:
         return folder
 
     def register(self, name: str, spec: Json) -> None:
-        """Write a registration."""
+        """Write the registration of a hook."""
         path = self.root / f"hooks/{name}.yml"
         path.write_text(json.dumps({"metadata": {"name": name}, "spec": spec}) + "\n")
         path.chmod(0o644)
@@ -90,35 +90,35 @@ class Site:
         hook["capabilities"] = ["pre-reconcile", "finalize"]
         self.register(name, {"hook": {**hook, **spec.pop("hook", {})}, **spec})
 
-    # What is done
+    # Running the command
 
     def run(self, *words: str, code: int | None = 0, **env: str) -> Ran:
-        """Run the command in the project, as somebody without settings of their own."""
+        """Run the command in the project, for a user without personal settings."""
         return statecfg(*words, cwd=self.root, code=code, **self.environment, **self.more, **env)
 
     @property
     def environment(self) -> dict[str, str]:
-        """What is particular of the environment of whoever works in the project: a home and a store of their own."""
+        """The environment variables of the project's user: a separate home and a separate store."""
         places = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
         store = str(self.root / "store.db")
         return {**dict.fromkeys(places, str(self.home)), "STATECFG_STORE": store, "STATECFG_LOCK_TIMEOUT": "30"}
 
     def do(self, verb: str, *words: str, code: int | None = 0) -> Json:
-        """Run a verb on the playbook without asking; return what is reported of the hosts, by name."""
+        """Run a verb on the playbook without its question; return the reports of the hosts, by host name."""
         yes = ["--yes"] if verb in ("apply", "prune", "destroy") else []
         found: Json = self.run(verb, "site.yml", *yes, *words, "--json", code=code).json()["hosts"]
         return found
 
     def one(self, verb: str, *words: str, code: int | None = 0) -> Json:
-        """Run a verb for the only host there is; return what is reported of it."""
+        """Run a verb for the project's only host; return the host's report."""
         (found,) = self.do(verb, *words, code=code).values()
         host: Json = found
         return host
 
-    # What became of it
+    # Reading the results
 
     def seen(self, name: str, host: Host | None = None) -> list[Json]:
-        """Return what a hook that notes has seen: here, or on a host."""
+        """Return the inputs that a hook with the program NOTE has recorded, on this machine or on the host."""
         if host is None:
             files = [self.root / f"hooks/{name}.hook/seen"]
         else:
@@ -126,7 +126,7 @@ class Site:
         return [json.loads(line) for path in files if path.exists() for line in path.read_text().splitlines()]
 
     def log(self, name: str) -> list[Json]:
-        """Return the log of a hook, the oldest first."""
+        """Return the log of a hook, oldest event first."""
         found: list[Json] = self.run("hook", "log", name, "--json").json()["events"]
         return found
 
@@ -137,25 +137,25 @@ class Site:
 
 
 def causes(seen: Sequence[Json]) -> list[str]:
-    """Return for what a hook was called: EVENT or EVENT NODE."""
+    """Return the cause of each call of a hook: "EVENT" or "EVENT NODE"."""
     return [" ".join(filter(None, [each["hook"]["cause"], each.get("resource", {}).get("name")])) for each in seen]
 
 
 def outcomes(host: Json) -> dict[str, str]:
-    """Return node → outcome."""
+    """Return the outcome of each node, by node name."""
     return {node["name"]: node["outcome"] for part in ("removals", "layers") for layer in host[part] for node in layer}
 
 
 def fired(host: Json) -> list[tuple[str, str, str, str]]:
-    """Return what was fired: hook, event, node, status."""
+    """Return the hook calls in the report: hook, event, node, status."""
     return [(each["hook"], each["event"], each["name"], each["status"]) for each in host.get("fired", [])]
 
 
 def states(host: Host, site: str = "site/site.yml") -> dict[str, str]:
-    """Return the entity states that a host's ledger holds."""
+    """Return the state of each resource in the host's ledger, by name."""
     import sqlite3
 
-    # SQLite finds its way through no link of /proc: the file is looked at, as it is when nobody writes.
+    # SQLite can't open the file through a link of /proc, so this reads the bytes. No run writes the file meanwhile.
     database = sqlite3.connect(":memory:")
     database.deserialize(host.path("/var/lib/statecfg/ledger.db").read_bytes())
     found = database.execute("SELECT name, state FROM resource WHERE playbook = ? ORDER BY name", [site]).fetchall()
@@ -164,12 +164,12 @@ def states(host: Host, site: str = "site/site.yml") -> dict[str, str]:
 
 
 def running_here(site: Site) -> list[int]:
-    """Return the ids of the processes on this machine that hooks of a site are, or have left."""
+    """Return the ids of this machine's processes that are hooks of the site or were started by them."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             words = Path(f"/proc/{name}/environ").read_bytes().split(b"\0")
-        except OSError:  # it ended meanwhile
+        except OSError:  # the process has ended meanwhile
             continue
         ours = any(word.startswith(b"STATECFG_HOOK=") and os.fsencode(site.root) in word for word in words)
         if ours and processes.alive(int(name)):
@@ -178,7 +178,7 @@ def running_here(site: Site) -> list[int]:
 
 
 def left_here(site: Site) -> list[int]:
-    """Return what hooks have left on this machine, some moments after they were ended."""
+    """Return the hook processes that still run on this machine after 20 seconds."""
     end = time.monotonic() + 20
     while (found := running_here(site)) and time.monotonic() < end:
         time.sleep(0.05)

@@ -1,7 +1,8 @@
-"""Applies that prune and fire hooks, cut off at some moment: each is accounted for, the next one finishes its work.
+"""Interrupts applies that prune resources and fire hooks, and checks the records and the next apply.
 
-From one run to the next a configuration changes, which a command must answer, and some files leave while others come,
-where somebody's own had stood. Hooks of the host count, in two values of their configuration that are always equal.
+Each run changes a configuration file, so a command has to run again. Each run also prunes some files and creates
+others in place of files that existed before. A hook on the host counts its calls in two values of its configuration,
+which must always be equal.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tests.host.run import crashes, rig
 from tests.lab import Host, processes
 
 PLAYBOOK = "lives"
-SPAN = 1.2  # seconds that the apply takes, from its first action on
+SPAN = 1.2  # duration of the apply in seconds, counted from its first action
 COMERS = 3
 EVENTS = ("pre-reconcile", "post-create", "post-update", "pre-delete", "finalize", "post-delete")
 COUNT = """#!/usr/bin/python3 -ISs
@@ -40,7 +41,7 @@ print(json.dumps({"hook": {"configuration": {"update": {"value": value, "again":
 
 
 def definition(place: str, number: int) -> Definition:
-    """Return what the host is to be in the run of this number."""
+    """Return the definition for the run of this number."""
     above = directory(place, provides="place")
     wait = command(
         "wait", shell=f"sleep 0.1; touch {place}/wait-{number}", creates=f"{place}/wait-{number}", requires=[above]
@@ -59,12 +60,12 @@ def definition(place: str, number: int) -> Definition:
 
 
 def comers(number: int) -> list[str]:
-    """Return the files that only every second run has."""
+    """Return the files of this run; the next run prunes them and creates the others."""
     return [f"guest-{number % 2}-{each}" for each in range(COMERS)]
 
 
 def hooks(place: str) -> list[dict[str, Any]]:
-    """Return the hook that counts the events of what has a life in each run."""
+    """Return a hook that counts the events of `conf` and of the files that come and go."""
     schema = {key: {} for key in ("value", "again", "log")}
     programs = dict.fromkeys(EVENTS, COUNT)
     configuration = {"log": f"{place}.log"}
@@ -81,7 +82,7 @@ def options(connect: Any, host: str, place: str, **more: Any) -> fleet.Options:
 
 
 def apply(host: Host, place: str, number: int, **more: Any) -> dict[str, Any]:
-    """Apply to the end; return the host's part of the report."""
+    """Apply without interruption; return the host's part of the report."""
     given = options(rig.settings(host), host.name, place, **more)
     report = fleet.run([job(rig.inventoried(host), place, number)], given, lambda event: None)
     found: dict[str, Any] = report["hosts"][host.name]
@@ -89,7 +90,7 @@ def apply(host: Host, place: str, number: int, **more: Any) -> dict[str, Any]:
 
 
 def prepare(host: Host, place: str) -> None:
-    """Put there what is somebody's own, and bring the first definition."""
+    """Write the former files, and apply the first definition."""
     for number in range(2):
         for name in comers(number):
             host.write(f"{place}/{name}", f"former {name}\n")
@@ -99,7 +100,7 @@ def prepare(host: Host, place: str) -> None:
 
 @contextlib.contextmanager
 def ledger(host: Host) -> Iterator[sqlite3.Connection]:
-    """Open a copy of the host's ledger, as it lies there, with what a commit that was cut off has left."""
+    """Open a copy of the host's ledger, including the journal of an interrupted commit."""
     with tempfile.TemporaryDirectory() as scratch:
         for name in ("ledger.db", "ledger.db-journal"):
             if host.path(f"/var/lib/statecfg/{name}").exists():
@@ -113,24 +114,24 @@ def ledger(host: Host) -> Iterator[sqlite3.Connection]:
 
 
 def counted(host: Host) -> int:
-    """Return how far the hook has counted; its two values are equal, whatever has happened."""
+    """Return the hook's count, and check that its two values are equal."""
     with ledger(host) as database:
         rows = database.execute("SELECT configuration FROM hook").fetchall()
     if not rows:
         return 0
     found = json.loads(rows[0][0])
-    assert found["value"] == found["again"], f"a hook's configuration is half changed: {found}"
+    assert found["value"] == found["again"], f"the hook's two values differ: {found}"
     return int(found["value"])
 
 
 def fired(host: Host, place: str) -> int:
-    """Return how often the hook was begun."""
+    """Return how many times the hook was started."""
     log = host.path(f"{place}.log")
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
 def cut_off(host: Host, place: str, who: str, delay: float, number: int) -> dict[str, Any]:
-    """Apply, kill somebody `delay` seconds after the first action, look at what is known, and apply again."""
+    """Apply, kill the process `who` `delay` seconds after the first action, check the records, and apply again."""
     before, begun = counted(host), fired(host, place)
     with rig.client(host, "lives", place, str(number)) as client:
         client.await_line("action-started")
@@ -143,7 +144,7 @@ def cut_off(host: Host, place: str, who: str, delay: float, number: int) -> dict
         seen: dict[str, Any] = {"gone": time.monotonic() - killed}
         said = client.end()
     assert "Traceback" not in said, said
-    # What the hook has come to is in the ledger, but for the one that was under way.
+    # The ledger has the results of all hook calls except one that was still running.
     now, ran = counted(host), fired(host, place)
     assert before <= now <= before + ran - begun <= now + 1, (before, now, begun, ran)
     with ledger(host) as database:
@@ -153,7 +154,7 @@ def cut_off(host: Host, place: str, who: str, delay: float, number: int) -> dict
     changed = host.read(f"{place}/conf") == f"run {number}\n"
     restarted = host.path(f"{place}/running").exists() and host.read(f"{place}/running") == host.read(f"{place}/conf")
     if changed and not restarted:
-        assert ("command:restart", "conf") in debts, "a restart is owed, and nobody knows"
+        assert ("command:restart", "conf") in debts, "a restart is owed, and the ledger does not say so"
     seen.update(cut=bool(open_runs), owed=changed and not restarted)
     again = apply(host, place, number)
     assert again["status"] == "ok", again
@@ -165,7 +166,7 @@ def cut_off(host: Host, place: str, who: str, delay: float, number: int) -> dict
 
 
 def well(host: Host, place: str, number: int) -> None:
-    """See that a run has come to its end: all is as defined, nothing is owed, and what left is as if it never came."""
+    """Check a complete run: the host matches the definition, nothing is owed, pruned files have their old content."""
     assert host.read(f"{place}/conf") == host.read(f"{place}/running") == f"run {number}\n"
     for name in comers(number):
         assert host.read(f"{place}/{name}") == f"run {number}\n"
@@ -187,7 +188,7 @@ def well(host: Host, place: str, number: int) -> None:
 
 
 def at_random(host: Host, place: str, who: str, count: int, seed: int) -> list[dict[str, Any]]:
-    """Cut off `count` applies at random moments; return what was seen each time."""
+    """Interrupt `count` applies at random moments; return the result of each."""
     prepare(host, place)
     choose = random.Random(seed)
     seen = []

@@ -1,7 +1,7 @@
-"""A controller of its own process that talks to many hostile hosts at once, and says how much memory that took.
+"""A separate process that plans on many hostile hosts at the same time and prints how much memory it needed.
 
-`python -m tests.host.run.many_evil COUNT ADDRESS PORT USER IDENTITY KNOWN_HOSTS` prints JSON: `before` and `most`, the
-resident memory of the process in KiB, and the `errors` by host.
+`python -m tests.host.run.many_evil COUNT ADDRESS PORT USER IDENTITY KNOWN_HOSTS` prints JSON:
+`before` and `most` are the resident memory of the process in KiB, and `errors` has the error of each host.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tests.host.run import rig
 
 
 def main() -> None:
-    """Run a plan on as many hosts as are asked for, all of them the same hostile one."""
+    """Plan on the given number of hosts, which are all the same hostile machine."""
     count, address, port, user, identity, known_hosts = sys.argv[1:]
     definition = rig.define(file("/etc/asked", content="asked\n"))
     hosts = [Host(f"evil{i}", address, int(port), login=Login(user, (identity,))) for i in range(int(count))]
     settings = Settings(ssh_config="none", known_hosts=(known_hosts,), use_agent=False, default_keys=False)
     options = fleet.Options(mode="apply", settings=settings, forks=len(hosts))
-    # Imports and the first connection are not the hosts' doing.
+    # The first measurement must include the memory for imports and for a connection.
     nobody = Host("nobody", address, 1, login=Login(user, (identity,)))
     fleet.run([fleet.Job(nobody, definition, "tests")], options, lambda _: None)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,4 +1,4 @@
-"""Killing the executor at every call by which it touches the file system, and what must hold each time."""
+"""Kills the executor at each of its file system calls, and checks the host and the next run."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ OLD, NEW = "old\n" * 3000, "new\n" * 4000
 
 
 def python(host: Host, options: str) -> dict[str, str]:
-    """Return the inventory of a host whose Python runs under strace with these options."""
+    """Return inventory attributes that make the host run Python under strace with these options."""
     host.write(TRACED, f'#!/bin/sh\nexec strace -f -qq {options} python3 "$@"\n', 0o755)
     return {"python": TRACED}
 
 
 def definition(place: str) -> rig.Definition:
-    """Return a file that is to be written anew, with all that a write can do."""
+    """Return a definition that replaces a file and sets its mode, owner and backup."""
     return rig.define(file(f"{place}/file", content=NEW, mode="0640", owner="root", backup="~"))
 
 
 def reset(host: Host, place: str) -> None:
-    """Put the file back to what it was."""
+    """Restore the file's old content and remove its backup."""
     host.write(f"{place}/file", OLD)
     host.path(f"{place}/file~").unlink(missing_ok=True)
 
 
 def found(host: Host, place: str) -> list[tuple[str, int]]:
-    """Return the points: each call from the journal's first word to the run's end, with its number among its like."""
+    """Return each call from the opening of the journal on, with its number among the calls of the same name."""
     reset(host, place)
     log = f"{place}/trace"
     done = rig.run(host, definition(place), inventory=python(host, f"-o {log} -e trace={CALLS}"))
@@ -53,15 +53,15 @@ def found(host: Host, place: str) -> list[tuple[str, int]]:
 
 
 def kill_at(host: Host, place: str, call: str, number: int) -> str:
-    """Apply, killed at one point; check that nothing is torn and the next run converges. Return the status."""
+    """Apply, kill the executor at one call, and check the file and the next run. Return the reported status."""
     reset(host, place)
     inject = f"-o /dev/null -e trace={call} -e inject={call}:signal=KILL:when={number}"
     cut = rig.run(host, definition(place), inventory=python(host, inject))
     now = host.read(f"{place}/file")
     case = f"killed at {call} number {number}"
-    assert now in (OLD, NEW), f"{case}: torn: {len(now)} bytes"
+    assert now in (OLD, NEW), f"{case}: the file is incomplete: {len(now)} bytes"
     backup = host.path(f"{place}/file~")
-    assert not backup.exists() or backup.read_text() == OLD, f"{case}: torn backup"
+    assert not backup.exists() or backup.read_text() == OLD, f"{case}: the backup is incomplete"
     report = cut.host()
     outcome = cut.outcomes().get(f"file:{place}/file")
     if report["status"] != "ok":
@@ -76,6 +76,6 @@ def kill_at(host: Host, place: str, call: str, number: int) -> str:
 
 
 def all_points(host: Host, place: str, every: int = 1) -> Iterator[tuple[str, int, str]]:
-    """Kill at every n-th point there is; yield each with the status that was reported."""
+    """Kill the executor at every n-th call; yield each call with the reported status."""
     for call, number in found(host, place)[::every]:
         yield call, number, kill_at(host, place, call, number)

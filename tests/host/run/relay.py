@@ -1,4 +1,4 @@
-"""A relay of TCP between a client and a host, that counts, delays, cuts and stalls."""
+"""A TCP relay between a client and a host that counts, delays, cuts and stalls the traffic."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from tests.lab import Host, PlainSshd
 
 
 class Relay:
-    """Listens on loopback and passes every connection on to a host.
+    """Listens on loopback and forwards every connection to a host.
 
-    :param cut_after: bytes from the host after which the connection is closed; None: never
-    :param cut_sent: bytes to the host after which it is closed; None: never
-    :param reset: whether to close by RST
-    :param damage: offset, of the bytes to the host, at which one bit is flipped
-    :param delay: seconds each way
+    :param cut_after: close the connection after this number of bytes from the host; None: never
+    :param cut_sent: close the connection after this number of bytes to the host; None: never
+    :param reset: close with RST
+    :param delay: delay in seconds, in each direction
     """
 
     def __init__(
@@ -36,9 +35,9 @@ class Relay:
     ) -> None:
         self.target = (host.address, host.port)
         self.cut_after, self.cut_sent, self.reset, self.delay = cut_after, cut_sent, reset, delay
-        self.stalled = threading.Event()  # set: nothing passes any more, and nobody is told
-        self.cut = threading.Event()  # set: the connections are closed now
-        self.times: list[tuple[float, bool, int]] = []  # when, from the host?, bytes
+        self.stalled = threading.Event()  # set: no more data passes, and the connections stay open
+        self.cut = threading.Event()  # set: the connections are closed at once
+        self.times: list[tuple[float, bool, int]] = []  # time, whether from the host, number of bytes
         self.connections = 0
         self.over = threading.Event()
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -48,7 +47,7 @@ class Relay:
         self.threads[0].start()
 
     def seen(self, known_hosts: Any) -> Host | PlainSshd:
-        """Return the host as it is reached through this relay; its key is written to the file `known_hosts`."""
+        """Return the host with the relay's address, and write its host key to the file `known_hosts`."""
         text = self.host.known_hosts.read_text().split(None, 1)[1]
         known_hosts.write_text(f"[127.0.0.1]:{self.port} {text}")
         return dataclasses.replace(self.host, address="127.0.0.1", port=self.port, known_hosts=known_hosts)
@@ -63,11 +62,11 @@ class Relay:
             thread.join(5)
 
     def sent(self, since: float = 0.0) -> int:
-        """Return how many bytes went to the host since a moment."""
+        """Return how many bytes went to the host since the given time."""
         return sum(size for when, back, size in self.times if when >= since and not back)
 
     def received(self, since: float = 0.0) -> int:
-        """Return how many bytes came from the host since a moment."""
+        """Return how many bytes came from the host since the given time."""
         return sum(size for when, back, size in self.times if when >= since and back)
 
     def _accept(self) -> None:
@@ -117,7 +116,7 @@ class Relay:
                     _, side, data = waiting.pop(0)
                     side.sendall(data)
         except OSError:
-            return  # one side is gone: so is the other
+            return  # one side has closed; `finally` closes both
         finally:
             for side in (near, far):
                 if self.reset or self.cut.is_set():

@@ -1,4 +1,4 @@
-"""What the tests on hosts share: definitions, runs of the fleet with their events, and faults to put in between."""
+"""Helpers of the tests on hosts: definitions, runs with their events, and clients that a test can kill."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Json = dict[str, Any]
 
 
 def define(*graphs: Graph) -> Definition:
-    """Return what is sent for these graphs."""
+    """Compile the graphs into the definition that a host receives."""
     return compile_graph(merge_graphs(*graphs), WireContext("host", {}, (), ROOT))
 
 
 def settings(*hosts: Host | PlainSshd) -> Settings:
-    """Return how to connect to hosts without looking at the settings of whoever runs the tests."""
+    """Return SSH settings for the hosts that ignore the settings of the user who runs the tests."""
     return Settings(
         ssh_config="none", known_hosts=tuple(str(host.known_hosts) for host in hosts), use_agent=False,
         default_keys=False,
@@ -41,7 +41,7 @@ def settings(*hosts: Host | PlainSshd) -> Settings:
 
 
 def inventoried(host: Host | PlainSshd, name: str = "", **more: Any) -> Inventoried:
-    """Return a test host as the inventory has hosts."""
+    """Return a test host as an inventory host."""
     login = {"user": host.user, "identity_files": (str(host.identity),)}
     login.update({field.name: more.pop(field.name) for field in fields(Login) if field.name in more})
     given = {"address": host.address, "port": host.port, "login": Login(**login), **more}
@@ -50,14 +50,14 @@ def inventoried(host: Host | PlainSshd, name: str = "", **more: Any) -> Inventor
 
 @dataclass
 class Done:
-    """A run that is over: its report, and its events with the second they came in."""
+    """A finished run: its report, its duration, and its events with the seconds since the start."""
 
     report: Json
     events: list[tuple[float, fleet.Event]]
     seconds: float
 
     def host(self, name: str = "") -> Json:
-        """Return one host's part of the report; the only one's where not named."""
+        """Return the host's part of the report, or the first host's part if no name is given."""
         hosts = self.report["hosts"]
         found: Json = hosts[name or next(iter(hosts))]
         return found
@@ -67,7 +67,7 @@ class Done:
         return [event.kind for _, event in self.events if not host or event.host == host]
 
     def outcomes(self, name: str = "") -> dict[str, str]:
-        """Return node → outcome."""
+        """Return the outcome of each node, by node name."""
         return {node["name"]: node["outcome"] for layer in self.host(name)["layers"] for node in layer}
 
 
@@ -82,7 +82,7 @@ def run(
     connect: Settings | None = None,
     **options: Any,
 ) -> Done:
-    """Run on hosts; `inventory` is what the inventory says of each of them beside its address."""
+    """Run the definition on hosts; `inventory` has further inventory attributes for each of them."""
     many = list(hosts) if isinstance(hosts, list | tuple) else [hosts]
     jobs = [fleet.Job(inventoried(host, **(inventory or {})), definition, playbook) for host in many]
     events: list[tuple[float, fleet.Event]] = []
@@ -100,24 +100,24 @@ def run(
 
 @dataclass
 class Client:
-    """A run by a process of its own, so that it can be killed or stopped."""
+    """A run in a separate process, which a test can kill or suspend."""
 
     process: subprocess.Popen[str]
     lines: list[str] = field(default_factory=list)
 
     def await_line(self, text: str, seconds: float = 60) -> None:
-        """Wait until it prints a line that holds a text."""
+        """Wait until the process prints a line that contains the text."""
         processes.wait_until(lambda: any(text in line for line in list(self.lines)), seconds, f"{text!r}")
 
     def end(self) -> str:
-        """Wait for its end; return all it printed."""
+        """Wait until the process ends, and return its output."""
         self.process.wait(120)
         return "".join(self.lines)
 
 
 @contextmanager
 def client(host: Host, script: str, *arguments: str) -> Iterator[Client]:
-    """Run a function of `clients.py` in a process of its own, against a host; it prints events as they come."""
+    """Run a script of `clients.py` for the host in a separate process, which prints the events of the run."""
     argv = [sys.executable, "-u", "-m", "tests.host.run.clients", script, host.address, str(host.port), host.user]
     argv += [str(host.identity), str(host.known_hosts), *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -144,7 +144,7 @@ def client(host: Host, script: str, *arguments: str) -> Iterator[Client]:
 
 
 def executors(host: Host) -> list[int]:
-    """Return the process ids, as this machine numbers them, of the Pythons that run our executor on a host."""
+    """Return the ids, on this machine, of the Python processes that run the executor on the host."""
     found = []
     for pid in processes.descendants(host.pid):
         try:
@@ -158,7 +158,7 @@ def executors(host: Host) -> list[int]:
 
 
 def everything_ours(host: Host) -> list[int]:
-    """Return the ids of all processes of a host that are no sshd."""
+    """Return the ids of all processes of the host except sshd."""
     found = []
     for pid in processes.descendants(host.pid):
         try:
@@ -171,32 +171,32 @@ def everything_ours(host: Host) -> list[int]:
 
 
 def lock_is_free(host: Host) -> bool:
-    """Tell whether nobody holds the lock of root's runs on a host."""
+    """Tell whether the lock of root's runs is free on the host."""
     held = host.run(["flock", "--nonblock", "/var/lib/statecfg/lock", "true"], check=False)
     return held.returncode == 0
 
 
 def litter(host: Host, place: str) -> list[str]:
-    """Return the temporary files that were left below a directory of a host."""
+    """Return the temporary files that are left below a directory of the host."""
     return [str(path) for path in host.path(place).rglob(".statecfg-*")]
 
 
 def small_files(root: str, count: int, text: str = "new") -> Definition:
-    """Return a directory with files in it, whose content names them."""
+    """Define a directory with files; the content of each file has the file's number."""
     folder = directory(root)
     files = [file(f"{root}/f{i}", content=f"{text} {i}\n", mode="0644", requires=[folder]) for i in range(count)]
     return define(folder, *files)
 
 
 def held(root: str) -> Definition:
-    """Return a command, in a directory of its own, that goes on until `go` is there, for half a minute at most."""
+    """Define a command that runs until the file `go` exists in its directory, for at most 30 seconds."""
     before = directory(root)
     script = f"for n in $(seq 600); do [ -e {root}/go ] && exit; sleep 0.05; done"
     return define(before, command("wait-0", shell=script, creates=f"{root}/go", requires=[before]))
 
 
 def chain(root: str, count: int, seconds: float, text: str) -> Definition:
-    """Return files that require each other, a slow command before each: each a layer of its own."""
+    """Define files and slow commands in turn; each requires the one before, so each is in its own layer."""
     before = directory(root)
     graphs = [before]
     for i in range(count):

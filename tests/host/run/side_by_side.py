@@ -1,4 +1,4 @@
-"""Work on several light hosts at the same time: most of what such a test does is to wait."""
+"""Runs functions on several light hosts at the same time, because such tests mostly wait."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tests import lab
 from tests.lab import Host
 from tests.lab.fixtures import or_skip
 
-Found = dict[str, Any]  # what each of several works gave, or the exception that ended it
+Found = dict[str, Any]  # the result of each function, or the exception that ended it
 
 
 def side_by_side(prefix: str, works: Mapping[str, Callable[[Host], Any]]) -> Iterator[Found]:
-    """Do each work on a host of its own, all at the same time: most of what they do is to wait."""
+    """Run each function in its own thread with its own host; yield the results by name."""
     with or_skip():
         machines = lab.light_hosts(len(works), prefix=prefix)
     found: Found = {}
@@ -36,7 +36,7 @@ def side_by_side(prefix: str, works: Mapping[str, Callable[[Host], Any]]) -> Ite
 
 
 def given(found: Found, name: str) -> Any:
-    """Return what a work gave, or raise what ended it."""
+    """Return the result of a function, or raise the exception that ended it."""
     if isinstance(found[name], BaseException):
         raise found[name]
     return found[name]

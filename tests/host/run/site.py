@@ -1,4 +1,4 @@
-"""A project of its own for a test host: playbooks written on the spot, and the real command run on them."""
+"""A project for one test host: it writes playbooks and runs the real command on them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ LEDGER = "/var/lib/statecfg/ledger.db"
 
 
 class Site:
-    """A project whose hosts are one test host.
+    """A project with one test host in its inventory.
 
-    :param base: a directory of the test's own; the project in it is called `name`, as its resources' owner is
+    :param base: a directory of the test; the project is its subdirectory `name`, and `name` is also the project's name
     """
 
     def __init__(self, base: Path, host: Host, name: str) -> None:
@@ -24,7 +24,7 @@ class Site:
         self.state = base / "state"
 
     def play(self, *nodes: str, file: str = "site.py", head: str = "") -> None:
-        """Write a playbook of these nodes, each a Python expression."""
+        """Write a playbook with these nodes; each node is a Python expression."""
         listed = "".join(f"        {node},\n" for node in nodes)
         (self.base / file).write_text(
             f"from statecfg import play, secret\nfrom statecfg.resources import command, directory, file, symlink\n\n"
@@ -43,15 +43,18 @@ class Site:
         return found
 
     def change_ledger(self, statement: str) -> None:
-        """Change the host's ledger by an SQL statement, there: from here, SQLite would follow links to ours."""
+        """Run an SQL statement on the host's ledger.
+
+        The host runs SQLite itself: SQLite follows the links of a path and would leave the host's file system.
+        """
         code = f"import sqlite3, sys; d = sqlite3.connect({LEDGER!r}); d.execute(sys.argv[1]); d.commit()"
         self.host.run(["python3", "-c", code, statement])
 
     def fresh(self) -> None:
-        """Let the host have no record of anything."""
+        """Delete all records of statecfg on the host."""
         self.host.run(["rm", "-rf", "/var/lib/statecfg"])
 
 
 def names(layers: list[list[dict[str, Any]]]) -> list[str]:
-    """Return the names of the nodes of some layers, in order."""
+    """Return the names of all nodes in the layers, in order."""
     return [node["name"] for layer in layers for node in layer]

@@ -1,4 +1,4 @@
-"""The tests of crashes with counts too large for a suite: `python -m tests.host.run.soak WHAT [COUNT] [--seed N]`."""
+"""Repeats the crash tests more often than a suite can: `python -m tests.host.run.soak WHAT [COUNT] [--seed N]`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Results = collections.Counter[str]
 
 
 def kills(host: Host, who: str, count: int, seed: int) -> Results:
-    """Kill one side at random moments."""
+    """Kill the process `who` during applies, at random moments."""
     seen = crashes.at_random(host, f"/srv/{who}", who, count, seed)
     found = Results({f"{who} killed": count})
     for each in seen:
@@ -32,7 +32,7 @@ def kills(host: Host, who: str, count: int, seed: int) -> Results:
 
 
 def lived(host: Host, who: str, count: int, seed: int) -> Results:
-    """Kill one side of applies that prune and fire hooks."""
+    """Kill the process `who` during applies that prune resources and fire hooks."""
     seen = lives.at_random(host, f"/srv/lived-{who}", who, count, seed)
     found = Results({f"{who} killed in a run with hooks": count})
     for each in seen:
@@ -45,7 +45,7 @@ def lived(host: Host, who: str, count: int, seed: int) -> Results:
 
 
 def calls(host: Host, count: int, seed: int) -> Results:
-    """Kill the executor at every call by which it writes, over and over up to `count` times."""
+    """Kill the executor at each of its file system calls, and repeat this for at least `count` calls."""
     found = Results()
     while found["calls killed at"] < count:
         for _, _, status in points.all_points(host, "/srv/points"):
@@ -55,7 +55,7 @@ def calls(host: Host, count: int, seed: int) -> Results:
 
 
 def cuts(host: Host, count: int, seed: int) -> Results:
-    """Cut the connection after k bytes either way."""
+    """Cut the connection after a random number of bytes, in either direction."""
     definition = rig.small_files("/srv/cuts", 30)
     rig.run(host, definition)
     found = Results()
@@ -65,14 +65,14 @@ def cuts(host: Host, count: int, seed: int) -> Results:
         choose = random.Random(seed)
         for number in range(count):
             way = ("to", "from")[number % 2]
-            # The last bytes only close what is over already.
+            # The last bytes only close a conversation that is already over.
             k = choose.randrange(200, sizes[way] - 2500)
             found[f"cut {way} the host: {cut_at(host, definition, known_hosts, k, way).host()['status']}"] += 1
     return found
 
 
 def commands(host: Host, who: str, count: int, seed: int) -> Results:
-    """Kill the command, the executor or a hook at random moments of applies with hooks of every kind."""
+    """Kill the command, the executor or a hook during applies with hooks of every kind, at random moments."""
     found = Results({f"{who} killed in an apply with hooks": count})
     with tempfile.TemporaryDirectory() as directory:
         for each in hook_crashes.at_random(host, Path(directory, "site"), who, count, seed):
@@ -81,7 +81,7 @@ def commands(host: Host, who: str, count: int, seed: int) -> Results:
 
 
 def units(count: int, seed: int) -> None:
-    """Kill hooks of units on four hosts at once, and now and then a client or an executor."""
+    """Kill hooks of units on four hosts at the same time, and sometimes a client or an executor."""
     machines = lab.light_hosts(4, prefix="rings")
     begun = time.monotonic()
     try:
@@ -94,7 +94,7 @@ def units(count: int, seed: int) -> None:
 
 
 def main() -> None:
-    """Run what is asked for, on a host for each, and print what was seen."""
+    """Run the chosen tests, each on its own host, and print the results."""
     parser = argparse.ArgumentParser(prog="script/soak", description="Cuts applies off and checks what must hold.")
     parser.add_argument("what", choices=["kills", "hooks", "points", "cuts", "units", "all"])
     parser.add_argument("count", nargs="?", type=int, default=1000, help="how many times each (default: 1000)")

@@ -20,7 +20,7 @@ POINTS = 24
 
 
 def cut_at(target: Host, definition: Definition, known_hosts: Path, k: int, way: str, reset: bool = False) -> rig.Done:
-    """Apply through a relay that closes after k bytes "from" or "to" the host; check the report."""
+    """Apply through a relay that closes after k bytes "from" or "to" the host, and check the report."""
     cut = {"cut_after": k} if way == "from" else {"cut_sent": k}
     with Relay(target, reset=reset, **cut) as relay:
         seen = relay.seen(known_hosts)
@@ -41,7 +41,7 @@ def total(target: Host, definition: Definition, known_hosts: Path) -> tuple[int,
 
 
 def points(size: int, count: int, seed: int) -> list[int]:
-    """Return offsets: the first bytes, and others at random, all before the end of the conversation."""
+    """Return the first offsets and some random offsets, all before the end of the conversation."""
     return sorted({200, 1500, *random.Random(seed).sample(range(200, size - 200), count - 2)})
 
 

@@ -18,7 +18,7 @@ from tests.host.command import statecfg
 
 PYENV = Path.home() / ".pyenv" / "versions"
 PYTHONS = [str(path) for minor in range(8, 20) for path in PYENV.glob(f"3.{minor}.*/bin/python")] or [sys.executable]
-LARGEST_CORE, LARGEST = 65_000, 100_000  # bytes: of the core, and with ten node types
+LARGEST_CORE, LARGEST = 65_000, 100_000  # size limits in bytes: of the core, and of the core with ten node types
 
 NEWER = """\
 from statecfg import node_type

@@ -16,7 +16,7 @@ from tests.host.run.rig import Done, define, run
 from tests.lab import Host
 
 CACHE = "/var/lib/statecfg/cache"
-# What would happen if the host ran these bytes.
+# A module that leaves a file on the host if it is run.
 EVIL = "import os; os.close(os.open('/srv/evil-ran', os.O_CREAT))"
 
 
@@ -27,7 +27,7 @@ def definition() -> Definition:
 
 @pytest.fixture
 def kept(target: Host, definition: Definition) -> Path:
-    """Give the cached executor on the host."""
+    """Give the path of the cached executor on the host."""
     assert run(target, definition).host()["status"] == "ok"
     path = target.path(CACHE) / bundle.build(definition.types).sha256
     assert path.is_file()
@@ -62,7 +62,7 @@ def older(data: bytes) -> bytes:
 
 @pytest.mark.parametrize(
     "damage", [flip, lambda data: data[:-1], lambda data: data[: len(data) // 2], lambda data: data + b"x", older],
-    ids=["one bit flipped", "last byte missing", "half of it", "a byte more", "another valid one"],
+    ids=["one bit flipped", "last byte missing", "second half missing", "one byte added", "other valid executor"],
 )  # fmt: skip
 def test_a_damaged_executor_is_replaced_and_never_run(
     target: Host, definition: Definition, kept: Path, damage: Callable[[bytes], bytes]
@@ -100,11 +100,13 @@ def test_a_cached_executor_must_be_a_regular_file(target: Host, definition: Defi
         assert kept.read_bytes() == good
 
 
-@pytest.mark.parametrize("damage", [flip, lambda data: data[:40], lambda data: b""], ids=["flipped", "cut", "empty"])
+@pytest.mark.parametrize(
+    "damage", [flip, lambda data: data[:40], lambda data: b""], ids=["one bit flipped", "truncated", "empty"]
+)
 def test_a_damaged_compiled_executor_is_compiled_again(
     target: Host, definition: Definition, kept: Path, damage: Callable[[bytes], bytes]
 ) -> None:
-    # There is one for each Python that has run the executor.
+    # Each Python that has run the executor has its own compiled file.
     compiled = [path for path in kept.parent.iterdir() if path.name.startswith(kept.name + ".cpython")]
     damaged = {path: damage(path.read_bytes()) for path in compiled}
     for path, data in damaged.items():

@@ -1,4 +1,4 @@
-"""Twenty secrets in eight encodings: each is only where the playbook put it, on the controller and on the host.
+"""Twenty secrets in eight encodings: no secret is anywhere but where the playbook put it, on controller and host.
 
 `CANARIES=table` prints the table of docs/security.md.
 """
@@ -55,7 +55,7 @@ ENCODINGS = {
     "hex": lambda text: text.encode().hex(),
     "HTML": lambda text: html.escape(text),
 }
-# Prints its secrets in every encoding on stdout and stderr, and exits with the status that it is given.
+# Prints its secrets in every encoding on stdout and stderr, and exits with the given status.
 TELLS = """\
 import base64, html, json, os, shlex, sys, urllib.parse
 for name in sorted(os.environ):
@@ -67,11 +67,11 @@ for name in sorted(os.environ):
             print(said, file=sys.stderr, flush=True)
 sys.exit(int(sys.argv[1]))
 """
-GIVEN = b"CANARY_GIVEN=1"  # in the environment of processes that were given the secrets
+GIVEN = b"CANARY_GIVEN=1"  # occurs in the environment of each process that receives the secrets
 
 
 def needles(text: str) -> dict[str, bytes]:
-    """Return by encoding the bytes that must not be found; for a text of several lines also its longest line."""
+    """Return the forbidden bytes, by encoding; a text of several lines is also represented by its longest line."""
     found = {name: encode(text).encode("utf-8", "surrogatepass") for name, encode in ENCODINGS.items()}
     if "\n" in text:
         found["raw line"] = max(text.split("\n"), key=len).encode()
@@ -82,7 +82,7 @@ NEEDLES = {number: needles(text) for number, text in enumerate(CANARIES)}
 
 
 def hits(data: bytes) -> set[str]:
-    """Return number and encoding of each canary in some bytes."""
+    """Return the number and the encoding of each canary in the bytes."""
     return {f"{number} {name}" for number, each in NEEDLES.items() for name, needle in each.items() if needle in data}
 
 
@@ -117,7 +117,7 @@ class Watch:
             arguments = Path(place, "cmdline").read_bytes()
             environment = Path(place, "environ").read_bytes()
         except OSError:
-            return  # it ended since the listing
+            return  # the process has ended since the listing
         if (place, arguments) in self._seen:
             return
         self._seen.add((place, arguments))

@@ -48,7 +48,7 @@ def sites(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site
 
 
 def there(host: Host) -> list[str]:
-    """Return the files that entities have on the host."""
+    """Return the files of the entities on the host."""
     root = host.path("/srv/sites")
     return sorted(path.name for path in root.iterdir()) if root.exists() else []
 
@@ -103,7 +103,7 @@ def test_an_entity_in_deletion_is_found_by_a_filter_and_deleted(sites: Sites, ho
 
 def test_a_failed_hook_leaves_the_documented_entity_state(sites: Sites, host: Host) -> None:
     host.path("/srv/sites").mkdir()
-    host.path("/srv/sites/bad.html").mkdir()  # where a file is to be
+    host.path("/srv/sites/bad.html").mkdir()  # in place of a file
     failed = sites.create("site", "bad", title="x")
     assert failed.error is not None and "site1" not in failed.error["message"]
     assert "site1: failed: file:/srv/sites/bad.html" in failed.details

@@ -26,7 +26,7 @@ from tests.lab.fixtures import or_skip
 EVIL = Path(__file__).with_name("evil.py")
 LOOK = "Check the host"
 
-# Kind of answer: part of the error, status.
+# Function of evil.py: part of the error, status of the host.
 CASES = {
     "garbage": ("not a statecfg frame", "unreachable"),
     "no_greeting": ("more than 65536 bytes before the executor began", "unreachable"),

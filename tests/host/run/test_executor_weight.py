@@ -22,7 +22,7 @@ HEAVY = {
     *("tempfile", "shutil", "pathlib", "urllib", "socket", "ssl", "email", "http", "asyncio", "unicodedata", "random"),
     *("traceback", "tokenize", "linecache", "base64", "selectors", "pickle", "decimal", "datetime", "contextlib"),
 }
-MOST = 66  # modules, without those that the interpreter itself loads at its start
+MOST = 66  # number of modules, without those that the interpreter loads when it starts
 
 PLAN = """
 import json, os, sys
@@ -52,7 +52,7 @@ print(json.dumps([loaded, said]))
 
 @pytest.fixture
 def host_half(tmp_path: Path) -> Path:
-    """Return a folder with what a host gets for a playbook of files."""
+    """Return a folder with the modules that a host receives for a playbook of files."""
     _ = statecfg.resources.file
     sent.write(sent.unpacked(bundle.build(["file"]).data), tmp_path)
     return tmp_path

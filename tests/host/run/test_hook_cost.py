@@ -16,7 +16,7 @@ FILES = 12
 
 
 def traced(host: Host, place: str, number: int, hooks: list[Any]) -> tuple[int, int]:
-    """Apply under strace; return how many processes were started and how many programs executed."""
+    """Apply under strace; return how many processes started and how many programs were executed."""
     log = f"{place}/trace-{number}"
     host.run(["mkdir", "-p", place])
     options = f"-o {log} -e trace=execve,fork,vfork,clone,clone3"

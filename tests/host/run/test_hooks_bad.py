@@ -91,7 +91,7 @@ def machines() -> Iterator[list[Host]]:
 
 
 def bad_site(root: Any, machines: list[Host], policy: str = "continue") -> Site:
-    """Return a project with each bad program as a hook of a file of its own, on the controller and on the host."""
+    """Return a project where each bad program is a hook of a separate file, on the controller and on the host."""
     site = Site(root, machines)
     resources = "".join(f"- file: /srv/site-{name}\n  content: one\n  tags: [{name}]\n" for name in PROGRAMS)
     site.playbook(resources)
@@ -138,7 +138,7 @@ def test_a_run_with_misbehaving_hook_programs_succeeds_within_limits(
     for host in ended.report["hosts"].values():
         assert host["status"] == "ok" and set(hooked.outcomes(host).values()) == {"changed"}
     assert not hooked.left_here(site)
-    processes.wait_until(lambda: not any(map(rig.everything_ours, machines)), 20, "all to end on the hosts")
+    processes.wait_until(lambda: not any(map(rig.everything_ours, machines)), 20, "all processes on the hosts to end")
     assert len(ended.err) < 40_000 and "\0" not in ended.err
 
 

@@ -43,12 +43,12 @@ def host() -> Iterator[Host]:
 def site(host: Host, tmp_path: Path) -> Iterator[Site]:
     made = Site(tmp_path / "site", [host])
     yield made
-    assert not hooked.left_here(made), "a hook was left running here"
-    processes.wait_until(lambda: not rig.everything_ours(host), 20, "all to end on the host")
+    assert not hooked.left_here(made), "a hook still runs on the controller"
+    processes.wait_until(lambda: not rig.everything_ours(host), 20, "all processes on the host to end")
 
 
 def boot(host: Host, name: str) -> None:
-    """Make the host report another boot id."""
+    """Make the host report a new boot id."""
     script = f"echo {name} > /run/boot-{name}; mount --bind /run/boot-{name} /proc/sys/kernel/random/boot_id"
     host.run(["sh", "-c", script])
 

@@ -36,7 +36,7 @@ class Seen:
 
     @property
     def told(self) -> tuple[Any, ...]:
-        """The status of the run, then outcome and state of each node that took part."""
+        """The status of the run, and the outcome and the state of each node in it."""
         found = outcomes(self.report)
         nodes = (f"{name[-1]} {found.get(name, '-')} {self.states.get(name, '-')}" for name in (A, B, C))
         return (self.report["status"], *(text for text in nodes if not text.endswith(" - -")))
@@ -99,7 +99,7 @@ GONE = ok("a unchanged RESOLVED", "b changed -", "c changed -")
 REST = ok("a unchanged RESOLVED")
 QUIET = (ALL_NEW, ALL_SAME, A_NEW, ALL_SAME, GONE, REST)  # with a hook that never fails
 Told = tuple[str, ...]
-# Case → number of the run in which the hook fails → report and hook calls of that run and of the next.
+# For each case and each run in which the hook fails: the report and the hook calls of that run and of the next run.
 EXPECTED: dict[str, dict[int, tuple[Told, str, Told, str]]] = {
     "pre-reconcile abort": {
         0: (failed("a failed -", "b skipped -", "c skipped -"), "a failed", ALL_NEW, "a ok, c ok"),
@@ -185,5 +185,5 @@ def test_a_hook_failure_names_the_hook_and_its_error(seen: dict[str, list[Seen]]
     said = f"the {event} hook {event}-{policy} failed: the oven is cold"
     if policy == "abort":
         assert node["reason"] == said
-    elif event not in ("post-create", "post-update"):  # which leave the node as it is
+    elif event not in ("post-create", "post-update"):  # both policies leave the node unchanged
         assert node["reason"] == f"{said}; a later run tries again"

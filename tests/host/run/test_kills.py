@@ -68,7 +68,7 @@ def test_the_executor_and_its_children_end_when_the_client_is_killed(target: Hos
         processes.wait_until(lambda: "sleep" in names(target), 30, "the command to run")
         client.process.kill()
         killed = time.monotonic()
-        processes.wait_until(lambda: not rig.everything_ours(target), crashes.GONE, "all to end")
+        processes.wait_until(lambda: not rig.everything_ours(target), crashes.GONE, "all processes on the host to end")
     print(f"executor and its child gone {time.monotonic() - killed:.2f} s after the client was killed")
 
 
@@ -84,7 +84,7 @@ def names(host: Host) -> list[str]:
 
 
 class Cut:
-    """Applies in a thread, and lets the test act while the host does."""
+    """An apply in a thread; the test can act while the host performs an action."""
 
     def __init__(self, host: Host, place: str, seconds: float, files: int = 4, until: str = "") -> None:
         self.acting = threading.Event()
@@ -105,7 +105,7 @@ class Cut:
 
     def end(self, seconds: float) -> rig.Done:
         self.thread.join(seconds)
-        assert self.done is not None, f"no end within {seconds} s"
+        assert self.done is not None, f"the run did not end within {seconds} s"
         return self.done
 
 
@@ -153,14 +153,14 @@ def drop(hook: str) -> Callable[[Host], Callable[[], None]]:
 
 
 SILENCES = {
-    "executor stopped": stop_executor, "session stopped": stop_session, "all to it lost": drop("input"),
-    "all from it lost": drop("output"),
+    "executor stopped": stop_executor, "session stopped": stop_session,
+    "packets to the host lost": drop("input"), "packets from the host lost": drop("output"),
 }  # fmt: skip
 
 
 def fall_silent(host: Host, how: str) -> tuple[Host, rig.Done, float]:
-    """Silence the host during an action; return the host, the run, and the seconds until it was given up."""
-    # If the executor itself is stopped, nothing ends its child, so the child lasts only 3 s.
+    """Silence the host during an action; return the host, the run, and the seconds until the controller gave up."""
+    # A stopped executor can't end its child, so the child itself ends after 3 s.
     cut = Cut(host, "/srv/silent", 3 if how == "executor stopped" else 60, until="wait-0")
     heal = SILENCES[how](host)
     begun = time.monotonic()
@@ -171,12 +171,12 @@ def fall_silent(host: Host, how: str) -> tuple[Host, rig.Done, float]:
             processes.wait_until(lambda: not rig.executors(host), 50, f"the executor to end: {how}")
     finally:
         heal()
-    processes.wait_until(lambda: not rig.everything_ours(host), 30, f"all to end: {how}")
+    processes.wait_until(lambda: not rig.everything_ours(host), 30, f"all processes on the host to end: {how}")
     return host, done, seconds
 
 
 def stop_client(host: Host) -> dict[str, Any]:
-    """Suspend the client until the executor has given it up, then resume it; return its report."""
+    """Suspend the client until the executor gives it up, then resume it; return the client's report."""
     with rig.client(host, "chain", "/srv/stopped", "4", "6", "word") as client:
         client.await_line("action-started command:wait-0")
         os.kill(client.process.pid, signal.SIGSTOP)
@@ -214,12 +214,12 @@ def lose_all_for_a_while(host: Host) -> rig.Done:
 
 @pytest.fixture(scope="module")
 def silenced() -> Iterator[Found]:
-    """Give the result for each way in which one side can't hear the other."""
+    """Give the results of all runs in which one side does not hear the other for some time."""
 
     def work(how: str) -> Callable[[Host], Any]:
         return lambda host: fall_silent(host, how)
 
-    more = {"client stopped": stop_client, "before": lose_all_before, "for a while": lose_all_for_a_while}
+    more = {"client stopped": stop_client, "lost before the run": lose_all_before, "lost for 6 s": lose_all_for_a_while}
     yield from side_by_side("silent", {**{how: work(how) for how in SILENCES}, **more})
 
 
@@ -227,9 +227,9 @@ def silenced() -> Iterator[Found]:
 def test_a_host_that_falls_silent_stops_and_is_reported_as_unknown(silenced: Found, how: str) -> None:
     host, done, seconds = given(silenced, how)
     print(f"{how}: given up after {seconds:.1f} s: {done.host()['error']['summary']}")
-    assert seconds < 45  # the host may still send for some seconds, although it receives nothing
+    assert seconds < 45  # the host may still send for some seconds although it receives nothing
     is_unknown(done, "/srv/silent")
-    assert not list(host.path("/srv/silent").glob("f*")), "it went on"
+    assert not list(host.path("/srv/silent").glob("f*")), "the executor continued"
     assert rig.lock_is_free(host)
     again = rig.run(host, rig.chain("/srv/silent", 4, 0, "word")).host()
     assert again["status"] == "ok"
@@ -243,7 +243,7 @@ def test_a_suspended_client_does_not_report_success(silenced: Found) -> None:
 
 
 def test_a_partition_before_any_action_makes_the_host_unreachable(silenced: Found) -> None:
-    done = given(silenced, "before")
+    done = given(silenced, "lost before the run")
     report = done.host()
     print(f"partition before: {done.seconds:.1f} s: {report['error']}")
     assert report["status"] == "unreachable"
@@ -252,5 +252,5 @@ def test_a_partition_before_any_action_makes_the_host_unreachable(silenced: Foun
 
 
 def test_a_run_survives_a_short_network_partition(silenced: Found) -> None:
-    done = given(silenced, "for a while")
+    done = given(silenced, "lost for 6 s")
     assert done.host()["status"] == "ok", done.host()

@@ -1,4 +1,4 @@
-"""One run at a time on a host: a second run learns who holds the lock, and remains of a crash block nobody."""
+"""One run at a time on a host: a second run learns who holds the lock, and a crash leaves nothing that blocks a run."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_killed_lock_holder_does_not_block_the_next_run(target: Host, place: s
         assert any("was cut off; unfinished: command:wait-0" in text for text in done.host()["warnings"])
         print(f"{time.monotonic() - begun:.2f} s from the kill of the holder to the end of the next run")
         client.end()
-    processes.wait_until(lambda: not rig.everything_ours(target), 25, "what the killed run had begun to end")
+    processes.wait_until(lambda: not rig.everything_ours(target), 25, "the processes of the killed run to end")
 
 
 def test_stale_or_invalid_lock_text_does_not_block_a_run(target: Host, place: str) -> None:
@@ -105,7 +105,7 @@ def test_a_daemon_started_by_a_run_does_not_keep_the_lock(target: Host, place: s
     pid = int(target.read(f"{place}.pid"))
     try:
         assert done.host()["status"] == "ok"
-        assert done.seconds < 20, "it was waited for"
+        assert done.seconds < 20, "the second run waited for the lock"
         processes.wait_until(lambda: rig.lock_is_free(target), 20, "the lock to be free")
         open_files = target.run(["sh", "-c", f"readlink /proc/{pid}/fd/*"]).stdout
         assert "statecfg" not in open_files

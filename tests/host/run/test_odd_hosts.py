@@ -134,7 +134,7 @@ def test_an_apply_works_with_a_full_noexec_tmp(target: Host, user: str, home: st
 
 
 def shims(target: Host, home: str, *names: str) -> None:
-    """Limit the user's PATH to these programs, each a link."""
+    """Limit the user's PATH to links to these programs."""
     target.run(["rm", "-rf", f"{home}/bin"])
     for name in names:
         target.run(["mkdir", "-p", f"{home}/bin"])

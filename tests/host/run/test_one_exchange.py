@@ -18,11 +18,11 @@ from tests.host.run.relay import Relay
 from tests.host.run.rig import define, executors, run, settings, small_files
 from tests.lab import Host
 
-DELAY = 1.0  # seconds there and back: long enough that a busy machine makes no difference
+DELAY = 1.0  # delay of a round trip in seconds, long enough to be measured on a busy machine
 
 
 def round_trips(target: Host, definition: object, known_hosts: Path) -> float:
-    """Return the round trips from authentication to the end of an apply without changes: time divided by delay."""
+    """Return the round trips of an apply without changes, from authentication to the end: time divided by delay."""
     with Relay(target, delay=DELAY / 2) as slow:
         seen = slow.seen(known_hosts)
         done = run(seen, definition, connect=settings(seen))
@@ -93,7 +93,7 @@ def test_content_shared_by_many_files_is_sent_once(target: Host, place: str) -> 
 
 
 def peak(pid: int) -> int:
-    """Return the most memory, in bytes, that a process has had resident."""
+    """Return the peak resident memory of a process in bytes."""
     status = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"VmHWM:\s+(\d+)", status)
     return int(found[1]) << 10 if found else 0

@@ -1,4 +1,4 @@
-"""Becoming root with sudo; and the sudo password and secrets are only where they have to be."""
+"""Becoming root with sudo: no process, file or report shows the sudo password or a secret that it does not need."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_sudo_with_a_password_works_with_a_shell_that_prints_text(host: Host, pl
 
 
 class Sampler:
-    """Reads the arguments and the environment of every process as often as it can."""
+    """Reads the arguments and the environment of every process again and again."""
 
     def __init__(self, *needles: str) -> None:
         self.needles = [needle.encode() for needle in needles]
@@ -109,7 +109,7 @@ class Sampler:
                     try:
                         data = (entry / what).read_bytes()
                     except OSError:
-                        continue  # it ended since the listing
+                        continue  # the process has ended since the listing
                     self.hits += [f"{entry}/{what}" for needle in self.needles if needle in data]
             self.samples += 1
 

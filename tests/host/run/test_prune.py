@@ -17,7 +17,7 @@ def site(tmp_path: Path, light_host: Host, place: str) -> Site:
 
 
 def text(place: str, *names: str, more: str = "") -> list[str]:
-    """Return nodes: a directory, and a file for each name in it."""
+    """Return a directory node and a file node in it for each name."""
     return [
         f"directory('{place}', mode='0755')",
         *(

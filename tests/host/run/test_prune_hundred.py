@@ -1,4 +1,4 @@
-"""A hundred nodes of every type on a booted host. Pruning any of them restores what was there before them."""
+"""A hundred nodes of every type on a booted host. Pruning any of them restores the state from before."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.host.run import rig
 from tests.lab import Host
 from tests.lab.fixtures import or_skip
 
-SEEDS = (1, 2)  # one removes many nodes, the other a few
+SEEDS = (1, 2)  # one seed removes many nodes, the other a few
 LINES = "/srv/lines"
-# Every line describes one thing. A blank, a colon or the line's end follows its name.
+# Prints one line for each object. A space, a colon or the end of the line follows the object's name.
 STATE = r"""
 dpkg-query --show --showformat='${Package} ${Version} ${db:Status-Abbrev}\n'
 apt-mark showauto | sed 's/^/automatic /'
@@ -40,7 +40,7 @@ UNIT = "[Service]\nExecStart=/usr/bin/sleep infinity\n[Install]\nWantedBy=multi-
 
 
 def hundred() -> dict[str, tuple[Any, list[str], str]]:
-    """Return name → (graph, names of required nodes, pattern of its name on the host)."""
+    """Return for each node name: the graph, the required nodes, and a pattern of the object's name on the host."""
     found: dict[str, tuple[Any, list[str], str]] = {}
 
     def add(graph: Any, name: str, word: str, *requires: str) -> str:
@@ -89,7 +89,7 @@ class Site:
         self.host = host
 
     def run(self, names: Sequence[str], mode: str, **job: Any) -> dict[str, Any]:
-        """Run over the nodes of these names."""
+        """Run with the nodes of these names; return the host's part of the report."""
         given = rig.define(*[HUNDRED[name][0] for name in names])
         options = fleet.Options(mode=mode, settings=rig.settings(self.host), agreed=True)
         job.setdefault("prune", False)
@@ -103,13 +103,13 @@ class Site:
 
 
 def about(word: str, lines: Sequence[str]) -> list[str]:
-    """Return the lines that describe one thing."""
+    """Return the lines about the objects that match a pattern."""
     pattern = re.compile(rf"(^|[ /:])({word})([ :]|$)")
     return [line for line in lines if pattern.search(line)]
 
 
 def names(layers: Sequence[Sequence[dict[str, Any]]]) -> set[str]:
-    """Return the names of the nodes, without the restarts of units that stay while their settings are removed."""
+    """Return the names of the nodes, without restarts of units that stay when their settings are removed."""
     return {node["name"] for layer in layers for node in layer if not node["name"].endswith(" (stays)")}
 
 

@@ -13,7 +13,7 @@ from statecfg.views.terminal import render
 from tests.host.run import rig
 from tests.lab import Host, add_user
 
-LARGE = 48 << 20  # bytes, more than the buffers of SSH hold
+LARGE = 48 << 20  # size in bytes, more than the buffers of SSH hold
 STATE = "/home/full/.local/state/statecfg"
 
 

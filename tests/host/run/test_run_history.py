@@ -62,7 +62,7 @@ def test_run_history_shows_user_time_and_outcomes_of_every_run(site: Site, light
 
 
 def slow(place: str, count: int) -> rig.Definition:
-    """Return a directory, a command that waits, and files that require it."""
+    """Return a directory, a slow command, and files that require the command."""
     top = directory(place)
     wait = command("wait", argv=["sh", "-c", "sleep 3"], requires=[top], effects={})
     return rig.define(top, wait, *(file(f"{place}/{i}", content="x\n", requires=[wait]) for i in range(count)))

@@ -68,7 +68,7 @@ groups:
 
 @dataclass
 class Checkout:
-    """A checkout of the project `site` on the machine of a user; `out` is where all of them write."""
+    """A checkout of the project `site` on a user's machine; all checkouts write below `out`."""
 
     root: Path
     env: dict[str, str]
@@ -83,7 +83,7 @@ class Checkout:
         path.write_text(path.read_text().replace(old, new))
 
     def copied(self, to: Path) -> Checkout:
-        """Return a copy on another machine: another path, home and store; the host is the same."""
+        """Return a copy on another machine, with another path, home and store but the same host."""
         shutil.copytree(self.root, to / "checkout")
         return Checkout(to / "checkout", machine(to, self.env["STATECFG_STATE_DIR"]), self.out)
 

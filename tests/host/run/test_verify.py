@@ -18,7 +18,7 @@ def site(tmp_path: Path, light_host: Host, place: str) -> Site:
 
 
 def drift(report: dict[str, Any]) -> dict[str, list[str]]:
-    """Return the drift of each node that has any."""
+    """Return the drift of each node that has drifted."""
     layers = (*report["removals"], *report["layers"], *report["left"])
     return {node["name"].rpartition("/")[2]: node["drift"] for layer in layers for node in layer if node.get("drift")}
 

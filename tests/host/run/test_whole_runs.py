@@ -99,7 +99,7 @@ def test_one_hanging_host_does_not_block_the_other_hosts(fifty: list[Host]) -> N
     assert set(statuses.values()) == {"ok"}
     last = max(when for when, event in done.events if event.kind == "finished" and event.host != hanging.name)
     print(f"50 hosts, forks 8: {quick.seconds:.1f} s; one hangs: the others {last:.1f} s, it {done.seconds:.1f} s")
-    # While one host hung, more than eight others began and ended in the remaining seven places.
+    # One of the eight places was blocked. More than eight other hosts used the remaining seven places meanwhile.
     its = [number for number, (_, event) in enumerate(done.events) if event.host == hanging.name]
     meanwhile = [event for _, event in done.events[its[0] : its[-1]] if event.host != hanging.name]
     begun, ended = ({event.host for event in meanwhile if event.kind == kind} for kind in ("connecting", "finished"))
@@ -164,7 +164,7 @@ def check(node, world):
 
 @pytest.fixture(scope="module")
 def own_types(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let a project's `resources/` hold a type of the user's."""
+    """Write a node type into the project's `resources/`."""
     folder = tmp_path_factory.mktemp("resources")
     (folder / "marking_daemon.py").write_text(DAEMON)
     statecfg.resources.add_directory(str(folder))

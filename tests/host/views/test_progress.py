@@ -1,4 +1,4 @@
-"""Progress during a run: plain lines with a heartbeat, and the live drawing."""
+"""Progress during a run: plain lines with a heartbeat, and live rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Event:
 
 
 class Watched(io.StringIO):
-    """A stream that tells when a text was written to it."""
+    """A stream with an event that is set once a text was written."""
 
     def __init__(self, awaited):
         super().__init__()
@@ -84,9 +84,9 @@ def test_progress_names_a_slow_hook_with_its_attempt_and_deadline():
     stream = io.StringIO()
     with PlainProgress(stream, 2, Redactor({}), moment=0.01) as show:
         show(Event("web1", "hook-started", about))
-        wait_until(lambda: "other hooks run before it" in stream.getvalue(), 20, "the turn to be waited for")
+        wait_until(lambda: "other hooks run before it" in stream.getvalue(), 20, "the message about the waiting hook")
         show(Event("web1", "hook-started", {**about, "seconds": 30.0, "attempt": 2}))
-        wait_until(lambda: "attempt" in stream.getvalue(), 20, "the hook to be named")
+        wait_until(lambda: "attempt" in stream.getvalue(), 20, "the message with the hook's name")
         show(Event("web1", "fired", {**about, "status": "ok"}))
     first, second = stream.getvalue().splitlines()
     assert first == "web1: waits for hook gate (pre-delete of file:/a): other hooks run before it"

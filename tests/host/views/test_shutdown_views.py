@@ -1,4 +1,4 @@
-"""Every view reports what was stopped first, and what is down because of it."""
+"""Every view reports which resources were stopped first, and which are down as a result."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Row:
 
     @property
     def fires(self) -> bool:
-        """Whether the event happens at all."""
+        """Whether the event happens."""
         if self.event == "post-create":
             return self.state != "RESOLVED"
         if self.event == "post-update":
@@ -241,7 +241,7 @@ def test_a_renamed_resource_fires_post_create_and_keeps_its_memory(machine: Mach
     assert path.read_text() == "former"
 
 
-# Any definitions, one after another, interrupted or not
+# Random definitions, one after another, with and without interruptions
 
 CHOICES = {
     "f": (None, "file one", "file two", "file named", "link"),
@@ -252,11 +252,11 @@ CHOICES = {
 
 
 def graphs(host: Path, chosen: dict[str, str | None]) -> list[Graph]:
-    """Return the nodes of a definition: for each path the chosen kind."""
+    """Return a definition with a node of the chosen kind for each path."""
     found: list[Graph] = []
     for name, how in chosen.items():
         path = str(host / name)
-        # In the next definition the same name may stand for another path.
+        # The next definition may use the same node name for another path.
         given: Any = {"provides": "named"} if how == "file named" and name == "f" else {}
         given = {"provides": "named-2"} if how == "file named" and name == "g" else given
         if how and how.startswith("file"):

@@ -50,7 +50,7 @@ def machine(server: Machine, tmp_path: Path) -> Machine:
     return Machine(tmp_path, server.server)
 
 
-# What 0.3.0 added: a service resource with a debt.
+# Rows in the form of 0.3.0: a service resource with a debt.
 SECOND = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE action (run TEXT NOT NULL REFERENCES run(id), number INTEGER NOT NULL, node TEXT NOT NULL,
@@ -92,7 +92,7 @@ def tables(path: Path) -> set[str]:
 
 
 def row(name: str, path: str = "", kind: str = "file", **more: Any) -> dict[str, Any]:
-    """Return a record in the form of a journal."""
+    """Return a resource record in the form in which the journal has it."""
     fields: dict[str, Any] = {
         "type": kind, "module": "m", "claims": [f"path:{path or '/' + name}"], "digest": "", "state": "RESOLVED",
         "memory": {"was": name}, "after": "", "attrs": {}, "requires": [], "tags": [], "protect": 0, "position": "",
@@ -102,7 +102,7 @@ def row(name: str, path: str = "", kind: str = "file", **more: Any) -> dict[str,
 
 
 def account(*records: Any) -> Account:
-    """Return the account of a run: the records that it added, and what it did with entities."""
+    """Return the account of a run: the records that it added, and its changes of entities."""
     lines = [{"manage": each} if "type" in each else each for each in records]
     return Account([json.dumps(line) for line in lines])
 
@@ -120,7 +120,7 @@ def rows(place: str, playbook: str = "site") -> dict[str, Any]:
     return found
 
 
-# Formats
+# Formats of the ledger
 
 
 def test_a_ledger_of_the_first_format_is_migrated_without_loss(place: str) -> None:
@@ -210,7 +210,7 @@ def test_a_killed_migration_leaves_the_old_or_the_new_format(place: str) -> None
     assert seen == {1, SCHEMA} and point > 8
 
 
-# What a run leaves
+# Results of a run
 
 
 def test_history_lists_the_outcomes_and_actions_of_a_run(place: str) -> None:
@@ -275,7 +275,7 @@ def test_the_next_run_takes_over_the_records_of_an_interrupted_run(place: str) -
     Ledger(place).close()
     looking = Ledger(place, reading=True)
     looking.recall(interrupted_runs(place))
-    assert looking.resources("site") == {} and len(looking.resources("")) == 2  # nobody entered whose run it was
+    assert looking.resources("site") == {} and len(looking.resources("")) == 2  # their playbook is not recorded
     looking.close()
     ledger = Ledger(place)
     ledger.begin(RUN, [])
@@ -332,7 +332,7 @@ def test_a_resource_whose_name_is_reused_keeps_its_record(place: str) -> None:
 @pytest.mark.parametrize(
     ("since", "kind", "expected"),
     [(2.0, "file", "first"), (0.5, "file", "second"), (2.0, "symlink", "second")],
-    ids=["came later", "was there before", "of another type"],
+    ids=["heir is newer", "heir is older", "heir has another type"],
 )
 def test_an_heir_inherits_memory_from_an_older_resource_of_its_type(
     place: str, since: float, kind: str, expected: str
@@ -371,11 +371,11 @@ def test_former_content_of_all_interrupted_runs_is_kept(place: str) -> None:
     assert sorted(os.listdir(folder)) == ["r1", "r2"]
 
 
-# Foreign
+# Ledgers of other machines
 
 
 def foreign(machine: Machine) -> None:
-    """Make the ledger look as if it came with a disk of another machine."""
+    """Make the ledger look as if it was copied from another machine."""
     machine.query("UPDATE meta SET value = 'f00dfacecafe1234' WHERE key = 'machine'")
 
 

@@ -224,7 +224,7 @@ def account(*lines: tuple[str, ...]) -> Account:
 
 
 def ended(place: str, name: str, found: Account, owed: Any = (), playbook: str = "web") -> list[tuple[str, str]]:
-    """Enter a run with its debts, end it, and return what is owed then."""
+    """Begin a run with its debts, end it, and return what is owed afterwards."""
     Journal(place, name)
     ledger = Ledger(place)
     ledger.begin(run(name, playbook), [(node, cause, None) for node, cause in owed])

@@ -19,7 +19,7 @@ DEPTH = 3000  # three times Python's recursion limit
 
 
 def chain(place: Path, depth: int) -> None:
-    """Make a directory with others inside each other, a file in each."""
+    """Make a directory with `depth` nested directories, and a file in each directory."""
     place.mkdir()
     here = os.open(place, os.O_RDONLY)
     for _ in range(depth):
@@ -33,7 +33,7 @@ def chain(place: Path, depth: int) -> None:
 
 @pytest.fixture
 def few_files() -> Iterator[None]:
-    """Limit this process to a few more open files than it has now."""
+    """Limit this process to a few more open files than it already has."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 12, before[1]))
@@ -66,7 +66,7 @@ def test_remove_needs_calls_in_proportion_to_the_depth(tmp_path: Path, monkeypat
 
 
 def swapping(monkeypatch: pytest.MonkeyPatch, name: str, when: Callable[[], None]) -> None:
-    """Do something just before `name` is opened for the first time."""
+    """Call a function just before `name` is opened for the first time."""
     original, done = os.open, []
 
     def opened(path: Any, *given: Any, **more: Any) -> int:

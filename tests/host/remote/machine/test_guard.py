@@ -18,7 +18,7 @@ from statecfg.remote.machine.guard import WriteAttempt, allowed, reading_only
 ATTEMPTS: dict[str, Callable[[Path], Any]] = {
     "open": lambda p: open(p / "f", "a"),
     "os.open": lambda p: os.open(p / "f", os.O_WRONLY),
-    "read and write": lambda p: open(p / "f", "r+"),
+    "open for reading and writing": lambda p: open(p / "f", "r+"),
     "bytecode": lambda p: open(p / "f.pyc", "wb"),
     "write_text": lambda p: (p / "new").write_text("x"),
     "remove": lambda p: os.remove(p / "f"),

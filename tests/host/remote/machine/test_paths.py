@@ -83,7 +83,7 @@ def test_open_parent_leaves_no_descriptors_open(place: Path) -> None:
 
 @pytest.fixture
 def foreign(place: Path) -> Path:
-    """A directory that another user owns, with a link in it to a directory of root's."""
+    """Give a directory of another user that contains a link to a directory of root."""
     (place / "outside").mkdir()
     home = place / "home"
     home.mkdir()
@@ -125,7 +125,7 @@ def test_links_in_shared_directories_are_followed_only_when_safe(place: Path, mo
 
 @pytest.fixture
 def racer(foreign: Path) -> Iterator[list[int]]:
-    """Another user swaps a directory with a link to root's directory as fast as possible; counts the swaps."""
+    """Let another user swap a directory with a link to root's directory as fast as possible, and count the swaps."""
     (foreign / "d").mkdir()
     (foreign / "link").unlink()
     (foreign / "evil").symlink_to(foreign.parent / "outside")

@@ -32,7 +32,7 @@ def alive(pid: int) -> bool:
 
 @pytest.fixture
 def pids(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
-    """The processes that wrote their id to the file $PIDS; the fixture kills them at the end of the test."""
+    """Give a function that returns the process ids in the file $PIDS; the fixture kills these processes at the end."""
     path = tmp_path / "pids"
 
     def read() -> list[int]:
@@ -46,7 +46,7 @@ def pids(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let half a second pass between TERM and KILL instead of five."""
+    """Shorten the time between TERM and KILL to half a second."""
     monkeypatch.setattr(process, "GRACE", 0.5)
 
 
@@ -90,7 +90,7 @@ def test_a_child_process_inherits_no_file_descriptors(tmp_path: Path) -> None:
     with open(tmp_path / "held", "w") as held:
         os.set_inheritable(held.fileno(), True)
         said = run(["/bin/ls", "/proc/self/fd"], 10).output.split()
-    assert sorted(map(int, said)) == [0, 1, 2, 3]  # 3 is the directory that ls looks at
+    assert sorted(map(int, said)) == [0, 1, 2, 3]  # 3 is the directory that ls reads
 
 
 def test_a_child_process_reads_the_given_input_or_nothing() -> None:
@@ -148,7 +148,7 @@ def test_run_stops_all_descendants_after_the_timeout(
         outcomes = list(pool.map(lambda leaving: shell(leaving + "\nsleep 30", tmp_path, 4), LEAVING))
     assert ["still running" in outcome.reason for outcome in outcomes] == [True] * len(LEAVING)
     assert len(pids()) == len(LEAVING)
-    wait_until(lambda: not any(map(alive, pids())), 20, "what they started to end")
+    wait_until(lambda: not any(map(alive, pids())), 20, "the child processes to end")
 
 
 @pytest.mark.parametrize("way", ["", "setsid "])
@@ -219,7 +219,7 @@ def test_stopping_the_run_spares_an_uninterruptible_child(stopping: threading.Ti
     go = tmp_path / "go"
 
     def let_go() -> None:
-        wait_until(lambda: CHILDREN.stopping and CHILDREN.protected == 1, 30, "it to run while all are stopped")
+        wait_until(lambda: CHILDREN.stopping and CHILDREN.protected == 1, 30, "the protected command to run")
         go.touch()
 
     watching = threading.Thread(target=let_go)

@@ -194,7 +194,7 @@ def test_write_removes_temporary_files_of_an_interrupted_run(place: Path) -> Non
     (place / half).write_text("half")
     (place / link).symlink_to("x")
     (place / made).mkdir()
-    # Similar names belong to somebody else.
+    # Files with similar names do not belong to statecfg.
     others = [".statecfg-notes", ".statecfg-" + "0" * 17, ".statecfg-" + "0" * 19, ".statecfg-" + "A" * 18]
     for name in others:
         (place / name).write_text("somebody's own")
@@ -288,17 +288,17 @@ import os
 def show(result): print(result.get("reason", "ok"))
 """
 CASES = {
-    "full": (
+    "full file system": (
         "mount -t tmpfs -o size=64k tmpfs $P; echo -n old > $P/f",
         'show(machine.write(place + "/f", "x" * 100_000)); print(open(place + "/f").read(), sorted(os.listdir(place)))',
         ["cannot write {P}/f: No space left on device", "old ['f']"],
     ),
-    "no inodes": (
+    "no free inodes": (
         "mount -t tmpfs -o nr_inodes=3 tmpfs $P; echo -n old > $P/f; : > $P/g",
         'show(machine.write(place + "/f", "new")); show(machine.mkdir(place + "/d")); print(open(place + "/f").read())',
         ["cannot write {P}/f: No space left on device", "cannot make directory {P}/d: No space left on device", "old"],
     ),
-    "read-only": (
+    "read-only file system": (
         "mount -t tmpfs tmpfs $P; echo -n old > $P/f; mount -o remount,ro $P",
         'show(machine.write(place + "/f", "new")); show(machine.chmod(place + "/f", 0o600)); '
         'show(machine.remove(place + "/f"))',
@@ -308,12 +308,12 @@ CASES = {
             "cannot remove {P}/f: Read-only file system; the file system is mounted read-only",
         ],
     ),
-    "mounted within": (
+    "another file system mounted in the tree": (
         "mkdir $P/d $P/from; echo kept > $P/from/f; mkdir $P/d/m; mount --bind $P/from $P/d/m",
         'show(machine.remove(place + "/d", True)); print(open(place + "/from/f").read().strip())',
         ["cannot remove {P}/d: another file system is mounted there; something is mounted there", "kept"],
     ),
-    "a mounted file": (
+    "a file that is a mount point": (
         "echo -n old > $P/f; echo -n there > $P/g; mount --bind $P/g $P/f",
         'show(machine.write(place + "/f", "new")); print(open(place + "/f").read(), sorted(os.listdir(place)))',
         ["cannot write {P}/f: Device or resource busy; something is mounted there", "there ['f', 'g']"],

@@ -1,4 +1,4 @@
-"""What tests of planning and execution share: node types made on the spot, and a run of them in this process."""
+"""Helpers of the tests of planning and execution: temporary node types, and runs in this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Layers = Sequence[Sequence[Node]]
 
 
 def kind(name: str, check: Callable[..., Any]) -> NodeType[...]:
-    """Return a node type that is known to nobody else."""
+    """Return a node type that is not registered."""
     made: NodeType[...] = NodeType(name)
     made.check(check)
     return made
@@ -36,13 +36,13 @@ def node(name: str, type: str = "", requires: Iterable[str] = (), triggers: Iter
 def plan(
     kinds: Mapping[str, NodeType[...]], layers: Layers, machine: Machine | None = None, owed: Any = None
 ) -> tuple[Plan, Planned]:
-    """Plan over a machine (this host where none is given)."""
+    """Plan on a machine; the default is this host."""
     imagined = machine if isinstance(machine, Planned) else Planned(machine or RealMachine())
     return Planner(kinds, imagined, owed).plan(layers), imagined
 
 
 class Journal:
-    """A record kept in memory, in the order in which things were written down."""
+    """A journal in memory; its lines are in the order of the calls."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, ...]] = []
@@ -61,7 +61,7 @@ class Journal:
 
 
 class Run:
-    """A plan and its execution, with all that was said and written down."""
+    """A plan and its execution, with all events and journal lines."""
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ def _nothing_done() -> None:
 
 @op
 def step(machine: Any, name: str, result: Any = None) -> Any:
-    """Do what the test wants, and record that it was done."""
+    """Return the result that the test wants, and record that the action was performed."""
     answer = machine.run(["/bin/true"], effect={})
     if result is not None and not hasattr(machine, "entries"):
         return result
@@ -37,7 +37,7 @@ def step(machine: Any, name: str, result: Any = None) -> Any:
 
 
 def stepping(node: Node) -> Any:
-    """Plan the actions that the node's attributes name and that were not taken yet."""
+    """Plan those actions in the node's attributes that were not performed yet."""
     results = node.attrs.get("results", {})
     actions = [step(name, results.get(name)) for name in node.attrs["actions"] if name not in DONE]
     if node.attrs.get("first") and actions:
@@ -54,11 +54,11 @@ def steps(name: str, *actions: str, requires: Any = (), **more: Any) -> Node:
 
 
 def started(run: Run) -> list[str]:
-    """Return the nodes whose actions began, in the order of the beginnings."""
+    """Return the nodes whose actions started, in the order of their start."""
     return [line[1] for line in run.journal.lines if line[0] == "started"]
 
 
-# The document's worked example: [[node1 node2] [node3 node4]] with action1 … action7.
+# The worked example of the document: [[node1 node2] [node3 node4]] with action1 … action7.
 
 
 def example(results: dict[str, Any]) -> Run:
@@ -225,7 +225,7 @@ def test_keep_going_skips_only_descendants_of_failed_nodes() -> None:
         graph.add_nodes_from(range(size))
         graph.add_edges_from((a, b) for a in range(size) for b in range(a + 1, size) if rng.random() < 0.2)
         bad = {n for n in range(size) if rng.random() < 0.2}
-        # Some do nothing, and a failure goes through them all the same.
+        # Some nodes do nothing. A failure before them still skips the nodes after them.
         idle = {n for n in range(size) if rng.random() < 0.2} - bad
         made = {
             n: node(
@@ -266,12 +266,12 @@ def test_without_keep_going_later_layers_are_not_begun() -> None:
     assert run.nodes["unrelated"]["reason"] == "not started: bad failed"
 
 
-# Side by side
+# Parallel actions
 
 
 @op
 def meet(machine: Any, name: str, folder: str) -> Any:
-    """Wait until there are four, for half a minute at most."""
+    """Wait until four actions run at the same time, for at most 30 seconds."""
     if hasattr(machine, "entries"):
         return machine.run(["meet"], effect={})
     script = 'touch "$1"; for n in $(seq 600); do [ $(ls | wc -l) = 4 ] && exit; sleep 0.05; done; exit 1'
@@ -354,7 +354,7 @@ def test_a_failed_batch_is_retried_one_action_at_a_time() -> None:
     assert run.outcomes == {"a": "changed", "bad": "failed", "c": "changed"}
 
 
-# Reading back
+# Checks after the actions
 
 
 def test_a_node_fails_when_its_change_does_not_last(tmp_path: Path) -> None:
@@ -414,7 +414,7 @@ def test_a_check_that_raises_after_the_actions_fails_the_node() -> None:
     assert "can't be checked after its actions" in run.nodes["a"]["reason"]
 
 
-# What the plan could not know
+# Nodes that the plan could not decide
 
 
 def test_an_unknown_node_is_planned_when_its_turn_comes(tmp_path: Path) -> None:

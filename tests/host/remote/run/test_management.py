@@ -400,7 +400,7 @@ def test_the_next_destroy_finishes_an_interrupted_one(machine: Machine, host: Pa
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """Give a function that makes the state's directory a file system of so many KiB."""
+    """Give a function that mounts a file system of the given size in KiB as the state directory."""
     if not ROOT:
         pytest.skip("not run on this machine: only root may mount")
     place = tmp_path / "state"
@@ -588,4 +588,4 @@ def test_a_killed_run_never_stores_only_some_hook_files(machine: Machine, host: 
         if cut.status == 0:
             break
     fine(machine.run(node, hooks=[counter]))
-    assert os.listdir(machine.place / "hooks") == [counter["digest"]]  # nothing half made is left
+    assert os.listdir(machine.place / "hooks") == [counter["digest"]]  # no incomplete directory is left

@@ -349,7 +349,7 @@ def test_an_op_that_would_fail_is_planned_as_failed() -> None:
     assert found.steps["f"].reason == "write: cannot write /no/such/f: No such file or directory (/no)"
 
 
-# The forms a check may return
+# The forms that a check may return
 
 CALLS: list[str] = []
 
@@ -360,7 +360,7 @@ def nullary() -> Any:
 
 
 class HyKeyword:
-    """Looks like Hy's own keyword."""
+    """A class with the name and the attributes of Hy's own keyword."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -375,9 +375,9 @@ FORMS = {
     "a tuple": lambda: (write("/srv/f"),),
     "a generator": lambda: (write("/srv/f") for _ in range(1)),
     "a map": lambda: {"actions": [write("/srv/f")]},
-    "a map of keywords": lambda: {Keyword("actions"): [write("/srv/f")]},
-    "a map of Hy's keywords": lambda: {HyKeyword("actions"): [write("/srv/f")]},
-    "a map of texts with colons": lambda: {":actions": [write("/srv/f")]},
+    "a map with keyword keys": lambda: {Keyword("actions"): [write("/srv/f")]},
+    "a map with keys that are Hy's own keywords": lambda: {HyKeyword("actions"): [write("/srv/f")]},
+    "a map with text keys that begin with a colon": lambda: {":actions": [write("/srv/f")]},
     "a spec": lambda: ActionSpec([write("/srv/f")]),
 }
 FIRSTS = ["shutdown-first", "shutdown_first", ":shutdown-first", Keyword("shutdown-first"), HyKeyword("shutdown-first")]
