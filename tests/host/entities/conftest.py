@@ -1,4 +1,4 @@
-"""Registers the fixtures of stores, and gives scenes of the entities' API."""
+"""Registers the store fixtures, and gives scenes for tests of entities."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ __all__ = ["database", "postgresql", "scene", "store", "url"]
 
 @pytest.fixture
 def scene_on_both(store: Store) -> Scene:
-    """Give a scene on SQLite, then on PostgreSQL."""
+    """Give a scene for each kind of database."""
     return Scene(store)

@@ -1,4 +1,4 @@
-"""Behaviors run by themselves: a project with some of each kind, and invocations made by hand."""
+"""A project and invocations for tests that run behaviors directly, without a worker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 def invocation(execution: Mapping[str, Any], entity: Mapping[str, Any] | None = None, **more: Any) -> Invocation:
-    """Return an invocation; `number` tells entities apart."""
+    """Return an invocation. `number` is part of the id and of the name of its entity."""
     number = more.pop("number", 1)
     behavior = Behavior("urn:vcloud:interface:acme:sites:1.0.0", BEHAVIOR, BEHAVIOR, "provide", None, execution)
     given = {
@@ -35,7 +35,7 @@ def invocation(execution: Mapping[str, Any], entity: Mapping[str, Any] | None = 
 
 @dataclass
 class Site:
-    """A project in a directory, with a store of its own."""
+    """A project in a directory, with its own store."""
 
     root: Path
     news: list[Json] = field(default_factory=list)
@@ -47,23 +47,23 @@ class Site:
         path.write_text(text)
 
     def run(self, given: Invocation, stop: threading.Event | None = None) -> Outcome:
-        """Run an invocation to its end; what it says meanwhile is in `news`."""
+        """Run an invocation until it ends. Its messages are in `news`."""
         found = self.begin(given, stop or threading.Event())
         assert found is not None
         return found
 
     def begin(self, given: Invocation, stop: threading.Event) -> Outcome | None:
-        """Run an invocation, or stop it."""
+        """Run an invocation until it ends or `stop` is set. Its messages are in `news`."""
         self.news.clear()
         place = project.find(self.root)
         return behaviors.run(given, place, str(self.root / "store.db"), stop, self.news.append, lambda: TOKEN)
 
     def details(self) -> str:
-        """Return the last details of the task for users."""
+        """Return the last task details for users."""
         return self._last("details")
 
     def log(self) -> str:
-        """Return the last details of the task for administrators."""
+        """Return the last task details for administrators."""
         return self._last("log")
 
     def _last(self, key: str) -> str:
@@ -71,6 +71,6 @@ class Site:
 
 
 def message(outcome: Outcome) -> str:
-    """Return why an invocation failed."""
+    """Return the error message of a failed invocation."""
     assert not outcome.ok and outcome.error is not None
     return str(outcome.error["message"])

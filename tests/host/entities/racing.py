@@ -1,4 +1,4 @@
-"""What the processes do that tests of entities start beside themselves; see `tests.host.store.workers`."""
+"""Functions that tests of entities run in separate processes; see `tests.host.store.workers`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.entities.scenes import ROOT
 
 
 def change(pipe: Pipe, url: str, id: str) -> None:
-    """Change an entity with each ETag that is given; say "ok" or the status it was refused with."""
+    """Change an entity with each ETag from the pipe. Send "ok", or the status of the refusal."""
     with opened(url=url) as store:
         operations = Operations(store)
         pipe.send("ready")
@@ -27,7 +27,7 @@ def change(pipe: Pipe, url: str, id: str) -> None:
 
 
 def work(pipe: Pipe, url: str) -> None:
-    """Run what there is to run; say the id of each invocation whose outcome counted."""
+    """Run all due tasks. Send the id of each invocation whose outcome was stored."""
     with opened(url=url) as store:
         operations = Operations(store)
         worker = f"process {os.getpid()}"
@@ -38,7 +38,7 @@ def work(pipe: Pipe, url: str) -> None:
 
 
 def die(pipe: Pipe, url: str, step: int) -> None:
-    """Claim a task, and be killed in its midst: when `step` steps of it are done and the next has begun."""
+    """Claim a task, finish `step` steps of it, begin the next step, and kill this process."""
     with opened(url=url) as store:
         operations = Operations(store)
         task = operations.claim("doomed")

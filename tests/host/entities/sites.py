@@ -1,4 +1,4 @@
-"""A project whose type `site` is a playbook on a test host: the command that deals with its entities, and workers."""
+"""A project whose entities of the type `site` run a playbook on test hosts, the entity command, and workers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def behavior(name: str) -> str:
 
 @dataclass
 class Sites:
-    """A project in a directory, with a store of its own, for some hosts; `worker` runs tasks where it is asked to."""
+    """A project in a directory, with its own store and some hosts. `worker` runs a task only on request."""
 
     root: Path
     hosts: tuple[Host, ...]
@@ -61,7 +61,7 @@ class Sites:
         reach(self.root, self.hosts)
         self.write("statecfg.toml", 'name = "shop"\nssh_config = "ssh_config"\nstore = "store.db"\n')
         self.write("playbooks/site.yml", PLAYBOOK)
-        # The tests' environment names another store, which would win.
+        # The environment of the tests names another store, which would take precedence.
         self.environment = {"STATECFG_STORE": str(self.root / "store.db"), "HOME": str(self.root)}
         self.store = opened(project.find(self.root), str(self.root / "store.db"))
         self.calls = Operations(self.store)
@@ -69,7 +69,7 @@ class Sites:
         self.calls.create_interface(ME, {"name": "sites", "vendor": "acme", "nss": "sites", "version": "1.0.0"})
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Stop the worker and close the store."""
         self.worker.stop()
         self.store.close()
 
@@ -81,7 +81,7 @@ class Sites:
         return path
 
     def run(self, *words: str, code: int | None = 0, stdin: str = "") -> Ran:
-        """Run `statecfg entity …` in the project, by its entry point in this process: there are many of them."""
+        """Run `statecfg entity …` in the project, inside this process to save time."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.ExitStack() as stack:
             stack.enter_context(contextlib.chdir(self.root))
@@ -97,15 +97,15 @@ class Sites:
         return ran
 
     def behavior(self, name: str, execution: Mapping[str, Any]) -> str:
-        """Make a behavior; return its id."""
+        """Create a behavior. Return its id."""
         return self.calls.create_behavior(ME, INTERFACE, {"name": name, "execution": dict(execution)}).id
 
     def playbook(self, name: str, **properties: Any) -> str:
-        """Make a behavior that is the playbook; return its id."""
+        """Create a behavior that runs the playbook. Return its id."""
         return self.behavior(name, {**PROVIDE, "execution_properties": properties})
 
     def type(self, name: str, **hooks: str) -> str:
-        """Make a type with these hooks; return its id."""
+        """Create a type with these hooks. Return its id."""
         body = {
             "name": name, "vendor": "acme", "nss": name, "version": "1.0.0", "interfaces": [INTERFACE],
             "schema": SCHEMA, "hooks": hooks,
@@ -115,41 +115,41 @@ class Sites:
     # Entities, by name
 
     def create(self, kind: str, name: str, hooks: bool = True, **content: Any) -> Task:
-        """Make an entity, and run what follows; return the task as it ended."""
+        """Create an entity and run its hooks. Return the task after its end."""
         body = {"name": name, "entity": content}
         task = self.calls.create_entity(ME, f"urn:vcloud:type:acme:{kind}:1.0.0", body, True, hooks)
         return self.finish(task) if hooks else task
 
     def update(self, name: str, **content: Any) -> Task:
-        """Change an entity, and run what follows; return the task as it ended."""
+        """Change an entity and run its hooks. Return the task after its end."""
         body = {"name": name, "entity": content}
         done = self.calls.update_entity(ME, self.entity(name).id, body)
         assert done.task is not None
         return self.finish(done.task)
 
     def delete(self, name: str, hooks: bool = True) -> Task:
-        """Delete an entity, and run what follows; return the task as it ended."""
+        """Delete an entity and run its hooks. Return the task after its end."""
         return self.finish(self.calls.delete_entity(ME, self.entity(name).id, None, hooks))
 
     def finish(self, task: Task) -> Task:
-        """Return a task as it ends."""
+        """Run a task until it ends. Return it."""
         ended = self.worker.finish(task.id, 60, ME)
         assert ended.is_finished, ended
         return ended
 
     def entity(self, name: str) -> Entity:
-        """Return an entity."""
+        """Return the entity with this name."""
         (found,) = self.calls.list_entities(ME, Query(f"name=={name}")).values
         return found
 
     def state(self, name: str) -> str:
-        """Return the state of an entity, "gone" where there is none."""
+        """Return the state of an entity, or "gone" if it does not exist."""
         found = self.calls.list_entities(ME, Query(f"name=={name}")).values
         return found[0].state if found else "gone"
 
     @contextmanager
     def working(self, later: float = 0.0, size: int = 2) -> Iterator[Worker]:
-        """Let another worker run what is due, by a clock that is some seconds ahead."""
+        """Let another worker run due tasks. Its clock is `later` seconds ahead."""
         worker = Worker(Operations(self.store, lambda: time.time() + later), project.find(self.root), size)
         worker.start()
         try:

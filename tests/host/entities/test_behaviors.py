@@ -1,4 +1,4 @@
-"""Behaviors by kind: noop, functions of the project, playbooks on this machine, and what is wrong with a definition."""
+"""Behaviors of each kind: noop, functions of the project, and playbooks; and errors in their definitions."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_a_deadline_ends_a_function_and_its_child_processes(site: Site) -> None:
     assert message(found) == "sites:slow: it was still running after 3 s, and was stopped"
     assert time.monotonic() - begun < 30
     for pid in map(int, note.read_text().split()):
-        processes.wait_until(lambda pid=pid: not processes.alive(pid), 20, f"the end of {pid}")
+        processes.wait_until(lambda pid=pid: not processes.alive(pid), 20, f"process {pid} to end")
 
 
 def test_a_function_ends_when_its_runner_is_killed(site: Site) -> None:
@@ -217,11 +217,11 @@ def test_a_function_ends_when_its_runner_is_killed(site: Site) -> None:
     if runner == 0:
         site.begin(invocation(function("slow"), {"note": str(note)}), threading.Event())
         os._exit(0)
-    processes.wait_until(lambda: note.exists() and len(note.read_text().split()) == 2, 60, "the function")
+    processes.wait_until(lambda: note.exists() and len(note.read_text().split()) == 2, 60, "the function to start")
     child = int(note.read_text().split()[0])
     os.kill(runner, 9)
     os.waitpid(runner, 0)
-    processes.wait_until(lambda: not processes.alive(child), 20, "the end of the function")
+    processes.wait_until(lambda: not processes.alive(child), 20, "the function to end")
     os.kill(int(note.read_text().split()[1]), 9)
 
 
@@ -262,7 +262,7 @@ def test_a_playbook_creates_changes_and_removes_an_entity(hosted: Site, light_ho
     assert hosted.run(invocation(PROVIDE, {**entity, "title": "News", "extra": False}, hook="PostUpdate")).ok
     assert (root / "site1.txt").read_text() == "News plain" and not (root / "site1.extra").exists()
 
-    # Deleting removes what hosts remember, even if the playbook is broken now.
+    # Deleting uses the records on the hosts, so it works although the playbook is broken now.
     (hosted.root / "playbooks/site.yml").write_text("hosts: nowhere\nresources: {{ broken\n")
     assert hosted.run(invocation(PROVIDE, {}, hook="PostDelete")).ok
     assert [path.name for path in root.iterdir()] == ["site2.txt"]

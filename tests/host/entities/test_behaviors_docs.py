@@ -1,4 +1,4 @@
-"""The page on behaviors is true: its commands run, its playbook is the shipped one, and its verifier works."""
+"""The page on behaviors is correct: its commands run, its playbook is the shipped one, and its verifier works."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_page_shows_the_shipped_playbook() -> None:
 def test_the_pages_verifier_accepts_only_genuine_requests(tmp_path: Path) -> None:
     (text,) = [block.text for block in blocks(PAGE) if block.mark == "verify"]
     names: dict[str, Any] = {}
-    exec(text, names)  # the page's own lines
+    exec(text, names)  # the code on the page
     with serving(answer(200, "ok")) as server:
         execution = {"type": "WebHook", "href": server.url, "_internal_key": "both know it"}
         assert Site(tmp_path).run(invocation(execution, {"title": "Blog"})).ok

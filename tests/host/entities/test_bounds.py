@@ -1,4 +1,4 @@
-"""What types, templates and behaviors can't do to the server, whatever is written into them."""
+"""Limits that protect the server from any content of types, templates and behaviors."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def hold(entity, arguments, context):
 
 def test_a_locked_store_does_not_interrupt_a_behavior(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its progress is stored later. The behavior is neither ended nor run again."""
-    monkeypatch.setattr(sqlite, "BUSY", 0.05)  # seconds: a store made after this gives up soon
+    monkeypatch.setattr(sqlite, "BUSY", 0.05)  # seconds: stores that are opened now give up soon
     sites = Sites(tmp_path, ())
     try:
         sites.write("behaviors/doing.py", COUNTED)
@@ -156,13 +156,13 @@ def test_processes_of_a_behavior_end_with_a_killed_server(tmp_path: Path) -> Non
     )
     try:
         there = tmp_path / "left"
-        hosts.wait_until(there.exists, 20, "the function")
+        hosts.wait_until(there.exists, 20, "the function to start")
         left = int(there.read_text())
     finally:
         asker.kill()
         asker.wait()
     try:
-        hosts.wait_until(lambda: not hosts.alive(left), 20, "the end of what the function started")
+        hosts.wait_until(lambda: not hosts.alive(left), 20, "the processes of the function to end")
     except TimeoutError:
         os.kill(left, signal.SIGKILL)
         raise

@@ -1,4 +1,4 @@
-"""`statecfg entity`: what the API does, from the command line, with its exit codes and suggestions."""
+"""`statecfg entity`: the operations of the API on the command line, with exit codes and suggestions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ hooks: {hooks}
 
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    """Give a project with an interface, and a type whose hooks echo, and one whose hooks fail."""
+    """Give a project with an interface and two types. The hooks of one type echo, and those of the other fail."""
     found = Sites(tmp_path_factory.mktemp("cli"), ())
     found.write("behaviors/guard.py", FAILING)
     for name, text in (

@@ -33,7 +33,7 @@ def test_an_entity_is_created_resolved_changed_and_deleted(scene_on_both: Scene)
     found = o.resolve_entity(ROOT, id)
     assert (found.state, found.message) == (RESOLVED, "")
     assert found.etag != changed.etag
-    assert o.resolve_entity(ROOT, id).etag == found.etag, "nothing has changed"
+    assert o.resolve_entity(ROOT, id).etag == found.etag, "resolving an unchanged entity keeps its ETag"
     assert o.get_entity(ROOT, id) == found
 
     assert o.delete_entity(ROOT, id).status == "success"

@@ -101,7 +101,7 @@ WRONG = [
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """Give a scene with a type `lists` that has an entity for each of `CONTENTS`."""
+    """Give a scene with a type `lists`, and an entity of this type for each of `CONTENTS`."""
     server: Server | None = None
     if request.param == "sqlite":
         url = str(tmp_path_factory.mktemp("lists") / "store.db")
@@ -144,7 +144,7 @@ def test_wrong_filters_are_refused_with_a_message(scene: Scene, filter: str, mes
         ("name", "abcde"),
         ("externalId", "abcde"),
         ("entity.color", "cbdae"),
-        ("entity.size.height", "eabdc"),  # none, 3, 20, 25, "3"
+        ("entity.size.height", "eabdc"),  # heights: none, 3, 20, 25, "3"
         ("creationDate", "abcde"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Tasks and their workers: leases, order, what a worker that died leaves behind, and what survives a restart."""
+"""Tasks and their workers: leases, order, tasks of dead workers, and restarts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_task_belongs_to_one_worker_until_its_lease_ends(scene_on_both: Scene)
     first = step(o, task.id)
     assert (first.hook, first.claimed, first.parent_task_id) == ("PreDelete", task.id, task.id)
     assert {scene.task(id).status for id in (task.id, first.task_id)} == {"running"}
-    assert step(o, task.id) == first, "the same step, however often it is asked for"
+    assert step(o, task.id) == first, "asking again gives the same step"
 
     scene.now += LEASE - 1
     assert o.renew(task.id, "one")
@@ -37,12 +37,12 @@ def test_a_task_belongs_to_one_worker_until_its_lease_ends(scene_on_both: Scene)
     scene.now += LEASE - 1
     assert o.claim("two") is None
     scene.now += 2
-    assert o.claim("two") == task.id, "worker one has died"
+    assert o.claim("two") == task.id, "worker two takes over when the lease of worker one has expired"
     assert not o.renew(task.id, "one")
-    assert step(o, task.id) == first, "an idempotency key stays what it was"
+    assert step(o, task.id) == first, "the step keeps its idempotency key"
 
     assert o.enter_outcome(task.id, first.id, Outcome(True))
-    assert not o.enter_outcome(task.id, first.id, Outcome(False, error=FAILED)), "worker one was not dead, but late"
+    assert not o.enter_outcome(task.id, first.id, Outcome(False, error=FAILED)), "a late outcome is refused"
     second = step(o, task.id)
     assert (second.hook, second.id != first.id) == ("PostDelete", True)
     assert scene.state(entity.id) == "IN_DELETION"
@@ -194,7 +194,7 @@ def test_progress_and_details_of_a_task_are_bounded_and_cleaned(scene: Scene) ->
     ended = scene.task(task.id)
     assert ended.error == {"majorErrorCode": 400, "minorErrorCode": "X", "message": "PreDelete hook failed: no ?"}
     o.update_task(found.id, progress=5)
-    assert scene.task(found.task_id).progress == 100, "it has ended"
+    assert scene.task(found.task_id).progress == 100, "a task does not change after its end"
 
 
 def test_tasks_are_visible_to_their_starter_and_users_of_the_entity(scene: Scene) -> None:

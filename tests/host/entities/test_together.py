@@ -62,7 +62,7 @@ def test_another_worker_continues_the_deletion_of_a_killed_worker(store: Store, 
     late = time.time() + LEASE
     with opened(url=url) as again:
         operations = Operations(again, lambda: late)
-        assert Operations(again).claim("next") is None, "its lease is not over"
+        assert Operations(again).claim("next") is None, "the lease of the killed worker has not expired"
         assert operations.claim("next") == task.id
         found = operations.advance(task.id)
         assert found is not None

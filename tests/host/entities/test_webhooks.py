@@ -1,4 +1,4 @@
-"""Webhooks: what is sent, how it is signed, and what an answer makes of the task; services are real, on loopback."""
+"""Webhooks: requests, their signatures, and the effect of answers on tasks. The services are real, on loopback."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def hook(url: str, **properties: Any) -> dict[str, Any]:
 
 
 def verified(asked: Asked, url: str, key: str = KEY) -> bool:
-    """Verify a request as its receiver does, from the header's grammar alone: name="value",name="value",…"""
+    """Verify a request like its receiver. The header has the form name="value",name="value",…"""
     header = asked.headers["x-vcloud-signature"]
     if not re.fullmatch(r'[a-z]+="[^"]*"(,[a-z]+="[^"]*")*', header):
         return False
     given = dict(re.findall(r'([a-z]+)="([^"]*)"', header))
     parts = urlsplit(url)
-    # As the published verifier does: from the body read as JSON and written again.
+    # Like the published verifier, parse the body as JSON and write it again.
     body = json.dumps(json.loads(asked.body), ensure_ascii=False, separators=(",", ":")).encode()
     values = {
         "host": parts.hostname,
@@ -96,7 +96,7 @@ def test_a_request_is_signed_and_complete(site: Site) -> None:
 
 
 def test_the_signature_matches_a_known_example() -> None:
-    # Both were made by openssl: dgst -sha512 -binary | base64, and with -hmac verySecretKey over the four lines.
+    # openssl made both values: dgst -sha512 -binary | base64, and with -hmac verySecretKey for the four lines.
     date = "Thu, 01 Oct 2020 12:57:31 GMT"
     headers = signature("https://example.com:8443/hooks/1?x=y", b"{}", "verySecretKey", date)
     names = "host date (request-target) digest"
@@ -194,7 +194,7 @@ def test_a_long_template_is_checked_quickly() -> None:
             Outcome(False, None, {"majorErrorCode": 404, "minorErrorCode": "E", "message": "m"}),
         ),
     ],
-    ids=["text", "no type", "success", "error"],
+    ids=["text", "no content type", "success", "error"],
 )  # fmt: skip
 def test_the_answer_decides_the_outcome(site: Site, talk: Callable[..., None], outcome: Outcome) -> None:
     with serving(talk) as server:
@@ -270,7 +270,7 @@ def test_updates_arrive_one_by_one_until_the_task_is_complete(site: Site) -> Non
             line.sendall(f"Content-Type: {TASK}\r\n\r\n{{}}\r\n".encode())
         line.sendall(parts('{"status": "success", "result": {"resultContent": "r"}}', '{"status": "error"}').encode())
         line.sendall(b"--limit--\r\n")
-        line.recv(1)  # nobody waits for more than the part that completes the task
+        line.recv(1)  # the worker does not wait after the part that completes the task
 
     with serving(talk) as server:
         assert site.run(invocation(hook(server.url))) == Outcome(True, "r")

@@ -1,4 +1,4 @@
-"""Workers: what they claim, keep, give back and take over; how far a task is; several at once."""
+"""Workers: claimed, renewed, returned and taken-over tasks, their progress, and several workers at once."""
 
 from __future__ import annotations
 
@@ -67,18 +67,18 @@ def test_a_woken_worker_runs_a_new_task_at_once(sites: Sites) -> None:
         time.sleep(0.3)
         id = begin(sites, "quick", "ab")
         worker.wake()
-        processes.wait_until(lambda: task(sites, id).is_finished, 20, "the task")
+        processes.wait_until(lambda: task(sites, id).is_finished, 20, "the task to end")
 
 
 def test_a_stopping_worker_returns_its_task_for_another(sites: Sites) -> None:
     note = sites.root / "note"
     id = begin(sites, "wait", str(note))
     with sites.working():
-        processes.wait_until(lambda: note.exists() and bool(note.read_text()), 60, "the function")
-        processes.wait_until(lambda: task(sites, id).details == "begun", 20, "its details")
+        processes.wait_until(lambda: note.exists() and bool(note.read_text()), 60, "the function to start")
+        processes.wait_until(lambda: task(sites, id).details == "begun", 20, "the details of the task")
         assert (task(sites, id).status, task(sites, id).progress) == ("running", 10)
         begun = time.monotonic()
-    assert time.monotonic() - begun < 14  # and not when what runs is given up, 15 s later
+    assert time.monotonic() - begun < 14  # a worker gives up its behavior only after 15 s
     assert task(sites, id).status == "running"
     note.with_suffix(".go").touch()
     with sites.working() as worker:
@@ -92,9 +92,9 @@ def test_a_worker_that_lost_its_lease_stores_no_result(sites: Sites) -> None:
     note = sites.root / "note"
     id = begin(sites, "wait", str(note))
     with sites.working():
-        processes.wait_until(lambda: note.exists() and bool(note.read_text()), 60, "the function")
+        processes.wait_until(lambda: note.exists() and bool(note.read_text()), 60, "the function to start")
         note.with_suffix(".go").touch()
-        # For a worker whose clock is 31 s ahead, the lease is over.
+        # The clock of this worker is 31 s ahead, so it sees an expired lease.
         with sites.working(later=31) as other:
             ended = other.finish(id, 60, ME)
         assert (ended.status, ended.result) == ("success", "done")
@@ -119,7 +119,7 @@ def test_an_unreadable_task_does_not_end_the_worker(sites: Sites, caplog: pytest
     worker = Worker(sites.calls, project.find(sites.root), 1)
     worker.start()
     try:
-        processes.wait_until(lambda: task(sites, right).is_finished, 20, "the task behind it")
+        processes.wait_until(lambda: task(sites, right).is_finished, 20, "the next task to end")
     finally:
         worker.stop()
     assert "statecfg has a bug" in caplog.text

@@ -1,4 +1,4 @@
-"""Registers the fixtures of stores."""
+"""Registers the store fixtures."""
 
 from tests.host.store.fixtures import database, postgresql, store, url
 

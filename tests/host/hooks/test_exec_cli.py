@@ -76,7 +76,7 @@ def test_create_accepts_name_and_type_in_any_form(project: Path, words: tuple[st
     assert listed["access"] == [getpass.getuser()]
 
 
-# As recorded from the original's client, except that values in JSON are parsed as JSON.
+# Recorded from the original client, except that JSON values are parsed as JSON.
 @pytest.mark.parametrize(
     ("given", "configuration"),
     [

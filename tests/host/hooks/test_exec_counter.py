@@ -22,7 +22,7 @@ from tests.host.remote.machine.test_process import alive
 
 PROCESSES, EVENTS = 8, 10
 KILLS = 25
-LEASE = 3.0  # seconds; tests/host/store/test_together.py waits for those that it has for users
+LEASE = 3.0  # seconds; tests/host/store/test_together.py tests the lease that users have
 SCHEMA = "count: {default: 0}\nagain: {default: 0}"
 
 needs_jq = pytest.mark.skipif(shutil.which("jq") is None, reason="NOT RUN: needs the Debian package jq")
@@ -92,7 +92,7 @@ def test_the_shipped_counter_reports_that_jq_is_missing(shop: Workshop) -> None:
 @needs_jq
 def test_events_of_many_processes_are_all_counted_in_order(shop: Workshop, url: str) -> None:
     shop.simple("counter", COUNTER, schema=SCHEMA)
-    # On PostgreSQL each turn takes longer because it is a lease, so fewer events have to do.
+    # On PostgreSQL, the lock is a lease and takes longer. So the test uses fewer events.
     events = EVENTS if not url.startswith("postgresql") else EVENTS // 2
     running = [shop.process(url, BOOTED, events) for _ in range(PROCESSES)]
     try:
@@ -109,12 +109,12 @@ def test_events_of_many_processes_are_all_counted_in_order(shop: Workshop, url: 
     assert shop.configuration("counter") == {"count": total, "again": total}
     assert shop.metadata() == {"count": total}
     invocations = [event.invocation or 0 for event in reversed(hook_log.events(shop.store))]
-    assert invocations == sorted(set(invocations)), "first come, first served"
+    assert invocations == sorted(set(invocations)), "the invocations run in the order of their events"
 
 
 @needs_jq
 def test_killed_engines_lose_no_event_and_make_no_partial_change(tmp_path: Path) -> None:
-    # This test uses SQLite: on PostgreSQL, the turn of a killed engine lasts 30 s longer.
+    # This test uses SQLite, because on PostgreSQL the lock of a killed engine lasts 30 s longer.
     url, total, kills = str(tmp_path / "store.db"), 60, 0
     dice = random.Random(20)
     end = time.monotonic() + 240
@@ -153,9 +153,9 @@ def test_the_next_engine_ends_programs_left_by_a_killed_one(shop: Workshop, url:
         process.kill()
         process.communicate()
     first = int(pids.read_text())
-    assert alive(first), "it outlives its engine"
+    assert alive(first), "the program outlives its killed engine"
     with opened(url=url) as mine:
-        # Where turns are leases, the lease of the killed engine has to expire first.
+        # On PostgreSQL, the lease of the killed engine has to expire first.
         Engine(mine, HookTypes((folder.parent,))).drain(LEASE + 20)
     assert not alive(first)
     assert len(pids.read_text().split()) == 2

@@ -35,7 +35,7 @@ def shop(store: Store, tmp_path: Path) -> Workshop:
 
 
 def seen(shop: Workshop) -> Any:
-    """Return what the last ECHO program read."""
+    """Return the input that the last ECHO program read."""
     return shop.entries()[-1][1]["msg"]
 
 

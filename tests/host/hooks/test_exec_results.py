@@ -28,7 +28,7 @@ def check(case: dict[str, Any], exit_status: int, stdout: bytes, stderr: bytes) 
     metadata = None if case.get("no_node") else case.get("metadata", {})
     before = json.dumps([configuration, metadata])
     found = judge(EVENT, case.get("schema", {}), configuration, metadata, Ended(exit_status, stdout, stderr))
-    assert json.dumps([configuration, metadata]) == before, "what was given is changed"
+    assert json.dumps([configuration, metadata]) == before, "judge does not change its arguments"
     assert (found.severity, found.entry) == (
         case["severity"],
         {"event": EVENT, "exit_status": exit_status, **case["entry"]},

@@ -26,13 +26,13 @@ EVENT = "node-booted"
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let half a second pass between TERM and KILL instead of five."""
+    """Wait only half a second between TERM and KILL, instead of five seconds."""
     monkeypatch.setattr(process, "GRACE", 0.5)
 
 
 @pytest.fixture
 def left(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
-    """Give the processes that wrote their id to `pids` and are still alive; the test kills them at its end."""
+    """Give a function that returns the living processes whose ids are in `pids`. Kill them at the end of the test."""
 
     def read() -> list[int]:
         path = tmp_path / "pids"
@@ -148,7 +148,7 @@ def test_hanging_programs_are_ended_at_the_deadline(tmp_path: Path, left: Callab
     assert [done.reason for done in ended] == ["still running after 4 s, stopped"] * len(HANGS)
     assert time.monotonic() - started < 24
     assert len((tmp_path / "pids").read_text().split()) == 7
-    wait_until(lambda: left() == [], 20, "all of them to end")
+    wait_until(lambda: left() == [], 20, "all processes to end")
 
 
 STAYS = [
@@ -165,7 +165,7 @@ def test_background_processes_end_with_the_program(tmp_path: Path, left: Callabl
     done = call(tmp_path, f"#!/bin/sh\n{script}\nwhile [ ! -s pids ]; do sleep 0.01; done; echo '{{}}'\n")
     assert (done.exit_status, done.stdout, done.reason) == (0, b"{}\n", "")
     assert time.monotonic() - started < 20
-    wait_until(lambda: left() == [], 20, "it to end")
+    wait_until(lambda: left() == [], 20, "the process to end")
 
 
 def test_a_killed_program_has_a_negative_exit_status(tmp_path: Path) -> None:

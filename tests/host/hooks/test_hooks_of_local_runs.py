@@ -14,13 +14,13 @@ from tests.host.pages import Reader
 
 COLD = '#!/bin/sh\ncat > /dev/null\necho \'{"error": {"message": "the oven is cold"}}\'\nexit 1\n'
 ECHO = "#!/bin/sh\nprintf '{\"output\": '; cat; echo }\n"
-# Ends as soon as the test has read that the run waits for it.
+# Runs until the test has read that the run waits for this hook.
 HELD = "#!/bin/sh\ncat > /dev/null\nwhile [ ! -e {go} ]; do sleep 0.05; done\n"
 BOUND, INSTALLED, UNBOUND = "node-bound-to-policy", "node-install-finished", "node-unbound-from-policy"
 
 
 class Site:
-    """A project for this machine, with a store and a ledger of its own."""
+    """A project for this machine with its own store and ledger."""
 
     def __init__(self, root: Path) -> None:
         self.reader = Reader(root / "home")
@@ -31,7 +31,7 @@ class Site:
         (self.root / "site.yml").write_text(text)
 
     def hook(self, name: str, event: str, script: str, **spec: str) -> Path:
-        """Write a hook type of one program and its registration; return the program."""
+        """Write a hook type with one program, and its registration. Return the program."""
         folder = self.root / f"hooks/{name}.hook"
         folder.mkdir(mode=0o755)
         program = folder / event
@@ -109,7 +109,7 @@ def test_the_progress_names_the_running_hook_with_attempt_and_deadline(site: Sit
 
 
 def _read_and_let_go(site: Site, names: Sequence[str]) -> str:
-    """Apply; let each hook end as soon as a line names it; return the output."""
+    """Apply the playbook. Let each hook end when a line of output names it. Return the output."""
     command = f"STATECFG_STORE={site.root}/store.db exec statecfg apply site.yml --yes 2>&1"
     said = ""
     with site.reader.started(command) as process:

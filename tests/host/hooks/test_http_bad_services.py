@@ -28,7 +28,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
 
 
 def ask(url: str, seconds: float = 20.0) -> Failure:
-    """Call a hook that must fail in time; return the failure."""
+    """Call a hook that must fail in time. Return the failure."""
     started = time.monotonic()
     error = http_hooks.call(url, seconds, "x", "pre-reconcile", {"kind": "K"}, {"a": {"kind": "A"}}).error
     assert time.monotonic() - started < seconds + 15
@@ -41,7 +41,7 @@ def stall(line: socket.socket, _: Asked) -> None:
 
 
 def drip(start: bytes, drop: bytes) -> Callable[[socket.socket, Asked], None]:
-    """Send a start, then many small pieces with short pauses."""
+    """Return a service that sends `start`, then many small pieces with short pauses."""
 
     def talk(line: socket.socket, _: Asked) -> None:
         line.sendall(start)
@@ -65,13 +65,13 @@ def no_http(line: socket.socket, _: Asked) -> None:
 
 
 LATE_ONES = {
-    "stalls": (stall, f'executing hook request to URL: Post "URL": {LATE}'),
-    "drips headers": (
+    "no answer": (stall, f'executing hook request to URL: Post "URL": {LATE}'),
+    "slow headers": (
         drip(b"HTTP/1.1 200 OK\r\n", b"X-More: 1\r\n"),
         f'executing hook request to URL: Post "URL": {LATE}',
     ),
-    "drips its body": (drip(HEAD, b" "), f"hook response from URL could not be parsed: {LATE_BODY}"),
-    "drips an error": (
+    "slow body": (drip(HEAD, b" "), f"hook response from URL could not be parsed: {LATE_BODY}"),
+    "slow error body": (
         drip(HEAD.replace(b"200 OK", b"500 X"), b" "),
         f"hook response from URL returning 500 could not be read: {LATE_BODY}",
     ),
@@ -80,7 +80,7 @@ LATE_ONES = {
 
 @pytest.fixture(scope="module")
 def late() -> dict[str, Failure]:
-    """Call all slow services at the same time; return their failures. The timeout is long enough to reach the body."""
+    """Call all slow services at the same time. Return their failures. The timeout is long enough to reach the body."""
 
     def call(name: str) -> Failure:
         with serving(LATE_ONES[name][0]) as server:
@@ -93,7 +93,7 @@ def late() -> dict[str, Failure]:
 
 @pytest.mark.parametrize("name", LATE_ONES)
 def test_a_slow_service_fails_at_its_deadline(late: dict[str, Failure], name: str) -> None:
-    assert late[name] == Failure(LATE_ONES[name][1], permanent=name != "drips an error")
+    assert late[name] == Failure(LATE_ONES[name][1], permanent=name != "slow error body")
 
 
 def test_the_thread_of_a_late_call_ends() -> None:
@@ -171,7 +171,7 @@ def test_a_redirect_within_the_host_is_followed() -> None:
     with serving(talk) as server:
         reply = http_hooks.call(server.url, 20, "x", "finalize", {"kind": "K"})
     assert reply.error is None and reply.object == {"kind": "K"}
-    # As Go's client does it: 307 repeats the request, 302 makes it a GET.
+    # Like Go's client: 307 repeats the request, and 302 changes it to a GET.
     assert [(each.line.split()[0], bool(each.body)) for each in server.asked] == [
         ("POST", True),
         ("POST", True),

@@ -26,7 +26,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def reshaped(place: Place, change: Callable[[Children], Any], spec: str = "") -> dict[str, dict[str, Any]]:
-    """Apply with a hook that changes the children; return the resulting nodes."""
+    """Apply with a hook that changes the children. Return the resulting nodes."""
     watched = Watched()
     watched.change = lambda request: change(request.children)
     with watched.service.serving() as url:
@@ -35,7 +35,7 @@ def reshaped(place: Place, change: Callable[[Children], Any], spec: str = "") ->
 
 
 def refused(place: Place, change: Callable[[Children], Any]) -> str:
-    """Apply with a hook that returns wrong children; return the error, which must name the hook's file."""
+    """Apply with a hook that returns wrong children. Return the error, which must name the hook's file."""
     with pytest.raises(InvalidInput) as failed:
         reshaped(place, change)
     assert all("teapot" in item.detail for item in failed.value.problems)

@@ -28,7 +28,7 @@ resources:
 
 
 class Site:
-    """A project for this machine, with a store, a ledger and a hook of its own."""
+    """A project for this machine with its own store, ledger and hook."""
 
     def __init__(self, root: Path) -> None:
         self.reader = Reader(root / "home")
@@ -44,7 +44,7 @@ class Site:
         path.chmod(0o644)
 
     def run(self, verb: str, code: int) -> dict[str, Any]:
-        """Run a verb on the playbook; return the report of this machine."""
+        """Run a verb on the playbook. Return the report of this machine."""
         started = time.monotonic()
         done = self.reader.shell(f"statecfg {verb} site.yml --store {self.root}/store.db --json")
         assert done.returncode == code, done.stdout + done.stderr
@@ -99,7 +99,7 @@ def test_hook_verbs_show_http_hooks_and_retry_repeats_pending_calls(site: Site) 
         return done.stdout
 
     def retried(code: int) -> dict[str, Any]:
-        """Repeat `hook retry` until the call was due."""
+        """Repeat `hook retry` until it makes the pending call."""
         while True:
             done = site.reader.shell(f"STATECFG_STORE={site.root}/store.db statecfg hook retry --json")
             found: dict[str, Any] = json.loads(done.stdout)

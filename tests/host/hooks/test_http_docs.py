@@ -45,7 +45,7 @@ def test_the_sample_request_has_the_fields_of_a_real_one(tmp_path: Path) -> None
 
 def test_the_page_explains_every_key_of_a_registration() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    elsewhere = {"exec", "events", "where"}  # of programs
+    elsewhere = {"exec", "events", "where"}  # keys of exec hooks
     assert [key for key in SPEC_KEYS if f"spec.{key}" not in text and key not in elsewhere] == []
 
 

@@ -1,4 +1,4 @@
-"""Random answers and random children of a service give a reply or a reported mistake, and nothing else."""
+"""Random answers and children of a service give only a valid reply or a reported error."""
 
 from __future__ import annotations
 

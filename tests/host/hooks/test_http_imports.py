@@ -13,7 +13,7 @@ import pytest
 from statecfg.hooks.http import calls as http_hooks
 from tests.host.hooks.http.servers import answer, serving
 
-SECONDS = 2.0  # that a call may take
+SECONDS = 2.0  # the longest time that a call may take
 SLOW = 2.2
 
 

@@ -43,7 +43,7 @@ def conditions(place: Place) -> dict[str, tuple[str, str]]:
 
 
 def sample() -> HookService:
-    """Make a service that changes a deployment as Scoby's sample does, and encodes it as a Go program does."""
+    """Return a service that changes a deployment like Scoby's sample, and encodes it like a Go program."""
     service = HookService(form_factors=("deployment", "ksvc"))
 
     @service.pre_reconcile

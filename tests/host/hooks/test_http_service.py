@@ -20,7 +20,7 @@ OBJECT = {"kind": "K", "status": {"s": 1}}
 
 
 def post(url: str, body: Any, path: str = "/v1") -> tuple[int, str, str]:
-    """Send a request by hand; return status, content type and body of the answer."""
+    """Send a plain HTTP request. Return status, content type and body of the answer."""
     line = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
     try:
         line.request("POST", path, body if isinstance(body, bytes) else json.dumps(body))

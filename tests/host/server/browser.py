@@ -1,4 +1,4 @@
-"""A real browser, headless, with a page of its own for each test."""
+"""A headless Chromium. Each test gets its own page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, TimeoutError, expect, sync_playwr
 from tests.host.server.serving import Served
 
 PROGRAM = "/usr/bin/chromium"
-# Root has no sandbox; the rest keeps it from calling home.
+# Root can't use the sandbox. The other options prevent connections to the vendor.
 OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -24,13 +24,13 @@ OPTIONS = [
 DESK, PHONE = (1280, 900), (390, 844)
 PATIENCE = 45_000  # milliseconds
 RELOADS = 5
-# Set by whatever markup of a host's a page runs.
+# Markup that a host sends. If a page runs it, it sets `window.hit`.
 CANARY = '<img src=x onerror="window.hit=1">'
 
 
 @contextlib.contextmanager
 def browsing() -> Iterator[Browser]:
-    """Start the browser, and end it."""
+    """Run the browser."""
     assert os.path.exists(PROGRAM), f"there is no {PROGRAM}: apt-get install chromium"
     expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
@@ -43,7 +43,7 @@ def browsing() -> Iterator[Browser]:
 
 @contextlib.contextmanager
 def paged(browser: Browser, size: tuple[int, int] = DESK, dark: bool = False) -> Iterator[Page]:
-    """Give an empty page; at the end, no script of it may have failed, and none of a host's may have run."""
+    """Give an empty page. At the end, check that no script failed and that no markup of a host ran."""
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if dark else "light"
     )
@@ -62,7 +62,7 @@ def paged(browser: Browser, size: tuple[int, int] = DESK, dark: bool = False) ->
 
 
 def signed_in(page: Page, served: Served, role: str = "administrator", url: str = "") -> Page:
-    """Sign in by a token; return the page when it is live."""
+    """Sign in with the token of a role. Return the page when it is live."""
     happened: list[str] = []
     page.on("request", lambda request: happened.append(f"{request.method} {request.url}"))
     page.on("response", lambda response: happened.append(f"{response.status} {response.url}"))
@@ -80,9 +80,9 @@ def signed_in(page: Page, served: Served, role: str = "administrator", url: str 
 
 
 def _wait_until_live(page: Page, happened: list[str]) -> None:
-    """Wait for the connection; load the page again if the browser gave up a file.
+    """Wait for the live connection. Reload the page if the browser aborted a request.
 
-    Chromium aborts all requests when a network interface appears, as other tests make one for each host.
+    Chromium aborts all requests when a network interface appears. Other tests create one for each host.
     """
     for _ in range(RELOADS):
         page.wait_for_selector("#link", state="attached")
@@ -95,6 +95,6 @@ def _wait_until_live(page: Page, happened: list[str]) -> None:
 
 
 def fits(page: Page) -> bool:
-    """Say whether the page is no wider than its window."""
+    """Return whether the page is no wider than its window."""
     wide: bool = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     return wide

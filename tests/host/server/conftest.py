@@ -1,4 +1,4 @@
-"""Registers the server that the tests of a module share."""
+"""The server that the tests of a module share."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Drives the API with container-service-extension, unmodified: run by the Python of .venv-cse, says what it saw.
+"""Uses the API with the unmodified container-service-extension. The Python of .venv-cse runs this program.
 
-Reads {"url", "administrator", "author", "member"} from stdin; writes one JSON object.
+It reads {"url", "administrator", "author", "member"} from stdin, and writes its results as one JSON object.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import time
 import urllib.request
 
 # isort: off
-import cse_python  # noqa: F401  # before the package
+import cse_python  # noqa: F401  # must come before the package
 
-# The package's modules import each other in a circle, which this one of them opens.
+# The package has circular imports, which work only if this module comes first.
 import container_service_extension.common.utils.pyvcloud_utils  # noqa: F401  # it patches the client when it is imported
 
 # isort: on
@@ -49,7 +49,7 @@ READ_WRITE = "urn:vcloud:accessLevel:ReadWrite"
 
 
 class Asked(CloudApiClient):
-    """The client, with a place to look at what it is about to send."""
+    """The client, which calls `before_put` before it sends a PUT request."""
 
     before_put = None
 
@@ -60,7 +60,7 @@ class Asked(CloudApiClient):
 
 
 class Drive:
-    """Everything in order; `seen` is what is told."""
+    """Runs all steps in order, and collects the results in `seen`."""
 
     def __init__(self, given):
         self.given = given
@@ -123,7 +123,7 @@ class Drive:
         wanted = [BehaviorAclEntry(self.invoked.id, READ_WRITE)]
         self.behaviors.update_behavior_acls_on_entity_type(self.type.id, wanted)
         listed = self.behaviors.list_behavior_acls_on_entity_type(self.type.id)
-        # Its list asks for the same page without an end.
+        # The list of the client requests the same page forever.
         self.seen["acls"] = [dataclasses.asdict(each) for each in itertools.islice(listed, 1)]
 
     def create(self):
@@ -157,7 +157,7 @@ class Drive:
         puts = []
 
         def interfere():
-            # Somebody else is faster, once: what was read is stale.
+            # Another client changes the entity before the first PUT, so that the read entity is stale.
             puts.append(1)
             if len(puts) == 1:
                 other.update_entity(self.id, changes={"externalId": "theirs"})
@@ -208,7 +208,7 @@ class Drive:
         return "allowed"
 
     def finished(self, location):
-        """Return a task when it has ended."""
+        """Wait until a task has ended. Return it."""
         headers = {"Accept": "application/*+json;version=36.0"}
         headers["Authorization"] = f"Bearer {self.given['administrator']}"
         end = time.monotonic() + 60

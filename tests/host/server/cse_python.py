@@ -1,7 +1,7 @@
-"""Lets container-service-extension run on Python 3.11 and later, where it was written for older ones.
+"""Lets container-service-extension, which was written for older versions, run on Python 3.11 and later.
 
-Its dataclasses have instances of other dataclasses as defaults, which these Pythons refuse unless they can be hashed;
-and it formats members of enumerations of texts as these texts.
+Its dataclasses have instances of other dataclasses as defaults. Newer versions refuse defaults that are not hashable.
+It also expects that a formatted member of a string enumeration gives its value.
 """
 
 from __future__ import annotations

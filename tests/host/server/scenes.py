@@ -1,4 +1,4 @@
-"""Objects for tests of the API: definitions in the form that clients send, and one of each, made."""
+"""Definitions in the form that clients send, and functions that create objects over the API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def interface(nss: str = "kept", **more: Any) -> dict[str, Any]:
 
 
 def entity_type(nss: str = "kept", interfaces: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
-    """Return a type whose entities have to have `foo`."""
+    """Return a type whose entities must have the key `foo`."""
     return {
         "name": f"{nss} thing",
         "vendor": "acme",
@@ -40,7 +40,7 @@ def made(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any
 
 
 def finished(client: httpx.Client, address: str, seconds: float = 60.0) -> dict[str, Any]:
-    """Return a task when it has ended."""
+    """Wait until a task has ended. Return it."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         task: dict[str, Any] = client.get(address).raise_for_status().json()
@@ -51,7 +51,7 @@ def finished(client: httpx.Client, address: str, seconds: float = 60.0) -> dict[
 
 
 def created(client: httpx.Client, type_id: str, name: str, content: dict[str, Any], **query: str) -> str:
-    """Create an entity; return its id."""
+    """Create an entity. Return its id."""
     answer = client.post(f"{API}/entityTypes/{type_id}", json={"name": name, "entity": content}, params=query)
     assert answer.status_code == 202, answer.text
     task = client.get(answer.headers["location"]).raise_for_status().json()
@@ -60,7 +60,7 @@ def created(client: httpx.Client, type_id: str, name: str, content: dict[str, An
 
 
 def one_of_each(client: httpx.Client, name: str) -> dict[str, str]:
-    """Make one of each object; return what stands in the place of paths' parameters."""
+    """Create one object of each kind. Return the values for the parameters of paths."""
     of = made(client, "interfaces", interface(name))
     behavior = made(client, f"interfaces/{of['id']}/behaviors", {"name": name, "execution": NOOP})
     kind = made(client, "entityTypes", entity_type(name, (of["id"],)))

@@ -1,4 +1,4 @@
-"""`statecfg serve` in a process of its own, with a store of its own, and clients of it with tokens of each role."""
+"""Runs `statecfg serve` in a separate process with its own store, and gives clients with a token of each role."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ACCEPT = "application/json;version={}"
 
 @dataclass
 class Served:
-    """A server that runs: `url`, `tokens` by role, `root` of its project, `store` its address."""
+    """A running server: its URL, its project directory, the URL of its store, and a token for each role."""
 
     url: str
     root: Path
@@ -39,7 +39,7 @@ class Served:
     tokens: dict[str, str] = field(default_factory=dict)
 
     def client(self, role: str = "administrator", version: str = "37.1", **headers: str) -> httpx.Client:
-        """Return a client with a token of a role; "" for none."""
+        """Return a client with the token of a role, or without a token if the role is empty."""
         given = {"Accept": ACCEPT.format(version), **headers}
         if role:
             given["Authorization"] = f"Bearer {self.tokens.get(role, role)}"
@@ -48,20 +48,20 @@ class Served:
         )  # plain HTTP: no certificates to load
 
     def end(self) -> tuple[int, str]:
-        """End it as an operator would; return its exit status and what it wrote to stderr."""
+        """Stop the server like an operator. Return its exit status and its stderr."""
         self.process.terminate()
         _, errors = self.process.communicate(timeout=60)
         return self.process.returncode, errors
 
 
 def token(address: str, name: str, role: str, org: str = "") -> str:
-    """Return a new token of a user, made in the store itself."""
+    """Create a token of a user directly in the store. Return it."""
     with store.opened(url=address) as opened:
         return Operations(opened).add_token(name, org or (PROVIDER if role == "administrator" else "acme"), role)
 
 
 def project(root: Path) -> Path:
-    """Make an empty project."""
+    """Create an empty project."""
     root.mkdir(parents=True, exist_ok=True)
     (root / "statecfg.toml").write_text('name = "served"\n')
     return root
@@ -69,7 +69,7 @@ def project(root: Path) -> Path:
 
 @contextlib.contextmanager
 def serving(root: Path, *options: str, **env: str) -> Iterator[Served]:
-    """Serve a project for a while."""
+    """Serve a project during a with block."""
     project(root)
     address = f"sqlite:///{root}/store.db"
     values = {**os.environ, "PYTHONPATH": str(ROOT), "STATECFG_STORE": address, **env}
@@ -86,7 +86,7 @@ def serving(root: Path, *options: str, **env: str) -> Iterator[Served]:
 
 
 def _address(process: subprocess.Popen[str]) -> str:
-    """Return where a server says that it serves."""
+    """Return the URL that a server prints at its start."""
     lines: queue.Queue[str] = queue.Queue()
     assert process.stdout is not None
     threading.Thread(target=_follow, args=(process.stdout, lines), daemon=True).start()

@@ -21,7 +21,7 @@ XML = "{http://www.vmware.com/vcloud/v1.5}"
 
 
 def refused(answer: httpx.Response, status: int, code: str) -> str:
-    """Look whether a request was refused with a status and a code; return the message."""
+    """Check that a request was refused with this status and code. Return the message."""
     body = answer.json()
     assert (answer.status_code, body["minorErrorCode"], body["stackTrace"]) == (status, code, None), answer.text
     return str(body["message"])
@@ -29,7 +29,7 @@ def refused(answer: httpx.Response, status: int, code: str) -> str:
 
 @pytest.fixture
 def define(served: Served, request: pytest.FixtureRequest) -> tuple[httpx.Client, dict[str, Any], dict[str, Any]]:
-    """Give a client, an interface with the behavior `ask`, and a type of it, all named after the test."""
+    """Give a client, an interface with the behavior `ask`, and a type, all named after the test."""
     client = served.client()
     request.addfinalizer(client.close)
     nss = re.sub(r"\W", "", request.node.name.removeprefix("test_"))[:60]

@@ -20,7 +20,7 @@ from tests import ROOT
 from tests.host.server import scenes
 from tests.host.server.serving import Served
 
-# Routes that need no token, and why they give nothing away.
+# Routes that need no token, and why they reveal nothing.
 OPEN = {
     "GET /api/versions",  # clients ask before they log in
     "POST /cloudapi/1.0.0/sessions",  # logging in
@@ -44,19 +44,19 @@ guarded = pytest.mark.parametrize("route", [each for each in ROUTES if each.perm
 
 @pytest.fixture(scope="module")
 def filled(served: Served) -> dict[str, str]:
-    """Give what stands in the place of paths' parameters: objects that exist, all of a telling name."""
+    """Give values for the parameters of paths. Their objects exist and have the name SECRET."""
     with served.client() as client:
         return scenes.one_of_each(client, SECRET)
 
 
 def asked(client: httpx.Client, route: Route, filled: dict[str, str], **headers: str) -> httpx.Response:
-    """Send what a route takes, but for its body: whoever is refused is so before that is read."""
+    """Send a request without a body to a route. The server refuses callers before it reads the body."""
     path = re.sub(r"\{(\w+)\}", lambda found: filled.get(found[1], "page.css"), route.path)
     return client.request(route.method, path, headers=headers)
 
 
 def refused(answer: httpx.Response, status: int) -> None:
-    """Look whether an answer is a refusal, and nothing else."""
+    """Check that an answer is a refusal that reveals nothing."""
     assert answer.status_code == status, answer.text
     assert SECRET not in answer.text + str(answer.headers)
     if answer.headers["content-type"].startswith("application/json"):

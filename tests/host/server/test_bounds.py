@@ -32,7 +32,7 @@ def test_an_answer_that_the_client_never_reads_times_out() -> None:
         async def answer(scope: Any, receive: Any, send: Any) -> None:
             await send({"type": "http.response.start", "status": 200, "headers": []})
             await send({"type": "http.response.body", "body": bytes(32 << 20), "more_body": True})
-            await send({"type": "http.response.body"})  # waits for room, or the connection's end
+            await send({"type": "http.response.body"})  # waits until the client reads or the connection ends
             ended.set()
 
         config = uvicorn.Config(answer, log_config=None, lifespan="off")

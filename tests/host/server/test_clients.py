@@ -193,7 +193,7 @@ def test_behavior_access_controls_keep_the_given_id(define: Any) -> None:
     assert (override["name"], override["ref"]) == ("ask", ask["id"]) and override["id"] != ask["id"]
     for id in (ask["id"], override["id"]):
         wanted = [{"behaviorId": id, "accessLevelId": LEVEL + "ReadOnly"}]
-        # Clients send the values inside a page, as they read them.
+        # Clients send the values inside a page, as they received them.
         page = {"resultTotal": 0, "pageCount": 0, "page": 0, "pageSize": 0, "values": wanted}
         assert client.put(f"{path}/behaviorAccessControls", json=page).status_code == 200
         assert client.get(f"{path}/behaviorAccessControls").json()["values"] == wanted

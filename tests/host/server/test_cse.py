@@ -27,9 +27,9 @@ def note(entity, arguments, context):
 
 @pytest.fixture(scope="module")
 def saw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Give what the client saw, and `notes`, which hooks ran."""
+    """Give the results of the client, and as `notes` the hooks that ran."""
     if not PYTHON.exists():
-        pytest.fail("there is no .venv-cse with container-service-extension in it: script/setup test makes it")
+        pytest.fail("there is no .venv-cse with container-service-extension: run script/setup test")
     root = tmp_path_factory.mktemp("cse")
     (root / "behaviors").mkdir()
     (root / "behaviors/hooks.py").write_text(NOTE.replace('"notes"', repr(str(root / "notes"))))
@@ -76,7 +76,7 @@ def test_client_rereads_an_entity_after_a_stale_change(saw: dict[str, Any]) -> N
 
 def test_hooks_run_unless_an_administrator_turns_them_off(saw: dict[str, Any]) -> None:
     assert saw["hook"] == ["executeBehavior", "c3"]
-    # Created twice; updated once with hooks by the administrator, once by the author, who can't turn them off.
+    # Two creations, and one update with hooks by the administrator. The author's update can't turn hooks off.
     assert saw["notes"] == ["PostCreate", "PostUpdate", "PostUpdate", "PreDelete", "PostCreate"]
 
 

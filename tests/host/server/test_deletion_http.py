@@ -18,7 +18,7 @@ _made: dict[str, str] = {}
 
 
 def type_with(client: httpx.Client, hooks: str, failing: str) -> str:
-    """Return a type with some hooks, of which some fail; the same for the same ones."""
+    """Return a type with these hooks, of which some fail. Equal arguments give the same type."""
     key = re.sub(r"\W", "", hooks + "F" + failing) or "none"
     if key not in _made:
         of = scenes.made(client, "interfaces", scenes.interface(f"del{key}"))
@@ -36,7 +36,7 @@ def type_with(client: httpx.Client, hooks: str, failing: str) -> str:
 
 
 def in_state(client: httpx.Client, kind: str, state: str) -> str:
-    """Return a new entity in a state, brought there without hooks."""
+    """Create an entity and bring it into a state without hooks. Return its id."""
     content: dict[str, Any] = {"foo": "x"} if state != "RESOLUTION_ERROR" else {}
     entity = scenes.created(client, kind, "one", content, resolveEntity="true", invokeHooks="false")
     if state == IN_DELETION:
@@ -46,7 +46,7 @@ def in_state(client: httpx.Client, kind: str, state: str) -> str:
 
 
 def show(client: httpx.Client, entity: str) -> str:
-    """Return the state of an entity, "gone" where there is none."""
+    """Return the state of an entity, or "gone" if it does not exist."""
     answer = client.get(f"{API}/entities/{entity}")
     return "gone" if answer.status_code == 403 else str(answer.json()["entityState"])
 
@@ -57,7 +57,7 @@ def mark(client: httpx.Client, entity: str, **query: str) -> httpx.Response:
 
 
 def ran(task: dict[str, Any]) -> list[str]:
-    """Return which hooks a task says that it called."""
+    """Return the hooks that a task lists as called."""
     return re.findall(r"(\w+) hook: urn:vcloud:task:[0-9a-f-]{36}\.", task["operation"])
 
 

@@ -26,7 +26,7 @@ UNTOLD = {"failed": "", "tried": "", "charm": "", "configured": "", "addresses":
 
 @pytest.fixture
 def states(served: Served) -> Iterator[dict[str, str | None]]:
-    """Give host → its state: of one that is fine, one with a failed playbook, one with a failed unit, and a new one."""
+    """Give the states of four hosts: without errors, with a failed playbook, with a failed unit, and new."""
     with store.opened(project.find(served.root), served.store) as opened:
         for number, (playbook, statuses) in enumerate(
             [("a.yml", {"fine": "ok", "failed": "failed", "unit": "ok"}), ("b.yml", {"fine": "ok", "failed": "ok"})]

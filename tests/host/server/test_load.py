@@ -32,7 +32,7 @@ def processor_time(served: Served) -> float:
 
 
 async def one(served: Served, kind: str, number: int) -> tuple[str, str]:
-    """Be a client of its own: create an entity, and read it; return its id and name."""
+    """Create and read an entity as a separate client. Return its id and name."""
     headers = {"Authorization": f"Bearer {served.tokens['administrator']}", "Accept": "application/json;version=37.1"}
     async with httpx.AsyncClient(base_url=served.url, headers=headers, timeout=60, verify=False) as client:
         body = {"name": f"n{number}", "entity": {"foo": "x", "size": number}}

@@ -51,7 +51,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Give a server whose store two real applies have filled: one that went well, one that failed at its end."""
+    """Give a server whose store contains two real applies: a successful one, and one that failed at its end."""
     root = tmp_path_factory.mktemp("page") / "project"
     place = str(root.parent / "made")
     with serving(root) as served:
@@ -74,7 +74,7 @@ def apply(served: Served, playbook: str, code: int = 0) -> None:
 
 
 def applying(served: Served, playbook: str) -> subprocess.Popen[bytes]:
-    """Begin an apply in a process of its own."""
+    """Start an apply in a separate process."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "STATECFG_STORE": served.store, "STATECFG_LOCK_TIMEOUT": "120"}
     env["STATECFG_STATE_DIR"] = str(served.root.parent / "state")
     argv = [sys.executable, "-m", "statecfg", "apply", playbook, "--yes"]
@@ -82,7 +82,7 @@ def applying(served: Served, playbook: str) -> subprocess.Popen[bytes]:
 
 
 def waits(served: Served, name: str, mark: Path) -> None:
-    """Write a playbook with a command that goes on until there is a file `mark`."""
+    """Write a playbook with a command that runs until the file `mark` exists."""
     script = f"until test -e {mark}; do sleep 0.1; done"
     command = f"command('wait', argv=['sh', '-c', {script!r}], effects={{}})"
     play(served.root, name, str(served.root.parent / "other"), "x\n", "0644", command)
@@ -255,7 +255,7 @@ def test_a_killed_run_is_shown_as_cut_off(browser: Browser, filled: Served) -> N
         (going,) = runs.under_way(opened)
         silent = going.beat - runs.CUT_OFF - 1
         with opened.transaction() as connection:
-            connection.exec_driver_sql(f"UPDATE going SET beat = {silent!r}")  # as if that long had passed
+            connection.exec_driver_sql(f"UPDATE going SET beat = {silent!r}")  # simulates a silent run
         expect(row.locator(".badge")).to_contain_text("cut off")
         row.locator("a.name").click()
         expect(page.locator(".note")).to_contain_text(f"statecfg run-history --run {going.id}")

@@ -117,7 +117,7 @@ def test_server_ends_promptly_on_a_signal(tmp_path: Path, number: signal.Signals
         served.process.send_signal(number)
         _, errors = served.process.communicate(timeout=60)
         assert served.process.returncode == code, errors
-        assert time.monotonic() - began < 14  # and not when a worker gives up its task, 15 s later
+        assert time.monotonic() - began < 14  # a worker gives up its task only after 15 s
         assert "Traceback" not in errors
 
 

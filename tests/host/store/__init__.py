@@ -1,1 +1,1 @@
-"""Tests of the store: the same ones on SQLite and on a real PostgreSQL server, and what is particular to each."""
+"""Tests of the store. Most run on SQLite and on a real PostgreSQL server, and some are for one of them."""

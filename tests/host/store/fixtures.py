@@ -1,4 +1,4 @@
-"""The fixtures of stores: `postgresql` a server for the session, `url` and `store` once for each kind of database."""
+"""Fixtures of stores. `postgresql` is one server for the session. `url` and `store` exist for each kind of database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def database(postgresql: Server) -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give the address of a store that is still to be made."""
+    """Give the URL of a store that does not exist yet."""
     if request.param == "sqlite":
         return str(tmp_path / "store.db")
     name: str = request.getfixturevalue("database")

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests: Debian's programs, an unprivileged user, its own directory, loopback alone."""
+"""A real PostgreSQL server for tests: Debian's programs, an unprivileged user, a separate directory, only loopback."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PREFIX = "statecfg-postgresql-"
 
 @dataclass
 class Server:
-    """A server that runs: through a socket in `folder` for everybody, and on loopback with a password for `ann`."""
+    """A running server. `postgres` connects through a socket in `folder`, and `ann` over loopback with a password."""
 
     folder: Path
     port: int
@@ -37,32 +37,32 @@ class Server:
         return f"postgresql://postgres@/{database}?host={self.folder}&port={self.port}"
 
     def by_password(self, database: str, password: str) -> str:
-        """Return the URL of a database over TCP, as ann."""
+        """Return the URL of a database over TCP for the user ann."""
         return f"postgresql://ann:{password}@127.0.0.1:{self.port}/{database}"
 
     def connect(self, database: str = "postgres") -> psycopg.Connection[Any]:
-        """Open a connection of our own."""
+        """Open a connection as the user postgres."""
         return psycopg.connect(self.url(database), autocommit=True)
 
     def fresh(self) -> str:
-        """Make an empty database; return its name."""
+        """Create an empty database. Return its name."""
         name = f"t{uuid.uuid4().hex}"
         with self.connect() as connection:
             connection.execute(f'CREATE DATABASE "{name}"'.encode())
         return name
 
     def drop(self, name: str) -> None:
-        """Remove a database, whoever is connected."""
+        """Remove a database, even if it has connections."""
         with self.connect() as connection:
             connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
 
     def restart(self, kill: bool = False) -> None:
-        """Stop the server, at once with `kill`, and start it again."""
+        """Stop the server and start it again. With `kill`, stop it by SIGKILL."""
         self._end(signal.SIGKILL if kill else signal.SIGINT)
         self.process = _started(self.folder, self.port, self.argv)
 
     def stop(self) -> None:
-        """End the server and remove its directory."""
+        """Stop the server and remove its directory."""
         self._end(signal.SIGINT)
         shutil.rmtree(self.folder)
         owner.forget(self)
@@ -78,7 +78,7 @@ class Server:
 
 
 def start() -> Server:
-    """Start a server. Raises `Unavailable` where this machine has none."""
+    """Start a server. Raise `Unavailable` if PostgreSQL is not installed."""
     program = _programs()
     _sweep()
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
@@ -117,7 +117,7 @@ def _started(folder: Path, port: int, argv: Sequence[str]) -> subprocess.Popen[b
 
     def ready() -> bool:
         if process.poll() is not None:
-            raise RuntimeError(f"the server ended: {log.read_text()}")
+            raise RuntimeError(f"the PostgreSQL server ended: {log.read_text()}")
         try:
             psycopg.connect(f"postgresql://postgres@/postgres?host={folder}&port={port}").close()
         except psycopg.OperationalError:
@@ -133,7 +133,7 @@ def _started(folder: Path, port: int, argv: Sequence[str]) -> subprocess.Popen[b
 
 
 def _programs() -> Path:
-    """Return the directory of the newest PostgreSQL. Raises `Unavailable`."""
+    """Return the directory of the newest installed PostgreSQL. Raise `Unavailable` if there is none."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     if not found:
         raise owner.Unavailable("there is no PostgreSQL server (Debian: postgresql)")
@@ -141,7 +141,7 @@ def _programs() -> Path:
 
 
 def _account() -> pwd.struct_passwd:
-    """Return who the server runs as: it refuses root. Debian's package makes a user for it."""
+    """Return the account for the server, which refuses root. Debian's package creates the user postgres."""
     if os.geteuid() != 0:
         return pwd.getpwuid(os.geteuid())
     return pwd.getpwnam("postgres")
@@ -150,13 +150,13 @@ def _account() -> pwd.struct_passwd:
 def _as(account: pwd.struct_passwd) -> list[str]:
     if os.geteuid() != 0:
         return []
-    # To change the user undoes the signal at the parent's death: it is asked for once more.
+    # Changing the user clears the signal at the parent's death, so setpriv sets it again.
     user = ["--reuid", str(account.pw_uid), "--regid", str(account.pw_gid), "--clear-groups"]
     return ["setpriv", *user, "--pdeathsig", "KILL", "--"]
 
 
 def _sweep() -> None:
-    """Remove what servers left whose test process was killed."""
+    """Remove the directories of servers whose test process was killed."""
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         match = re.match(rf"{_PREFIX}(\d+)-", path.name)
         if match and not os.path.exists(f"/proc/{match[1]}"):

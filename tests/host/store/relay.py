@@ -1,4 +1,4 @@
-"""A relay between a client and a PostgreSQL server that can cut the line around a COMMIT."""
+"""A relay between a client and a PostgreSQL server. It can cut the connection before or after a COMMIT."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ Cut = Literal["", "before", "after"]
 
 
 class Relay:
-    """Passes bytes on; the line of whoever commits next is cut `before` the server hears of it, or `after` it did it.
+    """Forwards bytes in both directions, and can cut the connection of the next client that commits.
 
-    :param port: the server's
+    It cuts `before` the server receives the COMMIT, or `after` the server has executed it.
+
+    :param port: the port of the server
     """
 
     def __init__(self, port: int) -> None:
@@ -26,14 +28,14 @@ class Relay:
         self.talks: list[threading.Thread] = []
 
     def cut_at_commit(self, when: Cut) -> None:
-        """Cut the line at the next commit."""
+        """Cut the connection at the next commit."""
         self.cut = when
 
     def _accept(self) -> None:
         while True:
             try:
                 client, _ = self.listener.accept()
-            except OSError:  # closed
+            except OSError:  # the listener is closed
                 return
             self.talks.append(threading.Thread(target=self._talk, args=(client,)))
             self.talks[-1].start()
@@ -50,7 +52,7 @@ class Relay:
                     self.cuts += 1
                 if when != "before":
                     if when == "after":
-                        # The answer is never passed on, and by the end of the line the server has given it.
+                        # The client never gets the answer. The server has answered when its connection ends.
                         _close(client)
                     server.sendall(data)
                 if when:
@@ -82,7 +84,7 @@ def _close(end: socket.socket) -> None:
 
 @contextlib.contextmanager
 def relay(port: int) -> Iterator[Relay]:
-    """Run a relay to a server's port."""
+    """Run a relay to a port of the server."""
     made = Relay(port)
     made.thread.start()
     try:

@@ -1,4 +1,4 @@
-"""Runs the hooks of units as a run does, without hosts: each is a function of ours."""
+"""Runs hooks of units like a real run, but without hosts. Each hook is a Python function."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Program = Callable[[Step], Changes]
 
 
 class Failed(Exception):
-    """A hook that ends with another status than 0."""
+    """Raised by a hook to fail."""
 
 
 def declared(name: str, *hosts: str, **changes: Any) -> Declared:
-    """Return a service on these hosts."""
+    """Return the declaration of a service on these hosts."""
     values: dict[str, Any] = {"charm": name, "digest": "c1", "schema": SCHEMA, "settings": {}, "timeout": 60.0}
     return Declared(name, tuple(hosts), **{**values, **changes})
 
 
 def related(*ends: str) -> DeclaredRelation:
-    """Return a relation of ends such as "web:db"."""
+    """Return the declaration of a relation between ends such as "web:db"."""
     return DeclaredRelation(tuple((name, called) for name, _, called in (end.partition(":") for end in ends)))
 
 
@@ -43,7 +43,7 @@ def deploy(
     playbook: str = PLAYBOOK,
     addresses: Mapping[str, str] | None = None,
 ) -> None:
-    """Deploy services and relations; each host has an address of its name."""
+    """Deploy services and relations. By default, the address of each host contains its name."""
     found = [each for each in parts if isinstance(each, Declared)]
     relations = [each for each in parts if isinstance(each, DeclaredRelation)]
     hosts = {host for each in found for host in each.hosts}
@@ -57,35 +57,35 @@ def deploy(
 
 
 def units(store: Store) -> dict[str, UnitRow]:
-    """Return the units that are there by name."""
+    """Return the existing units by name."""
     with store.reading() as connection:
         return {each.name: each for each in services.units_in(connection, PROJECT)}
 
 
 def next_of(store: Store, name: str, run: str = "r") -> Step | None:
-    """Return what is due for a unit."""
+    """Return the next step of a unit, if one is due."""
     with store.reading() as connection:
         return services.next_in(connection, units(store)[name].id, run)
 
 
 def commit(store: Store, step: Step, changes: Changes | None = None, run: str = "r") -> set[int]:
-    """Enter that a hook succeeded."""
+    """Store that a hook succeeded, with its changes. Return the ids of the units that this concerns."""
     return store.attempt(lambda connection: services.commit_in(connection, step, run, changes or {}, time.time()))
 
 
 def fail(store: Store, step: Step, run: str = "r", error: str = "exit code 1.") -> None:
-    """Enter that a hook failed."""
+    """Store that a hook failed."""
     store.attempt(lambda connection: services.fail_in(connection, step, run, error, time.time()))
 
 
 def sets(step: Step, **values: str) -> Changes:
-    """Return what a hook about a relation sets there."""
+    """Return the changes of a relation hook that sets these values in its relation."""
     assert step.relation is not None
     return {"relations": {step.relation.id: {"set": values}}}
 
 
 def told(step: Step) -> str:
-    """Return a hook in words: `web/0 db-relation-joined db/0 [db/0]`."""
+    """Describe a hook as text, for example `web/0 db-relation-joined db/0 [db/0]`."""
     about = step.relation
     shown = "" if about is None else f" {about.remote} [{' '.join(about.members)}]"
     return f"{step.unit} {step.hook}{shown}".replace("  ", " ")
@@ -94,12 +94,12 @@ def told(step: Step) -> str:
 def settle(
     store: Store, programs: Mapping[str, Program] | None = None, run: str = "r", only: Sequence[str] = ()
 ) -> list[str]:
-    """Run all hooks until none is due; return them in words. Units take turns, by name.
+    """Run hooks until none is due. Return them as texts. The units take turns in the order of their names.
 
-    All of it is one transaction: a real run has one for each hook, which takes long.
+    All hooks share one transaction to save time. A real run has one transaction for each hook.
 
-    :param programs: "db db-relation-joined" → what that hook does; all others do nothing
-    :param only: these units alone
+    :param programs: service and hook, such as "db db-relation-joined" → its function; other hooks do nothing
+    :param only: run only the hooks of these units
     """
     with store.transaction() as connection:
         return list(_settle(connection, programs or {}, run, only))
@@ -116,7 +116,7 @@ def _settle(connection: Connection, programs: Mapping[str, Program], run: str, o
                     services.gone_in(connection, known.id, time.time())
                 continue
             quiet, count = False, count + 1
-            assert count < 500, "it never ends"
+            assert count < 500, "over 500 hooks ran, and more are due"
             yield told(step)
             try:
                 changes = programs.get(f"{step.service} {step.hook}", lambda _: {})(step)
@@ -127,18 +127,18 @@ def _settle(connection: Connection, programs: Mapping[str, Program], run: str, o
 
 
 def read(store: Store, name: str, *node: str, **secrets: str) -> dict[str, Any]:
-    """Return a settings node as a unit reads it."""
+    """Return the settings in a node, as a unit reads them."""
     with store.reading() as connection:
         return services.read_in(connection, units(store)[name].id, node, secrets)
 
 
-# What processes do that tests start beside themselves: see `workers.started`.
+# Functions that tests run in separate processes: see `workers.started`.
 
 KEYS = [f"k{number}" for number in range(20)]
 
 
 def add_units(pipe: Pipe, url: str, times: int) -> None:
-    """Deploy the service, and add units to it; say the name of each once it is kept."""
+    """Deploy the service and add units to it. Send the name of each unit after it is stored."""
     with opened(url=url) as store:
         deploy(store, declared("db", *HOSTS))
         for _ in range(times):
@@ -146,7 +146,7 @@ def add_units(pipe: Pipe, url: str, times: int) -> None:
 
 
 def publish(pipe: Pipe, url: str) -> None:
-    """Commit hook after hook that set the same number under many keys; say each number once it is kept."""
+    """Commit hooks, each of which sets one number under many keys. Send each number after it is stored."""
     with opened(url=url) as store:
         number = int(read(store, "db/0", "leader").get("k0", 0))
         while True:

@@ -1,4 +1,4 @@
-"""`statecfg hosts` as users run it: list, show, tag, set, forget; and what it says when something is wrong."""
+"""`statecfg hosts` as users run it: list, show, tag, set and forget, and its error messages."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ INVENTORY = "hosts: {web1: , web2: , db1: }\ngroups: {web: {hosts: [web1, web2]}
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """Give a file: what the verbs do with the store is tried on both kinds elsewhere."""
+    """Give the path of an SQLite store. Other tests cover PostgreSQL."""
     return str(tmp_path / "store.db")
 
 
 @pytest.fixture
 def run(url: str, tmp_path: Path) -> Run:
-    """Give `statecfg hosts` in a project of three hosts, with a store of its own."""
+    """Give a function that runs `statecfg hosts` in a project with three hosts and its own store."""
     (tmp_path / "inventory.yml").write_text(INVENTORY)
 
     def made(*arguments: str, code: int = 0, stdin: str = "") -> Ran:
@@ -35,7 +35,7 @@ def run(url: str, tmp_path: Path) -> Run:
 
 @pytest.fixture
 def met(url: str) -> None:
-    """Have a host that was met."""
+    """Store a host on which a playbook was installed."""
     with opened(url=url) as store:
         hosts.check_in(store, "web1", {"hostname": "web1", "os": {"id": "debian"}}, "l1", "b1")
         hosts.installed(store, "web1", "playbooks/web.yml")

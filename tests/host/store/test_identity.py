@@ -1,4 +1,4 @@
-"""Each store has an identity, also one that an earlier version made."""
+"""Each store has an identity, even if an earlier version created the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reconciled objects and the hook calls that are owed to them, on SQLite and PostgreSQL."""
+"""Reconciled objects and their pending hook calls, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store on a PostgreSQL server: passwords, a server that goes away, commits whose answer is lost."""
+"""The store on a PostgreSQL server: passwords, lost connections, and commits whose answer is lost."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_a_plain_transaction_reports_an_unknown_commit(postgresql: Server, datab
             unknown = pytest.raises(StoreError, match="it is unknown whether the last change was stored")
             with unknown, store.transaction() as connection:
                 workers.add_one(connection, "web1")
-            # The next writer comes after the unknown commit, whatever became of it.
+            # The next writer runs after the unknown commit, whether that succeeded or not.
             assert add(store) == 2
 
 
@@ -216,7 +216,7 @@ def test_terminated_connections_lose_and_repeat_no_write(postgresql: Server, dat
             ).fetchall()
             ended += len(rows)
             time.sleep(chance.random() * 0.15)
-            for pipe in busy:  # each process writes something between two losses, also on a busy machine
+            for pipe in busy:  # wait until each process has written, even on a busy machine
                 pipe.poll(30)
                 results += workers.everything(pipe)
         assert workers.finish(running) == [0, 0, 0], f"seed {seed}"

@@ -41,7 +41,7 @@ EMPTY = {
 
 @pytest.fixture(scope="module", params=EMPTY)
 def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Store]]:
-    """Give a store that all tests here use: a new one for each would take longer than they do."""
+    """Give a store that all tests of this module share. Creating one for each test takes too long."""
     if request.param == "sqlite":
         with opened(url=str(tmp_path_factory.mktemp("services") / "store.db")) as found:
             yield request.param, found
@@ -161,7 +161,7 @@ def test_changes_of_a_hook_are_merged_with_the_current_values(store: Store) -> N
     settle(store, {"db db-relation-joined": lambda step: sets(step, a="1", b="1", c="1")})
     tell(store, "web/0", go="1")
     slow = step_of(store, "db/0")
-    # Meanwhile, other programs of the unit write too.
+    # Meanwhile, another hook of the unit also writes.
     tell(store, "db/0", a="2", d="2")
     change: Changes = {
         "relations": {"db:0": {"set": {"b": "3"}, "delete": ["c", "never"]}},
@@ -174,7 +174,7 @@ def test_changes_of_a_hook_are_merged_with_the_current_values(store: Store) -> N
 
 
 def tell(store: Store, name: str, **values: str) -> set[int]:
-    """Let a unit set something in its relation, by an event that is due, or by a hook of its own."""
+    """Make a hook of a unit due, and let it set values in the relation."""
     deploy_again(store)
     return commit(store, step_of(store, name), {"relations": {"db:0": {"set": values}}})
 
@@ -216,7 +216,7 @@ def test_a_change_during_a_hook_causes_another_hook(store: Store) -> None:
 
 
 def settle_own_life(store: Store, *names: str) -> None:
-    """Run the hooks that are due about no relation."""
+    """Run the due hooks that belong to no relation."""
     for name in names or units(store):
         while (step := next_of(store, name)) is not None and step.relation is None:
             commit(store, step)
@@ -257,9 +257,9 @@ def test_unit_numbers_are_never_reused(store: Store) -> None:
     assert units(store) == {}
     deploy(store, declared("db", "h1"))
     assert list(units(store)) == ["db/2"]
-    assert services.get_settings(store, PROJECT, "db")["title"] == "My Title", "what was set went with the service"
+    assert services.get_settings(store, PROJECT, "db")["title"] == "My Title", "settings go with their service"
     store.attempt(lambda connection: services.leave_in(connection, PROJECT, PLAYBOOK, ["h1"], time.time()))
-    assert settle(store) == [], "what was never installed has nothing to stop"
+    assert settle(store) == [], "a unit that was never installed runs no stop hook"
     assert units(store) == {}
     deploy(store, declared("db", "h1"))
     assert services.add_unit(store, PROJECT, "db").name == "db/4"
@@ -299,7 +299,7 @@ def test_pruning_a_relation_runs_departed_and_broken_hooks(store: Store) -> None
     deploy(store, *BOTH)
     settle(store)
     deploy(store, DB, WEB)
-    assert settle(store) == [], "without prune, all stays"
+    assert settle(store) == [], "without prune, the relation stays"
     deploy(store, DB, WEB, prune=True)
     step = step_of(store, "db/0")
     assert step.relation is not None and step.relation.members == () and not step.relation.broken
@@ -347,7 +347,7 @@ def test_deploy_does_not_restore_units_and_relations_removed_by_hand(store: Stor
     assert services.add_unit(store, PROJECT, "db", "h2").name == "db/2"
     deploy(store, declared("db", "h1"), WEB, prune=True)
     settle(store)
-    assert list(units(store)) == ["db/0", "web/0"], "they are the playbook's again"
+    assert list(units(store)) == ["db/0", "web/0"], "the playbook owns the units again"
     assert services.show(store, PROJECT).relations == []
 
 
@@ -369,7 +369,7 @@ def test_a_service_of_another_playbook_is_refused(store: Store) -> None:
     with pytest.raises(InvalidInput) as refused:
         deploy(store, WEB, DB)
     assert [each.code for each in refused.value.problems] == ["SC0751"]
-    assert list(units(store)) == ["db/0"], "nothing of it was kept"
+    assert list(units(store)) == ["db/0"], "the refused deployment changed nothing"
     with pytest.raises(InvalidInput) as refused:
         deploy(store, WEB, related("web:db", "dc:db"))
     assert "`dc`" in refused.value.problems[0].detail
@@ -396,7 +396,7 @@ def test_a_failed_hook_is_retried_only_in_another_run(store: Store) -> None:
     deploy(store, DB)
     assert settle(store, {"db start": fails}) == [f"db/0 {hook}" for hook in LIFE]
     assert (units(store)["db/0"].state, units(store)["db/0"].why) == ("start_error", "exit code 3.")
-    assert settle(store) == [], "not in the same run"
+    assert settle(store) == [], "a failed hook is not repeated in the same run"
     step = step_of(store, "db/0", "r2")
     assert step.failed_before and step.hook == "start"
     assert settle(store, run="r2") == ["db/0 start"]
@@ -414,7 +414,7 @@ def test_a_failed_relation_hook_is_retried_for_remaining_units(store: Store) -> 
     tell(store, "db/0", a="1")
     tell(store, "db/1", a="1")
     settle(store)
-    # The unit that goes meanwhile was never announced.
+    # The unit that is removed now was never announced to web/0.
     deploy(store, declared("db", "h1"), WEB, BOTH[2], prune=True)
     settle(store)
     assert [hook for hook in settle(store, run="r2") if "relation" in hook] == [
@@ -466,7 +466,7 @@ def test_resolve_retries_or_skips_a_failed_relation_hook(store: Store, kind: str
         settle(store, {f"web db-relation-{kind}": fails})
     assert list(units(store)["web/0"].relation_errors) == ["db:0"]
     assert services.resolve(store, PROJECT, "web/0", retry=True) == [f"db-relation-{kind}"]
-    assert step_of(store, "web/0").hook == f"db-relation-{kind}", "also in the same run"
+    assert step_of(store, "web/0").hook == f"db-relation-{kind}", "the hook is due again in the same run"
     assert services.resolve(store, PROJECT, "web/0", retry=False) == [f"db-relation-{kind}"]
     assert units(store)["web/0"].relation_errors == {}
     after = {"joined": ["db-relation-changed db/0 [db/0]"], "departed": ["db-relation-broken []"]}.get(kind, [])
@@ -509,7 +509,7 @@ def test_settings_follow_precedence_and_changes_run_config_changed(store: Store)
     assert read(store, "db/0", "config") == {"title": "T", "size": 3, "key": None}
     deploy(store, declared("db", "h1", settings={"size": 5, "title": "P"}))
     assert services.get_settings(store, PROJECT, "db") == {"title": "T", "size": 5}
-    # Several changes before a hook run one hook. A value that stays the same runs none.
+    # Several changes cause only one hook. A change to the same value causes none.
     deploy(store, declared("db", "h1", settings={"size": 3, "title": "P"}))
     services.set_settings(store, PROJECT, "db", {"title": "My Title"})
     assert settle(store) == ["db/0 config-changed"]
@@ -550,7 +550,7 @@ def test_a_changed_address_is_told_unless_a_hook_set_it(store: Store) -> None:
     assert units(store)["db/0"].addresses == {"private-address": "10.1.1.1", "public-address": "db.example"}
     assert read(store, "web/0", "relation", "db:0", "db/0") == {"private-address": "10.1.1.1"}
     assert settle(store) == ["web/0 db-relation-changed db/0 [db/0]"]
-    # A value that a hook set stays.
+    # A new address does not replace a value that a hook has set.
     commit_own(store, "db/0", "private-address", "vip.example")
     assert moved("10.2.2.2") == set()
 
@@ -590,7 +590,7 @@ def test_unknown_units_and_relations_cannot_be_read_or_written(store: Store) -> 
     step = step_of(store, "web/0")
     with pytest.raises(UnitError):
         commit(store, step, {"relations": {"db:0": {"set": {"a": "1"}}, "db:7": {"set": {"a": "1"}}}})
-    assert "a" not in read(store, "web/0", "relation", "db:0", "web/0"), "all of it, or nothing"
+    assert "a" not in read(store, "web/0", "relation", "db:0", "web/0"), "a refused commit changes nothing"
     number = units(store)["web/0"].id
     store.attempt(lambda connection: services.gone_in(connection, number, time.time()))
     with pytest.raises(UnitError), store.reading() as connection:

@@ -28,7 +28,7 @@ DEPLOY = st.tuples(
     st.integers(1, 2),
 )
 NUMBER = st.integers(0, 9)
-# A hook begins; one that has begun ends, well or not; another run begins.
+# A deployment; a hook begins, ends with success, or fails; a new run begins.
 MOVES = st.lists(
     st.one_of(
         DEPLOY,
@@ -45,7 +45,7 @@ MOVES = st.lists(
 
 
 class Model:
-    """What units were told, as their hooks see it, and the hooks that run."""
+    """What units know from their hooks, and the running hooks."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -59,19 +59,19 @@ class Model:
     def move(self, kind: str, *given: object) -> None:
         getattr(self, kind)(*given)
         for each in services.units_in(self.connection, PROJECT):
-            assert self.names.setdefault(each.name, each.id) == each.id, "a number was used twice"
+            assert self.names.setdefault(each.name, each.id) == each.id, "no unit number is used twice"
 
     def deploy(self, db: list[str], web: list[str], relations: list[object], prune: bool, digest: int) -> None:
         parts = [declared(name, *hosts, digest=str(digest)) for name, hosts in (("db", db), ("web", web))]
         services.deploy_in(self.connection, PROJECT, PLAYBOOK, parts, relations, {}, prune, 1.0)
 
     def begin(self, number: int) -> bool:
-        """Begin a hook of some unit, or take one away that has none left; return whether there was anything."""
+        """Begin a due hook of some unit, or remove a unit that has no hooks left. Return whether there was one."""
         there = [each for each in services.units_in(self.connection, PROJECT) if each.id not in self.running]
         for each in there[number % max(1, len(there)) :] + there[: number % max(1, len(there))]:
             step = services.next_in(self.connection, each.id, str(self.run))
             assert step == services.next_in(self.connection, each.id, str(self.run)), (
-                "it depends on more than the store"
+                "the next step depends only on the store"
             )
             if step is not None:
                 self.check(step)
@@ -83,7 +83,7 @@ class Model:
         return False
 
     def check(self, step: Step) -> None:
-        """Hold a hook that begins against what its unit was told before."""
+        """Check that a hook that begins fits what its unit was told before."""
         about = step.relation
         for number_of, members in step.relations.items():
             number = int(number_of.partition(":")[2])
@@ -108,7 +108,7 @@ class Model:
             assert kind == "broken" and not known and not about.members
 
     def end(self, number: int, value: int | None) -> None:
-        """Let a hook that runs succeed; it sets this in all relations that it sees, None: nothing."""
+        """Let a running hook succeed. It sets `value` in all its relations, or nothing if `value` is None."""
         step = self.some(number)
         if step is None:
             return
@@ -140,11 +140,11 @@ class Model:
         self.run += 1
 
     def settle(self) -> None:
-        """Run all to a good end; then everybody knows everybody, and nothing is left over."""
+        """Let all hooks succeed. Check that all related units know each other, and that no event is left."""
         self.run += 1
         deadline = time.monotonic() + 120
         while self.running or self.begin(0):
-            assert time.monotonic() < deadline, "it never ends"
+            assert time.monotonic() < deadline, "all hooks end in time"
             self.end(0, None) if self.running else None
         found = services.units_in(self.connection, PROJECT)
         assert all(each.state == "started" and not each.dying and not each.relation_errors for each in found)
@@ -161,7 +161,7 @@ class Model:
                     name = dict(each.ends)[unit.service]
                     for remote in known:
                         now = services.read_in(self.connection, unit.id, ["relation", f"{name}:{each.number}", remote])
-                        assert self.read[unit.name, each.number, remote] == now, "a change was not told"
+                        assert self.read[unit.name, each.number, remote] == now, "each unit was told of the last change"
         for table in ("unit_event", "relation", "unit"):
             left = self.connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
             assert left == {"unit_event": 0, "relation": len(relations), "unit": len(found)}[table]
@@ -175,7 +175,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 class Enough(Exception):
-    """Takes a transaction back."""
+    """Raised to roll back the transaction."""
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))

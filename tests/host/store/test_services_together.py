@@ -1,4 +1,4 @@
-"""Services with many writers at once, and with writers that are killed; on SQLite and on PostgreSQL."""
+"""Services with concurrent writers, and with killed writers, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def filled(path: Path) -> Path:
-    """Give the file of a store that has some pages."""
+    """Give the file of a store with many pages."""
     with opened(url=str(path)) as store:
         for number in range(200):
             hosts.set_metadata(store, f"host{number}", {"text": "x" * 200})
@@ -69,13 +69,13 @@ def test_store_path_may_contain_special_characters(tmp_path: Path) -> None:
 # Damaged files are kept as they are
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
-    "empty": lambda data: b"",
-    "cut in the header": lambda data: data[:50],
-    "cut in half": lambda data: data[: len(data) // 8192 * 4096],
-    "another header": lambda data: b"X" * 16 + data[16:],
-    "zeros": lambda data: bytes(len(data)),
-    "a broken first page": lambda data: data[:100] + b"\xff" * 3996 + data[4096:],
-    "text": lambda data: b"hosts:\n  web1:\n" * 100,
+    "empty file": lambda data: b"",
+    "truncated header": lambda data: data[:50],
+    "truncated file": lambda data: data[: len(data) // 8192 * 4096],
+    "wrong header": lambda data: b"X" * 16 + data[16:],
+    "only zeros": lambda data: bytes(len(data)),
+    "damaged first page": lambda data: data[:100] + b"\xff" * 3996 + data[4096:],
+    "text file": lambda data: b"hosts:\n  web1:\n" * 100,
 }
 
 
@@ -109,7 +109,7 @@ def test_randomly_changed_bytes_cause_only_store_errors(filled: Path) -> None:
     for attempt in range(200):
         broken = bytearray(data)
         for _ in range(chance.choice((1, 20, 2000))):
-            # Half of them in the first page: that is where SQLite keeps the words of the schema.
+            # Half of the changes are in the first page, which contains the schema.
             broken[chance.randrange(chance.choice((4096, len(data))))] = chance.randrange(256)
         filled.write_bytes(broken)
         try:
@@ -253,7 +253,7 @@ def test_a_change_waits_until_another_writer_ends(filled: Path) -> None:
 
 def test_a_full_disk_gives_an_error_and_keeps_the_store_sound(tmp_path: Path) -> None:
     if not ROOT:
-        pytest.skip("not run on this machine: a disk of our own to fill needs root")
+        pytest.skip("not run on this machine: mounting a small disk needs root")
     folder = tmp_path / "small"
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k,mode=0700", "tmpfs", str(folder)], check=True)

@@ -43,7 +43,7 @@ def path(tmp_path: Path) -> Iterator[Path]:
 
 
 def traced(path: Path, *expressions: str) -> subprocess.CompletedProcess[str]:
-    """Run the program under strace; what strace says is in `trace` beside the store."""
+    """Run the program under strace. The log of strace is the file `trace` next to the store."""
     words = [word for expression in expressions for word in ("-e", expression)]
     log = path.parent / "trace"
     argv = ["strace", "-f", "-qq", "-o", str(log), *words, sys.executable, "-c", PROGRAM, str(path)]
@@ -51,7 +51,7 @@ def traced(path: Path, *expressions: str) -> subprocess.CompletedProcess[str]:
 
 
 def points(path: Path) -> list[tuple[str, int]]:
-    """Return every call that an undisturbed run makes: its name and which one it is of these."""
+    """Return all system calls of an undisturbed run, each as its name and its number among calls of this name."""
     copy = path.parent / "copy.db"
     shutil.copy(path, copy)
     assert traced(copy, f"trace={CALLS}").stdout == "one\ntwo\n"

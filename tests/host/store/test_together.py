@@ -118,12 +118,12 @@ def test_migration_steps_keep_existing_data(url: str) -> None:
 
 
 def plain(url: str) -> Any:
-    """Connect without anything of ours between."""
+    """Connect to the database without statecfg."""
     return psycopg.connect(url) if url.startswith("postgresql:") else sqlite3.connect(url)
 
 
 def schema(url: str) -> tuple[int, int, int]:
-    """Return the schema's version, and how many of the columns and of the values to come there are."""
+    """Return the schema version, and the numbers of columns and values of the future version."""
     with contextlib.closing(plain(url)) as connection:
         (version,) = connection.execute("SELECT version FROM schema_version").fetchone()
         cursor = connection.execute("SELECT * FROM host")
@@ -133,7 +133,7 @@ def schema(url: str) -> tuple[int, int, int]:
 
 
 def back(url: str) -> None:
-    """Take the version to come back."""
+    """Undo the migration to the future version."""
     with contextlib.closing(plain(url)) as connection:
         for number in range(40):
             connection.execute(f"ALTER TABLE host DROP COLUMN more{number}")

@@ -19,7 +19,7 @@ from tests.host.store.postgresql import Server
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give the address of a store of 0.3.0."""
+    """Give the URL of a store of version 0.3.0."""
     path = tmp_path / "store.db"
     if request.param == "sqlite":
         upgrades.store(path)
@@ -47,7 +47,7 @@ def test_a_shared_host_gets_a_record_in_each_project(url: str) -> None:
         shop = hosts.get(store, "light1")
         assert shop is not None and (shop.tags, shop.metadata, shop.installed) == (["canary"], {"rack": 12}, None)
         hosts.set_metadata(store, "light1", {"rack": 13})
-        hosts.tag(store, "@local", ["mine too"])  # so it is shop's from here on
+        hosts.tag(store, "@local", ["mine too"])  # from now on, @local belongs to shop
         second = hosts.get(store, "light2")
         assert second is not None and second.installed == "shop/site.yml"
     with of_project("blog", url) as store:
@@ -66,7 +66,7 @@ def test_an_unbound_playbook_no_longer_counts_as_installed(tmp_path: Path) -> No
     path = tmp_path / "store.db"
     upgrades.store(path)
     connection = sqlite3.connect(path)
-    with connection:  # what 0.3.0 left after it had destroyed shop/old.yml
+    with connection:  # the state that 0.3.0 left after destroying shop/old.yml
         connection.execute("UPDATE host SET installed = 'shop/old.yml', installed_at = 1.0 WHERE name = 'light2'")
     connection.close()
     with of_project("shop", str(path)) as store:

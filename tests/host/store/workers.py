@@ -1,4 +1,4 @@
-"""What the processes do that tests start beside themselves, and how they are started."""
+"""Functions that tests run in separate processes, and helpers that start these processes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sqlalchemy import Connection
 
 from statecfg.store import StoreError, hosts, migrations, opened
 
-# A server that has everything imported makes each process: quick, and without the threads of whoever runs the tests.
+# The fork server has all modules loaded. It starts processes quickly, and without the threads of the test process.
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.host.store.workers", "tests.host.entities.racing"])
 
 
 @contextmanager
 def started(*works: tuple[Callable[..., None], tuple[Any, ...]]) -> Iterator[list[tuple[BaseProcess, Pipe]]]:
-    """Start a process for each work, which gets a pipe to us first; kill those that still run at the end."""
+    """Start a process for each work, with a pipe to it as its first argument. Kill running processes at the end."""
     running: list[tuple[BaseProcess, Pipe]] = []
     try:
         for work, given in works:
@@ -42,7 +42,7 @@ def started(*works: tuple[Callable[..., None], tuple[Any, ...]]) -> Iterator[lis
 
 
 def finish(running: list[tuple[BaseProcess, Pipe]], seconds: float = 120) -> list[int | None]:
-    """Wait until all have ended; return their exit codes."""
+    """Wait until all processes have ended. Return their exit codes."""
     deadline = time.monotonic() + seconds
     for process, _ in running:
         process.join(max(0.0, deadline - time.monotonic()))
@@ -50,14 +50,14 @@ def finish(running: list[tuple[BaseProcess, Pipe]], seconds: float = 120) -> lis
 
 
 def heard(pipe: Pipe, seconds: float = 60) -> Any:
-    """Return the next word of a process."""
+    """Return the next message of a process."""
     if not pipe.poll(seconds):
-        raise TimeoutError(f"nothing was said for {seconds} s")
+        raise TimeoutError(f"the process sent nothing for {seconds} s")
     return pipe.recv()
 
 
 def everything(pipe: Pipe) -> list[Any]:
-    """Return all that a process that ended has said."""
+    """Return all messages of a process that has ended."""
     said = []
     try:
         while pipe.poll(0):
@@ -68,21 +68,21 @@ def everything(pipe: Pipe) -> list[Any]:
 
 
 def add_one(connection: Connection, name: str) -> int:
-    """Count up a host's metadata: read, then write; what is lost or done twice shows in the sum."""
+    """Read a counter in a host's metadata and store it plus one. The sum reveals lost and repeated writes."""
     count = int(hosts.ensure(connection, "", name).metadata.get("count", 0)) + 1
     hosts.change_metadata(connection, "", name, {"count": count})
     return count
 
 
 def count(pipe: Pipe, url: str, name: str, times: int) -> None:
-    """Count up `times` times; say each result once it is kept."""
+    """Increase the counter `times` times. Send each result after it is stored."""
     with opened(url=url) as store:
         for _ in range(times):
             pipe.send(store.attempt(lambda connection: add_one(connection, name)))
 
 
 def write_much(pipe: Pipe, url: str, name: str) -> None:
-    """Write for ever, enough at once that it does not fit into memory; say each number once it is kept."""
+    """Write forever, each time many values with the same number. Send each number after it is stored."""
     with opened(url=url) as store:
         number = 0
         while True:
@@ -93,7 +93,7 @@ def write_much(pipe: Pipe, url: str, name: str) -> None:
 
 
 def take_turns(pipe: Pipe, url: str, marker: str, times: int) -> None:
-    """Take the turn again and again; fail where somebody else has it at the same time."""
+    """Take the lock again and again. Fail if another process holds it at the same time."""
     with opened(url=url) as store:
         for _ in range(times):
             with store.lock("marker", 60):
@@ -103,7 +103,7 @@ def take_turns(pipe: Pipe, url: str, marker: str, times: int) -> None:
 
 
 def hold_turn(pipe: Pipe, url: str, name: str) -> None:
-    """Take the turn and say so; then, for each word heard, say whether it is still ours."""
+    """Take the lock and send "held". Then answer each message with whether this process still holds the lock."""
     with opened(url=url) as store, store.lock(name, 60) as lock:
         pipe.send("held")
         while True:
@@ -116,13 +116,13 @@ def hold_turn(pipe: Pipe, url: str, name: str) -> None:
 
 
 def make(pipe: Pipe, url: str) -> None:
-    """Open a store, said at once and when it is done."""
+    """Open a store. Send a message before and after."""
     pipe.send("begun")
     opened(url=url).close()
     pipe.send("done")
 
 
-# A version to come: many steps, so that there is a middle to be killed in.
+# A future schema version. It has many steps, so that a kill can happen between them.
 NEXT = migrations.SCHEMA + 1
 CHANGES = {
     NEXT: {"host": [*(f"ALTER TABLE host ADD COLUMN more{n} TEXT" for n in range(40)), "UPDATE host SET more0 = 'x'"]}
@@ -130,7 +130,7 @@ CHANGES = {
 
 
 def bring_forward(pipe: Pipe, url: str) -> None:
-    """Bring the schema to a version to come, in a transaction."""
+    """Migrate the schema to a future version in one transaction."""
     with opened(url=url) as store:
         pipe.send("begun")
         with store.transaction() as connection:
@@ -139,6 +139,6 @@ def bring_forward(pipe: Pipe, url: str) -> None:
 
 
 def use(pipe: Pipe, url: str, path: Path) -> None:
-    """Copy a store while others write."""
+    """Copy a store while other processes write to it."""
     with opened(url=url) as store:
         store.backup(path)

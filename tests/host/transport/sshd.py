@@ -1,4 +1,4 @@
-"""Real sshd servers on loopback for the transport's tests: own keys, own port, ended by process id."""
+"""Real sshd servers on loopback for tests of the transports. Each has its own keys and port."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 @dataclass
 class Sshd:
-    """A running sshd: where it listens, its files, and how to reach it."""
+    """A running sshd with its address and files, and the settings to reach it."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -82,7 +82,7 @@ def make_key(path: Path, kind: str = "ed25519", passphrase: str = "") -> Path:
 def running_sshd(
     root: Path, *options: str, address: str = "127.0.0.1", kinds: tuple[str, ...] = ("ed25519",)
 ) -> Iterator[Sshd]:
-    """Start an sshd with extra sshd_config lines; its host key stands in `known_hosts`."""
+    """Start an sshd with extra sshd_config lines. Its host key is in `known_hosts`."""
     root.mkdir(parents=True, exist_ok=True)
     os.makedirs("/run/sshd", exist_ok=True)
     port = free_port(address)
@@ -103,7 +103,7 @@ def running_sshd(
         "MaxStartups 100",
         f"PidFile {root}/pid",
     ]
-    # sshd takes the first value of a word.
+    # sshd uses the first value of an option.
     (root / "sshd_config").write_text("\n".join([*options, *lines]) + "\n")
     words = (root / f"host_{kinds[0]}.pub").read_text().split()
     (root / "known_hosts").write_text(f"{place} {words[0]} {words[1]}\n")
@@ -119,9 +119,9 @@ def running_sshd(
 
 
 def stop(server: Sshd) -> None:
-    """Kill the listener and its sessions, by process id."""
+    """Kill the listener and its sessions."""
     if server.process.poll() is None:
-        # Stopped first, so that it can't have new children between the look and the kill.
+        # A stopped listener can't start new sessions before the kill.
         server.process.send_signal(signal.SIGSTOP)
         for pid in server.sessions():
             with contextlib.suppress(ProcessLookupError):
@@ -139,7 +139,7 @@ def _wait_until_listening(server: Sshd) -> None:
 
 
 def talk(target: Target, settings: Settings) -> str:
-    """Connect, echo a word, and return the peer."""
+    """Connect, run echo, and return the peer of the connection."""
     connection = connect(target, settings)
     try:
         stream = connection.open(["echo", "hi"])

@@ -53,7 +53,7 @@ def test_connecting_to_a_silent_address_fails_within_the_timeout() -> None:
 
 
 def hostile(answer: Callable[[socket.socket], None]) -> Unreachable:
-    """Connect to a server with a bad answer; return the resulting error."""
+    """Connect to a server with a bad answer. Return the resulting error."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:

@@ -38,7 +38,7 @@ def settings(tmp_path: Path, jump: Sshd, inner: Sshd) -> Settings:
 
 
 def at_once(number: int, work: Callable[[int], object]) -> list[object]:
-    """Run `work` in that many threads; return the results and errors."""
+    """Run `work` in `number` threads. Return the results and errors."""
     outcomes: list[object] = []
 
     def one(index: int) -> None:
@@ -106,9 +106,9 @@ def test_no_message_is_sent_for_a_closed_channel(jump: Sshd) -> None:
     late.add_int(first.remote_chanid)
     late.add_string("late")
     first.close()
-    time.sleep(0.5)  # until the server has forgotten it
+    time.sleep(0.5)  # until the server has closed the channel
     connection.transport._send_user_message(late)
-    # The number of the channel is used again, and then messages for it are sent again.
+    # New channels get the same number. Their messages must be sent again.
     for _ in range(3):
         assert echoes(connection)
     connection.close()

@@ -18,29 +18,33 @@ ME = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).s
 
 CONFIGS = {
     "hosts": "Host web\n HostName 192.0.2.1\n Port 2200\n User deploy\n IdentityFile ~/.ssh/web\nHost *\n User all\n",
-    "first wins": "User first\nHost web\n User second\n Port 1\nHost w*\n Port 2\n IdentityFile a\n IdentityFile b\n",
-    "excluded": "Host * !web\n User others\nHost web,db\n Port 9\nHost !db web\n Port 8\n",
+    "first value wins": (
+        "User first\nHost web\n User second\n Port 1\nHost w*\n Port 2\n IdentityFile a\n IdentityFile b\n"
+    ),
+    "negated patterns": "Host * !web\n User others\nHost web,db\n Port 9\nHost !db web\n Port 8\n",
     "tokens": "Host web db\n HostName %h.example.com\n IdentityFile ~/keys/%r@%h:%p\n User u\n",
-    "percent": "Host web\n HostName a%%b\n",
-    "jumps": "Host web\n ProxyJump ann@gate:2222,inner\nHost *\n ProxyJump bastion\n",
-    "no jump": "Host web\n ProxyJump none\nHost *\n ProxyJump bastion\n",
-    "equals": "Host=web\n Port=2222\n User = ann\n HostName\t=\t192.0.2.9\n",
-    "quotes": 'Host "web"\n IdentityFile "/a b/c" \n User "ann"\n',
-    "quote inside": 'Host web\n IdentityFile /a" b/"c\n',
+    "escaped percent sign": "Host web\n HostName a%%b\n",
+    "jump hosts": "Host web\n ProxyJump ann@gate:2222,inner\nHost *\n ProxyJump bastion\n",
+    "no jump host": "Host web\n ProxyJump none\nHost *\n ProxyJump bastion\n",
+    "equals signs": "Host=web\n Port=2222\n User = ann\n HostName\t=\t192.0.2.9\n",
+    "double quotes": 'Host "web"\n IdentityFile "/a b/c" \n User "ann"\n',
+    "quotes inside a word": 'Host web\n IdentityFile /a" b/"c\n',
     "single quotes": "Host web\n IdentityFile '/a b'\n",
     "backslash": "Host web\n IdentityFile /a\\ b\n",
     "comments": "# one\nHost web # the web\n Port 2222 # two\n IdentityFile /key#1\n",
-    "case": "HOST web\n hostNAME Box.Example.COM\n pOrT 23\nHost WEB\n User upper\n",
+    "letter case": "HOST web\n hostNAME Box.Example.COM\n pOrT 23\nHost WEB\n User upper\n",
     "match all": "Host db\n User d\nMatch all\n Port 77\n",
     "match host": "Host web\n HostName box\nMatch host web\n Port 1\nMatch host box\n Port 2\nMatch host b*\n User b\n",
     "match original": "Host web\n HostName box\nMatch originalhost box\n Port 1\nMatch originalhost web,db\n Port 2\n",
     "match user": "Match user ann\n Port 5\nHost web\n User ann\nMatch user ann\n Port 6\nMatch user *\n Port 7\n",
-    "match localuser": f"Match localuser nobody-here\n Port 5\nMatch localuser {ME}\n Port 6\n",
-    "match both": "Host web\n User ann\nMatch host web user ann\n Port 6\nMatch host web user bob\n IdentityFile k\n",
-    "match not": "Match !host web\n Port 5\nMatch !user bob host web\n Port 6\n",
-    "crlf": "Host web\r\n Port 2222\r\n",
-    "question": "Host w?b\n Port 4\nHost we?b\n Port 5\n",
-    "include": "Host db\n Include {dir}/more\nHost web\n Include {dir}/mo*\nHost *\n User late\n",
+    "match local user": f"Match localuser nobody-here\n Port 5\nMatch localuser {ME}\n Port 6\n",
+    "match host and user": (
+        "Host web\n User ann\nMatch host web user ann\n Port 6\nMatch host web user bob\n IdentityFile k\n"
+    ),
+    "negated match": "Match !host web\n Port 5\nMatch !user bob host web\n Port 6\n",
+    "CRLF line ends": "Host web\r\n Port 2222\r\n",
+    "question marks": "Host w?b\n Port 4\nHost we?b\n Port 5\n",
+    "included files": "Host db\n Include {dir}/more\nHost web\n Include {dir}/mo*\nHost *\n User late\n",
 }
 
 

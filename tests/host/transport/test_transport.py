@@ -50,19 +50,19 @@ def read_all(stream: Stream, seconds: float = 60) -> bytes:
         if data is not None:
             assert len(data) <= CHUNK
             parts.append(data)
-    raise AssertionError(f"no end within {seconds} s, after {sum(map(len, parts))} bytes")
+    raise AssertionError(f"the stream did not end within {seconds} s, after {sum(map(len, parts))} bytes")
 
 
 def read_some(stream: Stream, seconds: float = 30) -> bytes:
     data = stream.read(seconds)
-    assert data is not None, f"nothing within {seconds} s"
+    assert data is not None, f"no data within {seconds} s"
     return data
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline, f"did not become true within {seconds} s"
+        assert time.monotonic() < deadline, f"the condition was not true within {seconds} s"
         time.sleep(0.01)
 
 
@@ -246,7 +246,7 @@ def test_closing_wakes_a_reader_in_another_thread(connection: Connection) -> Non
     time.sleep(0.2)
     stream.close()
     reader.join(20)
-    assert ends, "the reader still waits"
+    assert ends, "the reader ends when the stream is closed"
 
 
 def test_streams_of_one_connection_do_not_disturb_each_other(connection: Connection) -> None:

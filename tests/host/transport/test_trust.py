@@ -82,7 +82,7 @@ def test_accept_new_adds_the_host_key_once(server: Sshd, tmp_path: Path) -> None
     talk(server.target(), settings)
     talk(server.target(), settings)
     assert file.read_text() == f"[127.0.0.1]:{server.port} {server.public_key()}\n"
-    # OpenSSH reads what we wrote.
+    # OpenSSH can read the file.
     found = subprocess.run(
         ["ssh-keygen", "-F", f"[127.0.0.1]:{server.port}", "-f", str(file)], capture_output=True, check=False
     )

@@ -1,4 +1,4 @@
-"""Gives the hosts that most tests of units use."""
+"""The test hosts that most tests of units use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pair() -> Iterator[list[Host]]:
 
 @pytest.fixture
 def bare_pair(pair: list[Host]) -> list[Host]:
-    """Give the same two hosts, without what earlier tests left there."""
+    """Give the same two hosts, without the files of earlier tests."""
     for host in pair:
         host.run(["sh", "-c", "rm -rf /srv/* /var/lib/statecfg"])
     return pair

@@ -1,4 +1,4 @@
-"""A project with services on test hosts: charms written on the spot, and the real command run on them."""
+"""A project with services on test hosts. Tests write its charms and run the real command."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tests.host.command import Ran, reach, statecfg
 from tests.lab import Host
 
 Json = dict[str, Any]
-# Appends to a file which hook ran, of which unit, about whom, and whom it sees.
+# Appends one line to a file: the hook, its unit, the remote unit, and the members of the relation.
 NOTED = '#!/bin/sh\necho "$(basename "$0") $JUJU_UNIT_NAME $JUJU_REMOTE_UNIT [$JUJU_MEMBERS]" >> /srv/noted\n'
 LIFE = ("install", "config-changed", "start", "stop", "upgrade-charm")
 
 
 class Fabric:
-    """A project whose services run on some hosts.
+    """A project whose services run on test hosts.
 
-    :param base: a directory of the test's own
+    :param base: a directory for this test
     """
 
     def __init__(self, base: Path, hosts: Sequence[Host]) -> None:
@@ -33,7 +33,7 @@ class Fabric:
         self.store = self.root / "store.db"
 
     def charm(self, name: str, hooks: Mapping[str, str], relations: Sequence[str] = ()) -> Path:
-        """Write a charm; hooks that are not given, of its life and its relations, only note that they ran."""
+        """Write a charm with all lifecycle and relation hooks. Each hook notes its call, then runs its script."""
         folder = self.root / "charms" / name / "hooks"
         folder.mkdir(parents=True, exist_ok=True)
         events = ("joined", "changed", "departed", "broken")
@@ -49,27 +49,27 @@ class Fabric:
         (self.root / "site.yml").write_text(text)
 
     def __call__(self, *words: str, code: int | None = 0, **env: str) -> Ran:
-        """Run the command in the project."""
+        """Run statecfg in the project directory."""
         given = {"STATECFG_STORE": str(self.store), "HOME": str(self.root), **env}
         return statecfg(*words, cwd=self.root, code=code, **given)
 
     def apply(self, *words: str, code: int | None = 0) -> Json:
-        """Apply the playbook; return what is reported of the hosts, by name."""
+        """Apply the playbook. Return the reports of the hosts by name."""
         found: Json = self("apply", "site.yml", "--yes", "--json", *words, code=code).json()["hosts"]
         return found
 
     def noted(self, host: Host) -> list[str]:
-        """Return what the hooks on a host have noted, the oldest first."""
+        """Return the noted hook calls of a host, the oldest first."""
         path = host.path("/srv/noted")
         return path.read_text().splitlines() if path.exists() else []
 
     def forget(self) -> None:
-        """Let nothing be noted."""
+        """Delete the noted hook calls on all hosts."""
         for host in self.hosts:
             host.path("/srv/noted").unlink(missing_ok=True)
 
     def units(self) -> Json:
-        """Return the units by name: their state, and what they publish in each relation."""
+        """Return the units by name, each with its state, its host, and its settings in each relation."""
         found: Json = {}
         with opened(url=str(self.store)) as store, store.reading() as connection:
             for unit in services.units_in(connection, "fabric"):
@@ -83,7 +83,7 @@ class Fabric:
 
 
 def hooks(host: Json, unit: str) -> list[str]:
-    """Return which hooks of a unit a host's report has, in order, each with whom it was about."""
+    """Return the hooks of a unit that ran, or else that are due, from a host's report, each with its remote unit."""
     for each in host.get("units", ()):
         if each["unit"] == unit:
             listed = each.get("hooks") or each.get("due")

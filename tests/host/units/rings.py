@@ -1,4 +1,4 @@
-"""Rings of peers whose hooks, executors and clients are killed at random moments, and what must hold all the same."""
+"""Services with peer relations. Hooks, executors and clients are killed at random, and the data must stay correct."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.host.run import rig
 from tests.host.units.fabric import Fabric
 from tests.lab import Host, processes
 
-# Publishes the setting in two keys that must never differ, with a pause between them.
+# Publishes the setting under two keys, with a pause in between. Other units must never see different values.
 PUBLISH = """#!/bin/bash
 tick=$(config-get tick)
 for id in $(relation-ids ring); do
@@ -28,7 +28,7 @@ for id in $(relation-ids ring); do
     relation-set -r "$id" second="$tick.$$" pad="$(printf '%01000d' "$tick")"
 done
 """
-# Sees that what another one published is whole, twice: it must not change while this hook lives.
+# Checks that the settings of the remote unit are consistent, and that they do not change while this hook runs.
 READ = """#!/bin/bash
 one="$(relation-get first) $(relation-get second)"
 sleep 0.0$((RANDOM % 8))
@@ -40,10 +40,10 @@ HOOKS = {"config-changed": PUBLISH, "ring-relation-changed": READ}
 
 
 class Rings:
-    """Services whose units, one on each host, are peers of each other.
+    """Several services, each with one unit on every host. The units of a service are peers.
 
-    :param base: a directory of the test's own
-    :param count: how many services
+    :param base: a directory for this test
+    :param count: the number of services
     """
 
     def __init__(self, base: Path, hosts: Sequence[Host], count: int, seed: int) -> None:
@@ -59,7 +59,7 @@ class Rings:
         self.tick = 0
 
     def play(self) -> None:
-        """Write the playbook of the next round: every unit has something to publish."""
+        """Write the playbook of the next round. It changes a setting, which every unit then publishes."""
         self.tick += 1
         items = [
             f"- service: {name}\n  hosts: all\n  charm: charms/ring\n  schema: {{tick: {{type: int}}}}\n"
@@ -70,9 +70,9 @@ class Rings:
         self.fabric.play("".join(items) + f"- relations:\n{relations}")
 
     def hooks(self) -> list[int]:
-        """Return the ids of the hooks that run on any of the hosts.
+        """Return the process ids of the hooks that run on any host.
 
-        Not of their subshells, which look like them until they have become a tool: without one, a hook goes on.
+        Omit subshells, which look like their hook until they start a tool. A hook goes on without its subshell.
         """
         found = []
         for host in self.hosts:
@@ -87,7 +87,10 @@ class Rings:
         return [pid for pid in found if above.get(pid) not in found]
 
     def round(self, kills: int, also: str = "") -> int:
-        """Apply once, with up to so many hooks killed, and perhaps the client or an executor; return how many were."""
+        """Apply once, and kill up to `kills` hooks. Return the number of killed hooks.
+
+        :param also: "client" or "executor" is killed too, after half of the hooks
+        """
         self.play()
         environment = {
             **os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "STATECFG_STORE": str(self.fabric.store),
@@ -117,38 +120,38 @@ class Rings:
         out, err = said
         assert "Traceback" not in out + err, out + err
         for host in self.hosts:
-            processes.wait_until(lambda host=host: not rig.everything_ours(host), 30, "all to end on the host")
+            processes.wait_until(lambda host=host: not rig.everything_ours(host), 30, "our processes to end")
         self.seen["hooks killed"] += killed
         self.check(json.loads(out) if out.strip() else {"hosts": {}})
         return killed
 
     def check(self, report: dict) -> None:
-        """See that nothing is torn, nothing that was acknowledged is lost, and no number was given twice."""
+        """Check that all published settings are consistent, and that no acknowledged setting is lost."""
         for host in self.hosts:
             torn = host.path("/srv/torn")
             assert not torn.exists(), torn.read_text()
         settings = self.settings()
         for unit, found in settings.items():
-            assert found.get("first") == found.get("second"), f"{unit} is torn: {found}"
-            assert ("pad" in found) == ("first" in found), f"{unit} is torn: {found}"
+            assert found.get("first") == found.get("second"), f"{unit} has inconsistent settings: {found}"
+            assert ("pad" in found) == ("first" in found), f"{unit} has inconsistent settings: {found}"
         acknowledged = 0
         for host in report["hosts"].values():
             for unit in host.get("units") or ():
                 for hook in unit.get("hooks") or ():
                     if hook["hook"] == "config-changed" and hook["status"] == "ok" and unit["unit"] in settings:
                         first = settings[unit["unit"]].get("first")
-                        # Before it has entered its relation, there is none to publish in.
+                        # A unit that has not yet joined its relation has published nothing.
                         assert first is None or first.split(".")[0] == str(self.tick), (unit["unit"], first, self.tick)
                         acknowledged += 1
         self.seen["settings acknowledged"] += acknowledged
 
     def settings(self) -> dict[str, dict[str, str]]:
-        """Return what each unit has published."""
+        """Return the published settings of each unit."""
         units = self.fabric.units().items()
         return {name: settings for name, unit in units for settings in unit["relations"].values()}
 
     def renew(self) -> None:
-        """Remove a unit of each service, and add another one on its host, whose number is new."""
+        """Remove one unit of each service, and add a new unit on the same host."""
         now = self.fabric.units()
         for name in self.names:
             mine = [unit for unit in now if unit.startswith(f"{name}/")]
@@ -158,7 +161,7 @@ class Rings:
             self.fabric("service", "add-unit", name, "--host", now[gone]["host"])
 
     def renewed(self) -> None:
-        """See that the units that came have numbers that nobody had before."""
+        """Check that new units have numbers that no earlier unit had."""
         for name in self.names:
             fresh = {int(unit.partition("/")[2]) for unit in self.fabric.units() if unit.startswith(f"{name}/")}
             new = fresh - self.numbers[name]
@@ -169,13 +172,13 @@ class Rings:
 def _kill(pid: int) -> int:
     try:
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:  # it ended by itself just now
+    except ProcessLookupError:  # the process has just ended by itself
         return 0
     return 1
 
 
 def at_random(hosts: Sequence[Host], base: Path, kills: int, seed: int, services: int = 5) -> Counter[str]:
-    """Kill `kills` hooks, and now and then a client or an executor; return what was seen."""
+    """Kill `kills` hooks in total, and sometimes a client or an executor. Return counts of what happened."""
     rings = Rings(base, hosts, services, seed)
     rings.play()
     rings.fabric.apply()

@@ -39,7 +39,7 @@ UNKNOWN = {"_error_code": "UNKNOWN", "_error_description": "Unknown Error"}
 
 
 class Hook:
-    """A running hook, as its agent and its controller see it."""
+    """A running hook with a real agent and a replaced controller."""
 
     def __init__(self, agent: Agent, nodes: Mapping[tuple[str, ...], Json], told: list[Json], given: Json) -> None:
         self.agent, self.nodes, self.told = agent, deepcopy(dict(nodes)), told
@@ -55,11 +55,11 @@ class Hook:
         return dict(self.nodes[tuple(node)])
 
     def __call__(self, command: str, **fields: str) -> dict[str, str]:
-        """Ask the agent; return its answer."""
+        """Send a command to the agent. Return its answer."""
         return ask(self.agent.path, **{"client_id": self.token, **fields, "_command": command})
 
     def data(self, command: str, **fields: str) -> Any:
-        """Ask the agent; return the parsed JSON of its answer."""
+        """Send a command to the agent. Return the parsed JSON of its answer."""
         return json.loads(self(command, **fields)["data"])
 
     def put(self, relation: str = "", **settings: Any) -> dict[str, str]:
@@ -106,7 +106,7 @@ def test_the_agent_answers_recorded_requests_with_the_recorded_bytes(hook: Hook,
             connection.sendall(sent[at : at + 7])
         found = b""
         while len(found) < len(answer):
-            found += connection.recv(4096) or pytest.fail(f"it hung up after {found!r}")
+            found += connection.recv(4096) or pytest.fail(f"the agent closed the connection after {found!r}")
     assert found == answer
 
 
@@ -125,7 +125,7 @@ def test_one_connection_answers_many_questions_in_order(hook: Hook) -> None:
         boxes += [{**asked, "_ask": b"%d" % number} for number in range(100)]
         connection.sendall(b"".join(map(amp.encode, boxes)))
         while len(answers) < len(boxes) - 1:
-            answers += decoder.feed(connection.recv(4096) or pytest.fail(f"it hung up after {len(answers)}"))
+            answers += decoder.feed(connection.recv(4096) or pytest.fail(f"the agent hung up after {len(answers)}"))
     data = json.dumps(NODES[("config",)]["title"]).encode()
     assert answers[: len(tags)] == [{"_answer": tag, "data": data} for tag in tags]
     unknown = {"_error": b"2", "_error_code": b"UNHANDLED", "_error_description": b"Unhandled Command: 'nonsense'"}
@@ -149,7 +149,7 @@ def test_unknown_clients_and_missing_arguments_are_refused(hook: Hook, command: 
     for name in required:
         assert hook(command, **{key: "x" for key in required if key != name}) == UNKNOWN
     assert (hook.asked, hook.told, hook.end()) == ([], [], EMPTY)
-    assert hook(command, **required) == refused  # the client was known until its hook ended
+    assert hook(command, **required) == refused  # the client id is invalid after the end of its hook
 
 
 def test_unknown_commands_are_unhandled(hook: Hook) -> None:
@@ -384,7 +384,7 @@ def test_settings_above_the_size_limit_are_refused(hook: Hook) -> None:
     refused = [number for number, answer in enumerate(answers) if answer]
     assert refused and refused[0] == 34  # 2 MiB
     assert {answers[number]["_error_code"] for number in refused} == {"TooLong"}
-    assert hook.put("db:1", k=piece)["_error_code"] == "TooLong"  # in all
+    assert hook.put("db:1", k=piece)["_error_code"] == "TooLong"  # the limit counts all relations together
     assert hook.put(k0="", k1="") == {}
     assert hook.put("db:1", k=piece) == {}
     answer = hook("relation_get", unit_name="mysql/0", setting_name="")
@@ -420,7 +420,7 @@ def test_open_connections_do_not_block_new_ones(hook: Hook) -> None:
             connection.sendall(log)
             assert read_box(connection) == {"_answer": "7"}
         kept[-1].sendall(log[:5])
-        kept[-1].sendall(log[5:] + log)  # the next command, and one more behind it
+        kept[-1].sendall(log[5:] + log)  # the rest of this command, and a complete one
         assert [read_box(kept[-1]) for _ in range(2)] == [{"_answer": "7"}] * 2
         assert hook.put(a="1") == {}
     finally:

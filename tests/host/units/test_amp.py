@@ -61,10 +61,10 @@ def test_keys_and_values_up_to_the_limit_are_accepted(size: int) -> None:
 
 REFUSED = {
     "an empty key": {"": "x"},
-    "a key too long": {"k" * 256: "x"},
-    "a value too long": {"k": "x" * 65536},
-    "a box too long": {str(number): "x" * 65535 for number in range(129)},
-    "no text": {"k": "\ud800"},
+    "a key that is too long": {"k" * 256: "x"},
+    "a value that is too long": {"k": "x" * 65536},
+    "a box that is too large": {str(number): "x" * 65535 for number in range(129)},
+    "an unpaired surrogate": {"k": "\ud800"},
 }
 
 
@@ -75,10 +75,10 @@ def test_encode_refuses_invalid_boxes(box: dict[str, str]) -> None:
 
 
 BAD = {
-    "a key too long": b"\x01\x00",
-    "a key far too long": b"\xff\xff" + b"x" * 100,
-    "a key twice": encode({"k": "1"})[:-2] + encode({"k": "2"}),
-    "HTTP": b"GET / HTTP/1.1\r\n\r\n",
+    "a key of 256 bytes": b"\x01\x00",
+    "a key of 65535 bytes": b"\xff\xff" + b"x" * 100,
+    "a duplicate key": encode({"k": "1"})[:-2] + encode({"k": "2"}),
+    "an HTTP request": b"GET / HTTP/1.1\r\n\r\n",
 }
 
 
@@ -118,19 +118,19 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     scene.close()
 
 
-# a recorded request and answer of the original → our call that sends the same, and its result
+# a recorded case of the original → the call of our tool that sends the same request, and the result of this call
 CALLS: dict[str, tuple[list[str], int, str, str]] = {
-    "all settings of a unit, as 2012 asks": (
+    "get all settings of a unit (version of 2012)": (
         *(["relation-get", "--format=json", "-", "wordpress/0"], 0, '{"host": "10.0.0.5", "port": "80"}\n', ""),
     ),
-    "a unit that is not in the relation, as 2012 asks": (
+    "get settings of a unit outside the relation (version of 2012)": (
         *(["relation-get", "-", "wordpress/9"], 0, ""),
         "relation-get: error: NoSuchUnit: The relation 'db' has no unit state for 'wordpress/9'\n",
     ),
-    "set one setting, delete another, as 2012 asks": (["relation-set", "a=b", "gone="], 0, "", ""),
-    "log without a client id, as 2012 asks": (["juju-log", "hi"], 0, "", ""),
-    "open a port, as 2012 asks": (["open-port", "80"], 0, "", ""),
-    "relations of no name, as 2012 asks": (
+    "set one setting and delete another (version of 2012)": (["relation-set", "a=b", "gone="], 0, "", ""),
+    "log without a client id (version of 2012)": (["juju-log", "hi"], 0, "", ""),
+    "open a port (version of 2012)": (["open-port", "80"], 0, "", ""),
+    "list relations without a name (version of 2012)": (
         *(["relation-ids"], 0, ""),
         "relation-ids: error: MustSpecifyRelationName: Relation name must be specified\n",
     ),

@@ -60,8 +60,8 @@ def test_a_flood_of_one_host_does_not_delay_other_hosts(led: Coordinator, text: 
 
     flooding = threading.Thread(target=flood, daemon=True)
     flooding.start()
-    processes.wait_until(lambda: len(taken) >= most - 1, 20, "the flood")
-    led.take("two", PHASE, told.put, "192.0.2.2")  # must not wait
+    processes.wait_until(lambda: len(taken) >= most - 1, 20, "the flood to arrive")
+    led.take("two", PHASE, told.put, "192.0.2.2")  # this call must not wait
     assert len(taken) <= most
     go_on.set()
     assert told.get(timeout=20)["step"]["hook"] == "install"
@@ -84,7 +84,7 @@ def test_unit_frames_before_the_coordinator_begins_are_dropped(tmp_path: Path) -
 
 @pytest.fixture
 def deaf() -> Iterator[LocalStream]:
-    """A program that reads nothing."""
+    """Give a stream to a program that reads nothing."""
     connection = LocalConnection("deaf")
     yield connection.open([sys.executable, "-c", "import time; time.sleep(600)"])
     connection.close()

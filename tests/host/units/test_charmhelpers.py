@@ -77,7 +77,7 @@ MORE: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def hook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scene, list[Any]]]:
-    """Run the hook; give the scene after it and the results of the calls."""
+    """Run the hook. Give the scene after the hook and the results of the calls."""
     place = tmp_path_factory.mktemp("place")
     charm = place / "charm"
     (charm / "hooks").mkdir(parents=True)

@@ -144,13 +144,13 @@ def fabric(pair: list[Host], tmp_path_factory: pytest.TempPathFactory) -> Fabric
 
 @pytest.fixture(scope="module")
 def first(fabric: Fabric) -> dict[str, Any]:
-    """Apply to empty hosts."""
+    """Apply the playbook to empty hosts. Give the reports."""
     return fabric.apply()
 
 
 @pytest.fixture(scope="module")
 def returned(fabric: Fabric, first: dict[str, Any], pair: list[Host]) -> list[Any]:
-    """Make a unit of the web site publish the setting on which the database's hook makes the calls."""
+    """Let the web site publish a setting that makes the database's hook run the calls. Give their results."""
     fabric.play(PLAY.replace("GO", "true"))
     assert "db-relation-changed wordpress/0" in hooks(fabric.apply()["light1"], "mysql/0")
     found: list[Any] = json.loads(pair[0].read("/var/lib/statecfg/projects/fabric/units/mysql-0/charm/returned"))

@@ -37,11 +37,11 @@ def test_a_failing_store_releases_the_waiting_hosts(tmp_path: Path) -> None:
                 assert frame["step"]["hook"] == hook
                 done = {"type": "unit-done", "ok": True, "ran": False, "error": "", "changes": {}, "seconds": 0.0}
                 led.take("one", {**done, "id": frame["id"]}, told.put, "192.0.2.1")
-            processes.wait_until(lambda: led.hosts["one"].units["web/0"].quiet, 20, "the end of its hooks")
+            processes.wait_until(lambda: led.hosts["one"].units["web/0"].quiet, 20, "the hooks of web/0 to end")
             with sqlite3.connect(path) as other:
                 other.execute("DROP TABLE unit_event")
             other.close()
-            wake(led.hosts.values())  # as happens when a unit of another host is gone
+            wake(led.hosts.values())  # as after the end of a unit on another host
             assert told.get(timeout=20)["type"] == "units-go"
             assert led.problems and "unit_event" in led.problems[0]
         finally:

@@ -71,7 +71,7 @@ def test_forgetting_a_host_makes_its_units_depart(fabric: Fabric, pair: list[Hos
     fabric.charm("web", {}, ["ring"])
     fabric.play(PLAY.format("light*") + "- relations: [[web:ring]]\n")
     fabric.apply()
-    fabric("service", "remove-unit", "web/1")  # its host is forgotten before the unit could stop
+    fabric("service", "remove-unit", "web/1")  # this unit never stops, as its host is forgotten first
     fabric("hosts", "forget", "light2", "--yes")
     assert hooks(fabric.apply("-l", "light1")["light1"], "web/0") == ["ring-relation-departed web/1"]
 

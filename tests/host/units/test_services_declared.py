@@ -314,16 +314,16 @@ def test_all_mistakes_are_reported_at_once(project):
 
 
 CASES = {
-    "unknown service": ("[wob:db, db:db]", "SC0712", "did you mean `web`? (there are: db)"),
-    "unknown end": ("[web:dv, db:db]", "SC0713", "did you mean `db`? (it has: cache)"),
-    "other interface": ("[web:cache, db:db]", "SC0714", "relate ends that have the same interface"),
-    "two that provide": ("[db2:admin, db:db]", "SC0714", "one of them must provide what the other requires"),
-    "peers with two ends": ("[web:db, db:ring]", "SC0714", "write [db:ring] alone"),
-    "no peers": ("[db:db]", "SC0714", "write two ends: one provides, the other requires"),
-    "one service": ("[db:admin, db:db]", "SC0711", "write a peer relation with one end"),
-    "no end": ("[]", "SC0711", "write two ends, or one end of a service whose units are peers"),
-    "no name": ("['web:', db:db]", "SC0711", "write SERVICE:RELATION, such as web:db"),
-    "a number": ("[3, db:db]", "SC0711", "write SERVICE:RELATION, such as web:db"),
+    "an unknown service": ("[wob:db, db:db]", "SC0712", "did you mean `web`? (there are: db)"),
+    "an unknown end": ("[web:dv, db:db]", "SC0713", "did you mean `db`? (it has: cache)"),
+    "different interfaces": ("[web:cache, db:db]", "SC0714", "relate ends that have the same interface"),
+    "two ends that provide": ("[db2:admin, db:db]", "SC0714", "one of them must provide what the other requires"),
+    "a peer relation with two ends": ("[web:db, db:ring]", "SC0714", "write [db:ring] alone"),
+    "a single end that is no peer relation": ("[db:db]", "SC0714", "write two ends: one provides, the other requires"),
+    "two ends of one service": ("[db:admin, db:db]", "SC0711", "write a peer relation with one end"),
+    "an empty list of ends": ("[]", "SC0711", "write two ends, or one end of a service whose units are peers"),
+    "an end without a name": ("['web:', db:db]", "SC0711", "write SERVICE:RELATION, such as web:db"),
+    "a number as an end": ("[3, db:db]", "SC0711", "write SERVICE:RELATION, such as web:db"),
 }
 
 
@@ -336,7 +336,7 @@ def test_invalid_relations_are_refused_with_a_hint(project, case):
         - {{service: db2, hosts: db, charm: ../charms/db}}
         - relations:
             - {relation}
-    """.replace("- {service: db2", "- {service: db2" if case == "two that provide" else "# {")
+    """.replace("- {service: db2", "- {service: db2" if case == "two ends that provide" else "# {")
     (found,) = refused(project, text)
     assert (found.code, found.places[0].line) == (code, 5)
     assert found.help == hint
@@ -469,7 +469,7 @@ def test_mistakes_in_hy_are_refused(project):
     assert "(require statecfg.dialects.hy [defservice])" in found[0].help
 
 
-# Another playbook's plays
+# Plays of another playbook
 
 OTHER = """\
 - hosts: nobody
@@ -485,7 +485,7 @@ OTHER = """\
 
 
 def contents(work: Work) -> dict[str, dict[str, str]]:
-    """The contents of files, by host and path."""
+    """Return the contents of files by host and path."""
     return {
         job.host.name: {
             node["attrs"]["path"]: node["attrs"]["content"]["text"] for layer in job.definition.layers for node in layer

@@ -14,7 +14,7 @@ PAGE = ROOT / "docs/services.md"
 
 
 def said(path: Path) -> list[Any]:
-    """Return the content of a playbook without places."""
+    """Return the content of a playbook, without the places of its parts."""
     work = prepare.playbook(path, prepare.Choice())
     services = [
         (each.service.name, each.hosts, each.charm, each.schema, each.settings, each.secrets, each.timeout)

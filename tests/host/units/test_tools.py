@@ -34,7 +34,7 @@ OLDEST = [str(path) for path in PYENV.glob("3.8.*/bin/python3.8")] or [sys.execu
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """Give a relation hook for calls that do not affect other tests."""
+    """Give a relation hook that tests share. Its calls must not change anything."""
     scene = Scene(tmp_path_factory.mktemp("place"))
     yield scene
     scene.close()
@@ -48,7 +48,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 
 def same(words: list[str], one: str, other: str) -> bool:
-    """Compare two outputs; the keys of a JSON map have no order."""
+    """Return whether two outputs are equal. The order of keys in JSON does not matter."""
     is_json = "--format=json" in words or one.startswith("{")
     return json.loads(one) == json.loads(other) if is_json and one and other else one == other
 
@@ -102,7 +102,7 @@ def test_help_needs_no_agent(shared: Scene) -> None:
         assert ("--file" in text) == (name in ("relation-set", "leader-set"))
 
 
-# words → exit status, standard output, the end of standard error
+# command line → exit status, standard output, and the end of standard error
 READS: dict[str, tuple[int, str, str]] = {
     "relation-get --format=json missing": (0, "null\n", ""),
     "relation-get --format json host wordpress/1": (0, '"10.0.0.5"\n', ""),
@@ -242,29 +242,29 @@ def test_the_output_option_writes_to_a_file(shared: Scene, tmp_path: Path) -> No
     assert refused.status == 0 and path.read_text() == '{"host": "10.0.0.5", "port": "80"}\n'
 
 
-# words and standard input → the settings at the end of the hook
+# title → arguments, standard input, and the changed settings at the end of the hook
 SETS: dict[str, tuple[list[str], str, dict[str, str]]] = {
-    "words": (["a=1", "b=two words", "c=x=y"], "", {"a": "1", "b": "two words", "c": "x=y"}),
-    "words; stdin is left alone": (["a=1"], '{"b": "2"}', {"a": "1"}),
-    "JSON without a word": (
+    "arguments": (["a=1", "b=two words", "c=x=y"], "", {"a": "1", "b": "two words", "c": "x=y"}),
+    "arguments and unused standard input": (["a=1"], '{"b": "2"}', {"a": "1"}),
+    "JSON on standard input without arguments": (
         [],
         '{"a": "x y", "n": 5, "f": 1.10, "big": 12345678901234567.5, "huge": 1e400, "t": true}',
         {"a": "x y", "n": "5", "f": "1.10", "big": "12345678901234567.5", "huge": "1e400", "t": "true"},
     ),
-    "JSON for -": (["-", "b=2"], '{"a": "1"}', {"a": "1", "b": "2"}),
-    "JSON for @-": (["@-"], '{"a": "1", "old": null}', {"a": "1", "old": ""}),
+    "JSON on standard input for -": (["-", "b=2"], '{"a": "1"}', {"a": "1", "b": "2"}),
+    "JSON on standard input for @-": (["@-"], '{"a": "1", "old": null}', {"a": "1", "old": ""}),
     "JSON in a file": (["@json"], "", {"a": "j"}),
-    "nothing": ([], "", {}),
-    "blanks": ([], " \n", {}),
-    "a file's data": (["a=@data"], "", {"a": "FILE\nDATA é\n"}),
-    "standard input's data": (["a=@-"], "zzz\n", {"a": "zzz\n"}),
-    "YAML": (["--file", "yaml"], "", {"a": "it's", "b": "80", "old": ""}),
-    "YAML in braces": (["--file", "-"], "{a: x, b: 1.10, old: null}\n", {"a": "x", "b": "1.10", "old": ""}),
-    "YAML on stdin": (["--file", "-"], "a: 'x'\n", {"a": "x"}),
-    "JSON where YAML may be": (["--file", "json", "b=2"], "", {"a": "j", "b": "2"}),
-    "an empty map of YAML": (["--file", "-"], "{}\n", {}),
-    "a deletion": (["old=", "absent="], "", {"old": ""}),
-    "blanks delete": (["old= "], "", {"old": ""}),
+    "empty standard input": ([], "", {}),
+    "blank standard input": ([], " \n", {}),
+    "a value from a file": (["a=@data"], "", {"a": "FILE\nDATA é\n"}),
+    "a value from standard input": (["a=@-"], "zzz\n", {"a": "zzz\n"}),
+    "YAML in a file": (["--file", "yaml"], "", {"a": "it's", "b": "80", "old": ""}),
+    "a YAML flow map": (["--file", "-"], "{a: x, b: 1.10, old: null}\n", {"a": "x", "b": "1.10", "old": ""}),
+    "YAML on standard input": (["--file", "-"], "a: 'x'\n", {"a": "x"}),
+    "JSON in a file for --file": (["--file", "json", "b=2"], "", {"a": "j", "b": "2"}),
+    "an empty YAML map": (["--file", "-"], "{}\n", {}),
+    "empty values delete settings": (["old=", "absent="], "", {"old": ""}),
+    "a blank value deletes a setting": (["old= "], "", {"old": ""}),
     "a long value": (["-"], json.dumps({"a": "é" * 100_000}), {"a": "é" * 100_000}),
     "hundreds of values": (
         ["-"],
@@ -294,7 +294,7 @@ def test_relation_set_accepts_words_json_and_yaml(name: str, tmp_path: Path) -> 
     assert changes == ({"db:0": {"set": sets, "delete": gone}} if expected else {})
 
 
-# standard input → how it is refused
+# standard input → a part of the error message
 BAD_JSON = {
     '["a"]': "expected a JSON map of settings",
     '{"a": ["b"]}': "the value of a must be a text, a number, true, false or null",
@@ -344,7 +344,7 @@ def test_tools_in_a_broken_relation_warn_and_succeed(tmp_path: Path) -> None:
         scene.close()
 
 
-@pytest.mark.parametrize("kind", ["a pipe that nobody writes to", "closed", "/dev/null"])
+@pytest.mark.parametrize("kind", ["a pipe without data", "closed", "/dev/null"])
 def test_tools_do_not_wait_for_unused_standard_input(kind: str, shared: Scene) -> None:
     source, sink = os.pipe()
     given: dict[str, Any] = {"stdin": subprocess.DEVNULL if kind == "/dev/null" else source}
@@ -521,7 +521,7 @@ def test_a_broken_agent_is_reported_in_one_line(tmp_path: Path, shared: Scene) -
         assert called.status == 1 and expected in called.err and len(called.err.splitlines()) == 1
 
 
-# The files
+# Installed files
 
 
 def test_install_writes_the_files_once_and_repairs_them(tmp_path: Path) -> None:
@@ -609,6 +609,6 @@ def test_tools_load_no_slow_modules(line: str, json: bool, shared: Scene) -> Non
     )
     loaded = set(done.stderr.split())
     assert done.returncode == 0 and "statecfg.remote.units.tools.commands" in loaded, done.stderr
-    unwanted = COSTLY if not json else COSTLY - {"enum"}  # json takes re, and that takes enum
+    unwanted = COSTLY if not json else COSTLY - {"enum"}  # json imports re, which imports enum
     assert not loaded & unwanted
     assert ("json" in loaded) == json

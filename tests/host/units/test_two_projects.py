@@ -88,7 +88,7 @@ def test_units_of_version_0_3_0_keep_their_numbers(tmp_path: Path, pair: list[Ho
     charm = pair[0].path(f"{STATE}/projects/shop/units/a-0/charm")
     assert {"x:2", "x:3"} <= set((charm / "seen").read_text().split())
     assert not pair[0].path(f"{STATE}/units/a-0").exists()
-    assert pair[0].path(f"{STATE}/units/z-0").exists(), "the other project's unit stays until that one is applied"
+    assert pair[0].path(f"{STATE}/units/z-0").exists(), "the other project keeps its unit until its next apply"
     assert all(unit["state"] == "started" for host in done.values() for unit in host["units"])
     assert set(pair[0].path(f"{STATE}/projects/shop/units/a-1/charm/seen").read_text().split()) == {"x:2", "x:3"}
     shop("destroy", "site.yml", "--yes")

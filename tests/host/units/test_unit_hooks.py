@@ -42,7 +42,7 @@ def host(tmp_path: Path) -> Iterator[UnitHost]:
 
 @pytest.fixture
 def pids(tmp_path: Path) -> Iterator[Callable[[int], list[int]]]:
-    """Give a function that waits until `pids` has that many process ids; the test kills all of them at its end."""
+    """Give a function that waits for a number of process ids in `pids`. Kill these processes at the end of the test."""
     path = tmp_path / "pids"
 
     def read(least: int) -> list[int]:
@@ -136,7 +136,7 @@ def test_recorded_scenarios_give_the_recorded_log_and_error(
     monkeypatch.setenv("SHOULD_NOT_LEAK", "1")
     done = hook(host, script)
     charm = str(host.home / "units" / "mysql-0" / "charm")
-    joined: list[tuple[int, str]] = []  # neighbours of one level are joined, as the pipe may cut a text anywhere
+    joined: list[tuple[int, str]] = []  # adjacent texts of one level are joined, as the pipe may split them
     for level, text in host.log():
         if joined and joined[-1][0] == level:
             joined[-1] = (level, joined[-1][1] + text)
@@ -214,7 +214,7 @@ def test_charms_for_juju_2_get_its_variables(host: UnitHost, built: str) -> None
 
 
 def at(program: str, script: str) -> dict[str, tuple[int, bytes]]:
-    """Return a program of a charm in the form of an order."""
+    """Return the files of a charm that has only this program."""
     return {program: (0o755, script.encode())}
 
 
@@ -286,7 +286,7 @@ def test_a_hook_past_its_deadline_is_ended_with_its_children(
     path = host.home / "units" / "mysql-0" / "charm" / "hooks" / "db-relation-changed"
     assert done["error"] == f"Error processing '{path}': still running after 3 s, stopped"
     assert (done["ok"], done["changes"]) == (False, {})
-    wait_until(lambda: not any(map(alive, pids(2))), 20, "what it started to end")
+    wait_until(lambda: not any(map(alive, pids(2))), 20, "the processes of the hook to end")
     assert not list((host.home / "units" / "mysql-0").glob("running*"))
 
 
@@ -312,7 +312,7 @@ def test_background_processes_outlive_the_hook_but_cannot_set_anything(
     assert 0.4 < time.monotonic() - begun < 20  # the hook waits for the held output, but only for a limited time
     assert done["changes"]["relations"]["db:0"]["set"] == {"a": "1"}
     assert host.log()[0] == (INFO, "first\n")
-    wait_until(said.exists, 20, "what it was told")
+    wait_until(said.exists, 20, "the answer to the background process")
     assert json.loads(said.read_text())["_error_code"] == "NoSuchClient"
     assert host.run(step(hook="stop", hooks=["stop"]))["ok"]
     assert [alive(pid) for pid in pids(1)] == [True]
@@ -462,5 +462,5 @@ def test_a_new_run_ends_hooks_left_by_a_killed_run(
     assert (found["left"], found["error"]) == (["mysql/0"], "")
     assert found["changes"][0]["relations"] == {"db:0": {"set": {"a": "b"}, "delete": []}}
     assert found["said"][0] == "{'_answer': '1'}\n"
-    wait_until(lambda: not any(map(alive, left)), 20, "what the killed one left to end")
+    wait_until(lambda: not any(map(alive, left)), 20, "the processes of the killed hook to end")
     assert [each.name for each in (tmp_path / "units" / "mysql-0").iterdir() if each.name.startswith("running")] == []

@@ -1,4 +1,4 @@
-"""The tools of a unit's hook and the agent they ask, as they are on a host; only the controller's answers are given."""
+"""The tools and the agent of a unit's hook, as on a host. Only the controller is replaced by fixed answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONFIG = {"title": "My Title", "skill-level": 9001, "outlook": None, "flag": Fal
 
 
 class Called(NamedTuple):
-    """How a call of a tool ended."""
+    """The result of a tool call."""
 
     status: int
     out: str
@@ -27,12 +27,12 @@ class Called(NamedTuple):
 
 
 class Scene:
-    """A hook of mysql/0 that has begun: what it may ask, and what it says.
+    """A running hook of mysql/0, with the data that it can read and the messages that it sends.
 
-    :param place: a directory for what a host keeps
-    :param relation: whether it is the hook of relation db:0, or of none
-    :param settings: relation, unit → settings, of what the controller knows
-    :param step: what else the controller says of the hook
+    :param place: a directory for the state of a host
+    :param relation: True for a hook of the relation db:0, False for a hook without a relation
+    :param settings: (relation, unit) → the settings that the controller knows
+    :param step: other fields of the step that the controller sends
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Scene:
         return dict(self.settings[relation, unit])
 
     def environment(self) -> dict[str, str]:
-        """Return what the tools look at."""
+        """Return the environment variables that the tools read."""
         return {
             "PATH": f"{self.tools}:/usr/bin:/bin",
             "JUJU_AGENT_SOCKET": self.agent.path,
@@ -91,7 +91,7 @@ class Scene:
         }
 
     def call(self, *words: str, stdin: str = "", cwd: Path | None = None, **changed: str | None) -> Called:
-        """Call a tool, as a hook does: its standard input is a pipe."""
+        """Call a tool like a hook. Its standard input is a pipe."""
         environment = {**os.environ, **self.environment(), **changed}
         environment = {name: value for name, value in environment.items() if value is not None}
         path = os.path.join(self.tools, words[0])
@@ -102,7 +102,7 @@ class Scene:
         return Called(done.returncode, done.stdout, done.stderr)
 
     def changes(self) -> dict[str, Any]:
-        """End the hook well; return what it changed."""
+        """End the hook with success. Return its changes."""
         found: dict[str, Any] = self.context.finish()
         return found
 
@@ -111,7 +111,7 @@ class Scene:
 
 
 def recorded() -> dict[tuple[str, str], dict[str, str]]:
-    """Return the settings that the recorded calls were made over."""
+    """Return the settings that existed during the recorded calls."""
     theirs = {"host": "10.0.0.5", "port": "80"}
     found = {(relation, f"wordpress/{number}"): dict(theirs) for relation in ("db:0", "db:1") for number in (0, 1)}
     return {**found, ("db:0", "mysql/0"): {"private-address": "10.0.0.1"}, ("db:1", "mysql/0"): {}}

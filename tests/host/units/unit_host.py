@@ -1,4 +1,4 @@
-"""The controller's end of the units of one host, over a real channel, and a speaker of AMP of the tests' own."""
+"""A replaced controller for the units of one host, over a real channel, and functions for AMP without our own code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from statecfg.remote.wire.frames import Decoder, ProtocolError, encode, encode_v
 
 Json = dict[str, Any]
 PYTHON = sys.executable
-# A line of Python that lets a hook speak to the agent without our tools: ask(command, key=value, …) → answer.
+# Python code for hooks that speak to the agent without our tools: ask(command, key=value, …) returns the answer.
 SPEAK = f"""#!{PYTHON} -IS
 import os, socket, struct, sys, time, json
 def box(fields):
@@ -55,7 +55,7 @@ def box(fields: Mapping[str, str]) -> bytes:
 
 
 def read_box(connection: socket.socket) -> dict[str, str]:
-    """Return the next box that comes; none that ends early."""
+    """Read the next box. Raise EOFError if the connection ends before the box is complete."""
     found: dict[str, str] = {}
     while True:
         key = _read(connection)
@@ -79,7 +79,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 
 def ask(path: str, **fields: str) -> dict[str, str]:
-    """Ask an agent, over a connection of its own; return the answer without its tag."""
+    """Send a request to an agent over a new connection. Return the answer without its tag."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(60)
         connection.connect(path)
@@ -89,7 +89,7 @@ def ask(path: str, **fields: str) -> dict[str, str]:
 
 
 def step(**more: Any) -> Json:
-    """Return a step as the controller sends it: of mysql/0, in its relation db:0 with wordpress/0 and /1."""
+    """Return a step as the controller sends it, for mysql/0 in its relation db:0 with wordpress/0 and wordpress/1."""
     return {
         "unit": "mysql/0",
         "service": "mysql",
@@ -111,10 +111,10 @@ def step(**more: Any) -> Json:
 
 
 class UnitHost:
-    """The units of one host and the controller they belong to, which answers what hooks ask from `nodes`.
+    """The units of one host and their controller. The controller answers the questions of hooks from `nodes`.
 
-    :param place: the directory of the host's state
-    :param secrets: what the channel masks
+    :param place: the directory for the host's state
+    :param nodes: node → its values
     """
 
     def __init__(self, place: Path, nodes: Mapping[tuple[str, ...], Json] | None = None) -> None:
@@ -134,14 +134,14 @@ class UnitHost:
         self.units: Units | None = None
 
     def begin(self, files: Mapping[str, tuple[int, bytes | str]], names: Sequence[str] = ("mysql/0",)) -> Units:
-        """Begin a run of these units with the files of their charm, and the phase after the changes."""
+        """Start a run with these units and the files of their charm, and start the phase after the changes."""
         found = {name: [mode, _content(content)] for name, (mode, content) in files.items()}
         digest = Blob.of(repr(sorted(files.items()))).sha256
         charms = {name.partition("/")[0]: {"name": "mysql", "digest": digest, "files": found} for name in names}
         self.warnings: list[str] = []
         order = {"project": "shop", "mark": "m", "store": "store.db", "units": list(names), "charms": charms}
         self.units = Units(str(self.place), order, self.channel, self.warnings)
-        assert self.units.files({}) == []  # all content came inside
+        assert self.units.files({}) == []  # the order contains all file contents
         self.phase = threading.Thread(target=self._phase, args=(self.units,))
         self.phase.start()
         return self.units
@@ -156,32 +156,32 @@ class UnitHost:
         os.write(self.sink, encode(frame))
 
     def start(self, given: Json) -> int:
-        """Send a hook on its way; return its number."""
+        """Start a hook. Return its number."""
         self.number += 1
         self.send(type="unit", id=self.number, do="hook", step=given)
         return self.number
 
     def done(self, number: int, seconds: float = 60.0) -> Json:
-        """Return how a hook ended."""
+        """Wait until a hook has ended. Return its result."""
         return self.frame(lambda each: each["type"] == "unit-done" and each["id"] == number, seconds)
 
     def run(self, given: Json) -> Json:
-        """Run a hook to its end."""
+        """Run a hook until it ends. Return its result."""
         return self.done(self.start(given))
 
     def frame(self, wanted: Any, seconds: float = 60.0) -> Json:
-        """Wait for a frame."""
+        """Wait for a frame for which `wanted` is true. Return it."""
         deadline = time.monotonic() + seconds
         with self.arrived:
             while True:
                 found = [each for each in self.frames if wanted(each)]
                 if found:
                     return found[0]
-                assert time.monotonic() < deadline, f"it did not come; there were {self.frames[-20:]}"
+                assert time.monotonic() < deadline, f"no such frame arrived; the last frames: {self.frames[-20:]}"
                 self.arrived.wait(0.1)
 
     def log(self) -> list[tuple[int, str]]:
-        """Return what was logged: level, text."""
+        """Return the level and the text of each log line."""
         return [(each["level"], each["text"]) for each in self.frames if each["type"] == "unit-log"]
 
     def of(self, kind: str) -> list[Json]:
@@ -189,7 +189,7 @@ class UnitHost:
         return [each for each in self.frames if each["type"] == kind]
 
     def go(self, stop: str = "") -> str:
-        """End the phase; return what it returned."""
+        """End the phase. Return its result."""
         self.send(type="units-go", stop=stop)
         self.phase.join(60)
         assert not self.phase.is_alive()
@@ -217,7 +217,7 @@ class UnitHost:
         self.send(type="unit-told", id=asked["id"], ask=asked["ask"], **told)
 
     def close(self) -> None:
-        """End it, whatever state it is in."""
+        """Stop everything, in any state."""
         self.channel.closing = True
         if self.units is not None:
             if self.phase.is_alive():
@@ -228,7 +228,7 @@ class UnitHost:
         CHILDREN.stopping = False
         self.closing = True
         self.reader.join(20)
-        # Its thread must be over: a descriptor that is closed before is another file's soon.
+        # The channel's thread must end before its descriptors are closed, as other files get these numbers soon.
         self.send(type="beat")
         for thread in threading.enumerate():
             if thread is not threading.main_thread() and getattr(thread, "_target", None) == self.channel._listen:

@@ -1,7 +1,8 @@
-"""What 0.3.0 left behind: a store with two projects, and the state directories of the two hosts that they used.
+"""Data that version 0.3.0 created: a store with two projects, and the state directories of their two hosts.
 
-Project `shop` has the services `a` on light1 and `b` and `c` on light2, related by x:2 and x:3; x:1 has ended. Project
-`blog` has the service `z` on light1. Both bound a playbook to light1; `@local` was tagged and never met.
+The project `shop` has the service `a` on light1, and `b` and `c` on light2. Its relations are x:2 and x:3; x:1 has
+ended. The project `blog` has the service `z` on light1. Both projects have bound a playbook to light1. The host
+`@local` has tags, but no run has used it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-# The playbook of `shop` then, site.yml.
+# The playbook site.yml of `shop` at that time.
 SHOP = """
 - service: a
   hosts: light1
@@ -49,15 +50,15 @@ def state_of(host: str, directory: Path) -> None:
 
 
 def database(connection: Any, path: Path) -> None:
-    """Fill an empty PostgreSQL database with 0.3.0's tables and the rows of the store, and count them on from there.
+    """Create the tables of 0.3.0 in an empty PostgreSQL database, copy the rows of the store, and set the sequences.
 
-    :param connection: of psycopg, which commits by itself
-    :param path: where the SQLite store may be written
+    :param connection: a psycopg connection with autocommit
+    :param path: a path for a copy of the SQLite store
     """
     connection.execute((HERE / "postgresql-0.3.0.sql").read_text())
     store(path)
     with sqlite3.connect(path) as rows:
-        connection.execute("SET session_replication_role = replica")  # references are checked by nobody
+        connection.execute("SET session_replication_role = replica")  # turns off the checks of references
         asked = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         for table, definition in rows.execute(asked).fetchall():
             truths = set(re.findall(r"(\w+) BOOLEAN", definition))

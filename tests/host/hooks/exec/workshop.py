@@ -1,4 +1,4 @@
-"""A store with hook types beside it, to try exec hooks on, and the processes that work on both."""
+"""A store and a directory of hook types for tests of exec hooks, and processes that use both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests import ROOT
 BOOTED = "node-booted"
 BOUND = "node-bound-to-policy"
 
-# Counts in the configuration and in the metadata; an overlap with any other call, it reports as an error.
+# Adds one to a counter in the configuration and in the metadata. Reports an error if another call runs meanwhile.
 COUNTER = """#!/bin/bash
 set -eu
 exec 9>../one-at-a-time
@@ -54,7 +54,7 @@ with opened(url=url) as store:
 
 
 class Workshop:
-    """Hook types in a directory, and hooks of them in a store."""
+    """A directory of hook types, and a store for hooks of these types."""
 
     def __init__(self, store: Store, folder: Path) -> None:
         self.store, self.folder = store, folder
@@ -63,7 +63,7 @@ class Workshop:
         self.host = hosts.tag(store, "web1", ["blue"])
 
     def type(self, name: str, schema: str = "", **programs: str) -> Path:
-        """Make a hook type; `_` in the names of its programs stands for `-`."""
+        """Create a hook type. A `_` in a program's name stands for `-`."""
         folder = self.folder / f"{name}.hook"
         folder.mkdir(exist_ok=True)
         (folder / "configuration.yaml").write_text(schema)
@@ -74,7 +74,7 @@ class Workshop:
         return folder
 
     def hook(self, name: str, type: str, spec: Spec | None = None, **configuration: Any) -> HookObject:
-        """Make a hook of a type."""
+        """Create a hook of a type."""
         kind = self.engine.types.find(type)
         complete = kind.configured(configuration)
         made, differs = hook_objects.create(self.store, name, type, str(kind.folder), complete, spec or Spec(), "me")
@@ -82,32 +82,33 @@ class Workshop:
         return made
 
     def simple(self, name: str, script: str, event: str = BOOTED, schema: str = "", **configuration: Any) -> HookObject:
-        """Make a type with one program, and a hook of it, both of one name."""
+        """Create a type with one program, and a hook of this type. Both have the same name."""
         self.type(name, schema, **{event: script})
         return self.hook(name, name, **configuration)
 
     def configuration(self, name: str) -> dict[str, Any]:
-        """Return a hook's configuration as it stands."""
+        """Return the current configuration of a hook."""
         found = hook_objects.get(self.store, name)
         assert found is not None
         return found.configuration
 
     def metadata(self) -> Any:
-        """Return the host's metadata as they stand."""
+        """Return the current metadata of the host."""
         found = hosts.get(self.store, "web1")
         assert found is not None
         return found.metadata
 
     def entries(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return severity and entry of the whole log, oldest first."""
+        """Return the severity and the content of all log entries, the oldest first."""
         return [(event.severity, event.entry) for event in reversed(hook_log.events(self.store))]
 
     def process(
         self, url: str, event: str, count: int, drain: str = "each", lease: float = locks.LEASE
     ) -> subprocess.Popen[str]:
-        """Start a process that fires an event so many times, and works off the queue after each or at the end.
+        """Start a process that fires an event `count` times and drains the queue.
 
-        :param lease: seconds after which its turn in PostgreSQL is free where it does not renew it
+        :param drain: "each" drains the queue after each event, any other value only at the end
+        :param lease: seconds until PostgreSQL releases the lock of a process that stops renewing it
         """
         given = (url, str(self.folder), event, "web1", str(count), drain, str(lease))
         argv: Sequence[str] = (sys.executable, "-c", DRAINS, *given)

@@ -1,4 +1,4 @@
-"""A project with a node type of its own, hooks and a store, and services written with our own module."""
+"""A project with its own node type, hooks and a store, and a hook service whose answers a test chooses."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ resources:
 
 @dataclass
 class Place:
-    """A project: `hook` writes a registration, `apply` prepares a playbook as an apply does."""
+    """A project. `hook` writes a registration, and `apply` prepares a playbook like an apply."""
 
     root: Path
     store: Store
@@ -93,12 +93,12 @@ class Place:
 
     @property
     def path(self) -> Path:
-        """The playbook."""
+        """The path of the playbook."""
         return self.root / "playbooks/site.yml"
 
     @property
     def site(self) -> str:
-        """What the playbook is called in reports and in the store."""
+        """The name of the playbook in reports and in the store."""
         return prepare.owner(project.find(self.root), self.path)
 
     def reconciler(self) -> Reconciler:
@@ -118,14 +118,14 @@ class Place:
 
 
 def nodes(work: Work) -> dict[str, dict[str, Any]]:
-    """Return the wire nodes of the only job by name."""
+    """Return the wire nodes of the only job, by name."""
     (job,) = work.jobs
     return {node["provides"]: node for layer in job.definition.layers for node in layer}
 
 
 @dataclass
 class Watched:
-    """A service whose answer a test sets: `change` is called with each request, of which `seen` keeps a copy."""
+    """A hook service. It passes each request to `change`, which a test can replace, and keeps a copy in `seen`."""
 
     service: HookService = field(default_factory=HookService)
     seen: list[Request] = field(default_factory=list)
@@ -136,7 +136,7 @@ class Watched:
         self.service.finalize(self._asked)
 
     def change(self, request: Request) -> None:
-        """Answer nothing; a test puts something else here."""
+        """Leave the request unchanged. A test can replace this method."""
 
     def _asked(self, request: Request) -> None:
         self.seen.append(copy.deepcopy(request))

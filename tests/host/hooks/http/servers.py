@@ -1,4 +1,4 @@
-"""HTTP services on loopback that answer what a test says, well or badly, byte by byte."""
+"""HTTP services on loopback that send the exact bytes that a test chooses, valid or invalid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass
 class Asked:
-    """A request as it arrived."""
+    """A received request."""
 
     line: str
     headers: dict[str, str]
@@ -27,7 +27,7 @@ class Asked:
 
 @dataclass
 class Server:
-    """A service: `asked` are the requests it got."""
+    """A running service. `asked` contains the requests that it received."""
 
     url: str
     asked: list[Asked] = field(default_factory=list)
@@ -37,7 +37,7 @@ Talk = Callable[[socket.socket, Asked], None]
 
 
 def answer(status: int, body: str | bytes = b"", **headers: str) -> Talk:
-    """Return what answers each request in the same way; header names are written with `_` for `-`."""
+    """Return a function that gives every request the same answer. A `_` in a header name stands for `-`."""
     data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
 
     def talk(line: socket.socket, _: Asked) -> None:
@@ -51,7 +51,7 @@ def answer(status: int, body: str | bytes = b"", **headers: str) -> Talk:
 
 @contextmanager
 def serving(talk: Talk, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
-    """Serve one connection at a time; whatever the client leaves in the middle is no failure of the service."""
+    """Serve one connection at a time. A client that disconnects early causes no error."""
     listener = socket.create_server(("127.0.0.1", 0))
     scheme = "http" if tls is None else "https"
     server = Server(f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/v1")
@@ -90,7 +90,7 @@ def _request(line: socket.socket) -> Asked:
     while b"\r\n\r\n" not in data:
         piece = line.recv(65536)
         if not piece:
-            raise ConnectionError("the client left")
+            raise ConnectionError("the client disconnected")
         data += piece
     head, _, body = data.partition(b"\r\n\r\n")
     first, *lines = head.decode().split("\r\n")
