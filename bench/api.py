@@ -1,8 +1,8 @@
-"""How long calls of the API take with many entities: list, filter, read and create, one client after the other.
+"""Measure the duration of API calls with many entities: list, filter, read and create. One client makes all calls.
 
     .venv/bin/python bench/api.py [--entities 10000] [--calls 200]
 
-Prints the median and the 95th percentile of each in milliseconds, over HTTP on loopback, with SQLite.
+The output gives the median and the 95th percentile of each call in milliseconds, over HTTP on loopback, with SQLite.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tests.host.server import scenes
 from tests.host.server.scenes import API
 from tests.host.server.serving import serving
 
-LARGEST = 50.0  # ms at the median
+LARGEST = 50.0  # limit for the medians in ms
 
 
 def measured(calls: int, call: Callable[[int], httpx.Response]) -> list[float]:
-    """Return how many milliseconds each call took."""
+    """Return the duration of each call in milliseconds."""
     took = []
     for number in range(calls):
         began = time.perf_counter()
@@ -37,7 +37,7 @@ def measured(calls: int, call: Callable[[int], httpx.Response]) -> list[float]:
 
 
 def filled(client: httpx.Client, entities: int) -> str:
-    """Make a type with entities; return its id."""
+    """Create a type with entities. Return its id."""
     kind: str = scenes.made(client, "entityTypes", scenes.entity_type("bench"))["id"]
     for number in range(entities):
         body = {"name": f"e{number}", "entity": {"foo": f"v{number % 100}", "size": number}}
@@ -46,7 +46,7 @@ def filled(client: httpx.Client, entities: int) -> str:
 
 
 def main() -> int:
-    """Measure, print, and return 1 where a median is too large."""
+    """Measure and print all calls. Return 1 if a median is too large."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entities", type=int, default=10_000)
     parser.add_argument("--calls", type=int, default=200)

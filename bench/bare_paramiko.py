@@ -1,4 +1,4 @@
-"""The yardstick: stat and read 100 files on each host with nothing but paramiko and one remote Python.
+"""The baseline for bench/hosts.py: read and check 100 files on each host with only paramiko and a remote Python.
 
 python bench/bare_paramiko.py KNOWN_HOSTS IDENTITY DIRECTORY ADDRESS[:PORT] ...
 """
@@ -27,7 +27,7 @@ json.dump(found, sys.stdout)
 
 
 def ask(place: str, known: paramiko.HostKeys, key: paramiko.PKey, folder: str) -> int:
-    """Return how many files a host has as they should be."""
+    """Return the number of files with the right content on a host."""
     address, _, port = place.partition(":")
     raw = socket.create_connection((address, int(port or 22)), timeout=10)
     raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

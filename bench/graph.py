@@ -1,4 +1,4 @@
-"""How long a graph takes from declaration to JSON, and whether that grows in proportion: `python bench/graph.py`."""
+"""Measure the time from the declaration of a graph to its JSON for several sizes: `python bench/graph.py`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import time
 
 SIZES = (1_000, 10_000, 100_000)
 LAYERS = 20
-SECONDS = {100_000: 10.0}  # the bar for check, layers and serialization together
+SECONDS = {100_000: 10.0}  # the limit for compilation and serialization together
 BYTES = 1 << 30
 
 
 def measure(size: int) -> dict[str, float]:
-    """Return seconds for each step and the peak of memory, for a graph of `size` nodes in 20 layers."""
+    """Return the seconds for each step and the peak memory for a graph of `size` nodes in 20 layers."""
     from statecfg.graph.graph import Graph, merge_graphs
     from statecfg.playbook.compile import WireContext, compile_graph
     from statecfg.resources import file
@@ -27,7 +27,7 @@ def measure(size: int) -> dict[str, float]:
     for layer in range(LAYERS):
         row = []
         for index in range(width):
-            # Half of the requirements by name, half by graph, as people write them.
+            # Half of the requirements are names, half are graphs. Playbooks use both.
             requires = [above[index], made[(index * 7) % width].node.provides] if layer else ()
             row.append(file(f"/srv/{layer}/{index}", content=f"{layer} {index}\n", mode="0644", requires=requires))
         made.extend(row)
@@ -50,7 +50,7 @@ def measure(size: int) -> dict[str, float]:
 
 
 def main() -> int:
-    """Measure each size in a process of its own and print a table; return 1 where a bar is missed."""
+    """Measure each size in a separate process, and print a table. Return 1 if a result exceeds its limit."""
     heads = ("declare", "compile", "to JSON", "µs/node", "vs 1,000", "JSON", "peak")
     print(f"{'nodes':>8} " + " ".join(f"{head:>9}" for head in heads))
     missed = False

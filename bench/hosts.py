@@ -1,8 +1,8 @@
-"""One exchange per host against the yardsticks: paramiko alone, and `tar | ssh tar`. Run as root.
+"""Compare statecfg with two baselines: paramiko alone, and `tar | ssh tar`. Needs root.
 
     python bench/hosts.py [--quick]
 
-Every pair of commands runs in turn, A B A B …, so that a machine that slows down slows both; ratios are pair by pair.
+The two commands of a pair run alternately (A B A B …), so a slow machine affects both. Each pair gives one ratio.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
-from tests import lab  # noqa: E402  # the tests' hosts serve here, too
+from tests import lab  # noqa: E402  # the benchmark uses test hosts
 
 FOLDER = "/srv/bench"
 PLAYBOOK = f'''
@@ -35,7 +35,7 @@ def bench(host):
 Command = Callable[[], None]
 
 
-# As anybody's installation has it: bytecode is kept.
+# Python keeps bytecode, as in normal installations.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -52,7 +52,7 @@ def seconds(command: Command) -> float:
 
 
 def compare(title: str, bar: float, ours: Command, theirs: Command, runs: int, before: Command | None = None) -> None:
-    """Print the medians and the ratio of two commands, measured in turn."""
+    """Measure two commands alternately. Print their medians and their ratio."""
     pairs = []
     for number in range(runs + 1):
         if before is not None:
@@ -61,7 +61,7 @@ def compare(title: str, bar: float, ours: Command, theirs: Command, runs: int, b
         if before is not None:
             before()
         b = seconds(theirs)
-        if number:  # the first pair warms the machine up
+        if number:  # the first pair only fills caches
             pairs.append((a, b))
     ratio = statistics.median(a / b for a, b in pairs)
     first, second = (statistics.median(values) for values in zip(*pairs, strict=True))
@@ -131,7 +131,7 @@ def measure(place: Path, started: list[lab.Host], runs: int) -> None:
 
 
 def help_cpu() -> None:
-    """Print what `statecfg --help` costs."""
+    """Print the CPU time of `statecfg --help`."""
     values = []
     for _ in range(9):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,10 +1,10 @@
-"""What the ledger costs: an apply that finds nothing to do, against a plan on a host that keeps none. Run as root.
+"""Measure the cost of the ledger: compare an apply without changes with a plan on a host without a ledger. Needs root.
 
     python bench/ledger.py [--quick]
 
-A plan is the strictest yardstick there is: beside the ledger it saves the lock, the facts, and the entry of the run.
-Both are exchanges over SSH with a light host each, from the connection to the report; the start of the command, which
-is the same for both, is left out, as it would only make the ratio smaller. They run in turn, A B A B …
+A plan is the strictest baseline, because it needs neither the ledger nor the lock, the facts and the entry of the run.
+Each of the two uses one light host over SSH. The time is that from the connection to the report. It does not include
+the start of the command, which is the same for both and would make the ratio smaller. They run alternately (A B A B …).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
-from statecfg.run import fleet  # noqa: E402  # this checkout's, and what its tests have
+from statecfg.run import fleet  # noqa: E402  # from this checkout
 from tests import lab  # noqa: E402  # as above
 from tests.host.run import rig  # noqa: E402  # as above
 
-FILES = 100  # and the directory that they are in
+FILES = 100  # plus their directory
 BAR = 1.15
 
 
 def exchange(host: lab.Host, mode: str) -> float:
-    """Run once; return the seconds it took."""
+    """Run once. Return the duration in seconds."""
     definition = rig.small_files("/srv/bench", FILES)
     options = fleet.Options(mode=mode, settings=rig.settings(host))
     jobs = [fleet.Job(rig.inventoried(host), definition, "bench")]
@@ -51,7 +51,7 @@ def main() -> None:
         for number in range(runs + 1):
             bare.run(["rm", "-f", "/var/lib/statecfg/ledger.db"])
             pair = exchange(kept, "apply"), exchange(bare, "plan")
-            if number:  # the first pair warms the machine up
+            if number:  # the first pair only fills caches
                 pairs.append(pair)
         if bare.path("/var/lib/statecfg/ledger.db").exists():
             raise SystemExit("a plan has made a ledger")

@@ -1,8 +1,8 @@
-"""How much script time each step on the page takes, with 2,000 hosts and 10,000 runs in the store.
+"""Measure the script time of each step on the web page, with 2,000 hosts and 10,000 runs in the store.
 
     .venv/bin/python bench/page.py [--hosts 2000] [--runs 10000]
 
-Prints the processor time of the page's scripts in a headless Chromium, and the number of elements, for two widths.
+The output gives the CPU time of scripts in a headless Chromium and the number of elements for two widths of the page.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.host.server import browser
 from tests.host.server.many import LARGE_RUN, fill
 from tests.host.server.serving import serving
 
-LARGEST = 200.0  # ms of script time
+LARGEST = 200.0  # limit for the script time in ms
 WIDTHS = (1280, 390)
 Step = Callable[[Page], object]
 STEPS: tuple[tuple[str, Step, str], ...] = (
@@ -44,13 +44,13 @@ def _go(page: Page, address: str) -> None:
 
 
 def script_time(session: CDPSession) -> float:
-    """Return the processor time of scripts so far, in milliseconds."""
+    """Return the CPU time of all scripts so far in milliseconds."""
     metrics = session.send("Performance.getMetrics")["metrics"]
     return 1000 * next(float(each["value"]) for each in metrics if each["name"] == "ScriptDuration")
 
 
 def measured(page: Page, session: CDPSession, step: Step, done: str) -> tuple[float, int]:
-    """Return the script time of a step in milliseconds, and the number of elements after it."""
+    """Return the script time of a step in milliseconds and the number of elements after the step."""
     before = script_time(session)
     step(page)
     page.wait_for_selector(done)
@@ -61,7 +61,7 @@ def measured(page: Page, session: CDPSession, step: Step, done: str) -> tuple[fl
 
 
 def main() -> int:
-    """Measure, print, and return 1 if a step takes too long."""
+    """Measure and print all steps. Return 1 if a step takes too long."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hosts", type=int, default=2000)
     parser.add_argument("--runs", type=int, default=10_000)

@@ -1,4 +1,4 @@
-"""Plans and applies playbooks/hello.yml in a scratch directory, here and over SSH; `script/demo` starts it."""
+"""Plan and apply playbooks/hello.yml in a scratch directory, on this machine and over SSH. Run it with script/demo."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ PLAYBOOK = "playbooks/hello.yml"
 
 
 class Failed(Exception):
-    """The demonstration did not go as it should."""
+    """A command of the demo failed or had an unexpected result."""
 
 
 class Demo:
-    """The commands, run one after another, with words between them."""
+    """Runs the commands one after the other, and prints explanations between them."""
 
     def __init__(self, scratch: Path) -> None:
         self.scratch, self.steps, self.folder = scratch, 0, ROOT
         colored = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         self.bold, self.dim, self.plain = ("\033[1m", "\033[2m", "\033[0m") if colored else ("", "", "")
-        # The demo has its own store and its own ledger, so it leaves nothing behind and shows nothing of earlier demos.
+        # The demo has its own store and ledger, so it leaves nothing behind and does not depend on earlier demos.
         mine = {"STATECFG_STATE_DIR": str(scratch / "state"), "STATECFG_STORE": str(scratch / "store.db")}
         kept = {name: value for name, value in os.environ.items() if not name.startswith("STATECFG_")}
         self.environment = {**kept, **mine}
 
     def say(self, text: str = "") -> None:
-        print(text, flush=True)  # noqa: T201  # the demo talks to people
+        print(text, flush=True)  # noqa: T201  # the demo prints for people
 
     def step(self, title: str, *text: str) -> None:
-        """Begin a step: its number, its title and a few lines about it."""
+        """Print the number of a new step, its title and a few lines of explanation."""
         self.steps += 1
         self.say(f"\n{self.bold}{self.steps}. {title}{self.plain}")
         for line in text:
             self.say(f"   {line}")
 
     def statecfg(self, *arguments: str) -> dict[str, int]:
-        """Run the command in sight of the user; return how many resources had which outcome. Raises Failed."""
+        """Show and run a command. Return the number of resources for each outcome. Raises Failed."""
         shown = shlex.join(["statecfg", *arguments])
         self.say(f"\n{self.dim}${self.plain} {self.bold}{shown}{self.plain}")
         report = self.scratch / "report.json"
@@ -61,13 +61,13 @@ class Demo:
         return dict(host["summary"])
 
     def expect(self, summary: dict[str, int], **counts: int) -> None:
-        """Check that a command found what this demonstration says it finds. Raises Failed."""
+        """Check that a command had the outcomes that the demo promises. Raises Failed."""
         if {name: count for name, count in summary.items() if count} != counts:
             raise Failed(f"expected {counts}, got {summary}")
 
 
 def here(demo: Demo) -> None:
-    """Show plan, apply, apply again, the other dialects, a change made by hand, and the end: on this machine."""
+    """On this machine, show plan, apply, a second apply, the other dialects, a manual change, and destroy."""
     root = demo.scratch / "hello"
     given = ["-e", f"root={root}"]
     demo.step("What would change on this machine?", "Nothing is touched: a plan only reads.")
@@ -94,7 +94,7 @@ def here(demo: Demo) -> None:
 
 
 def show(demo: Demo, root: Path) -> None:
-    """Show what stands in the directory now."""
+    """Print the current contents of the directory."""
     demo.say(f"\n   {root}/")
     for path in sorted(root.iterdir()):
         leads = f" -> {path.readlink()}" if path.is_symlink() else ""
@@ -103,7 +103,7 @@ def show(demo: Demo, root: Path) -> None:
 
 
 def over_ssh(demo: Demo) -> None:
-    """Show a saved plan and its application over SSH, to an sshd of our own on loopback."""
+    """Show a saved plan and its apply over SSH. The demo starts an sshd on loopback for it."""
     program = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     account = pwd.getpwuid(os.geteuid())
     if program is None or shutil.which("ssh-keygen") is None:
@@ -129,7 +129,7 @@ def over_ssh(demo: Demo) -> None:
 
 
 def project(folder: Path, port: int, user: str, place: Path) -> Path:
-    """Write a project with one host, `demo`, and the playbook for it; return its directory."""
+    """Write a project with one host, `demo`, and a playbook for it. Return its directory."""
     (folder / "playbooks").mkdir(parents=True)
     source = ROOT / PLAYBOOK
     text = source.read_text(encoding="utf-8").replace('hosts: "@local"', "hosts: demo")
@@ -144,7 +144,7 @@ def project(folder: Path, port: int, user: str, place: Path) -> Path:
 
 @contextmanager
 def server(place: Path, program: str, state: Path) -> Iterator[tuple[int, Path]]:
-    """Run an sshd on loopback with keys of its own, for whoever runs this; it ends with the block."""
+    """Run an sshd with new keys on loopback as the current user. It ends at the end of the `with` block."""
     place.mkdir(mode=0o700)
     for name in ("host_key", "identity"):
         keygen = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "statecfg-demo", "-f", str(place / name)]
@@ -160,7 +160,7 @@ def server(place: Path, program: str, state: Path) -> Iterator[tuple[int, Path]]
         "PasswordAuthentication no",
         "KbdInteractiveAuthentication no",
         "PermitRootLogin prohibit-password",
-        "StrictModes no",  # the keys lie in a directory that only we can enter, below one that everybody can
+        "StrictModes no",  # safe, because only this user can enter the directory of the keys
         "UsePAM no",
         f"SetEnv STATECFG_STATE_DIR={state}",
     ]
@@ -183,7 +183,7 @@ def server(place: Path, program: str, state: Path) -> Iterator[tuple[int, Path]]
 
 
 def make_privilege_separation_directory() -> Path | None:
-    """Make the empty directory that root's sshd wants; return it where it was not there before."""
+    """Create the empty directory that an sshd of root needs. Return it if it did not exist before."""
     folder = Path("/run/sshd")
     if os.geteuid() != 0 or folder.exists():
         return None
@@ -192,33 +192,33 @@ def make_privilege_separation_directory() -> Path | None:
 
 
 def await_greeting(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Wait until the sshd greets. Raises Failed with its log where it does not."""
+    """Wait until the sshd answers. Raises Failed with its log if it does not."""
     deadline = time.monotonic() + 15
     while process.poll() is None and time.monotonic() < deadline:
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
                 if connection.recv(4) == b"SSH-":
                     return
-        except OSError:  # it does not listen yet
+        except OSError:  # the sshd does not listen yet
             time.sleep(0.05)
     said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     raise Failed(f"the sshd did not start:\n{said}")
 
 
 def free_port() -> int:
-    """Return a TCP port of loopback that nobody listens on now."""
+    """Return a free TCP port on loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def ended(number: int, frame: object) -> None:
-    """Leave on SIGTERM as on Ctrl-C: through every clean-up."""
+    """On SIGTERM, clean up and exit as on Ctrl-C."""
     raise KeyboardInterrupt
 
 
 def main() -> int:
-    """Run the demonstration; return the exit code."""
+    """Run the demo. Return the exit code."""
     parser = argparse.ArgumentParser(prog="script/demo", description="Show statecfg at work in a scratch directory.")
     parser.add_argument("--keep", action="store_true", help="leave the scratch directory there")
     keep = parser.parse_args().keep

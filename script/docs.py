@@ -1,4 +1,4 @@
-"""Generate the reference from the code: node types, commands, exit codes, limits, errors. Run it with script/docs."""
+"""Generate the reference from the code: node types, commands, exit codes, limits, errors. `script/docs` runs this."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ EXIT_CODES = {
 
 HOST = "statecfg.run.host"
 
-# module, name, what it limits, unit
+# module, name, description, unit
 LIMITS = (
     ("statecfg.graph.layers", "MAX_LAYERS", "layers of a graph; each layer waits for the one before", ""),
     ("statecfg.graph.nodes", "MAX_NODES", "nodes in the graph of one host", ""),
@@ -142,12 +142,12 @@ ELSEWHERE = {
 
 
 def markdown(text: str) -> str:
-    """Return a docstring's reStructuredText as Markdown: double backquotes become single ones."""
+    """Return the reStructuredText of a docstring as Markdown, with single backquotes instead of double ones."""
     return re.sub(r"``(.+?)``", r"`\1`", text, flags=re.S)
 
 
 def cell(text: str) -> str:
-    """Return a text as one cell of a table."""
+    """Return a text as a cell of a table."""
     return markdown(text).replace("|", "\\|").replace("\n", " ")
 
 
@@ -310,7 +310,7 @@ def limits() -> str:
     )
 
 
-# the page of each area and the third digit of its codes
+# for each page of errors: the third digit of its codes
 AREAS = {
     "nodes": "12",
     "yaml-and-templates": "3",
@@ -348,7 +348,7 @@ def slug(heading: str) -> str:
 
 
 def index() -> str:
-    """Return the page that links to the others."""
+    """Return the index page."""
     return f"""{MADE}# Reference
 
 - [Node types](node-types.md): every node type and attribute

@@ -1,7 +1,7 @@
-"""Run the examples in docs/errors/ and write what they print into their pages. Run it with script/docs --examples.
+"""Run the examples in docs/errors/ and write their output into the pages. Run it with script/docs --examples.
 
-A section has the files of a small project, each with its name in the first line, and one block of commands. Files that
-begin with #! are executable. Each section runs in a new project.
+A section contains the files of a small project and one block of commands. The first line of each file contains its
+name. Files that begin with #! are executable. Each section runs in a new project.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ SECTION = re.compile(r"^## (?=SC\d{4} )", re.M)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 NAME = re.compile(r"^(?:#!.*\n)?[#;] (\S+)\n")
 COMMAND = re.compile(r"^\$ (.+)\n", re.M)
-PLAIN = re.compile(r"statecfg [^|;&<>$()`]*")  # a command without a shell
+PLAIN = re.compile(r"statecfg [^|;&<>$()`]*")  # a command that needs no shell
 
-# Runs `statecfg` with arguments in a directory and an environment, and returns its stdout and stderr, merged.
+# A function that runs `statecfg` with arguments, a directory and an environment. It returns stdout and stderr, merged.
 Runner = Callable[[list[str], Path, dict[str, str]], str]
 
 
 def refreshed(text: str, run: Runner | None = None) -> str:
-    """Return a page with the output that its commands print now.
+    """Return a page with the current output of its commands.
 
     :param text: the page
-    :param run: runs the commands that need no shell
+    :param run: the function that runs commands that need no shell
     """
     head, *sections = SECTION.split(text)
     with ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0)))) as pool:
@@ -40,7 +40,7 @@ def refreshed(text: str, run: Runner | None = None) -> str:
 
 
 def section(text: str, run: Runner | None) -> str:
-    """Return a section with the output that its commands print now."""
+    """Return a section with the current output of its commands."""
     with tempfile.TemporaryDirectory() as root:
         project = Path(root) / "home/ann/shop"
         project.mkdir(parents=True)
@@ -58,7 +58,7 @@ def section(text: str, run: Runner | None) -> str:
 
 
 def console(block: re.Match[str], root: Path, project: Path, run: Runner | None) -> str:
-    """Return a block of commands, each with the output that it prints now; any other block as it is."""
+    """Return a block of commands with their current output. Other blocks stay unchanged."""
     if block[1] != "console":
         return block[0]
     lines = []
@@ -68,7 +68,7 @@ def console(block: re.Match[str], root: Path, project: Path, run: Runner | None)
 
 
 def output(command: str, root: Path, project: Path, run: Runner | None) -> str:
-    """Return what a command prints in a project, with the paths and the user that a reader would see."""
+    """Return the output of a command in a project, with the paths and the user that readers would see."""
     home = root / "home/ann"
     environment = {
         "PATH": f"{root}:{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -96,7 +96,7 @@ def output(command: str, root: Path, project: Path, run: Runner | None) -> str:
 
 
 def run() -> None:
-    """Write the pages whose output has changed, and print their paths."""
+    """Update the pages whose output has changed, and print their paths."""
     for page in sorted(PAGES.glob("*.md")):
         before = page.read_text(encoding="utf-8")
         after = refreshed(before)

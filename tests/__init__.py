@@ -1,12 +1,12 @@
 """Tests of statecfg.
 
-- `unit/` needs no host, process, network or sleep, and takes seconds.
-- `long/` needs none of these either, but takes longer: random examples by the hundred, large graphs, time limits.
-- `host/` has all others.
-- `lab/` makes the hosts that they use.
+- `unit/`: tests that need no host, process, network or sleep. They take seconds.
+- `long/`: tests that need none of these either, but take longer: many random examples, large graphs, time limits.
+- `host/`: all other tests.
+- `lab/`: the hosts for `host/`.
 
-Each is laid out like the product: `unit/graph/` and `host/graph/` test `statecfg/graph/`. `guard.py` refuses in `unit/`
-and `long/` what only `host/` may use. `unit/` imports from neither of the others.
+The directories have the same layout as statecfg: `unit/graph/` and `host/graph/` test `statecfg/graph/`. In `unit/` and
+`long/`, `guard.py` refuses processes, connections and sleep. `unit/` imports nothing from `long/` or `host/`.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Keeps tests apart, and says at the end which ones this machine could not run."""
+"""Isolates tests from each other, and lists the tests that this machine could not run."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from statecfg import resources
 from statecfg.remote.graph.nodetype import REGISTRY, NodeType
 from tests.lab.fixtures import NOT_RUN
 
-# Each run of the suite tries the same examples; `pytest --hypothesis-profile=default` tries others each time. There are
-# no deadlines, because the machine may be busy.
+# All runs of the suite use the same examples. `pytest --hypothesis-profile=default` uses new examples each time. There
+# are no deadlines, because the machine may be busy.
 settings.register_profile("suite", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
 
-# The directories whose files take longest come first, so that no worker is left with one of them at the end.
+# The directories with the slowest files come first. Otherwise, one worker could run such a file alone at the end.
 ORDER = ("tests/host/corpus/", "tests/host/resources/", "tests/host/run/", "tests/host/docs/", "tests/host/", "tests/")
 
 
 @pytest.fixture(scope="session")
 def our_node_types() -> dict[str, NodeType[...]]:
-    """Give our node types by name, as they are before any test."""
+    """Return the built-in node types by name, before any test changes them."""
     return {name: getattr(resources, name) for name in resources.available()}
 
 
 @pytest.fixture(autouse=True)
 def _node_types_as_they_were(our_node_types: dict[str, NodeType[...]]) -> Iterator[None]:
-    """Put our node types back where a test defined some of the same names, as the Borg document's examples do."""
+    """Restore the built-in node types, because a test may define node types with the same names."""
     folders = list(resources.__path__)
     yield
     resources.__path__[:] = folders
@@ -38,12 +38,12 @@ def _node_types_as_they_were(our_node_types: dict[str, NodeType[...]]) -> Iterat
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests by directory; pytest-xdist starts them in this order."""
+    """Sort the tests by directory. pytest-xdist starts them in this order."""
     items.sort(key=lambda item: next(place for place, start in enumerate(ORDER) if item.nodeid.startswith(start)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name every test that this machine could not run, with the reason."""
+    """List all tests that this machine could not run, with the reasons."""
     by_reason: dict[str, list[str]] = {}
     for report in terminalreporter.stats.get("skipped", []):
         reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
@@ -58,7 +58,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_records(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Give the tests of a worker their own store and their own ledger of this machine, also as root."""
+    """Use a temporary store and a temporary state directory for all tests of a worker, also as root."""
     records = tmp_path_factory.mktemp("records")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STATECFG_STORE", str(records / "store.db"))

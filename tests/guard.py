@@ -1,4 +1,4 @@
-"""Refuses what a unit test must not need: another process, the network, sleep. Such a test belongs to `tests/host/`."""
+"""Refuses processes, connections and sleep in unit tests. A test that needs them belongs in `tests/host/`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-# Events of Python's audit hooks. `socketpair`, which event loops use, connects to nobody and raises none of them.
+# Events of Python's audit hooks. Event loops use `socketpair`, which makes no connection and raises none of these.
 REFUSED = {
     "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "pty.spawn", "subprocess.Popen",
     "socket.bind", "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto",
@@ -28,12 +28,12 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         refuse(event)
 
 
-sys.addaudithook(_audit)  # it stays until the process ends, hence the flag
+sys.addaudithook(_audit)  # Python can't remove an audit hook, so a flag switches it off
 
 
 @pytest.fixture(scope="package", autouse=True)
 def only_python() -> Iterator[None]:
-    """Refuse processes, connections and sleep while the tests of a directory run, their fixtures included."""
+    """Refuse processes, connections and sleep in the tests and fixtures of a directory."""
     global _refusing
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "sleep", lambda seconds: refuse("time.sleep"))

@@ -1,4 +1,4 @@
-"""Settings of Sphinx for the site that script/docs builds from docs/."""
+"""Sphinx settings for the site that script/docs builds from docs/."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 project = "statecfg"
 version = release = PROJECT["version"]
 root_doc = "README"
-INDEXES = (root_doc, "decisions/README", "errors")  # the pages that list others
+INDEXES = (root_doc, "decisions/README", "errors")  # pages that list other pages
 extensions = ["myst_parser"]
-# The anchors that code hosts give to headings, so that the same links work there and on the site.
+# Headings get the same anchors as on code hosts, so that links work there and on the site.
 myst_heading_anchors = 5
-suppress_warnings = ["misc.highlighting_failure"]  # the pages of errors show files with mistakes
+suppress_warnings = ["misc.highlighting_failure"]  # the pages about errors show files with mistakes
 html_theme = "furo"
 html_title = f"statecfg {version}"
 html_copy_source = False
 html_show_sphinx = html_show_copyright = False
-# Everything that a page needs is in the site: it works without a network, and search does too.
+# The site contains all files that its pages and its search need, so it works without a network.
 html_theme_options = {"top_of_page_buttons": []}
 
 SECTION = re.compile(r"^## (.+)\n((?:(?!^## ).*\n?)*)", re.M)
@@ -31,7 +31,7 @@ PAGE = re.compile(r"\]\(([\w/-]+)\.md(?:#[^)]*)?\)")
 
 
 def navigation(index: str) -> str:
-    """Return an index with a hidden table of contents for each section: the pages that it links to, in its order."""
+    """Return an index with a hidden table of contents for each section, which lists the linked pages in their order."""
     sections = SECTION.findall(index) or [("Pages", index)]
     trees = (
         "\n".join(["```{toctree}", ":hidden:", f":caption: {title}", "", *dict.fromkeys(PAGE.findall(text)), "```"])
@@ -41,7 +41,7 @@ def navigation(index: str) -> str:
 
 
 def inside(name: str, text: str) -> str:
-    """Return a page's text with only the name of each file that it links to and that is not in docs/."""
+    """Return the text of a page, in which links to files outside of docs/ are replaced by their names."""
     page = (ROOT / "docs" / f"{name}.md").parent
 
     def unlinked(link: re.Match[str]) -> str:
@@ -52,13 +52,13 @@ def inside(name: str, text: str) -> str:
 
 
 def read(app: Any, name: str, source: list[str]) -> None:
-    """Prepare a page. An index gets the navigation, so that docs/README.md is the only list of pages."""
+    """Prepare a page. Indexes get the navigation, so docs/README.md remains the only list of pages."""
     source[0] = inside(name, source[0])
     if name in INDEXES:
         source[0] = navigation(source[0])
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Connect the step above."""
+    """Connect `read` to Sphinx."""
     app.connect("source-read", read)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,18 +1,19 @@
 """Real hosts for tests: a loopback sshd, light hosts with an address each, and a booted Debian.
 
-What there is, from cheap to dear:
+The kinds of hosts, from fast to slow, and their packages:
 
-- `plain_sshd(directory)`: one sshd on 127.0.0.1, with its own keys; anybody may run it.
-- `light_hosts(n)`: n hosts, each with its own file system (an overlay of this machine's), network address, process
-  tree and sshd, but no init system; root only; some 50 ms each.
-- `booted_host()`: the same with systemd as process 1; root only; about a second.
-- `apt_repository(directory)`: small Debian packages for both, without a network.
+- `plain_sshd(directory)`: one sshd on 127.0.0.1 with its own keys. It does not need root.
+- `light_hosts(n)`: n hosts. Each has its own file system (an overlay of this machine's), network address, process tree
+  and sshd, but no init system. They need root and start in about 50 ms each.
+- `booted_host()`: the same with systemd as process 1. It needs root and starts in about a second.
+- `apt_repository(directory)`: small Debian packages for light and booted hosts, without a network.
 
-All of them stop by process id: on `.stop()`, when the test process ends, and when it is killed (the kernel signals them
-as its children). What a kill leaves (a bridge, a tmpfs, empty cgroups) carries the process id of its owner in its name,
-and the next run removes it. Start hosts from the main thread only: the kernel's signal follows the starting thread.
+All hosts stop on `.stop()`, at the end of the test process, and when somebody kills it (the kernel then kills its
+children). A killed test process leaves a bridge, a tmpfs and empty cgroups. Their names contain its process id, and the
+next run removes them. Start hosts only from the main thread: the kernel kills them when the starting thread ends.
 
-`Unavailable` says why this machine can't give such hosts; fixtures turn it into a skip that the end of the run names.
+`Unavailable` gives the reason if this machine can't run such hosts. Fixtures then skip the test, and the end of the
+output lists it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A local apt repository of small packages, for hosts without a network.
 
-- `webd` 1.0 and 1.1: a web server on port 8080 with a unit that can reload, a conffile `/etc/webd/webd.conf` (which
-  differs between the versions) and Debian's maintainer scripts, which enable and start the unit. `webd --check FILE`
-  tells by its exit code whether a configuration is right.
+- `webd` 1.0 and 1.1: a web server on port 8080. It has a unit that can reload, a conffile `/etc/webd/webd.conf` (which
+  differs between the versions) and Debian's maintainer scripts, which enable and start the unit. The exit code of
+  `webd --check FILE` shows whether a configuration is valid.
 - `tool-a` 1.0 and 2.0: `/usr/bin/tool-a` prints its version. `tool-b` 1.0 depends on it.
-- `broken` 1.0: its postinst fails, as long as `/etc/broken-works` doesn't exist.
+- `broken` 1.0: its postinst fails if `/etc/broken-works` does not exist.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pathlib import Path
 from tests.lab.host import Host
 from tests.lab.owner import Unavailable
 
-PLACE = "/srv/apt"  # where a host has the repository
+PLACE = "/srv/apt"  # the path of the repository on hosts
 WEBD = Path(__file__).parent / "webd"
 CONFFILES = {"1.0": "port = 8080\nmessage = hello\n", "1.1": "# webd 1.1\nport = 8080\nmessage = hello\n"}
 
 
 class AptRepository:
-    """A directory of packages with their index; `use` makes it a host's only source."""
+    """A directory with packages and their index. `use` makes it the only package source of a host."""
 
     def __init__(self, directory: Path) -> None:
-        """Make an empty repository; the directory is created."""
+        """Create the directory with an empty repository."""
         self.directory = directory
         self._index: list[str] = []
         directory.mkdir(parents=True, exist_ok=True)
@@ -45,11 +45,11 @@ class AptRepository:
         conflicts: str = "",
         scripts: Mapping[str, str] | None = None,
     ) -> Path:
-        """Build a package and index it.
+        """Build a package and add it to the index.
 
-        Parameters: `files`, absolute path to text and mode; `conffiles`, those of them dpkg must not overwrite;
-        `depends` and `conflicts`, as in a control file; `scripts`, maintainer scripts by name (`postinst` and so on).
-        Result: the path of the .deb file.
+        Parameters: `files`, a map from absolute paths to texts and modes; `conffiles`, the files that dpkg must not
+        overwrite; `depends` and `conflicts`, as in a control file; `scripts`, maintainer scripts by name, such as
+        `postinst`. Result: the path of the .deb file.
         """
         fields = {"Package": name, "Version": version, "Architecture": "all", "Maintainer": "Tests <tests@example.org>"}
         if depends:
@@ -60,7 +60,7 @@ class AptRepository:
         control = "".join(f"{key}: {value}\n" for key, value in fields.items())
         package = self.directory / f"{name}_{version}_all.deb"
         with tempfile.TemporaryDirectory() as scratch:
-            tree = Path(scratch, "tree")  # scratch itself is 0700, and dpkg-deb ships modes
+            tree = Path(scratch, "tree")  # scratch has mode 0700, and the package would contain this mode
             _write(tree / "DEBIAN/control", control, 0o644)
             if conffiles:
                 _write(tree / "DEBIAN/conffiles", "".join(f"{path}\n" for path in conffiles), 0o644)
@@ -76,7 +76,7 @@ class AptRepository:
         return package
 
     def take(self, package: Path) -> None:
-        """Take in a package that was built elsewhere, such as Debian's own."""
+        """Add an existing package, such as one of Debian's."""
         shutil.copy(package, self.directory / package.name)
         ask = ["dpkg-deb", "--field", str(package)]
         fields = subprocess.run(ask, check=True, capture_output=True, text=True).stdout
@@ -86,7 +86,7 @@ class AptRepository:
         self._write_index()
 
     def use(self, host: Host) -> None:
-        """Copy the repository to a host, make it the only source and update apt's lists."""
+        """Copy the repository to a host, make it the only package source, and update the package lists."""
         shutil.copytree(self.directory, host.path(PLACE), dirs_exist_ok=True)
         host.write("/etc/apt/sources.list.d/tests.list", f"deb [trusted=yes] file:{PLACE} ./\n")
         host.run(["apt-get", "-q", "update"])
@@ -96,7 +96,7 @@ class AptRepository:
 
 
 def apt_repository(directory: Path) -> AptRepository:
-    """Build the repository this module describes, in a directory; `Unavailable` without dpkg-deb."""
+    """Build the repository of this module in a directory. Raises `Unavailable` if dpkg-deb is missing."""
     if not shutil.which("dpkg-deb"):
         raise Unavailable("there is no dpkg-deb (Debian: dpkg)")
     repository = AptRepository(directory)

@@ -1,4 +1,4 @@
-"""Booted hosts: a whole Debian with systemd as process 1, in a container of its own."""
+"""Booted hosts: each is a complete Debian with systemd as process 1 in a container."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tests.lab import login, owner, processes
 from tests.lab.host import Host
 from tests.lab.light import NETWORK, PREPARE, begin, proceed
 
-# systemd-nspawn has a process tree of its own around it, as what it boots outlives it when it is killed.
-# The host's own cgroups ($5 and on) keep systemd from sharing names of services with another host's. Without the two
-# capabilities no host can set this machine's clock or load modules into its kernel.
+# The container survives a kill of systemd-nspawn, so systemd-nspawn runs in a separate process tree that ends with it.
+# Each host has separate cgroups ($5 and the following), so that the services of two hosts can't share cgroups. Without
+# the two capabilities, no host can set the clock of this machine or load modules into its kernel.
 BOOTED = (
     PREPARE
     + NETWORK
@@ -32,10 +32,10 @@ _count = 0
 
 
 def booted_host(name: str = "booted", *, seconds: float = 60, bare: Path | None = None) -> Host:
-    """Boot a host and wait until it answers on SSH and systemd has started everything; needs root.
+    """Boot a host. Wait until SSH answers and systemd has started all services. Needs root.
 
-    Parameters: `name`, its host name; `seconds`, how long to wait; `bare`, a directory with a whole Debian whose files
-    the host sees (read only) instead of this machine's. Errors: `Unavailable` if this machine can't.
+    Parameters: `name`, the host name; `seconds`, the time limit; `bare`, a directory with a complete Debian. The host
+    sees its files (read-only) instead of this machine's. Errors: `Unavailable` if this machine can't boot hosts.
     """
     global _count
     owner.require_root_hosts()

@@ -1,13 +1,15 @@
-"""The pytest fixtures of test hosts; `tests/host/conftest.py` registers them.
+"""The pytest fixtures for test hosts. `tests/host/conftest.py` registers them.
 
-A fixture that this machine can't give skips its test with the reason, and the end of the run names what was not run.
+If this machine can't provide a fixture, the fixture skips the test with the reason. The end of the output lists the
+skipped tests.
 
-- `sshd`: a loopback sshd for the whole session; don't change its configuration.
-- `make_sshd(config=…, forced_command=…, user=…)`: as many others as wanted, until the test ends.
-- `light_host`: one light host per test module. `make_light_hosts(n)`: n fresh ones, until the test ends.
-- `booted`: one booted host per test module, with the packages of `apt_packages`. `make_booted_host()`: a fresh one,
-  without packages, until the test ends.
-- `apt_packages`: the repository of `tests.lab.apt`, for the session; `apt_packages.use(host)` gives it to a host.
+- `sshd`: a loopback sshd for the whole session. Don't change its configuration.
+- `make_sshd(config=…, forced_command=…, user=…)`: starts another sshd, which runs until the test ends.
+- `light_host`: one light host per test module.
+- `make_light_hosts(n)`: starts n new light hosts, which run until the test ends.
+- `booted`: one booted host per test module, with the packages of `apt_packages`.
+- `make_booted_host()`: boots a new host without packages, which runs until the test ends.
+- `apt_packages`: the repository of `tests.lab.apt`, for the session. `apt_packages.use(host)` copies it to a host.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ NOT_RUN = "not run on this machine: "
 
 @contextmanager
 def or_skip() -> Iterator[None]:
-    """Skip the test, with the reason, if this machine can't have such hosts."""
+    """Skip the test with the reason if this machine can't run such hosts."""
     try:
         yield
     except lab.Unavailable as reason:
@@ -35,7 +37,7 @@ def or_skip() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.PlainSshd]:
-    """Give a loopback sshd that the whole session shares."""
+    """Return a loopback sshd that the whole session shares."""
     with or_skip():
         server = lab.plain_sshd(tmp_path_factory.mktemp("sshd"))
     yield server
@@ -44,7 +46,7 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.PlainSshd]:
 
 @pytest.fixture
 def make_sshd(tmp_path: Path) -> Iterator[Callable[..., lab.PlainSshd]]:
-    """Give a function that starts a loopback sshd for the test; it takes what `plain_sshd` does but the directory."""
+    """Return a function that starts a loopback sshd for the test. Its options are those of `plain_sshd`."""
     started: list[lab.PlainSshd] = []
 
     def make(**options: Any) -> lab.PlainSshd:
@@ -59,7 +61,7 @@ def make_sshd(tmp_path: Path) -> Iterator[Callable[..., lab.PlainSshd]]:
 
 @pytest.fixture(scope="module")
 def light_host() -> Iterator[lab.Host]:
-    """Give a light host that the tests of the module share."""
+    """Return a light host that the tests of the module share."""
     with or_skip():
         (host,) = lab.light_hosts(1)
     yield host
@@ -68,7 +70,7 @@ def light_host() -> Iterator[lab.Host]:
 
 @pytest.fixture
 def make_light_hosts() -> Iterator[Callable[[int], list[lab.Host]]]:
-    """Give a function that starts n light hosts for the test."""
+    """Return a function that starts n light hosts for the test."""
     started: list[lab.Host] = []
 
     def make(n: int) -> list[lab.Host]:
@@ -84,7 +86,7 @@ def make_light_hosts() -> Iterator[Callable[[int], list[lab.Host]]]:
 
 @pytest.fixture(scope="module")
 def booted(apt_packages: lab.AptRepository) -> Iterator[lab.Host]:
-    """Give a booted host, with the local packages as its only source, that the tests of the module share."""
+    """Return a booted host that the tests of the module share. Its only package source is `apt_packages`."""
     with or_skip():
         host = lab.booted_host()
     try:
@@ -96,7 +98,7 @@ def booted(apt_packages: lab.AptRepository) -> Iterator[lab.Host]:
 
 @pytest.fixture
 def make_booted_host() -> Iterator[Callable[[], lab.Host]]:
-    """Give a function that boots a host for the test."""
+    """Return a function that boots a host for the test."""
     started: list[lab.Host] = []
 
     def make() -> lab.Host:
@@ -111,6 +113,6 @@ def make_booted_host() -> Iterator[Callable[[], lab.Host]]:
 
 @pytest.fixture(scope="session")
 def apt_packages(tmp_path_factory: pytest.TempPathFactory) -> lab.AptRepository:
-    """Give the repository of small packages."""
+    """Return the repository of small packages."""
     with or_skip():
         return lab.apt_repository(tmp_path_factory.mktemp("apt"))

@@ -1,4 +1,4 @@
-"""A test host that runs: how to reach it, look into it and arrange its state."""
+"""A running test host: how to log in, read its state and change its state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENVIRONMENT = {
 
 @dataclass
 class Host:
-    """A host with its own files, address, processes and sshd; `identity` and `known_hosts` let `user` log in."""
+    """A host with its own files, address, processes and sshd. `user` logs in with `identity` and `known_hosts`."""
 
     name: str
     address: str
@@ -27,28 +27,28 @@ class Host:
     known_hosts: Path
     log: Path
     process: subprocess.Popen[bytes] = field(repr=False)
-    pid: int = 0  # of the host's process 1, as this machine numbers it
+    pid: int = 0  # the id of the host's process 1 on this machine
     cgroups: list[Path] = field(default_factory=list, repr=False)
-    home: Path = field(default=Path(), repr=False)  # what the host's own files are kept in
+    home: Path = field(default=Path(), repr=False)  # the directory with the files of the host
     port: int = 22
     user: str = "root"
 
     @property
     def root(self) -> Path:
-        """Return the path of the host's file system, seen from this machine, while the host runs.
+        """Return the path of the host's file system on this machine. It exists while the host runs.
 
-        An absolute symlink inside it leads to this machine's file when followed from here.
+        From here, an absolute symlink in it leads to a file of this machine.
         """
         return Path(f"/proc/{self.pid}/root")
 
     def path(self, name: str | Path) -> Path:
-        """Return where a file of the host is, seen from this machine."""
+        """Return the path of a file of the host on this machine."""
         return self.root / str(name).lstrip("/")
 
     def run(
         self, argv: Sequence[str], *, stdin: str = "", check: bool = True, seconds: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command as root inside the host, not over SSH; raise `CalledProcessError` with its output's text."""
+        """Run a command as root on the host, without SSH. Raises `CalledProcessError` with the output."""
         command = [*self.enter(), *argv]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=ENVIRONMENT, timeout=seconds)
         if check and done.returncode:
@@ -58,37 +58,37 @@ class Host:
         return done
 
     def enter(self) -> list[str]:
-        """Return the arguments that, put before a command, run it inside the host."""
+        """Return a command prefix that runs a command inside the host."""
         return ["nsenter", "--target", str(self.pid), "-m", "-u", "-i", "-n", "-p", "-r", "-w", "--"]
 
     def enter_network(self) -> list[str]:
-        """Return the arguments that run a program of this machine in the host's network, e.g. `nft` or `ip`."""
+        """Return a command prefix that runs a program of this machine, such as `nft`, in the network of the host."""
         return ["nsenter", "--target", str(self.pid), "-n", "--"]
 
     def ssh(
         self, argv: Sequence[str], *, user: str | None = None, stdin: str = "", check: bool = True, seconds: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command through the real ssh client; `argv` is quoted for the remote shell."""
+        """Run a command with the real ssh client. `argv` is quoted for the remote shell."""
         return login.ssh(self, argv, user=user, stdin=stdin, check=check, seconds=seconds)
 
     def read(self, name: str | Path) -> str:
-        """Return the text of a file of the host."""
+        """Return the text of a file on the host."""
         return self.path(name).read_text(encoding="utf-8")
 
     def write(self, name: str | Path, text: str, mode: int = 0o644) -> None:
-        """Write a file of the host, root's, making the directories above it."""
+        """Write a file of root on the host, and create missing parent directories."""
         target = self.path(name)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
         target.chmod(mode)
 
     def sessions(self) -> list[int]:
-        """Return the process ids of open SSH sessions, as this machine numbers them: the children of the listener."""
+        """Return the process ids of open SSH sessions on this machine. They are the children of the listener."""
         return processes.children(self.listener)
 
     @property
     def listener(self) -> int:
-        """Return the process id of the host's sshd, as this machine numbers it."""
+        """Return the process id of the host's sshd on this machine."""
         if not self.cgroups:
             return self.pid
         inside = self.run(["systemctl", "show", "--value", "--property=MainPID", "ssh.service"]).stdout.strip()
@@ -99,7 +99,7 @@ class Host:
         raise RuntimeError(f"{self.name} has no process {inside}")
 
     def stop(self) -> None:
-        """End the host: every process of it; its files and its network link are gone then."""
+        """End all processes of the host, and remove its files and its network link."""
         processes.end(self.process, ends_after_children=True)
         for directory in self.cgroups:
             owner.remove_cgroup(directory)
@@ -110,10 +110,10 @@ class Host:
 def add_user(
     host: Host, name: str, *, sudo: Literal["nopasswd", "password"] | None = None, password: str | None = None
 ) -> None:
-    """Make an ordinary user on a host, whom the host's `identity` lets in.
+    """Create an ordinary user on a host, who can log in with the host's `identity`.
 
-    Parameters: `sudo`, whether sudo lets the user become anyone, asking for the password or not, or not at all;
-    `password`, the user's (default: none that works).
+    Parameters: `sudo`, "password" or "nopasswd" if the user may use sudo with or without a password; `password`, the
+    password of the user (default: no valid password).
     """
     host.run(["useradd", "--create-home", "--shell", "/bin/bash", "--password", "*", name])
     if password is not None:
@@ -128,13 +128,13 @@ def add_user(
 
 
 def write_known_hosts(path: Path, hosts: Iterable[login.Login]) -> Path:
-    """Write one known_hosts file for many hosts; return its path."""
+    """Write one known_hosts file for several hosts. Return its path."""
     path.write_text("".join(host.known_hosts.read_text() for host in hosts))
     return path
 
 
 def write_ssh_config(path: Path, hosts: Iterable[Host]) -> Path:
-    """Write an ssh_config that knows hosts by their names; return its path."""
+    """Write an ssh_config that contains hosts by their names. Return its path."""
     blocks = [
         f"Host {host.name}\n  HostName {host.address}\n  Port {host.port}\n  User {host.user}\n"
         f"  IdentityFile {host.identity}\n  IdentitiesOnly yes\n  UserKnownHostsFile {host.known_hosts}\n"

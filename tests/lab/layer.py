@@ -1,4 +1,4 @@
-"""The read-only layer between this machine's files and a host's own: it hides what a fresh Debian wouldn't have."""
+"""The read-only layer between the files of this machine and those of a host. It hides files that a new Debian lacks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.lab import login, owner
 
-# Directories that start empty in every host, with their modes.
+# Directories that are empty when a host starts, with their modes.
 EMPTY = {
     "tmp": 0o1777,
     "var/tmp": 0o1777,
@@ -27,11 +27,11 @@ EMPTY = {
     "var/cache/apt": 0o755,
     "var/log": 0o755,
 }
-# Files and directories that no host has.
+# Files and directories that do not exist on hosts.
 HIDDEN = [
     "etc/machine-id",
     "etc/apt/sources.list",
-    "usr/sbin/policy-rc.d",  # container images forbid the start of services with it
+    "usr/sbin/policy-rc.d",  # container images use it to prevent the start of services
     "etc/statecfg",
     "var/lib/statecfg",
     "var/cache/statecfg",
@@ -54,7 +54,7 @@ SSH_UNIT = "/lib/systemd/system/ssh.service"
 
 
 def lower_layer() -> Path:
-    """Return the layer of this test process, made at the first call; the key `base()/key` logs in as root."""
+    """Return the layer of this test process. The first call creates it. The key `base()/key` logs in as root."""
     home = owner.base()
     layer = home / "layer"
     if layer.exists():
@@ -66,7 +66,7 @@ def lower_layer() -> Path:
     for name in HIDDEN:
         _hide(layer, name)
     for entry in os.listdir("/root"):
-        if entry != ".pyenv":  # Pythons of many versions, if any
+        if entry != ".pyenv":  # other versions of Python, if installed
             _hide(layer, f"root/{entry}")
     _ssh(layer, home)
     _devices(layer / "dev")
@@ -85,9 +85,9 @@ def lower_layer() -> Path:
 
 
 def bare_layer() -> Path:
-    """Return the layer over a bare Debian, made at the first call: it has only the key that logs in as root."""
+    """Return the layer over a bare Debian. The first call creates it. It contains only root's authorized key."""
     home = owner.base()
-    lower_layer()  # makes the key
+    lower_layer()  # creates the key
     layer = home / "bare"
     if not layer.exists():
         keys = layer / "root/.ssh"
@@ -109,7 +109,7 @@ def _ssh(layer: Path, home: Path) -> None:
     if not (keys.exists() or keys.is_symlink()):
         keys.mkdir(mode=0o700)
     else:
-        keys.unlink()  # the whiteout of the machine's own
+        keys.unlink()  # the whiteout that hides the directory of this machine
         _empty(layer, "root/.ssh", 0o700)
     _authorize(keys, home)
 
@@ -131,7 +131,7 @@ def _devices(directory: Path) -> None:
 
 
 def _parents(layer: Path, name: str) -> None:
-    """Make the directories above a name with the machine's owner and mode: a merged directory shows the upper's."""
+    """Create the parents of a name with the owners and modes of this machine. An overlay shows those of a layer."""
     above = Path(name).parents
     for directory in reversed([parent for parent in above if parent != Path(".")]):
         if not (layer / directory).exists():
@@ -151,7 +151,7 @@ def _empty(layer: Path, name: str, mode: int) -> None:
 
 
 def _hide(layer: Path, name: str) -> None:
-    """Put a whiteout: an entry that hides the one below it."""
+    """Create a whiteout, which hides the entry below it."""
     if Path("/", name).exists() or Path("/", name).is_symlink():
         _parents(layer, name)
         os.mknod(layer / name, stat.S_IFCHR, os.makedev(0, 0))

@@ -1,4 +1,4 @@
-"""Light hosts: everything a host has but an init system; sshd is process 1."""
+"""Light hosts: complete hosts without an init system. sshd is process 1."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from pathlib import Path
 from tests.lab import layer, login, network, owner, processes
 from tests.lab.host import Host
 
-# What runs in the new namespaces before the host does: $1 name, $2 directory of its files, $3 the directories below
-# them (overlayfs's lowerdir), $4 address.
-# "ready" asks for the network link; the line read says that it is there.
+# These scripts run in the new namespaces before the host starts: $1 name, $2 directory of its files, $3 the directories
+# below them (lowerdir of overlayfs), $4 address. "ready" requests the network link. The answer says that it exists.
 PREPARE = """\
 set -eu
 mount -t overlay "$1" -o "lowerdir=$3,upperdir=$2/upper,workdir=$2/work" "$2/root"
@@ -41,17 +40,17 @@ exec chroot "$2/root" /usr/sbin/sshd -D -e
 
 @dataclass
 class Begun:
-    """A host whose namespaces are being made."""
+    """A host that does not yet have its network link."""
 
     host: Host
     number: int
 
 
 def light_hosts(n: int, *, prefix: str = "light") -> list[Host]:
-    """Start n hosts, named `light1` and on, and wait until each answers on SSH; needs root.
+    """Start n hosts with the names `light1`, `light2` and so on. Wait until SSH answers on all of them. Needs root.
 
-    Each is alone with its processes, network address, host name and a copy-on-write view of this machine's files.
-    Errors: `Unavailable` where this machine can't.
+    Each has its own processes, network address, host name and copy-on-write view of this machine's files.
+    Errors: `Unavailable` if this machine can't run such hosts.
     """
     owner.require_root_hosts()
     unshare = ["unshare", "-m", "-u", "-i", "-n", "-p", "-f", "--kill-child"]
@@ -77,9 +76,9 @@ def light_hosts(n: int, *, prefix: str = "light") -> list[Host]:
 
 
 def begin(name: str, argv: list[str], cgroups: list[Path] | None = None, bare: Path | None = None) -> Begun:
-    """Start the script of one host, after the files that are its own are made.
+    """Create the files of one host, and start its script.
 
-    Parameters: `bare`, the file system to show the host instead of this machine's.
+    Parameters: `bare`, the file system that the host sees instead of this machine's.
     """
     lower = f"{layer.bare_layer()}:{bare}" if bare else f"{layer.lower_layer()}:/"
     number, address = network.next_address()
@@ -107,7 +106,7 @@ def begin(name: str, argv: list[str], cgroups: list[Path] | None = None, bare: P
 
 
 def proceed(begun: list[Begun]) -> None:
-    """Give hosts their network links, once their namespaces are there, and let them start."""
+    """Wait for the namespaces of hosts, create their network links, and let them start."""
     for each in begun:
         process = each.host.process
         assert process.stdin

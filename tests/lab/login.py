@@ -1,4 +1,4 @@
-"""Log in to a test host with the real ssh client: keys, waiting for the server, running a command."""
+"""Logins to test hosts with the real ssh client: make keys, wait for the server, run a command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.lab import processes
 
 
 class Login(Protocol):
-    """Where and as whom to log in."""
+    """The address, user and keys for a login."""
 
     @property
     def address(self) -> str: ...
@@ -27,12 +27,12 @@ class Login(Protocol):
 
 
 def make_key(path: Path) -> None:
-    """Make an ed25519 key pair without a passphrase at `path` and `path`.pub."""
+    """Create an ed25519 key pair without a passphrase: `path` and `path`.pub."""
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "statecfg-tests", "-f", str(path)], check=True)
 
 
 def ssh_argv(login: Login, user: str | None = None) -> list[str]:
-    """Return the ssh client's arguments that log in to a host, up to and with its address; nobody's settings."""
+    """Return the ssh command that logs in to a host. It ignores all configuration files."""
     return [
         "ssh", "-F", "/dev/null", "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", "LogLevel=ERROR",
         "-o", f"UserKnownHostsFile={login.known_hosts}", "-o", "StrictHostKeyChecking=yes",
@@ -49,10 +49,10 @@ def ssh(
     check: bool = True,
     seconds: float = 60,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command on a host through the ssh client.
+    """Run a command on a host with the ssh client.
 
-    Parameters: `argv`, the command, quoted for the remote shell; `user`, who logs in (default: the login's);
-    `stdin`, text for its standard input; `check`, whether to raise `CalledProcessError` on an exit code but 0.
+    Parameters: `argv`, the command, which is quoted for the remote shell; `user`, the user (default: that of `login`);
+    `stdin`, text for standard input; `check`, whether to raise `CalledProcessError` if the exit code is not 0.
     """
     command = [*ssh_argv(login, user), shlex.join(argv)]
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=seconds)
@@ -64,7 +64,7 @@ def ssh(
 
 
 def await_ssh(login: Login, process: subprocess.Popen[bytes], log: Path, seconds: float = 30) -> None:
-    """Wait until a host's SSH server greets; raise RuntimeError with its log when it ends instead."""
+    """Wait until the SSH server of a host answers. Raises RuntimeError with its log if it ends."""
 
     def answered() -> bool:
         if process.poll() is not None:

@@ -1,4 +1,4 @@
-"""The network that hosts of one test process share with it: a bridge with a /22 of 10.0.0.0/8."""
+"""The network that one test process shares with its hosts: a bridge with a /22 of 10.208.0.0/12."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _taken = 0
 
 
 def bridge() -> str:
-    """Return the name of this process's bridge, made at the first call."""
+    """Return the name of the bridge of this process. The first call creates it."""
     global _network, _pid, _taken
     name = f"scb{os.getpid()}"
     if _network is not None and _pid == os.getpid() and name in owner.links():
@@ -33,7 +33,7 @@ def bridge() -> str:
 
 
 def next_address() -> tuple[int, str]:
-    """Return the next host's number and its address, with the prefix length; wraps round after 1,000 hosts."""
+    """Return the number of the next host and its address with the prefix length. Addresses repeat after 1,000 hosts."""
     global _taken
     bridge()
     assert _network is not None
@@ -42,7 +42,7 @@ def next_address() -> tuple[int, str]:
 
 
 def connect(numbers_and_pids: Sequence[tuple[int, int]]) -> None:
-    """Give each process's network namespace an `eth0` on the bridge; a host is its number and its process id."""
+    """Create an `eth0` on the bridge in the network namespaces of hosts, given as numbers and process ids."""
     name = bridge()
     lines = []
     for number, pid in numbers_and_pids:
@@ -52,7 +52,7 @@ def connect(numbers_and_pids: Sequence[tuple[int, int]]) -> None:
 
 
 def ip(lines: Sequence[str]) -> None:
-    """Run commands of the `ip` program in one go."""
+    """Run several commands in one call of `ip`."""
     done = subprocess.run(["ip", "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"ip: {done.stderr.strip()}")

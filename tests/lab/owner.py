@@ -1,4 +1,4 @@
-"""Who made which host: names that carry our process id, the tmpfs hosts live on, and removal of what others left."""
+"""Owners of hosts: names with the process id of the owner, its tmpfs, and the removal of what dead owners left."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-RUN = Path("/run/statecfg-tests")  # one directory (a tmpfs) per test process, named by its id
-LINK = re.compile(r"(?:^|\s)(sc[bv](\d+)(?:n\d+)?)(?=[@:\s]|$)")  # our bridges and veths, in the output of `ip`
+RUN = Path("/run/statecfg-tests")  # one directory (a tmpfs) per test process; its name is the process id
+LINK = re.compile(r"(?:^|\s)(sc[bv](\d+)(?:n\d+)?)(?=[@:\s]|$)")  # bridges and veths of tests in the output of `ip`
 CGROUP = re.compile(r"statecfg-tests-(\d+)-\d+")
 
 
 class Unavailable(Exception):
-    """Says why this machine can't give a host of the wanted kind."""
+    """This machine can't run hosts of the requested kind. The message gives the reason."""
 
 
 class Stoppable(Protocol):
-    """What runs until it is stopped."""
+    """A host or a server that runs until `stop`."""
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the host or the server."""
 
 
 _running: list[Stoppable] = []
@@ -35,12 +35,12 @@ _prepared = False
 
 
 def remember(host: Stoppable) -> None:
-    """Have a host stopped at the end of the test process, unless it is stopped before."""
+    """Stop a host at the end of the test process, unless `forget` comes first."""
     _running.append(host)
 
 
 def forget(host: Stoppable) -> None:
-    """Note that a host is stopped."""
+    """Note that a host has stopped."""
     if host in _running:
         _running.remove(host)
 
@@ -48,7 +48,7 @@ def forget(host: Stoppable) -> None:
 def start(
     argv: Sequence[str], *, stdin: int, stdout: int | None = None, log: Path | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start a process that the kernel kills when the thread that started it ends."""
+    """Start a process. The kernel kills it when the thread that started it ends."""
     command = ["setpriv", "--pdeathsig", "KILL", "--", *argv]
     if log is None:
         return subprocess.Popen(command, stdin=stdin, stdout=stdout, start_new_session=True)
@@ -57,7 +57,7 @@ def start(
 
 
 def require_root_hosts() -> None:
-    """Raise `Unavailable` unless this machine, and who runs the tests, can have hosts of their own address."""
+    """Raise `Unavailable` if this machine or this user can't run hosts with separate addresses."""
     if sys.platform != "linux":
         raise Unavailable("hosts with their own address need Linux")
     if os.geteuid() != 0:
@@ -74,7 +74,7 @@ def require_root_hosts() -> None:
 
 
 def base() -> Path:
-    """Return this process's directory on a tmpfs of its own, made at the first call; removes what dead runs left."""
+    """Return the directory of this process, a tmpfs. The first call creates it and removes what dead owners left."""
     global _prepared
     home = RUN / str(os.getpid())
     if not _prepared:
@@ -89,14 +89,17 @@ def base() -> Path:
 
 @contextmanager
 def exclusive() -> Iterator[None]:
-    """Hold the lock that test processes take to make or remove what all of them see (networks, mounts)."""
+    """Hold the lock that test processes need to create or remove shared objects, such as networks and mounts."""
     with open(RUN / "lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def remove_stale(*, keep_own: bool = False) -> None:
-    """Remove mounts, links and cgroups whose owner is dead; also ours, unless kept: its process id was used before."""
+    """Remove mounts, links and cgroups of dead owners.
+
+    Unless `keep_own` is true, also remove those with our process id, because an earlier process had the same id.
+    """
     own = str(os.getpid())
 
     def dead(pid: str) -> bool:
@@ -114,7 +117,7 @@ def remove_stale(*, keep_own: bool = False) -> None:
 
 
 def close_all() -> None:
-    """Stop every host of this process, and remove its network and its directory."""
+    """Stop all hosts of this process, and remove its network and its directory."""
     global _prepared
     for host in reversed(list(_running)):
         host.stop()
@@ -127,19 +130,19 @@ def close_all() -> None:
 
 
 def links() -> dict[str, str]:
-    """Return the network links that test processes made: name to the owner's process id."""
+    """Return the network links of test processes: a map from the name to the process id of the owner."""
     shown = subprocess.run(["ip", "-o", "link", "show"], check=True, capture_output=True, text=True).stdout
     return {match[1]: match[2] for match in LINK.finditer(shown)}
 
 
 def cgroup_roots() -> list[Path]:
-    """Return the roots of the cgroup hierarchies that systemd uses: version 2's, and version 1's named one."""
+    """Return the roots of the cgroup hierarchies of systemd: that of version 2 and the named one of version 1."""
     mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
     return [Path(m[1]) for m in mounts if m[2] == "cgroup2" or (m[2] == "cgroup" and "name=systemd" in m[3])]
 
 
 def remove_cgroup(directory: Path) -> None:
-    """Remove a cgroup and those below it; they have no processes any more."""
+    """Remove a cgroup and the cgroups below it, which contain no processes any more."""
     for below, _, _ in os.walk(directory, topdown=False):
         os.rmdir(below)
 
@@ -153,7 +156,7 @@ def _drop_directory(directory: Path) -> None:
 def _drop_links(which: Callable[[str], bool]) -> None:
     for name, pid in links().items():
         if which(pid):
-            # A veth goes with its host's network namespace, maybe between our look and this: then it isn't there.
+            # A veth disappears with the network namespace of its host, so this one may be gone since we listed it.
             gone = subprocess.run(["ip", "link", "delete", name], capture_output=True, text=True)
             if gone.returncode and "Cannot find device" not in gone.stderr:
                 raise RuntimeError(f"ip link delete {name}: {gone.stderr.strip()}")

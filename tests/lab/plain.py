@@ -1,4 +1,4 @@
-"""A real sshd on loopback, run by whoever runs the tests, with keys of its own."""
+"""A real sshd on loopback with its own keys. It runs as the user who runs the tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.lab import login, owner, processes
 
 @dataclass
 class PlainSshd:
-    """An sshd that runs; `identity` and `known_hosts` are what a client needs to log in as `user`."""
+    """A running sshd. A client logs in as `user` with `identity` and `known_hosts`."""
 
     address: str
     port: int
@@ -32,17 +32,17 @@ class PlainSshd:
         return self.process.pid
 
     def sessions(self) -> list[int]:
-        """Return the process ids of the open sessions: the listener's children."""
+        """Return the process ids of the open sessions, which are the children of the listener."""
         return processes.children(self.pid)
 
     def ssh(
         self, argv: Sequence[str], *, user: str | None = None, stdin: str = "", check: bool = True, seconds: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command through the real ssh client; `argv` is quoted for the remote shell."""
+        """Run a command with the real ssh client. `argv` is quoted for the remote shell."""
         return login.ssh(self, argv, user=user, stdin=stdin, check=check, seconds=seconds)
 
     def stop(self) -> None:
-        """End the listener, its sessions and what they run."""
+        """End the listener, its sessions and their processes."""
         processes.end(self.process)
         owner.forget(self)
 
@@ -56,11 +56,11 @@ def plain_sshd(
 ) -> PlainSshd:
     """Start an sshd on 127.0.0.1 at a free port and wait until it answers.
 
-    Parameters: `directory`, where its keys, configuration and log go (a new directory inside it is made for them);
-    `config`, lines of sshd_config put before ours, so that they win; `forced_command`, a command line that every
-    session runs in place of what the client asks; `user`, who logs in (default: whoever runs the tests; another one
-    only works as root, and has to be able to read `directory`).
-    Result: the running sshd. Errors: `Unavailable` without an sshd on this machine, or a shell for the user.
+    Parameters: `directory`, the parent of a new directory for keys, configuration and log; `config`, lines of
+    sshd_config, which take precedence over the default ones; `forced_command`, a command that all sessions run instead
+    of the client's command; `user`, the user who logs in (default: the user who runs the tests; another user needs root
+    and must be able to read `directory`).
+    Result: the running sshd. Errors: `Unavailable` if this machine has no sshd or the user has no login shell.
     """
     program = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if program is None:
@@ -73,7 +73,7 @@ def plain_sshd(
     home.mkdir(parents=True)
     home.chmod(0o755)  # sshd reads authorized_keys as the user who logs in
     if os.geteuid() == 0:
-        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # its privilege separation directory
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # the privilege separation directory of sshd
     login.make_key(home / "host_key")
     login.make_key(home / "identity")
     restriction = "" if forced_command is None else 'command="{}" '.format(forced_command.replace('"', '\\"'))
@@ -95,7 +95,7 @@ def plain_sshd(
         "UseDNS no",
         "Subsystem sftp internal-sftp",
     ]
-    if account.pw_uid == 0:  # keeps root's sessions away from the machine's own ledger
+    if account.pw_uid == 0:  # so that sessions of root don't use the ledger of this machine
         lines.append(f"SetEnv STATECFG_STATE_DIR={home / 'state'}")
     (home / "sshd_config").write_text("\n".join(lines) + "\n")
     log = home / "log"
@@ -111,7 +111,7 @@ def plain_sshd(
 
 
 def free_port() -> int:
-    """Return a TCP port of loopback that nobody listens on now."""
+    """Return a free TCP port on loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

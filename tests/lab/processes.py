@@ -1,4 +1,4 @@
-"""Find, await and end processes by their ids, and those they started."""
+"""Functions that find, await and end processes and their descendants."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 
 
 def parents() -> dict[int, int]:
-    """Return the parent's id of every process there is."""
+    """Return the parent ids of all processes."""
     found = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
                 stat = Path("/proc", entry, "stat").read_text(errors="replace")
             except (FileNotFoundError, ProcessLookupError):
-                continue  # it ended since the listing
+                continue  # the process has ended since the listing
             found[int(entry)] = int(stat.rpartition(")")[2].split()[1])
     return found
 
@@ -30,7 +30,7 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the ids of all processes below one, nearest first."""
+    """Return the ids of all descendants of a process, children first."""
     by_parent: dict[int, list[int]] = {}
     for child, parent in parents().items():
         by_parent.setdefault(parent, []).append(child)
@@ -43,7 +43,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process exists and is no zombie."""
+    """Return whether a process exists and is not a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -52,10 +52,10 @@ def alive(pid: int) -> bool:
 
 
 def end(process: subprocess.Popen[bytes], *, ends_after_children: bool = False) -> None:
-    """Kill a process we started and everything below it, and wait until all are gone.
+    """Kill a process that we started and all its descendants. Wait until they have ended.
 
-    Parameters: `ends_after_children`, whether the process reaps its children and ends with them, so that they are
-    killed alone; else they may stay zombies where process 1 reaps nobody.
+    Parameters: `ends_after_children`, whether the process reaps its children and ends after them. Then this function
+    kills only the descendants. Otherwise, they might stay zombies if process 1 reaps no children.
     """
     below = descendants(process.pid) if process.poll() is None else []
     if not (ends_after_children and below):
@@ -64,7 +64,7 @@ def end(process: subprocess.Popen[bytes], *, ends_after_children: bool = False) 
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
-            continue  # ended with its parent, as it should
+            continue  # the process has ended with its parent
     try:
         process.wait(30)
     finally:
@@ -77,7 +77,7 @@ def end(process: subprocess.Popen[bytes], *, ends_after_children: bool = False) 
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Wait until a function returns true; raise TimeoutError naming `what` when `seconds` have passed."""
+    """Wait until a function returns true. After `seconds`, raise TimeoutError with `what`."""
     deadline = time.monotonic() + seconds
     pause = 0.005
     while not condition():
@@ -88,7 +88,7 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
 
 
 def ssh_answers(address: str, port: int) -> bool:
-    """Tell whether an SSH server greets at an address."""
+    """Return whether an SSH server answers at an address."""
     try:
         with socket.create_connection((address, port), timeout=2) as connection:
             return connection.recv(4) == b"SSH-"

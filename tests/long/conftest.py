@@ -1,4 +1,4 @@
-"""Refuses what these tests must not need. They are unit tests that take longer."""
+"""Refuses processes, connections and sleep. The tests here are unit tests that take longer."""
 
 from tests.guard import only_python
 

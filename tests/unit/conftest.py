@@ -1,4 +1,4 @@
-"""Refuses what a unit test must not need."""
+"""Refuses processes, connections and sleep in unit tests."""
 
 from tests.guard import only_python
 

@@ -1,4 +1,4 @@
-"""The architecture: which floor imports which, what code sent to hosts may use, and who imports each library."""
+"""The architecture: imports between floors, imports of the code that runs on hosts, and users of each library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import statecfg
 from statecfg.run.stripping import stripped
 
 ROOT = Path(statecfg.__file__).parent
-# The rooms, from the lowest floor to the highest. Each has a floor of its own and imports only from lower floors.
+# The rooms, from the lowest floor to the highest. Each room is on a separate floor and imports only from lower floors.
 ROOMS = (
     "remote.graph",
     "remote.machine",
@@ -45,7 +45,7 @@ ROOMS = (
     "__main__",
 )
 FLOORS = {room: floor for floor, room in enumerate(ROOMS)}
-# The package itself is a table of names: who imports one of them imports the module that the table gives.
+# The package `statecfg` contains only a table of names. An import of a name is an import of its module in the table.
 TABLE = {**statecfg._HOMES, **statecfg._CALLED}
 # Library → the only modules that import it.
 HOMES = {
@@ -77,7 +77,7 @@ def is_type_checking(node: ast.AST) -> bool:
 
 
 def run_time(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a tree that run, leaving out what stands under `if TYPE_CHECKING`."""
+    """Yield the nodes of a tree without those under `if TYPE_CHECKING`."""
     yield node
     for field, value in ast.iter_fields(node):
         if field == "body" and is_type_checking(node):
@@ -100,13 +100,13 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
 
 @functools.cache
 def imports(path: Path) -> tuple[tuple[str, int], ...]:
-    """Return the full name of every module that a file imports when it runs, and the line."""
+    """Return the full name and the line of each module that a file imports at run time."""
     return tuple(imported(path, run_time(parsed(path))))
 
 
 @functools.cache
 def all_imports(path: Path) -> tuple[tuple[str, int], ...]:
-    """Return the same with the imports for type checkers."""
+    """Return the same, including the imports under `if TYPE_CHECKING`."""
     return tuple(imported(path, nodes(path)))
 
 
@@ -125,21 +125,21 @@ def imported(path: Path, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
 
 
 def dotted(node: ast.expr) -> str:
-    """Return a name with its dots, as in `sys.exit`; "" for any other expression."""
+    """Return a dotted name such as `sys.exit`, or "" for any other expression."""
     if isinstance(node, ast.Attribute):
         return f"{dotted(node.value)}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def named(argument: ast.expr) -> str:
-    """Return the module that `import_module` is given, as far as the code says it; "" where it is data."""
+    """Return the constant start of the argument of `import_module`, or "" if the code does not contain it."""
     if isinstance(argument, ast.JoinedStr):
         argument = argument.values[0]
     return str(argument.value).rstrip(".") if isinstance(argument, ast.Constant) else ""
 
 
 def absolute(path: Path, node: ast.ImportFrom) -> str:
-    """Return the full name of the module that `from … import` names in a file."""
+    """Return the full name of the module in a `from … import` of a file."""
     if not node.level:
         return node.module or ""
     package = ("statecfg", *path.relative_to(ROOT).parent.parts)
@@ -147,7 +147,7 @@ def absolute(path: Path, node: ast.ImportFrom) -> str:
 
 
 def part(module: str) -> str:
-    """Return the room of a module of ours; "" for the package itself."""
+    """Return the room of a module of statecfg, or "" for the package itself."""
     below = module.split(".")[1:]
     within = ".".join(below[:2])
     return within if within in FLOORS else below[0] if below else ""
@@ -171,7 +171,7 @@ def test_every_file_is_in_a_room_with_a_floor() -> None:
 
 
 def test_a_file_imports_only_from_its_floor_and_lower_ones() -> None:
-    """Late imports, imports for type checkers and `import_module` count."""
+    """Imports in functions, imports under `if TYPE_CHECKING` and calls of `import_module` count too."""
     above = [
         f"{shown(path)}:{line} ({part_of(path)}) imports {module}, which is on a higher floor"
         for path in SOURCES
@@ -204,7 +204,7 @@ def test_files_sent_to_hosts_parse_as_python_3_8() -> None:
 
 
 def sent_imports(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield what a file imports on hosts: what it needs for annotations is not sent."""
+    """Yield the imports of a file on hosts. Stripping removes imports that only annotations use."""
     return imported(path, run_time(ast.parse(stripped(path.read_text()))))
 
 
@@ -212,7 +212,7 @@ def test_files_sent_to_hosts_import_only_the_standard_library() -> None:
     for path, module, line in ((file, *item) for file in TRAVELS for item in sent_imports(file)):
         top = module.partition(".")[0]
         assert not top or top == "statecfg" or top in sys.stdlib_module_names, f"{shown(path)}:{line} imports {module}"
-        # Slow to import on a host, and nothing there needs them; `values` is what annotations of types are made of.
+        # Imports of these are slow on hosts, and no code there needs them. Only annotations of node types use `values`.
         heavy = top in ("dataclasses", "logging", "inspect") or (top == "typing" and path.name != "values.py")
         assert not heavy, f"{shown(path)}:{line} imports {module}"
 
@@ -232,7 +232,7 @@ def calls(path: Path) -> Iterator[tuple[str, int]]:
 
 def test_only_the_command_line_exits_and_only_views_print() -> None:
     for path, name, line in ((file, *item) for file in FILES for item in calls(file)):
-        # Programs that hosts start by themselves end by exit status: the executor's start, and scripts that ops run.
+        # Hosts start these as separate programs, which may exit: the bootstrap of the executor, and scripts of ops.
         if name in ("sys.exit", "exit", "quit", "os._exit") and path not in TRAVELS:
             assert part_of(path) in ("cli", "__main__"), f"{shown(path)}:{line} calls {name}"
         if name == "print":
@@ -250,7 +250,7 @@ def test_no_handler_silently_ignores_all_exceptions() -> None:
 def test_code_uses_neither_shell_nor_pickle() -> None:
     for path in FILES:
         for module, line in imports(path):
-            # Bytecode is marshalled: what the host itself compiled, the executor (checked by digest) and its tools.
+            # `marshal` is only for bytecode that the host compiled, for the executor (with a digest) and for its tools.
             allowed = module == "marshal" and shown(path) in ("remote/bootstrap.py", "remote/units/tools/install.py")
             assert allowed or module.partition(".")[0] not in ("pickle", "marshal", "shelve"), f"{shown(path)}:{line}"
         for node in nodes(path):
@@ -259,7 +259,7 @@ def test_code_uses_neither_shell_nor_pickle() -> None:
 
 
 def test_modules_have_no_import_cycles() -> None:
-    """At import time, that is; a function may import a neighbour when it runs."""
+    """This is about imports at the top of modules. Functions may import any module when they run."""
     import graphlib
 
     edges: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""Every exemption from ruff and mypy states its reason on the same line."""
+"""Each exemption from ruff and mypy gives its reason on the same line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from tests import ROOT
 
 FOLDERS = ("statecfg", "resources", "tests", "bench", "script", "playbooks")
-# Spelled apart, so that neither tool takes this file's own patterns for exemptions.
+# The patterns are split, so that ruff and mypy do not read them as exemptions in this file.
 EXEMPTION = re.compile(r"# (?:ruff: )?(?:no" r"qa|type: ig" r"nore)\b")
 WITH_REASON = re.compile(r"# (?:ruff: )?(?:no" r"qa: [A-Z]+\d+(?:, [A-Z]+\d+)*|type: ig" r"nore\[[\w, -]+\])  # \w")
 RULE = re.compile(r'"[A-Z]+\d*",?')
@@ -28,7 +28,7 @@ def test_an_exemption_in_a_file_names_its_rules_and_its_reason() -> None:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if EXEMPTION.search(line) and not WITH_REASON.search(line)
     ]
-    assert not bare, "name the rules, then the reason after `  # `:\n" + "\n".join(bare)
+    assert not bare, "these exemptions need their rules, then `  # ` and the reason:\n" + "\n".join(bare)
 
 
 def test_an_exemption_for_all_files_states_its_reason() -> None:
@@ -38,4 +38,4 @@ def test_an_exemption_for_all_files_states_its_reason() -> None:
     told = [line for line in section.splitlines() if RULE.search(line)]
     assert [line for line in told if not re.search(r" # \w|# `\w", line)] == []
     exempt = [*lint["ignore"], *(rule for rules in lint["per-file-ignores"].values() for rule in rules)]
-    assert len(told) == len(exempt), "one rule a line, with its reason"
+    assert len(told) == len(exempt), "each rule needs a separate line with its reason"

@@ -1,4 +1,4 @@
-"""Unit tests are what they claim: no process, no network, no sleep, and nothing from the tests that have these."""
+"""Unit tests use no processes, no network and no sleep, and import nothing from tests that use them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""webd: a small web server that test packages install; it reads a file and reads it again on SIGHUP.
+"""webd: a small web server in the test packages. It reads a configuration file, and reads it again on SIGHUP.
 
-`webd --check FILE` only says whether a configuration is right. The configuration has lines `port = N`,
-`message = TEXT` and comments. `/` answers the message, `/version` the package's version.
+`webd --check FILE` only checks a configuration. A configuration contains lines `port = N`, `message = TEXT` and
+comments. `/` returns the message, and `/version` returns the version of the package.
 """
 
 import http.server
@@ -14,7 +14,7 @@ DEFAULT = "/etc/webd/webd.conf"
 
 
 def load(path: str) -> "dict[str, str]":
-    """Read a configuration; exit 1, naming file and line, when it is wrong."""
+    """Read a configuration. If it is invalid, exit with code 1 and a message with the file and the line."""
     settings = {"port": "8080", "message": ""}
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
@@ -29,12 +29,12 @@ def load(path: str) -> "dict[str, str]":
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Answer with the message or the version."""
+    """Returns the message or the version."""
 
     settings: "dict[str, str]" = {}
 
     def do_GET(self) -> None:
-        """Answer a request."""
+        """Answer a GET request."""
         text = VERSION if self.path == "/version" else self.settings["message"]
         body = (text + "\n").encode()
         self.send_response(200)
@@ -44,7 +44,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def reload(*_: object) -> None:
-    """Read the configuration again; a wrong one ends the server. The port stays."""
+    """Read the configuration again. An invalid one ends the server. The port does not change."""
     Handler.settings = load(DEFAULT)
 
 

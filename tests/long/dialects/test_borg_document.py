@@ -1,4 +1,4 @@
-"""The examples of the Borg state configuration document, typed in, by our loader and by plain Hy."""
+"""The examples of the Borg state configuration document work with our loader and with plain Hy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ OPS = """
 
 @pytest.fixture
 def typed(tmp_path: Path):
-    """Return a function that runs Hy text as a playbook and gives the module's names."""
+    """Return a function that runs Hy text as a playbook and returns the names in the module."""
 
     def run(text: str) -> dict:
         path = tmp_path / "typed.hy"

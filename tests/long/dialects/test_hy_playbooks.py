@@ -1,4 +1,4 @@
-"""Playbooks in Hy: places, keywords, and the messages about mistakes."""
+"""Playbooks in Hy: positions, keywords, and messages about mistakes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def built(tmp_path: Path, text: str, **variables: object) -> Graph:
 
 
 def told(tmp_path: Path, text: str) -> Problem:
-    """Return the one problem of a playbook whose third line is the first of `text`."""
+    """Return the only problem of a playbook. Its third line is the first line of `text`."""
     with pytest.raises(InvalidInput) as caught:
         built(tmp_path, text)
     (found,) = caught.value.problems

@@ -1,4 +1,4 @@
-"""Merging many graphs, in any order and nesting."""
+"""Merges of many graphs, in any order and nesting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers of random graphs, checked against networkx."""
+"""Layers of random graphs, compared with networkx."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The work grows in proportion to the graph. The tests count calls or compare times."""
+"""The cost grows in proportion to the size of the graph. The tests count calls or compare times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADER = "from statecfg import play\nfrom statecfg.resources import file\n\n@pla
 
 
 def calls(size: int) -> int:
-    """Return how many Python functions run to declare and compile `size` nodes in 20 layers."""
+    """Return the number of Python calls that declare and compile `size` nodes in 20 layers."""
     count = 0
 
     def counted(frame: FrameType, event: str, argument: Any) -> None:
@@ -50,10 +50,10 @@ def calls(size: int) -> int:
 
 
 def test_cost_per_node_does_not_grow_with_the_graph() -> None:
-    calls(20)  # imports and schemas
+    calls(20)  # the first run imports modules and makes schemas
     small, large = calls(200), calls(4000)
     assert large / 4000 < 1.1 * small / 200
-    assert large / 4000 < 350  # 190, and 290 once a secret was declared: then texts are searched for it
+    assert large / 4000 < 350  # 190 without secrets; 290 with secrets, because statecfg searches all texts for them
 
 
 def test_long_playbook_is_read_in_linear_time(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_long_playbook_is_read_in_linear_time(tmp_path: Path) -> None:
         spent = []
         for _ in range(3):
             gc.collect()
-            gc.disable()  # it would visit all objects that earlier tests left
+            gc.disable()  # the garbage collector would visit all objects of earlier tests
             started = time.process_time()
             graph = evaluate(play, HostContext("h"))
             spent.append(time.process_time() - started)
@@ -74,7 +74,8 @@ def test_long_playbook_is_read_in_linear_time(tmp_path: Path) -> None:
         return min(spent)
 
     seconds(10)
-    assert seconds(4000) < 16 * seconds(500) + 0.5  # eight times as much, with room for noise; squares give 64
+    # Linear time gives a factor of 8, quadratic time 64. The limit allows for noise.
+    assert seconds(4000) < 16 * seconds(500) + 0.5
 
 
 def test_too_many_nodes_are_refused_before_all_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Nested values are sent up to the limit of depth."""
+"""Values may be nested up to the limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits of lines are undone in random, unusual texts."""
+"""The undo of edited lines in random, unusual texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EDIT = st.fixed_dictionaries(
 
 
 class Edit:
-    """A node about a line, and what it remembers."""
+    """A node that manages a line, and the data for its undo."""
 
     def __init__(self, text: str, line: str, match: str | None, absent: bool, **where: Any) -> None:
         self.line, self.absent = line, absent
@@ -40,7 +40,7 @@ class Edit:
 
 @given(TEXT, EDIT)
 def test_undo_restores_the_text_byte_for_byte(text: str, edit: dict[str, Any]) -> None:
-    """The original text is back, and a second undo changes nothing."""
+    """The undo restores the original text, and a second undo changes nothing."""
     made = Edit(text, **edit)
     assert made.undone(made.text) == text
     assert made.undone(text) == text
@@ -48,7 +48,7 @@ def test_undo_restores_the_text_byte_for_byte(text: str, edit: dict[str, Any]) -
 
 @given(TEXT, st.lists(EDIT, max_size=4))
 def test_edits_of_one_file_are_undone_in_reverse_order(text: str, edits: list[dict[str, Any]]) -> None:
-    """Several nodes edit one file. The last edit is undone first."""
+    """Several nodes edit one file. The undo starts with the last edit."""
     texts = [text]
     made = []
     for edit in edits:
@@ -62,17 +62,17 @@ def test_edits_of_one_file_are_undone_in_reverse_order(text: str, edits: list[di
 
 @given(st.lists(LINE, max_size=5), LINE, EDIT)
 def test_undo_keeps_lines_that_others_added(lines: list[str], other: str, edit: dict[str, Any]) -> None:
-    """Somebody appends a line before the undo. It stays, and so does the original text."""
+    """Somebody appends a line before the undo. The undo keeps it and restores the original text."""
     text = "".join(f"{line}\n" for line in lines)
     made = Edit(text, **edit)
     if other == edit["line"] or (edit["match"] is not None and re.search(edit["match"], other)):
-        return  # then the node manages this line itself
+        return  # the node itself manages this line
     assert made.undone(f"{made.text}{other}\n") == f"{text}{other}\n"
 
 
 @pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_edits_of_different_lines_are_undone_in_any_order(order: tuple[int, ...]) -> None:
-    """The nodes are about different lines, so the order of the undo does not matter."""
+    """The nodes manage different lines, so the order of the undo does not matter."""
     text = "one\n#Port 1\ntwo\nold\nthree\n"
     edits: list[dict[str, Any]] = [
         {"line": "Port 22", "match": "^#?Port", "absent": False},

@@ -1,4 +1,4 @@
-"""Random frames of hosts: each is read unchanged or refused."""
+"""Random frames of hosts: statecfg refuses them or reads them unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.run.test_frames import CLASSES, JSON, TEXT, valid
 
 
 def spots(value: Any) -> list[dict[str, Any]]:
-    """Return every map in a value whose keys a class knows, that of the value first."""
+    """Return all maps in a value, beginning with the value itself."""
     found = [value] if isinstance(value, dict) else []
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         found += spots(inner)
@@ -47,7 +47,7 @@ def test_frame_with_an_unknown_key_is_refused(cls: type[Strict], data: st.DataOb
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_damaged_frame_is_refused_or_read_unchanged(cls: type[Strict], data: st.DataObject) -> None:
-    """A frame with random JSON in a random place is refused, or it is read unchanged."""
+    """If a frame contains random JSON in a random place, statecfg refuses it or reads it unchanged."""
     value = data.draw(valid(cls))
     spot = data.draw(st.sampled_from(spots(value)))
     key = data.draw(st.sampled_from(sorted(spot)) if spot else TEXT)

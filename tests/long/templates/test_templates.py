@@ -1,4 +1,4 @@
-"""Templates that would never end, or use too much memory, are stopped."""
+"""statecfg stops templates that run too long or use too much memory."""
 
 from __future__ import annotations
 

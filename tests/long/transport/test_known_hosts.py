@@ -1,4 +1,4 @@
-"""Large known_hosts files are looked up by index."""
+"""Large known_hosts files have an index for look-ups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile text in every place of a report: no view turns it into markup or an escape sequence."""
+"""Hostile text in all places of a report: no view outputs it as markup or as an escape sequence."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from statecfg.views.verify import verify_lines
 from tests import ROOT
 
 REPORTS = ROOT / "tests/unit/views/reports"
-MARK = "HOSTILE"  # stands in every text that a host or a user wrote
-WORDS = frozenset({"status", "outcome", "state", "mode", "where", "run", "severity"})  # keys of our own words
+MARK = "HOSTILE"  # part of each text that a host or a user may have written
+WORDS = frozenset({"status", "outcome", "state", "mode", "where", "run", "severity"})  # keys with words of statecfg
 PIECES = (
     "`", "``", "```", "````````", "~~~", "~~~~", "@octocat", "#123", "GH-1", "owner/repo#1", "https://evil.example",
     "www.evil.example", "a@evil.example", "<https://evil.example>", "[x](https://evil.example)", "[x][y]", "[y]: /z",
@@ -51,7 +51,7 @@ OWED = {"node": "n", "cause": "c", "since": 1.0, "run": "r"}
 
 
 def full(name: str) -> dict[str, Any]:
-    """Return a report with all that a host can say in it."""
+    """Return a report that contains all fields of a host."""
     report: dict[str, Any] = json.loads((REPORTS / f"{name}.json").read_text())
     for host in report["hosts"].values():
         host["fired"] = [FIRED]
@@ -65,7 +65,7 @@ FULL = {name: full(name) for name in ("plan", "lifecycle", "applied-lifecycle", 
 
 
 def poisoned(value: Any, text: Callable[[], str], key: str = "") -> Any:
-    """Return a copy of a report with each text, and each name of a host and an argument, made hostile."""
+    """Return a copy of a report with hostile texts, host names and argument names."""
     if isinstance(value, dict):
         named = key in ("hosts", "args", "facts", "holder")
         return {
@@ -80,7 +80,7 @@ def poisoned(value: Any, text: Callable[[], str], key: str = "") -> Any:
 
 
 class Tags(HTMLParser):
-    """Notes tags, and the text that stands outside of code."""
+    """Collects the tags and the text outside of code."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -107,14 +107,14 @@ OURS = {"h3", "p", "ul", "li", "strong", "code", "pre", "blockquote", "details",
 
 
 def check_markdown(text: str) -> None:
-    """Check with a CommonMark parser that hostile text is only inside code, and that all markup is ours."""
+    """Check with a CommonMark parser that hostile text is only inside code and adds no markup."""
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     tags = Tags()
     tags.feed(parser.render(text))
     tags.close()
     assert tags.open == []
     assert {tag for tag, _ in tags.tags} <= OURS
-    # A language is the only attribute that our Markdown makes.
+    # The only attribute in our Markdown is the language of code.
     assert all(attrs in ([], [("class", "language-diff")]) for _, attrs in tags.tags)
     assert MARK not in tags.outside, tags.outside[max(0, tags.outside.find(MARK) - 100) :][:300]
     for sign in ("@", "://", "www.", "GH-", "<", "![", "]("):

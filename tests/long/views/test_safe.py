@@ -1,4 +1,4 @@
-"""Hostile text in every place of every report: no view shows a control character."""
+"""Hostile text in all places of all reports: no view outputs control characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exit status for every outcome, and which one wins if there are several."""
+"""The exit status for each outcome, and for several outcomes at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The help explains every verb and option, and its examples parse."""
+"""The help explains all commands and options, and the parser accepts its examples."""
 
 from __future__ import annotations
 

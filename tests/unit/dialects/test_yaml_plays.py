@@ -1,4 +1,4 @@
-"""Plays in YAML: entries, loops, conditions, includes, and mistakes reported with their place."""
+"""Plays in YAML: entries, loops, conditions, includes, and the positions of mistakes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write(project: Path, name: str, text: str) -> Path:
 
 
 def nodes(project: Path, text: str, **choice) -> dict[str, dict]:
-    """The wire nodes of web1, by name."""
+    """Return the wire nodes of web1 by name."""
     choice.setdefault("limit", "web1")
     work = prepare.playbook(write(project, "play.yml", text), prepare.Choice(**choice))
     return {node["provides"]: node for layer in work.jobs[0].definition.layers for node in layer}

@@ -1,4 +1,4 @@
-"""Strict YAML: everything ambiguous is an error, with its place and a way to correct it."""
+"""Strict YAML: ambiguous text is an error. The message gives the position and a correction."""
 
 from __future__ import annotations
 

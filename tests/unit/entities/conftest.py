@@ -1,4 +1,4 @@
-"""Registers the scene of the entities' API."""
+"""Registers the scene, the fixture for tests of entities."""
 
 from tests.unit.entities.scenes import scene
 

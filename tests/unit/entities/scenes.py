@@ -1,4 +1,4 @@
-"""A scene: an interface with a behavior for each hook, types that bind some of them, and a worker that is told how."""
+"""A scene: an interface with a behavior for each hook, types that use them, and a worker with given outcomes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def behavior(name: str) -> str:
 
 
 def refused(status: int, code: str, call: Any, *arguments: Any, **named: Any) -> str:
-    """Call something that has to be refused; return the message."""
+    """Make a call that must fail with this error. Return the message."""
     with pytest.raises(ApiError) as found:
         call(*arguments, **named)
     assert (found.value.status, found.value.minor_code) == (status, code)
@@ -51,7 +51,7 @@ class Scene:
             o.create_behavior(ROOT, INTERFACE, {"name": name, "execution": {"type": "noop", "id": name}})
 
     def type(self, *hooks: str, nss: str = "", version: str = "1.0.0", **more: Any) -> EntityType:
-        """Make a type that binds each of these hooks to the behavior of the same name."""
+        """Create a type that binds each of these hooks to the behavior with the same name."""
         body = {
             "name": "lamp",
             "vendor": "acme",
@@ -64,7 +64,7 @@ class Scene:
         return self.operations.create_type(ROOT, body | more)
 
     def entity(self, kind: EntityType, state: str = model.RESOLVED, who: Principal = ROOT, **body: Any) -> Entity:
-        """Make an entity without running any hook, in a state."""
+        """Create an entity in a state, without running hooks."""
         o = self.operations
         content = {"foo": "bar"} if state in (model.RESOLVED, model.IN_DELETION) else {}
         given = {"name": "e", "entity": content, **body}
@@ -76,7 +76,7 @@ class Scene:
         return found
 
     def work(self, *failing: str) -> list[str]:
-        """Run whatever is due, with the hooks that are named failing; return the kinds of what ran."""
+        """Run all due hooks. The hooks in `failing` fail. Return the names of the hooks that ran."""
         ran = []
         while (id := self.operations.claim("worker")) is not None:
             while (found := self.operations.advance(id)) is not None:
@@ -91,7 +91,7 @@ class Scene:
         return self.operations.get_task(ROOT, id)
 
     def state(self, id: str) -> str:
-        """Return the state of an entity, "gone" where there is none."""
+        """Return the state of an entity, or "gone" if it does not exist."""
         try:
             return self.operations.get_entity(ROOT, id).state
         except ApiError:
@@ -100,6 +100,6 @@ class Scene:
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """Give a scene on a SQLite store that the tests of a module share: each makes types of its own."""
+    """Return a scene with a SQLite store. The tests of a module share it, and each test creates its own types."""
     with opened(url=str(tmp_path_factory.mktemp("entities") / "store.db")) as found:
         yield Scene(found)

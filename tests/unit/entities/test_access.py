@@ -1,4 +1,4 @@
-"""Who may do what: roles, owners, access controls of types, entities and behaviors; tokens."""
+"""Permissions: roles, owners, tokens, and the access controls of types, entities and behaviors."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_skipping_hooks_needs_full_control_of_the_type(scene: Scene) -> None:
 @pytest.mark.parametrize("level", [None, *LEVELS])
 @pytest.mark.parametrize("who", [BEN, VIC, EVE], ids=lambda who: who.name)
 def test_access_to_an_entity_depends_on_the_granted_level(scene: Scene, who: Principal, level: str | None) -> None:
-    """Access is granted to the organization of Ben and Vic. Vic is a viewer. Eve is in another organization."""
+    """The organization of Ben and Vic has access. Vic is a viewer. Eve belongs to another organization."""
     o, kind = scene.operations, scene.type()
     o.add_grant(ROOT, kind.id, grant(ANN.id, READ_WRITE))
     id = o.create_entity(ANN, kind.id, {"name": "e", "entity": {"foo": "x"}}, resolve=True).entity
@@ -118,7 +118,7 @@ def test_invoking_a_behavior_needs_its_access_level(scene: Scene) -> None:
     o.invoke(BEN, entity.id, blink)
     refused(403, GONE, o.invoke, EVE, entity.id, blink)
     assert o.replace_behavior_grants(ROOT, kind.id, {"values": []}).values == []
-    refused(403, GONE, o.invoke, ROOT, entity.id, blink), "whoever it is"
+    refused(403, GONE, o.invoke, ROOT, entity.id, blink), "without a grant, nobody may invoke it"
     added = o.add_behavior_grant(ROOT, kind.id, {"behaviorId": blink, "accessLevelId": "ReadWrite"})
     assert o.list_behavior_grants(ROOT, kind.id, ALL).values == [added]
     for values in ([{"behaviorId": "x"}], [{}], [7], None, {}):
@@ -158,7 +158,7 @@ def test_token_identifies_its_user_until_it_expires_or_is_deleted(scene: Scene) 
     assert len(secret) == 43
     raw = o.store.address.path
     assert raw is not None
-    assert secret.encode() not in raw.read_bytes(), "only its SHA-256 is kept"
+    assert secret.encode() not in raw.read_bytes(), "the store must contain only the SHA-256 of a token"
     short = o.add_token("ben", "sales", "viewer", lasting=60)
     assert o.principal_of(short) == Principal("ben", "sales", "viewer")
     scene.now += 61

@@ -1,4 +1,4 @@
-"""The deletion of entities as tables: the state and the hooks before, the state after. Each row is a test."""
+"""The deletion of entities as tables: the state and hooks before it, and the state after it. Each row is a test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statecfg.entities.model import CREATE, DELETE, EXECUTE, IN_DELETION, UPDATE
 from tests.unit.entities.scenes import ROOT, SCHEMA, Scene, refused
 
 # State before | hooks of the type | hooks that fail | invokeHooks | what ran | state after | status of the task.
-# RESOLUTION_ERROR behaves as RESOLVED everywhere: each such row stands for both.
+# RESOLUTION_ERROR always behaves like RESOLVED, so each row with RESOLVED is a test of both.
 DELETIONS = """
 RESOLVED    | -                     | -          | yes | -                    | gone        | success
 RESOLVED    | -                     | -          | no  | -                    | gone        | success
@@ -37,7 +37,7 @@ IN_DELETION | PreDelete PostDelete  | PostDelete | yes | PostDelete           | 
 IN_DELETION | PreDelete PostDelete  | PostDelete | no  | -                    | gone        | success
 """
 
-# The same for a change of the state to IN_DELETION; "-" as the status: no task, it is done at once.
+# The same columns for a change of the state to IN_DELETION. Status "-": the change is immediate and needs no task.
 MARKS = """
 RESOLVED    | -                                | -         | yes | -         | IN_DELETION | -
 RESOLVED    | PostUpdate PostDelete            | -         | yes | -         | IN_DELETION | -
@@ -77,7 +77,7 @@ def test_deletion_runs_hooks_and_ends_in_the_listed_state(scene: Scene, row: Row
     task = scene.task(task.id)
     check(scene, task, ran.split(), status)
     if after == before != IN_DELETION:
-        assert scene.operations.get_entity(ROOT, entity.id) == entity, "a failed PreDelete hook changes nothing"
+        assert scene.operations.get_entity(ROOT, entity.id) == entity, "a failed PreDelete hook changed the entity"
 
 
 @pytest.mark.parametrize("row", rows(MARKS), ids=named)
@@ -93,7 +93,7 @@ def test_marking_runs_hooks_and_ends_in_the_listed_state(scene: Scene, row: Row)
         assert found.task is None
         assert found.etag != entity.etag
         return
-    assert found.entity == entity, "nothing has changed before the hook said yes"
+    assert found.entity == entity, "the entity must not change before the hook succeeds"
     assert found.task is not None
     task = scene.task(found.task.id)
     assert (task.name, task.entity) == (UPDATE, entity.id)
@@ -103,7 +103,7 @@ def test_marking_runs_hooks_and_ends_in_the_listed_state(scene: Scene, row: Row)
 
 
 def check(scene: Scene, task: Task, ran: list[str], status: str) -> None:
-    """Check a task that has ended, its text, and the tasks of the hooks that its text names."""
+    """Check a finished task: its text, and the tasks of the hooks in the text."""
     assert (task.status, task.ended is not None, task.progress == 100) == (status, True, status == "success")
     parts = scene.operations.subtasks(ROOT, task.id)
     assert [part.name for part in parts] == [EXECUTE] * len(ran)
@@ -121,7 +121,7 @@ def check(scene: Scene, task: Task, ran: list[str], status: str) -> None:
 
 
 def test_deletion_table_covers_every_outcome_of_hooks() -> None:
-    """Each set of hooks has rows with and without invokeHooks, and for each hook that runs a row where it fails."""
+    """Each set of hooks has rows with and without invokeHooks. Each hook that runs has a row in which it fails."""
     for before in ("RESOLVED", "RESOLUTION_ERROR", "IN_DELETION"):
         for hooks in ("", "PreDelete", "PostDelete", "PreDelete PostDelete"):
             of_type = [row for row in rows(DELETIONS) if row[0] == before and row[1] == hooks]

@@ -1,4 +1,4 @@
-"""Entities: how they are created, resolved and changed, what hooks do, and how behaviors are invoked."""
+"""Entities: creation, resolution, changes, hooks, and the invocation of behaviors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_create_with_resolve_checks_the_content_at_once(scene: Scene) -> None:
     }
 
 
-# content | what the hook does | asked to resolve at once | state after
+# content | what the hook does | whether the request resolves the entity at once | state after
 CREATIONS = [
     ({"foo": "bar"}, "succeeds", False, RESOLVED),
     ({"foo": "bar"}, "succeeds", True, RESOLVED),
@@ -52,7 +52,7 @@ def test_post_create_hook_decides_the_state_of_an_entity(
     task = scene.operations.create_entity(ROOT, kind.id, {"name": "e", "entity": content}, resolve=resolve)
     assert (task.name, task.status, task.parent) == (EXECUTE, "queued", "")
     assert task.operation == f"Invoked PostCreate e({task.entity})"
-    assert scene.state(task.entity) == PRE_CREATED, "it waits for its hook"
+    assert scene.state(task.entity) == PRE_CREATED, "the entity must wait for its hook"
     assert scene.work(*(["PostCreate"] if does == "fails" else [])) == ["PostCreate"]
     found = scene.operations.get_entity(ROOT, task.entity)
     assert found.state == after
@@ -60,7 +60,7 @@ def test_post_create_hook_decides_the_state_of_an_entity(
     if does == "fails":
         assert (ended.status, ended.error) == ("error", FAILED)
         assert found.message == "PostCreate hook failed: the lamp is broken"
-        # Resolving it later does not bring the task back.
+        # A later resolution does not restart the task.
         assert scene.operations.resolve_entity(ROOT, task.entity).state == RESOLVED
         assert scene.task(task.id) == ended
     else:
@@ -110,7 +110,7 @@ def test_update_with_invalid_content_sets_resolution_error(scene: Scene) -> None
     found = scene.operations.update_entity(ROOT, entity.id, {"entity": {"foo": 7}}).entity
     assert (found.state, found.message) == (RESOLUTION_ERROR, "foo: 7 is not of type 'string'")
     back = scene.operations.update_entity(ROOT, entity.id, {"entity": {"foo": "7"}}).entity
-    assert back.state == RESOLUTION_ERROR, "only resolving it brings it back"
+    assert back.state == RESOLUTION_ERROR, "only a resolution may change the state"
     assert scene.operations.resolve_entity(ROOT, entity.id).state == RESOLVED
 
 
@@ -230,7 +230,7 @@ def test_update_made_by_a_hook_runs_no_hooks(scene: Scene) -> None:
     assert found.task is None
     o.release(claimed, "worker")
     assert scene.work() == ["PostUpdate"]
-    assert o.principal_of(secret) is None, "the token has ended with the hook"
+    assert o.principal_of(secret) is None, "the token must expire with the hook"
     refused(400, "BAD_REQUEST", o.invocation_token, hook.id)
 
 
@@ -266,5 +266,5 @@ def test_entities_can_be_listed_by_type_version_and_interface(scene: Scene) -> N
     of_interface = Query("entityType==urn:vcloud:type:acme:listed:*")
     assert o.list_entities_of_interface(ROOT, "acme", "lamp", "1.0.0", of_interface).total == 4
     assert o.list_entities_of_interface(ROOT, "acme", "other", "1.0.0", ALL).total == 0
-    assert o.list_entities(ANN, of_interface).total == 0, "nobody gave her access"
+    assert o.list_entities(ANN, of_interface).total == 0, "ann must not have access"
     assert INTERFACE in o.get_type(ROOT, kinds[0].id).interfaces

@@ -1,4 +1,4 @@
-"""If the schema of a type rejects contents, no playbook gets them, and the entity can still be deleted."""
+"""Contents that do not match the schema: no playbook gets them, and the entity can still be deleted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CODE = "RDE_CANNOT_RESOLVE"
 
 @pytest.fixture(scope="module")
 def kind(scene: Scene) -> EntityType:
-    """Give a type whose hooks are all the same playbook."""
+    """Return a type with the same playbook for all hooks."""
     o = scene.operations
     o.create_behavior(ROOT, INTERFACE, {"name": "play", "execution": PLAYBOOK})
     hooks = dict.fromkeys(("PostCreate", "PostUpdate", "PreDelete", "PostDelete"), behavior("play"))

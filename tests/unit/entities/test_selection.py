@@ -1,4 +1,4 @@
-"""Users with Full Control of a type select behaviors that administrators offer, and define none."""
+"""Users with Full Control of a type may select behaviors of administrators, but may not define behaviors."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ DEFINITIONS = (
 
 @pytest.fixture(scope="module")
 def offered(scene: Scene) -> str:
-    """Give the ref of a behavior that users may select."""
+    """Return the ref of a behavior that users may select."""
     body = {"name": "offered", "execution": {"type": "noop", "id": "offered", "selectable": True}}
     return scene.operations.create_behavior(ROOT, INTERFACE, body).ref
 
 
 @pytest.fixture
 def kind(scene: Scene, offered: str) -> EntityType:
-    """Give a type of which ann has Full Control."""
+    """Return a type for which ann has Full Control."""
     found = scene.type("PostCreate")
     body = {"grantType": "MembershipAccessControlGrant", "memberId": ANN.id, "accessLevelId": FULL_CONTROL}
     scene.operations.add_grant(ROOT, found.id, body)
@@ -73,7 +73,7 @@ def test_user_may_bind_and_grant_only_offered_behaviors(scene: Scene, kind: Enti
     refused(403, GONE, o.add_behavior_grant, ANN, kind.id, opened)
     refused(403, GONE, o.replace_behavior_grants, ANN, kind.id, {"values": [opened]})
     o.add_behavior_grant(ANN, kind.id, {"behaviorId": offered, "accessLevelId": READ_ONLY})
-    # Users may restrict what an administrator granted, and not extend it.
+    # Users may restrict the grants of an administrator, but not extend them.
     o.add_behavior_grant(ROOT, kind.id, opened)
     refused(403, GONE, o.add_behavior_grant, ANN, kind.id, {**opened, "accessLevelId": READ_ONLY})
     o.add_behavior_grant(ANN, kind.id, {**opened, "accessLevelId": FULL_CONTROL})

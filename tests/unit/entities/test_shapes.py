@@ -1,4 +1,4 @@
-"""The JSON of each API version: it omits fields that break older clients, and it never contains secrets."""
+"""The JSON of each API version: it omits fields that break older clients, and it contains no secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interfaces, behaviors and types: what they contain, when they can be changed, and what is refused."""
+"""Interfaces, behaviors and types: their contents, allowed changes, and refused requests."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ def test_behavior_can_be_created_read_updated_and_deleted(scene: Scene) -> None:
         "execution_properties": {"x": 1, "_secure_a": 1},
     }
     other = o.update_behavior(ROOT, INTERFACE, made.id, {"execution": {"type": "noop"}})
-    assert other.execution == {"type": "noop"}, "another kind of execution has other secrets"
+    assert other.execution == {"type": "noop"}, "a new kind of execution must not keep the old secrets"
     other = o.update_behavior(ROOT, INTERFACE, made.id, {"name": "hot", "ref": "x", "execution": {"type": "noop"}})
-    assert (other.name, other.ref, other.id) == (made.name, made.id, made.id), "these stay what they are"
+    assert (other.name, other.ref, other.id) == (made.name, made.id, made.id), "these fields must not change"
     for execution in (None, {}, {"type": 7}, {"type": "a b"}):
         refused(400, "BAD_REQUEST", o.update_behavior, ROOT, INTERFACE, made.id, {"execution": execution})
     wrong = {"type": "noop", "execution_properties": 7}
@@ -165,7 +165,7 @@ def test_type_in_use_refuses_changes(scene: Scene) -> None:
     for key in ("vendor", "nss", "version"):
         refused(409, "RDE_IMMUTABLE", o.update_type, ROOT, kind.id, same | {key: "9.9.9"})
     entity = scene.entity(kind)
-    assert o.update_type(ROOT, kind.id, same | {"description": "d"}).description == "d", "nothing has changed"
+    assert o.update_type(ROOT, kind.id, same | {"description": "d"}).description == "d", "allowed without changes"
     for change in ({"name": "x"}, {"schema": {}}, {"hooks": {}}, {"interfaces": [], "hooks": {}}, {"description": "x"}):
         refused(409, "RDE_IN_USE", o.update_type, ROOT, kind.id, same | {"description": "d"} | change)
     refused(409, "RDE_IN_USE", o.delete_type, ROOT, kind.id)
@@ -214,7 +214,7 @@ def test_create_type_refuses_invalid_schemas(scene: Scene, schema: dict[str, Any
         ({}, {"a": 1}, ""),
         ({"properties": {"a": {"$ref": "#/definitions/n"}}, "definitions": {"n": {"type": "number"}}}, {"a": 1}, ""),
         ({"properties": {"a": {"type": "number"}}}, {"a": "x"}, "a: 'x' is not of type 'number'"),
-        # In draft 4, false is no schema. A type of container-service-extension has it, and its entities are resolved.
+        # In draft 4, false is not a schema. A type of container-service-extension uses it, and entities resolve.
         ({"properties": {"additionalproperties": False}}, {"a": 1}, ""),
         ({"properties": {"a": False, "b": True}}, {"a": 1, "b": 1}, "False schema does not allow 1"),
         # In draft 4, exclusiveMinimum is a boolean; from draft 6 on, a number.

@@ -1,4 +1,4 @@
-"""Node types that tests of the graph use, so that none depends on what real ones look like."""
+"""Node types for tests of the graph, so that these tests do not depend on the built-in node types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def even(number: int) -> int:
 
 @node_type
 def t_plain(name: Name, *, text: Text | None = None, after: list[str] | None = None) -> None:
-    """A node about nothing."""
+    """A node without a resource."""
 
 
 @node_type
@@ -42,7 +42,7 @@ def t_rich(
     either: int | list[int] | None = None,
     free: Any = None,
 ) -> None:
-    """One of everything.
+    """A node with attributes of all kinds.
 
     :param path: where it is
     :param owner: who it belongs to,
@@ -59,7 +59,7 @@ def _together(attrs: dict[str, Any]) -> None:
 
 @node_type
 def t_path(path: AbsolutePath, *, absent: bool = False, source: Text | None = None, body: Text | None = None) -> None:
-    """A thing at a path, with content from the controller."""
+    """A resource at a path, with content from the controller."""
 
 
 @t_path.claims
@@ -85,13 +85,13 @@ def chain(*names: str) -> Graph:
 
 
 def of_edges(edges: dict[str, list[str]]) -> Graph:
-    """Return a graph of nodes named by the keys, requirements by name."""
+    """Return a graph of nodes. The keys are their names, and the values are the names of their requirements."""
     return merge_graphs(*(t_plain(name, provides=name, requires=wanted) for name, wanted in edges.items()))
 
 
 @contextlib.contextmanager
 def refused(*codes: str) -> Iterator[list[Problem]]:
-    """Expect InvalidInput with exactly these codes; yield a list that holds the problems afterwards."""
+    """Expect InvalidInput with exactly these codes. Yield a list that contains the problems afterwards."""
     found: list[Problem] = []
     try:
         with collecting() as reported:

@@ -1,4 +1,4 @@
-"""Declaring nodes: names, requirements, checks, and the messages for what is wrong."""
+"""Declaration of nodes: names, requirements, checks, and messages about mistakes."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_secret_counts_as_text_and_stays_hidden_in_messages() -> None:
 
 
 def process(module: str) -> NodeType:
-    """The Borg document's process, as the Hy dialect makes it."""
+    """The process of the Borg document, as the Hy dialect declares it."""
     return NodeType("process", schema=Schema(["pathname"], ["user", "env"], {"block?": None}), module=module)
 
 

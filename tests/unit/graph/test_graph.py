@@ -1,4 +1,4 @@
-"""Nodes, graphs and merging: the rules of the Borg document and those that statecfg adds."""
+"""Nodes, graphs and merging: the rules of the Borg document and the additional rules of statecfg."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas: from a signature or a Hy definition to arguments, attributes, defaults and a JSON Schema."""
+"""A signature or a Hy definition determines the arguments, attributes, defaults and JSON Schema of a node type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of values: what they accept, what they refuse, and with which message."""
+"""The types of values: which values they accept and refuse, and the messages."""
 
 from __future__ import annotations
 

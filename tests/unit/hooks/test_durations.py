@@ -1,4 +1,4 @@
-"""ISO 8601 durations: deadlines are read strictly, timeouts as leniently as Scoby reads them."""
+"""ISO 8601 durations: the parser for deadlines is strict, the one for timeouts is as lenient as Scoby's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from statecfg.problems import durations
 
-# A hook's timeout, and the seconds that Scoby reads from it. 15 is the default for what it cannot read.
+# Timeouts of hooks, and the seconds that Scoby reads from them. 15 is the default for a timeout that it cannot read.
 TIMEOUTS = [
     (None, 15),
     ("", 15),

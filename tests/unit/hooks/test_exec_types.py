@@ -1,4 +1,4 @@
-"""Types of exec hooks: where they are found, how they are configured, and which ones are refused as unsafe."""
+"""Types of exec hooks: where statecfg finds them, their configuration, and which ones it refuses as unsafe."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_first_directory_on_the_hook_path_wins(tmp_path: Path) -> None:
     made(tmp_path / "one", "both", "here: {}", "node-booted")
     made(tmp_path / "two", "both", "there: {}")
     made(tmp_path / "two", "other")
-    (tmp_path / "one" / "other.hook").write_text("a plain file is none")
+    (tmp_path / "one" / "other.hook").write_text("a plain file is not a hook type")
     types = HookTypes((tmp_path / "missing", tmp_path / "one", tmp_path / "two"))
     assert types.names() == ["both", "other"]
     assert types.find("both").schema == {"here": {}}
@@ -138,7 +138,7 @@ def test_hook_type_writable_by_others_is_refused(tmp_path: Path, what: str, mode
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_only_the_owners_private_group_may_write_a_hook_type(tmp_path: Path) -> None:
-    """With umask 002, files are writable by their group. That is safe for root's own group, not for daemon's."""
+    """With umask 002, the group may write files. That is safe for the group root, but not for the group daemon."""
     folder = made(tmp_path, "counter", "a: {}", "node-booted")
     for path in (folder, folder / "node-booted", folder / "configuration.yaml"):
         path.chmod(path.stat().st_mode | 0o020)

@@ -1,4 +1,4 @@
-"""Addresses of HTTP hooks: by URI, by reference, and both in one, as Scoby resolves them."""
+"""Addresses of HTTP hooks: a URI, a reference, or both. statecfg resolves them like Scoby."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registrations: what they may contain. All their mistakes are reported together, each with its place."""
+"""Registrations: their contents. statecfg reports all mistakes at once, each with its position."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ spec:
 
 
 def project(root: Path, **files: str) -> Project:
-    """Make a project with registrations."""
+    """Create a project with registrations."""
     folder = root / "hooks"
     folder.mkdir(mode=0o755, exist_ok=True)
     for name, text in files.items():
@@ -65,7 +65,7 @@ def only(root: Path, text: str) -> Registration:
 
 
 def refused(root: Path, text: str) -> list[tuple[str, int]]:
-    """Return code and line of everything wrong with a registration."""
+    """Return the code and the line of each problem of a registration."""
     with pytest.raises(InvalidInput) as failed:
         files.load(project(root, one=text))
     return [(item.code, item.places[0].line) for item in failed.value.problems]

@@ -1,4 +1,4 @@
-"""All mistakes of a playbook are reported together, whatever the step that finds them, and each only once."""
+"""statecfg reports all mistakes of a playbook at once and each only once, whichever step finds them."""
 
 from __future__ import annotations
 

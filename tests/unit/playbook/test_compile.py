@@ -1,4 +1,4 @@
-"""From graph to wire: what is sent, what is refused, and that the result is always the same."""
+"""Compilation of a graph for hosts: the result, the errors, and that the result is always the same."""
 
 from __future__ import annotations
 

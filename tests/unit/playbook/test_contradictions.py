@@ -1,4 +1,4 @@
-"""Nodes that contradict each other are refused before any connection."""
+"""statecfg refuses nodes that contradict each other before it connects to a host."""
 
 from __future__ import annotations
 

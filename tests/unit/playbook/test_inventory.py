@@ -1,4 +1,4 @@
-"""Inventories: the groups of hosts, which value of a variable wins, and what is refused."""
+"""Inventories: groups of hosts, precedence of variables, and mistakes."""
 
 from __future__ import annotations
 

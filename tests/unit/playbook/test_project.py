@@ -1,4 +1,4 @@
-"""Projects: which directory is the root, and what the settings may contain."""
+"""Projects: their root directory and their settings."""
 
 from __future__ import annotations
 

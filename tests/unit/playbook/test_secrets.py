@@ -1,4 +1,4 @@
-"""Secrets: they can be used, and no spelling of them is ever shown."""
+"""Secrets: playbooks can use them, and no output contains them in any encoding."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def spellings(value: str) -> list[str]:
 
 
 def hints(value: str) -> list[str]:
-    """Return parts of the value, in each encoding, that masked text must not contain."""
+    """Return the parts of the value that masked text must not contain in any encoding."""
     raw = value.encode()
     pieces = [line for line in value.splitlines() if len(line) > 7] or [value]
     middle = base64.b64encode(raw)[8:-8].decode()
@@ -194,7 +194,7 @@ def test_problem_of_a_secret_has_the_place_of_its_call():
 
 
 def test_command_refuses_a_secret_among_its_arguments() -> None:
-    """Every user of a host can read the arguments of its processes."""
+    """All users of a host can read the arguments of its processes."""
     from statecfg.resources import command
 
     with pytest.raises(InvalidInput) as caught:

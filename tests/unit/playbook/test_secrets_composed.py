@@ -1,4 +1,4 @@
-"""Text composed with a secret reaches the host with the value, or is refused. No mask or token reaches it."""
+"""Text that contains a secret reaches the host with the value, or is refused. Masks and tokens never reach it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VALUE = 'hun\'ter "22" & <co>'
 
 @pytest.fixture
 def token(monkeypatch: pytest.MonkeyPatch) -> Secret:
-    """Return the only secret of this process: messages may name any secret that exists."""
+    """Return the only secret of this process. Messages may name any secret, so there must be only one."""
     monkeypatch.setattr(tokens, "_SECRETS", {})
     return Secret("tok", VALUE)
 
@@ -45,12 +45,12 @@ def content_of(wire: dict[str, Any], blobs: Any = None) -> bytes:
 
 
 def sent(content: Any) -> bytes:
-    """Return the content that a host would get."""
+    """Return the content that a host receives."""
     definition = compile_graph(file("/etc/x", content=content), WireContext())
     return content_of(definition.layers[0][0], definition.blobs)
 
 
-# ruff: noqa: UP031, UP032  # each way to compose text is there on purpose
+# ruff: noqa: UP031, UP032  # the tests need each way to compose text
 def in_base64(text: str) -> str:
     """Return a text in base64."""
     return base64.b64encode(text.encode()).decode()
@@ -165,7 +165,7 @@ def rows(*cells: str) -> str:
 def test_text_that_would_lose_the_secret_is_refused(
     tmp_path: Path, compose: Callable[[Secret], Any], token: Secret
 ) -> None:
-    """Composing it raises an error, or compiling reports its place and the name of the secret."""
+    """The composition raises an error, or the compiler reports its position and the name of the secret."""
     try:
         content = compose(token)
     except (ValueError, TypeError) as error:
@@ -218,7 +218,7 @@ def site(host):
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Return what compiles a playbook: the nodes that the host would get, by name."""
+    """Return a function that compiles a playbook and returns the nodes for the host by name."""
 
     def compiled(text: str, name: str = "site.yml", value: str = VALUE) -> dict[str, Any]:
         monkeypatch.setenv("STATECFG_TEST_TOKEN", value)
@@ -231,7 +231,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 
 def refused(made: Callable[..., Any], text: str, name: str = "site.yml", value: str = VALUE) -> list[tuple[str, int]]:
-    """Return code and line of each problem, in none of which the value stands."""
+    """Return the code and the line of each problem. Check that no problem contains the value."""
     with pytest.raises(InvalidInput) as caught:
         made(text, name, value)
     assert value not in str(caught.value)
@@ -361,7 +361,7 @@ def test_process_accepts_secrets_in_its_environment(made: Callable[..., Any]) ->
 
 @pytest.mark.parametrize("number", ["{{ pin | int }}", "{{ pin | float }}", "{{ pin | int + 1 }}"])
 def test_templates_refuse_to_convert_a_secret_to_a_number(number: str) -> None:
-    """Reports could mask neither the number nor anything computed from it."""
+    """Reports can't mask the number, or a value that a template computes from it."""
     pin = Secret("pin", "48151623")
     with pytest.raises(InvalidInput) as caught:
         templates.evaluate(number, {"pin": pin}, SourceLocation("site.yml", 1))

@@ -1,4 +1,4 @@
-"""One tree of exceptions: every exception of the product is in it, and `statecfg/problems/__init__.py` draws it."""
+"""The tree of exceptions: it contains all exceptions of statecfg, and `statecfg/problems/__init__.py` shows it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from statecfg.playbook.user_code import AskedForInput, TookTooLong
 from statecfg.remote.graph.errors import StatecfgError
 from tests.unit.test_architecture import part
 
-PROGRAMS = ("statecfg.__main__", "statecfg.remote.bootstrap")  # importing one runs it
+PROGRAMS = ("statecfg.__main__", "statecfg.remote.bootstrap")  # an import would run these
 LINE = re.compile(r"^ {4}(?P<indent>[│├└─ ]*)(?P<name>\w+)(?: +(?P<room>[\w.]+) +\S.*)?$")
 
 
 @functools.cache
 def exceptions() -> set[type[BaseException]]:
-    """Return every exception class that a module of ours defines."""
+    """Return all exception classes that modules of statecfg define."""
     modules = [found.name for found in walk_packages(statecfg.__path__, "statecfg.") if found.name not in PROGRAMS]
     values = [(name, value) for name in modules for value in vars(import_module(name)).values()]
     classes = [(name, value) for name, value in values if isinstance(value, type)]
@@ -31,7 +31,7 @@ def label(exception: type[BaseException]) -> str:
 
 
 def drawn() -> set[tuple[str, str]]:
-    """Return each exception of the drawing with the one above it."""
+    """Return each exception of the drawn tree, together with its parent."""
     path: list[str] = []
     pairs = set()
     for found in filter(None, map(LINE.match, (problems.__doc__ or "").splitlines())):
@@ -44,7 +44,7 @@ def drawn() -> set[tuple[str, str]]:
 
 def test_exceptions_derive_from_statecfg_error() -> None:
     outside = {exception for exception in exceptions() if not issubclass(exception, StatecfgError)}
-    # These two must not be caught by `except Exception` in the code of users.
+    # `except Exception` in user code must not catch these two.
     assert outside == {AskedForInput, TookTooLong}
 
 

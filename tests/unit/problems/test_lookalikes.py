@@ -1,4 +1,4 @@
-"""Names and paths: control characters are refused, and lookalike characters are reported."""
+"""Names and paths: statecfg refuses control characters and reports lookalike characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems as values: collecting them, their codes, and suggestions for what was probably meant."""
+"""Problems: collection, codes, and suggestions such as "did you mean"."""
 
 from __future__ import annotations
 

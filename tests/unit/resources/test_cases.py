@@ -1,4 +1,4 @@
-"""Every node type's cases (`cases/*.yml`): planned, applied and planned again in memory."""
+"""The cases of all node types (`cases/*.yml`). Each test plans a case, applies it in memory, and plans it again."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
 
 DIRECTORY = Path(__file__).parent / "cases"
-ROOT = "/host"  # what the paths of the cases begin with; on the real machine, a directory of the test's own
+ROOT = "/host"  # the first component of the paths in cases; on the real machine, a temporary directory
 KEYS = {"case", "files", "modes", "links", "tables", "probes", "before", "node", "with", "ops", "args", "changes"}
 KEYS |= {"after", "error", "bad", "known_after", "only", "local", "again"}
 
 
 @functools.cache
 def cases() -> list[Any]:
-    """Return each case of each file, named by both."""
+    """Return all cases of all files. The id of a case consists of the file name and the title."""
     read = []
     for path in sorted(DIRECTORY.glob("*.yml")):
         for case in yaml.safe_load(path.read_text(encoding="utf-8")):
@@ -42,12 +42,12 @@ def cases() -> list[Any]:
 
 
 def meant(case: Any, machine: str) -> bool:
-    """Return whether a case is for a kind of machine: for all where it does not say."""
+    """Return whether a case is for this kind of machine. A case without `only` is for all kinds."""
     return bool(case.values[0].get("only", machine) == machine)
 
 
 def declared(description: Mapping[str, Any]) -> Graph:
-    """Return the graph of a node written as in YAML: its type with its argument, then its attributes."""
+    """Return the graph of a node in YAML notation: the type with its argument, then the attributes."""
     (kind, argument), *attributes = description.items()
     graph = getattr(resources, kind)(argument, **dict(attributes))
     assert isinstance(graph, Graph)
@@ -55,31 +55,31 @@ def declared(description: Mapping[str, Any]) -> Graph:
 
 
 def layers(graphs: Sequence[Graph], project: Path) -> list[list[Node]]:
-    """Return the nodes as they arrive on a host: compiled, sent, with all content there."""
+    """Return the nodes in the form in which a host receives them, with all content."""
     definition = compile_graph(merge_graphs(*graphs), WireContext(base=project))
     blobs: dict[str, Blob] = dict(definition.blobs)
     return [[decode_node(wire, blobs) for wire in layer] for layer in definition.layers]
 
 
 def planned(machine: Any, nodes: list[list[Node]]) -> Plan:
-    """Plan on a machine over `machine`, which stays as it is."""
+    """Return a plan for `machine`, which stays unchanged."""
     return Planner(REGISTRY, Planned(machine, root=True)).plan(nodes)
 
 
 def actions(plan: Plan) -> list[Action]:
-    """Return what a plan does, shutdown-first actions left out."""
+    """Return the actions of a plan, without shutdown-first actions."""
     return [action for layer in plan.layers for step in layer for action in step.spec.actions]
 
 
 def taken(machine: Machine, plan: Plan) -> None:
-    """Take a plan's actions on a machine."""
+    """Perform the actions of a plan on a machine."""
     for action in actions(plan):
         result = action.perform(machine)
         assert result["status"] == "ok", f"{action.op}: {result}"
 
 
 def look(world: World, path: str, wanted: Any) -> None:
-    """Compare what stands at a path with what a case says: nothing, a content, or fields of it."""
+    """Compare a path with the expected state: `None` for nothing, a content, or a map of fields."""
     stat = world.stat(path)
     if wanted is None:
         assert stat is None, f"{path} is there: {stat}"
@@ -95,7 +95,7 @@ def look(world: World, path: str, wanted: Any) -> None:
 
 
 def compare(case: Mapping[str, Any], plan: Plan) -> None:
-    """Compare what is planned with what a case says."""
+    """Compare a plan with the expectations of a case."""
     (step,) = (step for layer in plan.layers for step in layer if step.node.provides == name_of(case["node"]))
     if "error" in case:
         assert step.outcome == "failed", (step.outcome, [action.op for action in step.spec.actions])
@@ -119,13 +119,13 @@ def compare(case: Mapping[str, Any], plan: Plan) -> None:
 
 
 def name_of(description: Mapping[str, Any]) -> str:
-    """Return the name of a node written as in YAML."""
+    """Return the name of a node in YAML notation."""
     kind, argument = next(iter(description.items()))
     return str(description.get("provides", f"{kind}:{argument}"))
 
 
 def project(case: Mapping[str, Any], directory: Path) -> Path:
-    """Write the local files of a case; return the project's directory."""
+    """Write the local files of a case. Return the directory of the project."""
     directory.mkdir()
     for name, content in case.get("local", {}).items():
         path = directory / "files" / name
@@ -139,7 +139,7 @@ def project(case: Mapping[str, Any], directory: Path) -> Path:
 
 
 def arrange(machine: Machine, case: Mapping[str, Any], base: Path) -> None:
-    """Bring a machine to where a case begins."""
+    """Create the initial state of a case on a machine."""
     for path, content in case.get("files", {}).items():
         if content is None:
             machine.mkdir(path, parents=True)
@@ -156,7 +156,7 @@ def arrange(machine: Machine, case: Mapping[str, Any], base: Path) -> None:
 
 @pytest.mark.parametrize("case", [case for case in cases() if "bad" in case.values[0]])
 def test_bad_attributes_are_refused(case: dict[str, Any]) -> None:
-    """The declaration of a node with invalid attributes is refused, and the message says why."""
+    """The declaration of a node with invalid attributes fails, and the message names the reason."""
     with pytest.raises(problems.InvalidInput) as caught:
         declared(case["node"])
     said = " ".join(f"{found.summary} {found.detail} {found.help}" for found in caught.value.problems)
@@ -178,7 +178,7 @@ def test_case_is_planned_and_applied_in_memory(case: dict[str, Any], tmp_path: P
     compare(case, plan)
     if "error" in case or "known_after" in case:
         return
-    compare(case, planned(machine, nodes))  # the first plan changed nothing
+    compare(case, planned(machine, nodes))  # the first plan changed nothing, so a second plan is the same
     machine.turn("test")
     taken(machine, plan)
     for path, wanted in case.get("after", {}).items():
@@ -188,7 +188,7 @@ def test_case_is_planned_and_applied_in_memory(case: dict[str, Any], tmp_path: P
 
 
 def test_every_node_type_has_cases_of_each_kind() -> None:
-    """Each node type written in Python has a file of cases: present, changed, absent, and refused."""
+    """Each node type in Python has cases of four kinds: invalid attributes, errors, changes, and no changes."""
     types = {name for name in resources.available() if (Path(resources.__path__[0]) / f"{name}.py").exists()}
     assert {path.stem for path in DIRECTORY.glob("*.yml")} >= types
     for name in types:
@@ -200,6 +200,6 @@ def test_every_node_type_has_cases_of_each_kind() -> None:
 
 
 def test_password_hash_is_treated_as_a_secret(tmp_path: Path) -> None:
-    """A hash in plain text is a secret too: reports mask it."""
+    """A password hash in plain text is a secret too, so reports mask it."""
     graph = resources.user("deploy", password_hash="$6$salt$hash")
     assert compile_graph(graph, WireContext(base=tmp_path)).secrets == {"password-of-deploy": "$6$salt$hash"}

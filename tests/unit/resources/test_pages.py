@@ -1,4 +1,4 @@
-"""The pages of node types: they describe every attribute, and their examples are correct."""
+"""The documentation of node types: it describes every attribute, and its examples are correct."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def example(name: str, dialect: str) -> str:
 
 
 def sent(graph: Graph, directory: Path) -> None:
-    """Compile a graph alone, with what its examples name in the project."""
+    """Compile a graph in a project that contains the files of the examples."""
     for name in ("conf.d/a.conf", "shop.conf.j2"):
         path = directory / "files" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def sent(graph: Graph, directory: Path) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_page_describes_each_attribute_and_nothing_else(name: str) -> None:
-    """The page has a `:param` for each attribute and for nothing else."""
+    """The page has one `:param` for each attribute, and no other `:param`."""
     described = re.findall(r"^:param (\w+): \S", page(name), re.M)
     known = schema.of(getattr(resources, name))
     assert sorted(described) == sorted({*known.arguments, *known.required, *known.optional})
@@ -52,7 +52,7 @@ def test_page_describes_each_attribute_and_nothing_else(name: str) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_yaml_example_declares_nodes_of_the_type(name: str, tmp_path: Path) -> None:
-    """The example in YAML, put into a playbook, declares nodes of the type."""
+    """The YAML example declares nodes of the type if a playbook contains it."""
     playbook = tmp_path / "playbook.yml"
     text = textwrap.indent(example(name, "YAML"), "  ")
     playbook.write_text(f'hosts: "@local"\nresources:\n{text}')

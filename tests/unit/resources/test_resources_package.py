@@ -1,4 +1,4 @@
-"""The package of node types: it imports them lazily, accepts those of a project, and lists them for editors."""
+"""The package of node types: it imports them lazily, includes those of a project, and lists them for editors."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_missing_resources_directory_is_ignored(tmp_path: Path) -> None:
 
 
 def test_type_checking_block_lists_every_node_type() -> None:
-    """The list under TYPE_CHECKING has one line for each shipped node type."""
+    """The list under TYPE_CHECKING has one line for each built-in node type."""
     tree = ast.parse((ROOT / "resources" / "__init__.py").read_text())
     told = set()
     for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""Compacting removes blanks that only people need, and every token stays on its line."""
+"""Compacting removes unnecessary blanks, and each token stays on its line."""
 
 from __future__ import annotations
 

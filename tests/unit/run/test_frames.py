@@ -1,4 +1,4 @@
-"""Frames of hosts: any JSON is either exactly one of our frames or refused, and its memory is estimated."""
+"""Frames of hosts: any JSON is either a valid frame or refused, and statecfg estimates its memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLASSES = [
 
 
 def of(hint: Any) -> st.SearchStrategy[Any]:
-    """Return what makes JSON of a type, as its class is annotated."""
+    """Return a strategy for JSON that matches a type annotation."""
     origin, given_ = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         free = given_[1]
@@ -58,7 +58,7 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
 
 
 def valid(cls: type[Strict]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return what makes JSON of a class, with any of the keys that may be left out."""
+    """Return a strategy for JSON that matches a class, with or without its optional keys."""
     hints = typing.get_type_hints(cls, include_extras=True)
     must, may = {}, {}
     for field in dataclasses.fields(cls):
@@ -77,7 +77,7 @@ def test_any_json_is_read_or_raises_invalid(value: Any) -> None:
 
 
 def test_unknown_key_is_refused_at_any_depth() -> None:
-    """The message says where the unknown key is."""
+    """The message gives the position of the unknown key."""
     change = {"object": "/etc/motd", "field": "mode", "before": None, "after": "0644", "x": 1}
     node = {"name": "a", "type": "file", "outcome": "changed", "changes": [change], "actions": [], "position": ""}
     with pytest.raises(Invalid, match=r"^nodes\[0\]\.changes\[0\]: the key 'x' is unknown$"):
@@ -111,10 +111,10 @@ def test_weigh_never_underestimates_the_memory_of_a_value(value: Any) -> None:
     assert weigh(value) >= taken(value)
 
 
-def test_every_frame_that_the_executor_sends_has_a_class() -> None:
-    """Frames are named in the executor as `type`; each must be known, with all its fields read."""
-    assert set(frames.FRAME_CLASSES.values()) == {cls for cls in CLASSES if issubclass(cls, frames.Frame)}
-    assert all(frames.FRAME_CLASSES[frames.TYPES[cls]] is cls for cls in frames.FRAME_CLASSES.values())
+def test_every_frame_of_the_executor_has_a_class() -> None:
+    """Each `type` of frame that the executor sends has exactly one class."""
+    assert set(frames.KINDS.values()) == {cls for cls in CLASSES if issubclass(cls, frames.Frame)}
+    assert all(frames.KINDS[frames.TYPES[cls]] is cls for cls in frames.KINDS.values())
 
 
 @pytest.mark.parametrize("seconds", [-1, 121, 1e300, float("nan")])

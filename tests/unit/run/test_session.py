@@ -1,4 +1,4 @@
-"""The session with one host, driven by bytes only: no connection, no process, no thread, no sleep."""
+"""The session with one host. The tests only exchange bytes with it, without connections, processes or threads."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Case:
         self.events.append((name, data))
 
     def hear(self, *frames: dict[str, Any]) -> list[actions.Action]:
-        """Let the host send frames; return what the session asks for."""
+        """Send frames of the host to the session. Return the actions that the session requests."""
         return list(self.session.receive(b"".join(wire.encode(frame) for frame in frames)))
 
     def greet(self, noise: bytes = b"") -> None:
@@ -68,13 +68,13 @@ class Case:
         ]
 
     def plan(self, waits: bool = True, outcome: str = "changed") -> list[actions.Action]:
-        """Greet and plan; the host waits for permission if `waits`."""
+        """Greet and plan. If `waits` is true, the host waits for permission."""
         self.greet()
         planned = {"type": "planned", "layer": 0, "nodes": self.nodes(outcome)}
         return self.hear(HELLO, planned, {"type": "plan", "waits": waits})
 
     def act(self) -> None:
-        """Plan, and permit the host to apply the plan."""
+        """Plan, and give the host permission to apply the plan."""
         self.plan()
         self.session.go(True)
 
@@ -90,7 +90,7 @@ def sent(data: bytes | Iterable[bytes]) -> list[dict[str, Any]]:
 
 
 def done(name: str) -> Iterator[dict[str, Any]]:
-    """Yield the frames of a node that is changed by one action."""
+    """Yield the frames of a node that one action changes."""
     action = {"type": "action", "node": name, "op": "write", "index": 0}
     yield {**action, "event": "started"}
     yield {**action, "event": "finished", "status": "ok"}

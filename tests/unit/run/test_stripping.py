@@ -1,4 +1,4 @@
-"""Stripping removes from source what hosts do not need, and everything else stays on its line."""
+"""Stripping removes source code that hosts do not need, and all other code stays on its line."""
 
 from __future__ import annotations
 

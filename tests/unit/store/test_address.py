@@ -1,4 +1,4 @@
-"""The address of the store: which one is used, what it means, and that no password is ever shown."""
+"""The address of the store: its source, its meaning, and that no output contains the password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates: values keep their types, and mistakes are reported with their places."""
+"""Templates: values keep their types, and messages give the positions of mistakes."""
 
 from __future__ import annotations
 

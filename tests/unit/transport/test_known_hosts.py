@@ -1,4 +1,4 @@
-"""Files of known hosts are read as OpenSSH reads them, and a bad line does not affect the others."""
+"""statecfg reads known_hosts files like OpenSSH. A bad line does not affect the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The small parts of the transports: quoting, cleaning, gates, tails, deadlines."""
+"""Small parts of the transports: quoting, cleaning, gates, tails, deadlines."""
 
 from __future__ import annotations
 

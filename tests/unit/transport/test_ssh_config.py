@@ -1,4 +1,4 @@
-"""ssh_config is read as OpenSSH reads it, and determines the route to a host."""
+"""statecfg reads ssh_config like OpenSSH. The file determines the route to a host."""
 
 from __future__ import annotations
 

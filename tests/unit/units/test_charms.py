@@ -1,4 +1,4 @@
-"""Charms read on this machine: what they contain, and every reason to refuse one."""
+"""Charms on the controller: their contents, and the reasons to refuse a charm."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_read_refuses_paths_that_are_not_charms(tmp_path):
         ("db-relation-chnaged", "db-relation-changed"),
         ("db-relaton-joined", "db-relation-joined"),
         ("db-relation-join", "db-relation-joined"),
-        ("bd-relation-joined", None),  # without metadata.yaml it may be correct
+        ("bd-relation-joined", None),  # without metadata.yaml, the name may be correct
         ("restart", None),
         ("common", None),
         ("hooks.py", None),

@@ -1,4 +1,4 @@
-"""The reduction of relation events: what pyjuju's scheduler does, and what is true for all events."""
+"""The queue reduces relation events like pyjuju's scheduler. Some rules hold for all sequences of events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ran = list[tuple[str, str, list[str]]]
 
 
 def tick(old: str = "", new: str = "", changed: str = "") -> Tick:
-    """Return the changes of one moment, from the units before and after it and those whose settings changed."""
+    """Return the changes of one moment: the units before it, the units after it, and the units with new settings."""
     before, after = set(old.split()), set(new.split())
     return {"added": after - before, "removed": before - after, "modified": changed.split()}
 
@@ -27,7 +27,7 @@ def enter(queue: Queue, moment: Tick) -> None:
 
 
 def ran(queue: Queue) -> Ran:
-    """Empty the queue; return each hook with its remote unit and the members that it sees."""
+    """Empty the queue. Return each hook with its remote unit and the members that the hook sees."""
     hooks: Ran = []
     while (event := queue.next()) is not None:
         hooks.append((event[0], HOOKS[event[1]], list(queue.members)))
@@ -36,16 +36,16 @@ def ran(queue: Queue) -> Ran:
 
 A, B, C = "u-1", "u-2", "u-3"
 RUN = None
-# name → first members, moments, hooks that run. RUN: run all hooks that are due before the next moment.
+# Title → members at the start, moments, hooks that run. RUN means that all due hooks run before the next moment.
 CASES: dict[str, tuple[str, list[Tick | None], Ran]] = {
-    "added, modified: joined": ("", [tick("", A), tick(changed=A)], [(A, "joined", [A])]),
-    "added, removed: nothing": ("", [tick("", A), tick(A, "")], []),
-    "modified three times: once": (
+    "added and modified: only joined": ("", [tick("", A), tick(changed=A)], [(A, "joined", [A])]),
+    "added and removed: no hook": ("", [tick("", A), tick(A, "")], []),
+    "modified three times: changed once": (
         "",
         [tick("", A), RUN, tick(changed=A), tick(changed=A), tick(changed=A)],
         [(A, "joined", [A]), (A, "changed", [A])],
     ),
-    "joined before departed before changed": (
+    "joined hooks come first, changed hooks last": (
         "u-1 u-2",
         [tick("u-1 u-2", "u-2 u-3 u-4", "u-2")],
         [
@@ -55,44 +55,44 @@ CASES: dict[str, tuple[str, list[Tick | None], Ran]] = {
             (B, "changed", ["u-2", "u-3", "u-4"]),
         ],
     ),
-    "removed, added: changed, in the new place": (
+    "removed and added: changed at the new position": (
         "u-1 u-2",
         [tick(A, ""), tick(changed=B), tick("", A)],
         [(B, "changed", [A, B]), (A, "changed", [A, B])],
     ),
-    "added, modified: in the old place": (
+    "added and modified: joined at the old position": (
         "",
         [tick("", A), tick("", B), tick(changed=A)],
         [(A, "joined", [A]), (B, "joined", [A, B])],
     ),
-    "modified, removed: departed, in the new place": (
+    "modified and removed: departed at the new position": (
         "u-1 u-2",
         [tick(changed=A), tick(changed=B), tick(A, "")],
         [(B, "changed", [A, B]), (A, "departed", [B])],
     ),
-    "modified, modified: in the old place": (
+    "modified twice: changed at the old position": (
         "u-1 u-2",
         [tick(changed=A), tick(changed=B), tick(changed=A)],
         [(A, "changed", [A, B]), (B, "changed", [A, B])],
     ),
-    "removed, modified: departed, in the old place": (
+    "removed and modified: departed at the old position": (
         "u-1 u-2",
         [tick(A, ""), tick(changed=B), tick(changed=A)],
         [(A, "departed", [B]), (B, "changed", [B])],
     ),
-    "removed before it was announced: never seen": (
+    "removed before its joined hook: no hook": (
         "",
         [tick("", "u-1 u-2"), tick("u-1 u-2", "u-2 u-3", "u-2")],
         [(B, "joined", [B]), (C, "joined", [B, C])],
     ),
-    "modified or removed, but absent: nothing": ("u-1", [tick(changed=B), tick("u-3", "")], []),
-    "added, but already a member: nothing": ("u-1", [tick("", A)], []),
-    "added twice, removed twice: each once": (
+    "modified or removed, but not a member: no hook": ("u-1", [tick(changed=B), tick("u-3", "")], []),
+    "added, but already a member: no hook": ("u-1", [tick("", A)], []),
+    "added twice and removed twice: one hook each": (
         "u-2",
         [tick("", A), tick("", A), tick(B, ""), tick(B, "")],
         [(A, "joined", [A, B]), (B, "departed", [A])],
     ),
-    "added while a change is due: changed": ("u-1", [tick(changed=A), tick("", A)], [(A, "changed", [A])]),
+    "added while changed is due: only changed": ("u-1", [tick(changed=A), tick("", A)], [(A, "changed", [A])]),
 }
 
 
@@ -137,10 +137,10 @@ def test_queue_announces_every_change_for_random_events(moves: list[Move], first
             return
         remote, op = event
         if op == ADDED:
-            assert remote not in announced, "joined twice"
+            assert remote not in announced, "the unit joined twice"
             announced.add(remote)
         else:
-            assert remote in announced, "about a unit that was not announced"
+            assert remote in announced, "the hook is about a unit that has not joined"
         if op == REMOVED:
             assert remote not in there
             announced.discard(remote)
@@ -163,5 +163,5 @@ def test_queue_announces_every_change_for_random_events(moves: list[Move], first
             unseen.add(remote)
     while queue.first() is not None:
         run_one()
-    assert announced == there, "in the end, all know who is there"
-    assert not unseen, "no change was lost"
+    assert announced == there, "at the end, the announced members differ from the real ones"
+    assert not unseen, "some changes had no hook"

@@ -15,7 +15,7 @@ from statecfg.units.rules.workflow import Due, Entered, Life, due, over
 FRESH = Life(charm="", digest="c1", configured="", config="s1")
 UP = Life(state="started", charm="c1", digest="c1", configured="s1", config="s1")
 STEPS = {
-    "nothing was done": (FRESH, "install"),
+    "not installed": (FRESH, "install"),
     "installed": (replace(UP, state="installed", configured=""), "config-changed"),
     "configured": (replace(UP, state="installed"), "start"),
     "started": (UP, ""),
@@ -29,7 +29,7 @@ STEPS = {
     "upgrade failed, and the old charm is back": (replace(UP, error="charm_upgrade_error"), "upgrade-charm"),
     "settings failed, and the old settings are back": (replace(UP, error="configure_error"), "config-changed"),
     "dying": (replace(UP, dying=True), "stop"),
-    "dying, with all else due": (replace(UP, dying=True, digest="c2", config="s2"), "stop"),
+    "dying, while other hooks are due": (replace(UP, dying=True, digest="c2", config="s2"), "stop"),
     "dying, stop failed": (replace(UP, dying=True, error="stop_error", tried="r1"), "stop"),
     "dying, start failed": (replace(UP, state="installed", dying=True, error="start_error"), "stop"),
     "dying, stopped": (replace(UP, dying=True, state="stopped"), ""),
@@ -43,7 +43,7 @@ def test_due_returns_the_next_lifecycle_hook_of_a_unit(case: str) -> None:
     life, hook = STEPS[case]
     expected = Due(hook) if hook else None
     assert due(life, [], "r2") == expected
-    # A failed hook is not tried again in the same run.
+    # The same run does not retry a failed hook.
     assert due(life, [], "r1") == (None if life.tried else expected)
     assert over(life, []) == (life.dying and not hook)
 
@@ -71,11 +71,11 @@ def hook(kind: str, remote: str, *members: str, number: int = 1, name: str = "db
 DB = Entered(1, "db", members=("db/0", "db/1"))
 CACHE = Entered(2, "cache")
 RELATIONS: dict[str, tuple[Life, list[Entered], Due | None]] = {
-    "nothing happened": (UP, [DB, CACHE], None),
+    "no events": (UP, [DB, CACHE], None),
     "a unit joined": (UP, [replace(DB, events=((3, "db/2", ADDED),))], hook("joined", "db/2", "db/0", "db/1", "db/2")),
     "a unit changed": (UP, [replace(DB, events=((3, "db/1", MODIFIED),))], hook("changed", "db/1", "db/0", "db/1")),
     "a unit departed": (UP, [replace(DB, events=((3, "db/1", REMOVED),))], hook("departed", "db/1", "db/0")),
-    "the first event of all relations comes first": (
+    "the earliest event of all relations comes first": (
         UP,
         [replace(DB, events=((3, "db/1", REMOVED),)), replace(CACHE, events=((2, "c/0", ADDED),))],
         hook("joined", "c/0", "c/0", number=2, name="cache"),
@@ -85,7 +85,7 @@ RELATIONS: dict[str, tuple[Life, list[Entered], Due | None]] = {
         [replace(DB, events=((3, "db/1", REMOVED),)), replace(CACHE, dying=True)],
         Due("config-changed"),
     ),
-    "a relation that ends comes before other events": (
+    "the hooks of a relation that ends come before other events": (
         UP,
         [replace(DB, events=((3, "db/1", REMOVED),)), replace(CACHE, dying=True, members=("c/1", "c/0"))],
         hook("departed", "c/0", "c/1", number=2, name="cache"),
@@ -120,7 +120,7 @@ RELATIONS: dict[str, tuple[Life, list[Entered], Due | None]] = {
         ],
         hook("joined", "c/0", "c/0", number=2, name="cache"),
     ),
-    "a failed relation delays the end of its unit": (
+    "a failed relation keeps a dying unit from stopping": (
         replace(UP, dying=True),
         [replace(DB, dying=True, failed="db-relation-departed", tried="r2")],
         None,

@@ -1,4 +1,4 @@
-"""Pictures of graphs: every node and requirement in them, nothing overlaps, hosts with one graph drawn once."""
+"""Pictures of graphs: they show all nodes and requirements, nothing overlaps, and equal graphs appear only once."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_text_shows_layers_requirements_and_triggers():
 
 def test_svg_contains_every_node_and_edge():
     drawing = pictures.fold([("web1", LAYERS)])
-    root = ET.fromstring(pictures.draw("svg", drawing).decode())  # our own text
+    root = ET.fromstring(pictures.draw("svg", drawing).decode())  # our text
     titles = [element.text for element in root.iter(f"{SVG}title")]
     assert sorted(titles) == sorted(n["provides"] for layer in LAYERS for n in layer)
     edges = [element for element in root.iter(f"{SVG}path") if "marker-end" in element.attrib]

@@ -1,4 +1,4 @@
-"""The plan as Markdown: folded, limited in size, escaped, and identical for the same plan."""
+"""The plan as Markdown: folded, escaped, of limited size, and identical for equal plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see of a plan and of an apply: `reports/` has each report as JSON and its expected text."""
+"""The text output of plan and apply: `reports/` contains each report as JSON and its expected text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REPORTS = Path(__file__).parent / "reports"
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self):
         return True
@@ -40,7 +40,7 @@ def lines_of(name, **detail):
 
 @pytest.fixture(autouse=True)
 def _utc(monkeypatch):
-    """Show times in UTC, as the expected texts do."""
+    """Show times in UTC, as in the expected texts."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield
@@ -58,7 +58,7 @@ NAMES = ["plan", "converged", "apply-failed", "lifecycle", "applied-lifecycle", 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_plain_text_equals_the_expected_file(name):
-    """Set REGENERATE=1 to write the expected texts again. Read the difference before you commit it."""
+    """REGENERATE=1 writes the expected texts again. Read the diff before you commit it."""
     expected = REPORTS / f"{name}.txt"
     text = plain(lines_of(name))
     if os.environ.get("REGENERATE"):

@@ -1,4 +1,4 @@
-"""Problems with their line, a mark under the word, and what to do."""
+"""Problems on a terminal: the line, a mark under the word, and the help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that a host or a user wrote reaches a terminal, a log or a document as anything but visible characters."""
+"""Text of hosts and users reaches terminals, logs and documents only as visible characters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HOSTILE = "".join([*LATIN[:0xA1], *BYTES[0x80:0x84], *SEQUENCES])
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self):
         return True
@@ -44,7 +44,7 @@ def assert_harmless(text: str) -> None:
 
 
 def poisoned(value, poison: str):
-    """Return a report with `poison` in every string that a host may have written."""
+    """Return a report with `poison` in each string that a host may have written."""
     if isinstance(value, dict):
         keep = ("status", "outcome", "mode")
         return {key: item if key in keep else poisoned(item, poison) for key, item in value.items()}

@@ -1,4 +1,4 @@
-"""The order in which random nodes are removed."""
+"""The order of removal of random nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random steps: the planned machine and the machine in memory do what the real one does."""
+"""Random steps have the same results on the real machine, the planned machine and the machine in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine
 from tests.unit.remote.machine.test_machines import litter
 
-# Where fsync costs nothing.
+# A file system in memory, where fsync is fast.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
@@ -46,7 +46,7 @@ STEPS = st.one_of(
 
 
 def take(machine: Machine, top: str, step: tuple[Any, ...]) -> str:
-    """Take a step; return "" or the reason why it failed."""
+    """Perform a step. Return "" or the reason for its failure."""
     kind, path = step[0], top + "/" + step[1]
     if kind == "write":
         result = machine.write(path, step[2], step[3])
@@ -63,12 +63,12 @@ def take(machine: Machine, top: str, step: tuple[Any, ...]) -> str:
     else:
         result = machine.write(path, step[2], backup="-old")
     reason = str(result.get("reason", ""))
-    # It does not matter at which link of a circle the machine stops.
+    # In circular links, the machines may stop at different links.
     return reason.split(" (")[0] if "Too many levels" in reason else reason
 
 
 def view(machine: Machine, top: str) -> dict[str, Any]:
-    """Return everything that can be seen of the names that steps use, errors too."""
+    """Return the visible state of all names that steps use, including errors."""
     found: dict[str, Any] = {}
     for name in ["", *NAMES, "a-old", "a/b-old", "nothing"]:
         path = top + "/" + name if name else top
@@ -104,7 +104,7 @@ def test_plan_predicts_the_result_of_random_steps(before: list[Any], steps: list
 @given(steps=st.lists(STEPS, max_size=14))
 def test_memory_machine_behaves_like_a_real_host(steps: list[Any]) -> None:
     """Node types are tested on the machine in memory, so it must behave like an empty directory of a host."""
-    # Begin deep in the tree: `..` in a link leads up one level, and further up the two machines differ.
+    # Begin deep in the tree, because the machines differ near the root, and `..` in a link leads up one level.
     above = ["/1" * depth for depth in range(1, 17)]
     memory = MemoryMachine(dict.fromkeys(above))
     with tempfile.TemporaryDirectory(dir=MEMORY) as made:

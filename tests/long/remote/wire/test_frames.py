@@ -1,4 +1,4 @@
-"""Frames of random content: whole ones come back unchanged, and damaged ones are refused."""
+"""Frames with random content: the decoder returns intact frames unchanged and refuses damaged ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ JSON = st.recursive(
 
 @given(st.recursive(st.text('[]{}\\\\"a'), lambda inner: st.lists(inner) | st.dictionaries(st.text('\\\\"[a'), inner)))
 def test_without_texts_keeps_only_structural_brackets(value: Any) -> None:
-    """Without its strings, JSON has the brackets of its lists and maps and no others."""
+    """JSON without its strings contains only the brackets of lists and maps."""
 
     def brackets(item: Any) -> str:
         if isinstance(item, dict):

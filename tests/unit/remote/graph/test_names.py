@@ -1,4 +1,4 @@
-"""The names of outcomes, statuses, states, modes and events: the docs explain them, and all code uses them."""
+"""The names of outcomes, statuses, states, modes and events: the docs explain them, and the code uses no others."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ PAGES = {
     events.NodeEvent: "lifecycle.md",
     events.HostEvent: "architecture.md",
 }
-# The last key or attribute of an expression whose value is such a name.
+# The value of an expression that ends in one of these keys or attributes is such a name.
 COMPARED = {
     "outcome": names.Outcome.ALL,
     "status": (*names.HostStatus.ALL, *names.ActionStatus.ALL, *names.HookStatus.ALL, *names.RunStatus.ALL),
     "mode": names.Mode.ALL,
 }
-# The tasks of entities have statuses of their own.
+# The tasks of entities have other statuses.
 FOREIGN = {"statecfg/store/marks.py"}
 
 
@@ -77,7 +77,7 @@ def literals(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def last_word(side: ast.expr) -> str:
-    """Return the name, attribute or key that an expression reads: `status` of `host["status"]`."""
+    """Return the name, attribute or key that an expression reads, such as `status` in `host["status"]`."""
     match side:
         case ast.Attribute(attr=word) | ast.Name(id=word):
             return word

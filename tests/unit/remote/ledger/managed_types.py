@@ -1,4 +1,4 @@
-"""Node types for tests of what is under management: one that can't be undone, and one about several things."""
+"""Node types for tests of managed resources: one without an undo, and one with several resources."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def take(machine: Machine, path: str) -> Any:
 
 @node_type
 def t_lasting(path: str) -> None:
-    """A file that stays."""
+    """A file that no undo removes."""
 
 
 @t_lasting.check

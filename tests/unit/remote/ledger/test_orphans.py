@@ -1,4 +1,4 @@
-"""Orphans left a definition: some were renamed, replaced or taken over, some are protected; the order of removal."""
+"""Orphans are resources that left the definition: renamed, replaced and protected ones, and the order of removal."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_new_type_for_the_same_path_replaces_without_pruning(ledger: Ledger) -> 
 
 
 def test_reused_name_keeps_the_old_resource_until_pruning(ledger: Ledger) -> None:
-    """Until then, the old resource has a name of its own. The same is true if the new node has another type."""
+    """Until then, the old resource has a separate name. The same is true if the new node has another type."""
     enter(ledger, row("conf", "path:/old"), row("other", "path:/b"))
     found = look(ledger, node("conf", path="/new"), node("other", "t_several", paths=["/c"]), pruning=False)
     assert found.to_remove == [] and names(found.to_keep) == [["conf (the file /old)", "other (the file /b)"]]
@@ -101,7 +101,7 @@ def test_process_with_other_arguments_is_not_an_orphan(ledger: Ledger) -> None:
 
 
 def test_merging_two_nodes_removes_only_one_record(ledger: Ledger) -> None:
-    """The record of one node is removed. The other node now manages what it was about."""
+    """The ledger loses the record of one node, because the other node now manages its resource."""
     enter(ledger, row("a", "path:/a", kind="t_several"), row("b", "path:/b", kind="t_several"))
     found = look(ledger, node("a", "t_several", paths=["/a", "/b"]), pruning=False)
     ((former,),) = found.to_remove
@@ -127,7 +127,7 @@ def test_playbook_sees_only_its_own_orphans(ledger: Ledger) -> None:
 
 
 def test_partial_run_finds_renames_and_replacements_but_no_orphans(ledger: Ledger) -> None:
-    """A partial run defines only some resources. It still knows what those renamed or replaced."""
+    """A partial run defines only some resources. It still recognizes the resources that they rename or replace."""
     enter(ledger, row("a", "path:/a"), row("b", "path:/b"), row("c", "path:/c", state="IN_DELETION"))
     found = look(ledger, node("new", path="/a"), node("new-b", "symlink", path="/b"), pruning=False, partial=True)
     assert list(found.renamed) == ["new"] and names(found.to_remove) == [["b"]] and found.to_keep == []
@@ -162,7 +162,7 @@ def test_dependents_are_removed_first(ledger: Ledger) -> None:
 
 
 def test_nodes_in_a_cycle_are_removed_last_and_together(ledger: Ledger) -> None:
-    """Records come from several runs, so they may require each other in a cycle. A definition may not."""
+    """Records come from several runs, so their requirements may have a cycle. Those of a definition may not."""
     pairs = [("a", ["b"]), ("b", ["a"]), ("c", ["a"]), ("d", [])]
     enter(ledger, *[row(name, f"path:/{name}", requires=requires) for name, requires in pairs])
     assert names(look(ledger).to_remove) == [["c", "d"], ["a", "b"]]
@@ -181,7 +181,7 @@ def test_removal_of_protected_nodes_is_refused(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(("total", "refused"), [(3, True), (4, False), (5, False)])
 def test_removal_of_more_than_half_needs_permission(ledger: Ledger, total: int, refused: bool) -> None:
-    """Half of all resources on the host counts, not half of the playbook's."""
+    """The limit is half of all resources on the host, not half of those in the playbook."""
     enter(ledger, row("a", "path:/a"), row("b", "path:/b"))
     found = look(ledger)
     assert bool(refusal(found, total, False)) is refused
@@ -190,7 +190,7 @@ def test_removal_of_more_than_half_needs_permission(ledger: Ledger, total: int, 
         assert "2 of the 3 resources" in refusal(found, total, False)
 
 
-# What is kept
+# Records
 
 
 def test_record_keeps_whole_attributes_and_digests_of_content() -> None:
@@ -216,7 +216,7 @@ def package(name: str, requires: Iterable[str] = (), **attrs: Any) -> dict[str, 
 
 
 def test_packages_are_removed_last_despite_requirements(ledger: Ledger) -> None:
-    """They go in one layer, after all nodes that may need them. Packages that come back follow those that go."""
+    """One layer removes them, after all nodes that may need them. Packages that must return follow in another layer."""
     enter(
         ledger, package("server"), package("client"), package("old", absent=True), row("shop", kind="command"),
         row("unit", kind="service", requires=["package:server"]),
@@ -229,7 +229,7 @@ def test_packages_are_removed_last_despite_requirements(ledger: Ledger) -> None:
 
 
 def test_package_is_removed_before_the_source_it_requires(ledger: Ledger) -> None:
-    """Docker goes before its package source. The tool that fetched the key of that source goes last."""
+    """Docker is removed before its package source. The tool that fetched the key of the source is removed last."""
     enter(
         ledger, package("curl"), row("key", kind="command", requires=["package:curl"]),
         row("source", "path:/s", requires=["key"]), package("docker", ["source"]), package("other"),
@@ -241,7 +241,7 @@ def test_package_is_removed_before_the_source_it_requires(ledger: Ledger) -> Non
 
 
 def test_packages_are_removed_before_the_users_they_require(ledger: Ledger) -> None:
-    """Packages go in one layer. If they require other nodes, the order still has no cycle."""
+    """One layer removes all packages. The order has no cycle, even if the packages require other nodes."""
     enter(
         ledger, row("u1", "user:u1", kind="user"), row("u2", "user:u2", kind="user"),
         package("a", ["u1"]), package("b", ["u2"]),

@@ -1,4 +1,4 @@
-"""Records of managed resources: rows of the ledger, lines of journals, and owed restarts become the same objects."""
+"""Records of managed resources: objects from rows of the ledger, lines of journals, and owed restarts."""
 
 from __future__ import annotations
 

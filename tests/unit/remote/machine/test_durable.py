@@ -1,4 +1,4 @@
-"""Files that are replaced in one step: their content is the old or the new, never a part of it."""
+"""Atomic replacement of files: a file has either the old or the new content, never a part of it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Place = Callable[[str], str]
 
 
 class Setting:
-    """A machine, and where on it the tests may write."""
+    """A machine and the directory in which the tests may write."""
 
     def __init__(self, name: str, machine: Any, top: str) -> None:
         self.name, self.machine, self.top = name, machine, top
@@ -40,7 +40,7 @@ def host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Setting]:
         os.mkdir(top)
         machine: Machine = Planned(RealMachine())
         yield Setting(request.param, machine, top)
-        assert sorted(os.listdir(tmp_path)) == [*before, "top"], "planning wrote to the host"
+        assert sorted(os.listdir(tmp_path)) == [*before, "top"], "the plan wrote to the host"
         assert os.listdir(top) == []
         return
     os.mkdir(top)
@@ -49,12 +49,12 @@ def host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Setting]:
 
 
 def litter(top: str) -> list[str]:
-    """Return the temporary names left below a directory."""
+    """Return the names of temporary files that remain below a directory."""
     return [name for _, _, names in os.walk(top) for name in names if name.startswith(".statecfg-")]
 
 
 def seen(machine: Machine, path: str) -> Any:
-    """Return what can be seen of a path: kind, mode, owner, group, then content, names or target."""
+    """Return the visible state of a path: kind, mode, owner, group, and the content, the names or the target."""
     stat = machine.stat(path)
     if stat is None:
         return None
@@ -104,7 +104,7 @@ def test_backup_keeps_the_old_content_and_mode(host: Setting) -> None:
     assert seen(host.machine, host.at("f.old"))[:2] == ("file", 0o600)
     assert host.machine.read(host.at("f.old")) == b"one"
     assert ok(host.machine.write(host.at("f"), "two", backup=".old"))
-    assert host.machine.read(host.at("f.old")) == b"one", "nothing changed, so there is nothing to keep"
+    assert host.machine.read(host.at("f.old")) == b"one", "the content is the same, so the backup must not change"
 
 
 def test_write_replaces_a_link_by_a_file(host: Setting) -> None:
@@ -148,7 +148,7 @@ def test_circular_links_can_be_neither_read_nor_written(host: Setting) -> None:
 def test_mkdir_creates_missing_parent_directories(host: Setting) -> None:
     assert ok(host.machine.mkdir(host.at("a/b/c"), mode=0o700, parents=True))
     assert [host.machine.stat(host.at(path)).mode for path in ("a", "a/b", "a/b/c")] == [0o755, 0o755, 0o700]
-    assert ok(host.machine.mkdir(host.at("a/b/c"))), "one that is there is no error"
+    assert ok(host.machine.mkdir(host.at("a/b/c"))), "an existing directory is not an error"
     assert host.machine.stat(host.at("a/b/c")).mode == 0o700
 
 
@@ -181,74 +181,77 @@ def test_remove_succeeds_if_nothing_is_there(host: Setting, path: str) -> None:
 
 
 FAULTS = {
-    "missing parent": (
+    "file without a parent directory": (
         lambda m, at: m.write(at("no/such/f"), "x"),
         "cannot write {no/such/f}: No such file or directory ({no})",
     ),
-    "missing parent of a directory": (
+    "directory without a parent directory": (
         lambda m, at: m.mkdir(at("no/d")),
         "cannot make directory {no/d}: No such file or directory ({no})",
     ),
-    "missing parent of a link": (
+    "link without a parent directory": (
         lambda m, at: m.symlink(at("no/l"), "x"),
         "cannot link {no/l}: No such file or directory ({no})",
     ),
-    "not a directory": (lambda m, at: m.write(at("file/f"), "x"), "cannot write {file/f}: Not a directory ({file})"),
-    "not a directory, deep": (
+    "file below a file": (lambda m, at: m.write(at("file/f"), "x"), "cannot write {file/f}: Not a directory ({file})"),
+    "directories below a file": (
         lambda m, at: m.mkdir(at("file/a/b"), parents=True),
         "cannot make directory {file/a}: Not a directory ({file})",
     ),
-    "a directory where a file goes": (
+    "file at the path of a directory": (
         lambda m, at: m.write(at("dir"), "x"),
         "cannot write {dir}: a directory is in the way",
     ),
-    "a directory where a link goes": (
+    "link at the path of a directory": (
         lambda m, at: m.symlink(at("dir"), "x"),
         "cannot link {dir}: a directory is in the way",
     ),
-    "a file where a directory goes": (
+    "directory at the path of a file": (
         lambda m, at: m.mkdir(at("file")),
         "cannot make directory {file}: a file is in the way",
     ),
-    "a link where a directory goes": (
+    "directory at the path of a link": (
         lambda m, at: m.mkdir(at("link")),
         "cannot make directory {link}: a symlink is in the way",
     ),
-    "no such user": (
+    "file of an unknown user": (
         lambda m, at: m.write(at("f"), "x", owner="nobody-we-know"),
         "cannot write {f}: no user nobody-we-know on this host",
     ),
-    "no such group": (
+    "directory of an unknown group": (
         lambda m, at: m.mkdir(at("d"), group="nobody-we-know"),
         "cannot make directory {d}: no group nobody-we-know on this host",
     ),
-    "no such user for parents": (
+    "parent directories of an unknown user": (
         lambda m, at: m.mkdir(at("p/d"), owner="nobody-we-know", parents=True),
         "cannot make directory {p/d}: no user nobody-we-know on this host",
     ),
-    "no such user for a link": (
+    "link of an unknown user": (
         lambda m, at: m.symlink(at("l"), "x", owner="nobody-we-know"),
         "cannot link {l}: no user nobody-we-know on this host",
     ),
-    "no such user of what is there": (
+    "unknown user as owner of an existing file": (
         lambda m, at: m.chown(at("file"), "nobody-we-know"),
         "cannot set the owner of {file}: no user nobody-we-know on this host",
     ),
-    "mode of what is not there": (
+    "mode of a missing file": (
         lambda m, at: m.chmod(at("no"), 0o600),
         "cannot set the mode of {no}: No such file or directory",
     ),
     "mode of a link": (lambda m, at: m.chmod(at("link"), 0o600), "cannot set the mode of {link}: it is a link"),
-    "owner of what is not there": (
+    "owner of a missing file": (
         lambda m, at: m.chown(at("no"), "root"),
         "cannot set the owner of {no}: No such file or directory",
     ),
-    "directory not empty": (lambda m, at: m.remove(at("dir")), "cannot remove {dir}: Directory not empty"),
-    "the root directory": (
+    "removal of a directory that is not empty": (
+        lambda m, at: m.remove(at("dir")),
+        "cannot remove {dir}: Directory not empty",
+    ),
+    "removal of the root directory": (
         lambda m, at: m.remove("/", recursive=True),
         "cannot remove /: it contains the whole system",
     ),
-    "a backup where a directory is": (
+    "backup at the path of a directory": (
         lambda m, at: m.write(at("file"), "new", backup=".d"),
         "cannot write {file}: Is a directory",
     ),
@@ -257,7 +260,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_impossible_operations_fail_and_change_nothing(host: Setting, fault: str) -> None:
-    """Every machine refuses with the same message, and nothing changes."""
+    """All machines give the same message, and nothing changes."""
     machine = host.machine
     machine.write(host.at("file"), "x")
     machine.mkdir(host.at("dir"))

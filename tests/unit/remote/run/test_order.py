@@ -1,4 +1,4 @@
-"""The frozen class that a host reads its order from."""
+"""The order that a host receives, as a frozen class."""
 
 from __future__ import annotations
 

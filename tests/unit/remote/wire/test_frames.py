@@ -1,4 +1,4 @@
-"""Frames: what is sent arrives unchanged, and anything else is refused at once and at little cost."""
+"""Frames: valid frames arrive unchanged. The decoder refuses invalid frames at once and at little cost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from statecfg.remote.wire.frames import (
 
 
 def frame(text: bytes, body: bytes = b"") -> bytes:
-    """Return a frame with this text for its header, be it JSON or not."""
+    """Return a frame with this text as its header. The text need not be JSON."""
     return HEAD.pack(len(text), len(body), 0) + text + body
 
 
@@ -47,47 +47,49 @@ def test_encode_refuses_oversized_frames_and_nan() -> None:
 
 BAD = {
     "length 0": HEAD.pack(0, 0, 0),
-    "longest length": HEAD.pack(2**32 - 1, 0, 0) + b"x" * 100,
-    "longest body": HEAD.pack(10, 2**32 - 1, 0),
-    "just over the limit": HEAD.pack(wire.CONTROL_LIMIT + 1, 0, 0),
+    "largest header length": HEAD.pack(2**32 - 1, 0, 0) + b"x" * 100,
+    "largest body length": HEAD.pack(10, 2**32 - 1, 0),
+    "header just over the limit": HEAD.pack(wire.CONTROL_LIMIT + 1, 0, 0),
     "body just over the limit": HEAD.pack(10, wire.BODY_LIMIT + 1, 0),
-    "packed just over the limit": HEAD.pack(10, wire.PACKED_LIMIT + 1, PACKED),
+    "compressed header just over the limit": HEAD.pack(10, wire.PACKED_LIMIT + 1, PACKED),
     "unknown flag": HEAD.pack(10, 0, 2) + b"0123456789",
-    "no JSON": frame(b"no json"),
-    "half a JSON": frame(b'{"type": "x"'),
-    "two JSONs": frame(b'{"type": "x"}{"type": "x"}'),
-    "a list": frame(b'[{"type": "x"}]'),
+    "not JSON": frame(b"no json"),
+    "truncated JSON": frame(b'{"type": "x"'),
+    "two JSON objects": frame(b'{"type": "x"}{"type": "x"}'),
+    "list": frame(b'[{"type": "x"}]'),
     "no type": frame(b'{"a": 1}'),
-    "a type that is no text": frame(b'{"type": 1}'),
+    "type is not a string": frame(b'{"type": 1}'),
     "not UTF-8": frame(b'{"type": "\xff"}'),
     "NaN": frame(b'{"type": "x", "n": NaN}'),
     "Infinity": frame(b'{"type": "x", "n": -Infinity}'),
-    "more than a double holds": frame(b'{"type": "x", "n": 1e999}'),
-    "a key twice": frame(b'{"type": "x", "type": "y"}'),
-    "a key twice, deep": frame(b'{"type": "x", "a": [{"b": 1, "b": 1}]}'),
+    "number larger than a double": frame(b'{"type": "x", "n": 1e999}'),
+    "duplicate key": frame(b'{"type": "x", "type": "y"}'),
+    "nested duplicate key": frame(b'{"type": "x", "a": [{"b": 1, "b": 1}]}'),
     "too many digits": frame(b'{"type": "x", "n": ' + b"9" * 41 + b"}"),
     "a million digits": frame(b'{"type": "x", "n": ' + b"9" * 1_000_000 + b"}"),
-    "deep lists": frame(b'{"type": "x", "a": ' + b"[" * wire.DEPTH + b"]" * wire.DEPTH + b"}"),
-    "very deep lists": frame(b'{"type": "x", "a": ' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}"),
-    "deep maps": frame(b'{"type": "x", "a": ' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}"),
-    "a text without end": frame(b"[" * 200 + b'"' + b"a" * 27),
-    "a text of quotes without end": frame(b"[" * 200 + b'"' + b'\\"' * 1_000_000),
-    "a text that ends in a backslash": frame(b"[" * 200 + b'"' + b"a" * 27 + b"\\"),
+    "lists nested one level too deep": frame(b'{"type": "x", "a": ' + b"[" * wire.DEPTH + b"]" * wire.DEPTH + b"}"),
+    "lists nested a million levels deep": frame(b'{"type": "x", "a": ' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}"),
+    "maps nested too deep": frame(b'{"type": "x", "a": ' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}"),
+    "unterminated string": frame(b"[" * 200 + b'"' + b"a" * 27),
+    "unterminated string of quotes": frame(b"[" * 200 + b'"' + b'\\"' * 1_000_000),
+    "unterminated string that ends in a backslash": frame(b"[" * 200 + b'"' + b"a" * 27 + b"\\"),
     "only brackets": frame(b"[" * 100_000),
-    "not packed at all": HEAD.pack(10, 20, PACKED) + b"x" * 20,
-    "packed and cut": HEAD.pack(1000, 20, PACKED) + zlib.compress(json.dumps({"type": "x" * 1000}).encode())[:20],
-    "packed, shorter than stated": HEAD.pack(1000, 21, PACKED) + zlib.compress(b'{"type": "x"}'),
-    "a bomb": HEAD.pack(20, len(zlib.compress(b"0" * 10**8)), PACKED) + zlib.compress(b"0" * 10**8),
-    "something after what was packed": HEAD.pack(13, 25, PACKED) + zlib.compress(b'{"type": "x"}') + b"more",
+    "not compressed, despite the flag": HEAD.pack(10, 20, PACKED) + b"x" * 20,
+    "truncated zlib data": HEAD.pack(1000, 20, PACKED) + zlib.compress(json.dumps({"type": "x" * 1000}).encode())[:20],
+    "compressed header shorter than declared": HEAD.pack(1000, 21, PACKED) + zlib.compress(b'{"type": "x"}'),
+    "decompression bomb": HEAD.pack(20, len(zlib.compress(b"0" * 10**8)), PACKED) + zlib.compress(b"0" * 10**8),
+    "extra bytes after the compressed header": HEAD.pack(13, 25, PACKED) + zlib.compress(b'{"type": "x"}') + b"more",
 }
 _LENGTH = len(zlib.compress(b'{"type": "x"}'))
-BAD["packed, shorter than stated"] = HEAD.pack(1000, _LENGTH, PACKED) + zlib.compress(b'{"type": "x"}')
-BAD["something after what was packed"] = HEAD.pack(13, _LENGTH + 4, PACKED) + zlib.compress(b'{"type": "x"}') + b"more"
+BAD["compressed header shorter than declared"] = HEAD.pack(1000, _LENGTH, PACKED) + zlib.compress(b'{"type": "x"}')
+BAD["extra bytes after the compressed header"] = (
+    HEAD.pack(13, _LENGTH + 4, PACKED) + zlib.compress(b'{"type": "x"}') + b"more"
+)
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_decoder_refuses_invalid_frames_at_little_cost(name: str) -> None:
-    """Each raises ProtocolError within one second of CPU time and 16 MiB of memory."""
+    """Each invalid frame raises ProtocolError within one second of CPU time and 16 MiB of memory."""
     tracemalloc.start()
     try:
         before = time.process_time()

@@ -1,4 +1,4 @@
-"""The strict JSON reader of both halves."""
+"""The strict JSON reader of the controller and of the hosts."""
 
 from __future__ import annotations
 
