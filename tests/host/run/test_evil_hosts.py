@@ -16,6 +16,7 @@ from statecfg.playbook.compile import Definition
 from statecfg.remote.wire import frames as wire
 from statecfg.resources import file
 from statecfg.run.host import deadlines, frame_reader
+from statecfg.run.options import Limits
 from statecfg.views.outcome import outcome_lines
 from statecfg.views.terminal import render
 from tests import ROOT, lab
@@ -133,7 +134,7 @@ def test_a_session_of_yesterday_does_not_pass_for_one_of_today(evil: PlainSshd, 
 @pytest.mark.parametrize("how", ["beats_for_ever", "beats_while_acting"])
 def test_heartbeats_alone_are_no_news(evil: PlainSshd, definition: Definition, how: str) -> None:
     answer(evil, how)
-    done = rig.run(evil, definition, patience=2.0)
+    done = rig.run(evil, definition, limits=Limits(patience=2.0))
     report = done.host()
     assert "has not come on for 2 s" in report["error"]["summary"]
     assert report["status"] == ("unknown" if how == "beats_while_acting" else "unreachable")
