@@ -120,7 +120,7 @@ def remove_unit(store: str | None, unit: str) -> None:
         row = opened.service(before.service)
         services.remove_unit(opened.store, opened.name, unit)
         ends = f"{before.host} left the playbook: `statecfg destroy --hosts {before.host} {opened.file(row)}` does it."
-        later = _LATER.format(opened.file(row)) if before.added or before.host in row.hosts else ends
+        later = _LATER.format(opened.file(row)) if before.origin.added or before.host in row.hosts else ends
         answers.say(f"{unit}: will be stopped and removed. {later}")
 
 
