@@ -27,8 +27,8 @@ def test_a_task_is_one_workers(scene_on_both: Scene) -> None:
     assert o.claim("two") is None
     assert o.next_due() == scene.now + LEASE
     first = step(o, task.id)
-    assert (first.hook, first.claimed, first.parent_task_id) == ("PreDelete", task.id, task.id)
-    assert {scene.task(id).status for id in (task.id, first.task_id)} == {"running"}
+    assert (first.hook, first.tasks.claimed, first.tasks.parent) == ("PreDelete", task.id, task.id)
+    assert {scene.task(id).status for id in (task.id, first.tasks.own)} == {"running"}
     assert step(o, task.id) == first, "the same step, however often it is asked for"
 
     scene.now += LEASE - 1
@@ -86,7 +86,7 @@ def test_one_entitys_tasks_run_one_by_one_and_those_of_others_beside(scene: Scen
     assert [o.claim("one") for _ in range(4)] == [first.id, third.id, beside.id, None]
     # A hook sees the entity as it is when it runs.
     found = step(o, first.id)
-    assert found.entity == {"foo": "2"}
+    assert found.entity.content == {"foo": "2"}
     o.enter_outcome(first.id, found.id, Outcome(True))
     assert o.claim("one") == second.id
     for id in (second.id, third.id, beside.id):
@@ -124,7 +124,7 @@ def test_an_entity_that_goes_while_its_hook_runs(scene: Scene) -> None:
     deleting = scene.entity(kind)
     task = o.delete_entity(ROOT, deleting.id)
     assert o.claim("one") == task.id
-    part = step(o, task.id).task_id
+    part = step(o, task.id).tasks.own
     o.delete_entity(ROOT, deleting.id, invoke_hooks=False)
     assert o.advance(task.id) is None
     assert (scene.task(task.id).status, scene.task(part).status) == ("success", "error")
@@ -183,10 +183,10 @@ def test_what_a_behavior_says_of_itself_meanwhile(scene: Scene) -> None:
     assert o.claim("one") == task.id
     found = step(o, task.id)
     o.update_task(found.id, progress=140, details="half\0way \ud800", operation="x" * 5000)
-    shown = scene.task(found.task_id)
+    shown = scene.task(found.tasks.own)
     assert (shown.progress, shown.details, len(shown.operation)) == (100, "halfway ?", 4097)
     o.update_task(found.id, details="a" * 70_000 + "the newest")
-    details = scene.task(found.task_id).details
+    details = scene.task(found.tasks.own).details
     assert (details[:2], details[-10:], len(details)) == ("…a", "the newest", 65_537)
     o.update_task(found.id)
     error = {"message": "no\0 \ud800", "minorErrorCode": "X"}
@@ -194,7 +194,7 @@ def test_what_a_behavior_says_of_itself_meanwhile(scene: Scene) -> None:
     ended = scene.task(task.id)
     assert ended.error == {"majorErrorCode": 400, "minorErrorCode": "X", "message": "PreDelete hook failed: no ?"}
     o.update_task(found.id, progress=5)
-    assert scene.task(found.task_id).progress == 100, "it has ended"
+    assert scene.task(found.tasks.own).progress == 100, "it has ended"
 
 
 def test_tasks_are_seen_by_who_started_them_and_who_sees_the_entity(scene: Scene) -> None:

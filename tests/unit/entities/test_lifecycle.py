@@ -202,8 +202,8 @@ def test_invocations(scene: Scene) -> None:
     found = o.advance(task.id)
     assert found is not None
     assert (found.hook, found.arguments, found.metadata) == ("", {"often": 3}, {"m": 1})
-    assert (found.task_id, found.parent_task_id, found.claimed) == (task.id, "", task.id)
-    assert (found.entity, found.user, found.behavior.id) == ({"foo": "bar"}, ROOT, blink)
+    assert (found.tasks.own, found.tasks.parent, found.tasks.claimed) == (task.id, "", task.id)
+    assert (found.entity.content, found.user, found.behavior.id) == ({"foo": "bar"}, ROOT, blink)
     o.release(task.id, "worker")
     assert scene.work() == [""]
     assert scene.task(task.id).result == {"entityId": entity.id}
