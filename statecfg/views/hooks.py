@@ -45,7 +45,8 @@ def called_lines(fired: Mapping[str, Any]) -> Iterator[Line]:
 def declared_data(hook: Registration) -> dict[str, Any]:
     """Return a hook that a project declares and that is not in the store, as JSON data."""
     address = hook.http.uri if hook.http is not None else ""
-    found = {"name": hook.name, "protocol": hook.protocol, "type": hook.type, "uri": address, "events": hook.events}
+    about = {"name": hook.name, "protocol": hook.protocol, "type": hook.exec.type}
+    found = {**about, "uri": address, "events": hook.events}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items() if value}
 
 
@@ -101,8 +102,9 @@ def hook_table(hooks: Sequence[HookObject], declared: Sequence[Registration], wa
     heads = ("HOOK", "TYPE", "CONFIGURATION")
     rows = [(hook.name, hook.type, value_text(hook.configuration)) for hook in hooks]
     for each in declared:
-        about = (each.http.uri or "by reference") if each.http is not None else value_text(dict(each.configuration))
-        rows.append((each.name, each.type or each.protocol, about))
+        given = value_text(dict(each.exec.configuration))
+        about = (each.http.uri or "by reference") if each.http is not None else given
+        rows.append((each.name, each.exec.type or each.protocol, about))
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(2)]
     if rows:
         yield make((f"{heads[0]:<{widths[0]}}  {heads[1]:<{widths[1]}}  {heads[2]}", "dim"))

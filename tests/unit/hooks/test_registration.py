@@ -93,8 +93,8 @@ def test_a_registration_of_scoby_works_as_it_is(tmp_path: Path) -> None:
 
 def test_a_registration_of_a_program(tmp_path: Path) -> None:
     found = only(tmp_path, PROGRAM)
-    assert (found.name, found.protocol, found.type) == ("counter", "exec", "counter")
-    assert found.configuration == {"value": 0, "name": None}
+    assert (found.name, found.protocol, found.exec.type) == ("counter", "exec", "counter")
+    assert found.exec.configuration == {"value": 0, "name": None}
     assert found.events == ("node-booted", "node-registered")
     assert found.select == Selector("web*", (), (), ("edge",))
     assert (found.order, found.deadline, found.on_failure, found.full_control) == (7, 60, "continue", ("ann", "bob"))
@@ -104,7 +104,7 @@ def test_a_registration_of_a_program(tmp_path: Path) -> None:
 def test_what_is_not_said_of_a_program(tmp_path: Path) -> None:
     found = only(tmp_path, "metadata: {name: x}\nspec: {exec: {type: t}, events: [post-create], where: host}")
     assert (found.deadline, found.on_failure, found.order, found.where) == (30, "abort", 100, "host")
-    assert (found.configuration, found.full_control) == ({}, ())
+    assert (found.exec.configuration, found.full_control) == ({}, ())
 
 
 def test_hooks_come_by_order_and_name(tmp_path: Path) -> None:
