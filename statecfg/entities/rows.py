@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
 
 from statecfg.entities.model import (
     Behavior,
@@ -23,8 +25,15 @@ from statecfg.store.entities import tables
 T = TypeVar("T")
 
 
+@cache
+def _fields(cls: type) -> Mapping[str, type | None]:
+    """Return the fields of a class, each with its class if it is a part: a group of columns."""
+    return {name: hint if is_dataclass(hint) else None for name, hint in get_type_hints(cls).items()}
+
+
 def _made(cls: type[T], row: Any) -> T:
-    return cls(**{field.name: getattr(row, field.name) for field in fields(cls)})  # type: ignore[arg-type]  # only dataclasses come here
+    parts = _fields(cls).items()
+    return cls(**{name: getattr(row, name) if part is None else _made(part, row) for name, part in parts})
 
 
 def interface(row: Any) -> Interface:

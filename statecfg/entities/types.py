@@ -121,7 +121,7 @@ class TypeCalls(Calls):
             old = seen_type(connection, principal, id, FULL_CONTROL)
             given = bodies.whole(body)
             same_id(given, id)
-            unchanged(given, old)
+            unchanged(given, old.coordinates)
             values = _values({**shapes.entity_type(old, ENTITY_STATE), **given})
             if any(getattr(old, key) != value for key, value in values.items()):
                 selection.check_hooks(connection, principal, old.hooks, values["hooks"])

@@ -60,7 +60,7 @@ def one(title: str, right: str, pairs: Mapping[str, str], more: Mapping[str, Any
 def entity_table(entities: Sequence[Entity], total: int) -> Iterator[Line]:
     """Yield a line for each entity."""
     rows = [
-        (each.name, states.of_entity(each.state), each.type.partition("type:")[2], each.owner, each.id)
+        (each.name, states.of_entity(each.state), each.type.partition("type:")[2], each.ownership.owner, each.id)
         for each in entities
     ]
     yield from table(("ENTITY", "STATE", "TYPE", "OWNER", "ID"), rows, "entity entities", total)
@@ -72,7 +72,7 @@ def entity_lines(entity: Entity) -> Iterator[Line]:
         "id": entity.id,
         "type": entity.type,
         "external id": entity.external_id or "",
-        "owner": f"{entity.owner} ({entity.org})",
+        "owner": f"{entity.ownership.owner} ({entity.ownership.org})",
         "created": when(entity.created),
         "changed": when(entity.modified),
         "etag": entity.etag,
@@ -97,7 +97,7 @@ def type_lines(kind: EntityType) -> Iterator[Line]:
         **{hook: kind.hooks[hook] for hook in kind.hooks},
         "inherited": kind.inherited_version or "",
     }
-    yield from one(kind.name, f"{kind.vendor}/{kind.nss}/{kind.version}", shown, {"schema": kind.schema})
+    yield from one(kind.name, str(kind.coordinates), shown, {"schema": kind.schema})
 
 
 def behavior_lines(behavior: Behavior, execution: Any) -> Iterator[Line]:
@@ -112,7 +112,14 @@ def behavior_lines(behavior: Behavior, execution: Any) -> Iterator[Line]:
 def task_table(tasks: Sequence[Task], total: int) -> Iterator[Line]:
     """Yield a line for each task."""
     rows = [
-        (each.id.rpartition(":")[2], each.status, f"{each.progress} %", each.name, each.entity_name, when(each.created))
+        (
+            each.id.rpartition(":")[2],
+            each.status,
+            f"{each.reported.progress} %",
+            each.name,
+            each.entity_name,
+            when(each.times.created),
+        )
         for each in tasks
     ]
     yield from table(("TASK", "STATUS", "DONE", "OPERATION", "ENTITY", "CREATED"), rows, "task tasks", total)
@@ -121,7 +128,7 @@ def task_table(tasks: Sequence[Task], total: int) -> Iterator[Line]:
 def task_lines(task: Task) -> Iterator[Line]:
     """Yield the details of a task: its operation, progress, result and error."""
     style = _STATUSES.get(task.status, "")
-    done = f" ({task.progress} %)" if not task.is_finished else ""
+    done = f" ({task.reported.progress} %)" if not task.is_finished else ""
     yield make((task.status, style), f"{done}  {task.operation or task.name}", hang=4)
     yield make(("  task    ", "skip"), task.id, hang=10)
     yield make(("  entity  ", "skip"), f"{task.entity_name}  {task.entity}", hang=10)
@@ -133,6 +140,6 @@ def task_lines(task: Task) -> Iterator[Line]:
     if task.result is not None and not task.error:
         text = task.result if isinstance(task.result, str) else value_text(task.result)
         yield make(("  result  ", "skip"), text, hang=10)
-    lines = safe.block(task.details) if task.details else []
+    lines = safe.block(task.reported.details) if task.reported.details else []
     for text in list(lines)[-_SHOWN:]:
         yield make(("  │ ", "dim"), text, hang=4)

@@ -145,13 +145,13 @@ class EntityCalls(ProjectStore):
 def _one(what: str, word: str, known: Sequence[Any]) -> str:
     if word.startswith("urn:"):
         return word
-    found = [each for each in known if word in (each.name, f"{each.vendor}/{each.nss}/{each.version}")]
+    found = [each for each in known if word in (each.name, str(each.coordinates))]
     if len(found) == 1:
         return str(found[0].id)
     if found:
-        shown = ", ".join(f"{each.vendor}/{each.nss}/{each.version}" for each in found)
+        shown = ", ".join(str(each.coordinates) for each in found)
         raise _unknown(f"there are {len(found)} of the name `{word}`", f"write one of {shown}")
-    names = [name for each in known for name in (each.name, f"{each.vendor}/{each.nss}/{each.version}")]
+    names = [name for each in known for name in (each.name, str(each.coordinates))]
     raise _unknown(f"there is no {what} `{word}`", _suggest(word, names))
 
 

@@ -39,7 +39,7 @@ def interfaces(known: EntityCalls) -> Shown:
     from statecfg.views import entities as view
 
     found = known.all(known.calls.list_interfaces)
-    rows = [(each.name, f"{each.vendor}/{each.nss}/{each.version}", each.id) for each in found]
+    rows = [(each.name, str(each.coordinates), each.id) for each in found]
     lines = view.table(("INTERFACE", "NAME", "ID"), rows, "interface interfaces")
     return Shown(lines, {"values": [shapes.interface(each, VERSION) for each in found]})
 
@@ -190,7 +190,7 @@ def types(known: EntityCalls) -> Shown:
     from statecfg.views import entities as view
 
     found = known.all(known.calls.list_types)
-    rows = [(each.name, f"{each.vendor}/{each.nss}/{each.version}", ", ".join(each.hooks), each.id) for each in found]
+    rows = [(each.name, str(each.coordinates), ", ".join(each.hooks), each.id) for each in found]
     lines = view.table(("TYPE", "NAME", "HOOKS", "ID"), rows, "type types")
     return Shown(lines, {"values": [shapes.entity_type(each, VERSION) for each in found]})
 

@@ -184,9 +184,9 @@ def test_what_a_behavior_says_of_itself_meanwhile(scene: Scene) -> None:
     found = step(o, task.id)
     o.update_task(found.id, progress=140, details="half\0way \ud800", operation="x" * 5000)
     shown = scene.task(found.tasks.own)
-    assert (shown.progress, shown.details, len(shown.operation)) == (100, "halfway ?", 4097)
+    assert (shown.reported.progress, shown.reported.details, len(shown.operation)) == (100, "halfway ?", 4097)
     o.update_task(found.id, details="a" * 70_000 + "the newest")
-    details = scene.task(found.tasks.own).details
+    details = scene.task(found.tasks.own).reported.details
     assert (details[:2], details[-10:], len(details)) == ("…a", "the newest", 65_537)
     o.update_task(found.id)
     error = {"message": "no\0 \ud800", "minorErrorCode": "X"}
@@ -194,7 +194,7 @@ def test_what_a_behavior_says_of_itself_meanwhile(scene: Scene) -> None:
     ended = scene.task(task.id)
     assert ended.error == {"majorErrorCode": 400, "minorErrorCode": "X", "message": "PreDelete hook failed: no ?"}
     o.update_task(found.id, progress=5)
-    assert scene.task(found.tasks.own).progress == 100, "it has ended"
+    assert scene.task(found.tasks.own).reported.progress == 100, "it has ended"
 
 
 def test_tasks_are_seen_by_who_started_them_and_who_sees_the_entity(scene: Scene) -> None:

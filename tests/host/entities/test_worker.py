@@ -75,8 +75,8 @@ def test_a_worker_that_stops_gives_its_task_back(sites: Sites) -> None:
     id = begin(sites, "wait", str(note))
     with sites.working():
         processes.wait_until(lambda: note.exists() and bool(note.read_text()), 60, "the function")
-        processes.wait_until(lambda: task(sites, id).details == "begun", 20, "its details")
-        assert (task(sites, id).status, task(sites, id).progress) == ("running", 10)
+        processes.wait_until(lambda: task(sites, id).reported.details == "begun", 20, "its details")
+        assert (task(sites, id).status, task(sites, id).reported.progress) == ("running", 10)
         begun = time.monotonic()
     assert time.monotonic() - begun < 14  # and not when what runs is given up, 15 s later
     assert task(sites, id).status == "running"

@@ -104,7 +104,8 @@ def test_a_move_to_in_deletion(scene: Scene, row: Row) -> None:
 
 def check(scene: Scene, task: Task, ran: list[str], status: str) -> None:
     """Look at a task that has ended, at its text, and at the tasks of the hooks that this names."""
-    assert (task.status, task.ended is not None, task.progress == 100) == (status, True, status == "success")
+    assert (task.status, task.times.ended is not None) == (status, True)
+    assert (task.reported.progress == 100) == (status == "success")
     parts = scene.operations.subtasks(ROOT, task.id)
     assert [part.name for part in parts] == [EXECUTE] * len(ran)
     if ran:

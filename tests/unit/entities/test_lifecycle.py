@@ -24,7 +24,7 @@ GONE = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
 def test_resolve_at_once(scene: Scene) -> None:
     o, kind = scene.operations, scene.type()
     good = o.create_entity(ROOT, kind.id, {"name": "e", "entity": {"foo": "bar"}}, resolve=True)
-    assert (good.status, good.progress, scene.state(good.entity)) == ("success", 100, RESOLVED)
+    assert (good.status, good.reported.progress, scene.state(good.entity)) == ("success", 100, RESOLVED)
     bad = o.create_entity(ROOT, kind.id, {"name": "e", "entity": {"foo": 1}}, resolve=True)
     assert (bad.status, scene.state(bad.entity)) == ("error", RESOLUTION_ERROR)
     assert bad.error == {
