@@ -112,13 +112,18 @@ def _computed(key: Key) -> _BoundKey:
     return _BoundKey(key.name, key.answer, key.value, key.request, key.changes, key.since)
 
 
+def is_part(hint: object) -> bool:
+    """Return whether the type of a field is a part of its object: a class that groups fields."""
+    return is_dataclass(hint)
+
+
 def _of_fields(cls: type, part: str = "") -> Iterator[_BoundKey]:
     """Yield the keys of the fields of a class that are annotated with a `Key`, also of those in its parts.
 
     :param part: the field, followed by a dot, that has `cls` as its type
     """
     for name, hint in get_type_hints(cls, include_extras=True).items():
-        if is_dataclass(hint):
+        if is_part(hint):
             yield from _of_fields(hint, f"{part}{name}.")
         for key in getattr(hint, "__metadata__", ()):
             answer = _SCHEMAS[hint.__origin__] if key.answer is None else key.answer
