@@ -29,7 +29,7 @@ BAR = 1.15
 def exchange(host: lab.Host, mode: str) -> float:
     """Run once. Return the duration in seconds."""
     definition = rig.small_files("/srv/bench", FILES)
-    options = fleet.Options(mode=mode, settings=rig.settings(host))
+    options = fleet.Options(mode=mode, access=fleet.Access(rig.settings(host)))
     jobs = [fleet.Job(rig.inventoried(host), definition, "bench")]
     started = time.perf_counter()
     report = fleet.run(jobs, options, lambda event: None)["hosts"][host.name]

@@ -18,13 +18,33 @@ def departure(world: World, leaving: Mapping[str, Node], staying: Container[str]
     return found
 
 
+class Newcomers:
+    """The packages that this run removes, and what came with them.
+
+    :param leaving: all nodes that this run removes, by name, with their records in the ledger
+    :ivar memories: package → the memory of its node
+    :ivar came_with: package → the packages that came with it
+    """
+
+    def __init__(self, world: World, leaving: Mapping[str, Node]) -> None:
+        self.memories: dict[str, records.PackageMemory] = {
+            node.attrs["name"]: package_snapshot.remembered(node)
+            for node in leaving.values()
+            if package_snapshot.newcomer(node)
+        }
+        self.came_with = {name: package_snapshot.along(world, name, memory) for name, memory in self.memories.items()}
+
+    def before(self, name: str) -> set[str]:
+        """Return the packages that existed before the packages with which this one was installed."""
+        bringers = [other for other, came in self.came_with.items() if name in came]
+        return set().union(*(package_snapshot.before(self.memories[other]) for other in bringers))
+
+
 class Departure:
     """The removal of one layer's packages, after the removals of earlier layers.
 
     :param leaving: all nodes that this run removes, by name, with their records in the ledger
     :param staying: the claims of all nodes that stay managed
-    :ivar memories: package → the memory of its node, for the packages that this run removes
-    :ivar came_with: package → the packages that came with it
     :ivar removed: the packages that this layer removes
     :ivar gone: the packages that earlier layers remove
     :ivar later: the packages that later layers remove
@@ -38,19 +58,15 @@ class Departure:
         self.needs = world.table("dependencies")
         self.asked = package_transaction.asked(world)
         self.gone = {name for name, entry in self.asked.items() if entry.get("gone")}
-        self.memories: dict[str, records.PackageMemory] = {
-            node.attrs["name"]: package_snapshot.remembered(node)
-            for node in leaving.values()
-            if package_snapshot.newcomer(node)
-        }
-        self.came_with = {name: package_snapshot.along(world, name, memory) for name, memory in self.memories.items()}
+        self.newcomers = Newcomers(world, leaving)
+        memories = self.newcomers.memories
         layer = [node for node in world.beside if package_snapshot.newcomer(node)] or leaving.values()
         names: set[str] = {node.attrs["name"] for node in layer}
-        self.removed = (names & set(self.memories)) - self.gone
+        self.removed = (names & set(memories)) - self.gone
         # Packages that stayed at their turn only because packages of this layer need them.
         needed = {other for name in self.removed for other in package_snapshot.needed(self.needs, name)}
-        self.removed |= {name for name in needed & set(self.memories) - self.gone if world.entry("automatic", name)}
-        self.later = set(self.memories) - self.removed - self.gone
+        self.removed |= {name for name in needed & set(memories) - self.gone if world.entry("automatic", name)}
+        self.later = set(memories) - self.removed - self.gone
         self.kept: dict[str, list[str]] = {}
         self.instead: dict[str, str] = {}
         taken = self._find_removable()
@@ -89,18 +105,19 @@ class Departure:
         """Tell whether a package came with packages that are now removed, and no node manages it."""
         if "package:" + name in self.staying or name in self.later or not self.world.entry("automatic", name):
             return False
-        return any(name in self.came_with[other] for other in (self.removed | self.gone) & set(self.came_with))
+        came_with = self.newcomers.came_with
+        return any(name in came_with[other] for other in (self.removed | self.gone) & set(came_with))
 
     def _with_them(self, taken: set[str]) -> set[str]:
         """Return `taken` and the packages that were installed along with removed ones and that nothing else needs."""
-        going = self.removed | self.gone
+        going, came_with = self.removed | self.gone, self.newcomers.came_with
         unneeded = self.manager.unneeded(self.world, going) - going
         found = taken | {name for name in unneeded if self._ours(name)}
-        came = {name for other in going & set(self.came_with) for name in self.came_with[other]}
+        came = {name for other in going & set(came_with) for name in came_with[other]}
         more = {name for name in came - found - going if self._ours(name)}
         while more:
             going = self.removed | self.gone | found | more
-            later = {name for name in more if not self._needers(name).difference(going) <= self._before(name)}
+            later = {name for name in more if not self._needers(name).difference(going) <= self.newcomers.before(name)}
             if not later:
                 steps = self._steps(self.removed | found | more)
                 if set(steps) <= going | set(self.asked) | set(self.instead):
@@ -118,11 +135,6 @@ class Departure:
     def _needers(self, name: str) -> set[str]:
         return {other for other, entry in self.needs.items() if name in entry["hard"] or name in entry["soft"]}
 
-    def _before(self, name: str) -> set[str]:
-        """Return the packages that existed before the managed packages with which this one was installed."""
-        bringers = [other for other, came in self.came_with.items() if name in came]
-        return set().union(*(package_snapshot.before(self.memories[other]) for other in bringers))
-
     def of(self, node: Node) -> ActionSpec:
         """Return the actions and messages for one of the layer's packages and for what came with it."""
         name = node.attrs["name"]
@@ -130,8 +142,8 @@ class Departure:
             return ActionSpec()
         if name not in self.removed:
             return self._stays(name)
-        mine = sorted(other for other in self.with_them if self._last(other, self.came_with) == name)
-        memory = self.memories[name]
+        mine = sorted(other for other in self.with_them if self._last(other, self.newcomers.came_with) == name)
+        memory = self.newcomers.memories[name]
         before = package_snapshot.before(memory)
         items: list[records.RemoveItem] = [
             {"name": other, "purge": before.get(other) != package_snapshot.CONFIGURED, "others": []} for other in mine
@@ -164,10 +176,11 @@ class Departure:
         """Yield a message for each package that came with this one and stays, with the reason."""
         going = self.removed | self.gone | self.with_them
         later = {other for one in self.later for other in (one, *package_snapshot.needed(self.needs, one))}
-        recorded = self.memories[name].get("brought") or ()
-        for other in sorted(self.came_with[name].union(recorded) - going - later - set(self.memories)):
+        memories, came_with = self.newcomers.memories, self.newcomers.came_with
+        recorded = memories[name].get("brought") or ()
+        for other in sorted(came_with[name].union(recorded) - going - later - set(memories)):
             entry = self.world.entry("packages", other)
-            if entry is None or "version" not in entry or self._last(other, self.came_with) != name:
+            if entry is None or "version" not in entry or self._last(other, came_with) != name:
                 continue
             needers = sorted(self._needers(other) - going)
             why = _needed_by(needers)
@@ -181,11 +194,12 @@ class Departure:
 
     def _upgraded(self, name: str) -> Iterable[str]:
         """Yield a message for each package that was upgraded for this one and keeps its new version."""
-        lists = {other: self.memories[other].get("upgraded") or {} for other in self.removed if other in self.memories}
+        memories = self.newcomers.memories
+        lists = {other: memories[other].get("upgraded") or {} for other in self.removed if other in memories}
         for other, (was, _) in sorted(lists.get(name, {}).items()):
             now = (self.world.entry("packages", other) or {}).get("version")
             reported = self._last(other, lists) == name and "package:" + other not in self.staying
-            if reported and now not in (None, was) and other not in self.memories:
+            if reported and now not in (None, was) and other not in memories:
                 yield "%s, which was upgraded for %s, stays at %s (it was %s)" % (other, name, now, was)
 
 

@@ -140,15 +140,12 @@ def apply(
             raise differences.stale(name, changed)
         refused = differences.of_definitions(plan, digests.definitions(work.jobs, work.secrets))
         kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
-        due = {host: entry["report"].get("units") or [] for host, entry in plan["hosts"].items()}
         finished = session.converse(
             replace(work, jobs=kept),
             "apply",
             here.how,
             output,
-            expect=planned.expected(plan),
-            peers=planned.peers(plan),
-            units=due,
+            expected=planned.expected(plan),
             agreed=agreed,
             events=events,
         )

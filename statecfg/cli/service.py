@@ -121,7 +121,7 @@ def remove_unit(store: str | None, unit: str) -> None:
         services.remove_unit(opened.store, opened.name, unit)
         destroy = f"statecfg destroy --hosts {before.host} {opened.file(row)}"
         ends = f"The playbook no longer names {before.host}: run `{destroy}`."
-        later = _LATER.format(opened.file(row)) if before.added or before.host in row.hosts else ends
+        later = _LATER.format(opened.file(row)) if before.origin.added or before.host in row.hosts else ends
         answers.say(f"{unit}: will be stopped and removed. {later}")
 
 

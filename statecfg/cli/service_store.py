@@ -92,7 +92,7 @@ class ServiceStore(ProjectStore):
         from statecfg.problems import InvalidInput, collecting
         from statecfg.run import declared
 
-        endpoints = {name: service.endpoints for name, service in self.snapshot.services.items()}
+        endpoints = {name: service.charm.endpoints for name, service in self.snapshot.services.items()}
         with collecting() as problems:
             declared.check(Relation(tuple(Endpoint(*end) for end in ends)), endpoints)
         if problems:
@@ -126,8 +126,8 @@ def settings(service: ServiceRow, texts: Sequence[str]) -> tuple[dict[str, Any],
     reset, wrong = [], []
     for text in texts:
         key, equals, value = text.partition("=")
-        if key not in service.schema:
-            help = suggest(key, sorted(service.schema), "it has") or "it has no options"
+        if key not in service.charm.schema:
+            help = suggest(key, sorted(service.charm.schema), "it has") or "it has no options"
             wrong.append(problem("SC0708", f"the service `{service.name}` has no option `{key}`", help))
         elif not equals:
             wrong.append(problem("SC0709", f"`{text}` gives no value", f"write {key}=VALUE, or {key}= to reset it"))
@@ -135,7 +135,7 @@ def settings(service: ServiceRow, texts: Sequence[str]) -> tuple[dict[str, Any],
             reset.append(key)
         else:
             try:
-                values[key] = _value(key, service.schema[key], value)
+                values[key] = _value(key, service.charm.schema[key], value)
             except ValueError as error:
                 wrong.append(problem("SC0709", f"option `{key}` can't be `{value}`", str(error)))
     if wrong:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.inventory import Host
     from statecfg.playbook.project import Settings
     from statecfg.run.deployment import Deployment
+    from statecfg.run.options import Expected
     from statecfg.run.prepare import Choice, Work
     from statecfg.run.report_model import Host as HostReport
     from statecfg.run.report_model import Report
@@ -171,9 +172,7 @@ def converse(
     how: ConnectionOptions,
     output: Output,
     *,
-    expect: Mapping[str, Mapping[str, str]] | None = None,
-    peers: Mapping[str, str] | None = None,
-    units: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    expected: Expected | None = None,
     asks: bool = False,
     agreed: bool = False,
     history: Mapping[str, Any] | None = None,
@@ -183,9 +182,7 @@ def converse(
     """Run on all hosts and return the result.
 
     :param mode: as in `fleet.Options`
-    :param expect: host → node → fingerprint of a saved plan
-    :param peers: host → host key of a saved plan
-    :param units: host → the unit hooks that a saved plan expects
+    :param expected: what a saved plan expects
     :param asks: show the plan and ask before making the changes
     :param agreed: allow the removal of more than half of a host's resources
     :param history: which runs to return, in mode "history"
@@ -207,19 +204,14 @@ def converse(
         preflight.check([job.host for job in work.jobs], _settings(how), how.forks or 1)
         options = fleet.Options(
             mode=mode,
-            forks=how.forks or 1,
-            keep_going=bool(how.keep_going),
-            password=password,
-            lock_timeout=how.lock_timeout or 0.0,
-            settings=_settings(how),
-            expect=expect,
+            access=fleet.Access(_settings(how), password=password),
+            limits=fleet.Limits(how.forks or 1, bool(how.keep_going), how.lock_timeout or 0.0),
+            expected=expected,
             confirm=talk.confirm if asks else None,
             cancel=interrupts.cancel,
             agreed=agreed,
             history=history,
             deployment=_deployment(work, deploys),
-            units=units,
-            peers=peers or {},
         )
         if events is not None:
             options = replace(options, run=events.run, join=events.join)

@@ -182,9 +182,9 @@ def _noop(invocation: Invocation, properties: Mapping[str, Any]) -> Outcome:
         return Outcome(True, properties["returnValue"])
     result = {
         "arguments": dict(invocation.arguments),
-        "entityId": invocation.entity_id,
-        "typeId": invocation.type_id,
-        "entity": dict(invocation.entity),
+        "entityId": invocation.entity.id,
+        "typeId": invocation.entity.type,
+        "entity": dict(invocation.entity.content),
     }
     return Outcome(True, result)
 
@@ -193,12 +193,12 @@ def _function(
     invocation: Invocation, project: Project, seconds: float, stop: threading.Event, update: Report, token: str | None
 ) -> Outcome | None:
     context: dict[str, Any] = {
-        "entity_id": invocation.entity_id,
-        "entity_name": invocation.entity_name,
-        "type_id": invocation.type_id,
+        "entity_id": invocation.entity.id,
+        "entity_name": invocation.entity.name,
+        "type_id": invocation.entity.type,
         "hook": invocation.hook,
         "user": invocation.user.name,
-        "task_id": invocation.task_id,
+        "task_id": invocation.tasks.own,
         "invocation_id": invocation.id,
         "metadata": dict(invocation.metadata),
         "properties": dict(invocation.execution.get("execution_properties") or {}),
@@ -208,7 +208,7 @@ def _function(
         "do": "function",
         "root": str(project.root),
         "id": invocation.execution["id"],
-        "entity": dict(invocation.entity),
+        "entity": dict(invocation.entity.content),
         "arguments": dict(invocation.arguments),
         "context": context,
     }
@@ -245,9 +245,9 @@ def _playbook(
         "id": execution["id"],
         "destroy": invocation.destroys,
         "rejected": bool(invocation.rejected),
-        "entity": dict(invocation.entity),
-        "entity_id": invocation.entity_id,
-        "entity_name": invocation.entity_name,
+        "entity": dict(invocation.entity.content),
+        "entity_id": invocation.entity.id,
+        "entity_name": invocation.entity.name,
         "arguments": dict(invocation.arguments),
         "properties": properties,
         "user": invocation.user.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from operator import attrgetter
 from typing import Any, get_type_hints
 
@@ -67,6 +67,11 @@ def readable(value: Any) -> Any:
     return [readable(item) for item in value] if isinstance(value, list) else value
 
 
+def or_none(value: Any) -> Any:
+    """Return None instead of an empty value."""
+    return value or None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Key:
     """A key of a document: the annotation of a field, or a computed key.
@@ -107,12 +112,22 @@ def _computed(key: Key) -> _BoundKey:
     return _BoundKey(key.name, key.answer, key.value, key.request, key.changes, key.since)
 
 
-def _of_fields(cls: type) -> Iterator[_BoundKey]:
-    """Yield the keys of the fields of a class that are annotated with a `Key`."""
+def is_part(hint: object) -> bool:
+    """Return whether the type of a field is a part of its object: a class that groups fields."""
+    return is_dataclass(hint)
+
+
+def _of_fields(cls: type, part: str = "") -> Iterator[_BoundKey]:
+    """Yield the keys of the fields of a class that are annotated with a `Key`, also of those in its parts.
+
+    :param part: the field, followed by a dot, that has `cls` as its type
+    """
     for name, hint in get_type_hints(cls, include_extras=True).items():
+        if is_part(hint):
+            yield from _of_fields(hint, f"{part}{name}.")
         for key in getattr(hint, "__metadata__", ()):
             answer = _SCHEMAS[hint.__origin__] if key.answer is None else key.answer
-            value = _converted(attrgetter(name), key.convert)
+            value = _converted(attrgetter(part + name), key.convert)
             yield _BoundKey(key.name or name, answer, value, key.request, key.changes, key.since)
 
 
@@ -123,7 +138,7 @@ def _converted(read: Callable[[Any], Any], convert: Callable[[Any], Any] | None)
 class Document:
     """The JSON of a class of objects, in answers and requests.
 
-    :param cls: a dataclass whose fields are annotated with `Key`
+    :param cls: a dataclass whose fields are annotated with `Key`, or are parts: dataclasses with such fields
     :param computed: further keys
     """
 

@@ -10,6 +10,7 @@ from statecfg.entities import access, behaviors, bodies, rows, urn
 from statecfg.entities.calls import Calls, listed
 from statecfg.entities.filters import Field
 from statecfg.entities.model import Behavior, Interface, Page, Principal, Query
+from statecfg.entities.parts import Coordinates
 from statecfg.entities.problems import bad, forbidden
 from statecfg.playbook.project import Project
 from statecfg.store import records
@@ -67,9 +68,9 @@ class InterfaceCalls(Calls):
         name = bodies.text(body, "name")
 
         def change(connection: Any) -> Interface:
-            current = rows.need(connection, tables.interface, id)
+            current = rows.interface(rows.need(connection, tables.interface, id))
             same_id(body, id)
-            unchanged(body, current)
+            unchanged(body, current.coordinates)
             if name != current.name:
                 may_change(current)
                 _without_entities(connection, id)
@@ -172,7 +173,7 @@ def same_id(body: Mapping[str, Any], id: str) -> None:
         raise bad(f"id must be {id}, or omitted.")
 
 
-def unchanged(body: Mapping[str, Any], current: Any) -> None:
+def unchanged(body: Mapping[str, Any], current: Coordinates) -> None:
     """Check that the body does not change vendor, nss or version.
 
     :raises ApiError: it changes one of them

@@ -28,33 +28,55 @@ class Update(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
+class InvocationTasks:
+    """The ids of the tasks of an invocation.
+
+    :param own: of its task executeBehavior
+    :param parent: of the task that it belongs to, "" for none
+    """
+
+    own: str
+    parent: str
+
+    @property
+    def claimed(self) -> str:
+        """The task that the worker leased."""
+        return self.parent or self.own
+
+
+@dataclass(frozen=True, slots=True)
+class InvokedEntity:
+    """The entity of an invocation.
+
+    :param type: id of its type
+    :param content: its current content
+    """
+
+    id: str
+    name: str
+    type: str
+    content: Json
+
+
+@dataclass(frozen=True, slots=True)
 class Invocation:
     """A run of a behavior.
 
     :param id: equal for all attempts, so that it serves as an idempotency key
-    :param task_id: id of its task executeBehavior
-    :param parent_task_id: id of the task that it belongs to, "" for none
-    :param claimed: id of the task that the worker leased: `parent_task_id` if there is one, otherwise `task_id`
     :param behavior: the type's override if there is one, otherwise the interface's behavior
     :param hook: a hook (one of `HOOKS`), or "" if a user invoked it
     :param execution: the behavior's, including `_internal_*` and `_secure_*`
-    :param entity: the current content of the entity
     :param arguments, metadata: given by the user; {} for hooks
     :param user: the user whose request caused it
     :param rejected: why the content is invalid by the type's schema, "" if it is valid
     """
 
     id: str
-    task_id: str
-    parent_task_id: str
-    claimed: str
+    tasks: InvocationTasks
     behavior: Behavior
     hook: str
     execution: Json
-    entity_id: str
-    entity_name: str
-    type_id: str
-    entity: Json
+    entity: InvokedEntity
     arguments: Json
     metadata: Json
     user: Principal

@@ -309,7 +309,8 @@ def _type(connection: Any, principal: Principal, entity: Any, body: Mapping[str,
     if wanted in (None, "", own.id):
         return own
     other = seen_type(connection, principal, wanted, READ_WRITE)
-    if (other.vendor, other.nss) != (own.vendor, own.nss):
+    there, here = other.coordinates, own.coordinates
+    if (there.vendor, there.nss) != (here.vendor, here.nss):
         raise bad(f"entityType can only be another version of {own.id}.", "RDE_IMMUTABLE")
     return other
 

@@ -1,6 +1,7 @@
 """The objects of the API and their users.
 
 A field with a `Key` is in the object's JSON; `shapes` adds the keys that are computed. The other fields are internal.
+Some fields are grouped in parts (see `parts`).
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from statecfg.entities.document import (
     OBJECT,
     OBJECT_OR_NULL,
     TEXT,
-    TEXT_OR_NULL,
     Key,
     Schema,
     object_of,
+    or_none,
     or_null,
     readable,
     text,
 )
+from statecfg.entities.parts import Coordinates, Ownership, Reported, Starter, TaskTimes
 from statecfg.remote.graph.names import State
 
 T = TypeVar("T")
@@ -110,15 +112,8 @@ Id = Annotated[str, Key(request=IGNORED)]
 Name = Annotated[str, Key(request=text(256, 1))]
 Description = Annotated[str | None, Key(request=or_null(text(4096)))]
 ExternalId = Annotated[str | None, Key("externalId", request=or_null(text()))]
-Namespace = Annotated[str, Key(request=text(64, 1, urn.NAMESPACE.pattern), changes=False)]
-Version = Annotated[str, Key(request=text(64, 5, urn.VERSION.pattern), changes=False)]
 Flag = Annotated[bool, Key(request=BOOLEAN)]
 Level = Annotated[str, Key("accessLevelId", answer={**TEXT, "enum": list(LEVELS)}, request=LEVEL)]
-
-
-def _or_none(value: Any) -> Any:
-    """Return None instead of an empty value."""
-    return value or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +122,7 @@ class Interface:
 
     id: Id
     name: Name
-    vendor: Namespace
-    nss: Namespace
-    version: Version
+    coordinates: Coordinates
     readonly: Flag
 
 
@@ -163,14 +156,12 @@ class EntityType:
 
     id: Id
     name: Name
-    vendor: Namespace
-    nss: Namespace
-    version: Version
+    coordinates: Coordinates
     description: Description
     external_id: ExternalId
     schema: Annotated[Json, Key(request=OBJECT)]
     interfaces: Annotated[Sequence[str], Key(request=INTERFACES, convert=list)]
-    hooks: Annotated[Mapping[str, str], Key(answer=HOOKS_OR_NULL, request=HOOK_IDS, since=TYPE_HOOKS, convert=_or_none)]
+    hooks: Annotated[Mapping[str, str], Key(answer=HOOKS_OR_NULL, request=HOOK_IDS, since=TYPE_HOOKS, convert=or_none)]
     inherited_version: Annotated[str | None, Key("inheritedVersion", request=or_null(text(64)), since=TYPE_HOOKS)]
     max_implicit_right: Annotated[str | None, Key("maxImplicitRight", request=or_null(LEVEL), since=ENTITY_STATE)]
     readonly: Flag
@@ -185,8 +176,6 @@ class Entity:
     :param state: one of `STATES`
     :param message: the reason for the state RESOLUTION_ERROR, otherwise ""
     :param revision: grows by one with every change, including changes of the state
-    :param owner: name of its owner, a user of the organization `org`
-    :param tenant: name of the organization it was created for: `org`, or the one that an administrator named
     :param created, modified: seconds since 1970
     """
 
@@ -198,9 +187,7 @@ class Entity:
     state: Annotated[str, STATE]
     message: str
     revision: int
-    owner: str
-    org: str
-    tenant: str
+    ownership: Ownership
     created: float
     modified: float
 
@@ -220,15 +207,9 @@ class Task:
     :param operation: a description for people, with the URNs of hooks
     :param entity: id of its entity (`owner.id` in JSON)
     :param entity_name: the entity's name at that time
-    :param user, org: the user who started it
     :param status: one of `STATUSES`
-    :param progress: percent
-    :param details: the progress that a behavior reports
-    :param log: details for administrators, with names of hosts and paths of the server
     :param result: the result of a behavior, any JSON value; None for no result or null
     :param error: majorErrorCode (int), minorErrorCode, message; None if it did not fail
-    :param created: seconds since 1970
-    :param started, ended: seconds since 1970; None before
     """
 
     id: Annotated[str, Key()]
@@ -237,17 +218,12 @@ class Task:
     operation: Annotated[str, Key()]
     entity: str
     entity_name: str
-    user: str
-    org: str
+    starter: Starter
     status: Annotated[str, Key(answer={**TEXT, "enum": list(STATUSES)})]
-    progress: Annotated[int, Key(answer={"type": "integer", "minimum": 0, "maximum": 100})]
-    details: Annotated[str, Key(answer=TEXT_OR_NULL, convert=_or_none)]
-    log: str
+    reported: Reported
     result: Any
     error: Annotated[Json | None, Key()]
-    created: float
-    started: float | None
-    ended: float | None
+    times: TaskTimes
 
     @property
     def is_finished(self) -> bool:

@@ -269,11 +269,13 @@ def _done(order: _Order, work: Work, mode: str, bus: Bus) -> Report:
     jobs = [replace(job, host=_become(job.host, order.project)) for job in work.jobs]
     options = fleet.Options(
         mode=mode,
-        forks=settings.forks or 16,
-        keep_going=bool(settings.keep_going),
-        # Another entity's run may hold the lock of the host. Wait for it until the deadline.
-        lock_timeout=max(0.0, order.deadline - time.monotonic()),
-        settings=Settings(ssh_config=settings.ssh_config, accept_new=bool(settings.accept_new_host_keys)),
+        access=fleet.Access(Settings(ssh_config=settings.ssh_config, accept_new=bool(settings.accept_new_host_keys))),
+        limits=fleet.Limits(
+            settings.forks or 16,
+            bool(settings.keep_going),
+            # Another entity's run may hold the lock of the host. Wait for it until the deadline.
+            lock_timeout=max(0.0, order.deadline - time.monotonic()),
+        ),
         cancel=order.cancel,
         agreed=True,  # the request itself confirms that the entity's resources may be removed
         run=bus.run,

@@ -92,26 +92,98 @@ def run(
         talk.close()
 
 
+class _Pipes:
+    """The pipes of a child: they send it the request, keep what it prints, and receive its messages.
+
+    :param frames: the descriptor for its messages
+    :param listen: called with each received part of the messages
+    :ivar unsent: the rest of the request
+    :ivar printed: the newest output
+    :ivar cut: whether older output was dropped
+    """
+
+    def __init__(
+        self, child: subprocess.Popen[bytes], frames: int, request: bytes, listen: Callable[[bytes], None]
+    ) -> None:
+        assert child.stdin is not None and child.stdout is not None
+        self.stdin, self.stdout, self.frames, self.listen = child.stdin, child.stdout, frames, listen
+        self.unsent = memoryview(request)
+        self.printed, self.cut = bytearray(), False
+        self.selector = selectors.DefaultSelector()
+        for descriptor, event in (
+            (self.stdin.fileno(), selectors.EVENT_WRITE),
+            (self.stdout.fileno(), selectors.EVENT_READ),
+            (frames, selectors.EVENT_READ),
+        ):
+            os.set_blocking(descriptor, False)
+            self.selector.register(descriptor, event)
+
+    @property
+    def output(self) -> str:
+        """What the child printed, the newest 64 KiB."""
+        text = self.printed.decode("utf-8", "replace")
+        return f"[only the last {KEPT} bytes]\n{text}" if self.cut else text
+
+    def exchange(self, wait: float) -> int:
+        """Write and read what is possible now; return the number of bytes read."""
+        if not self.selector.get_map():
+            time.sleep(wait)
+            return 0
+        got = 0
+        for key, _ in self.selector.select(wait):
+            if key.events == selectors.EVENT_WRITE:
+                self._feed()
+                continue
+            piece = os.read(key.fd, 1 << 16)
+            if not piece:
+                self.selector.unregister(key.fd)
+            elif key.fd == self.frames:
+                self.listen(piece)
+            else:
+                self.printed += piece
+                self.cut = self.cut or len(self.printed) > KEPT
+                del self.printed[:-KEPT]
+            got += len(piece)
+        return got
+
+    def _feed(self) -> None:
+        descriptor = self.stdin.fileno()
+        try:
+            self.unsent = self.unsent[os.write(descriptor, self.unsent[: 1 << 16]) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self.unsent = memoryview(b"")
+        if not self.unsent:
+            # Keep the pipe open: the child ends itself when it is closed.
+            self.selector.unregister(descriptor)
+
+    def close(self) -> None:
+        """Close the pipes."""
+        self.selector.close()
+        os.close(self.frames)
+        self.stdin.close()
+        self.stdout.close()
+
+
 class _Talk:
-    """Sends a child its request, reads its messages, and enforces its deadline."""
+    """Reads the messages of a child, and enforces its deadline.
+
+    :param mark: the value of the variable `MARK` in its environment
+    :ivar answer: its answer; None as long as it has sent none
+    :ivar unread: the beginning of its next message
+    :ivar reason: why it was told to end; "" if it was not
+    :ivar due: when it is killed if it has not ended by then
+    """
 
     def __init__(
         self, child: subprocess.Popen[bytes], frames: int, mark: str, request: bytes, update: Callable[[Update], None]
     ) -> None:
-        assert child.stdin is not None and child.stdout is not None
-        self.child, self.frames, self.mark, self.update = child, frames, mark, update
-        self.stdin, self.output = child.stdin.fileno(), child.stdout.fileno()
-        self.unsent = memoryview(request)
+        self.child, self.mark, self.update = child, mark, update
+        self.pipes = _Pipes(child, frames, request, self._listen)
         self.answer: Any = None
-        self.printed, self.unread = bytearray(), bytearray()
-        self.cut = False
-        self.reason, self.killed, self.due = "", 0, 0.0
-        self.selector = selectors.DefaultSelector()
-        for descriptor, event in (
-            (self.stdin, selectors.EVENT_WRITE), (self.output, selectors.EVENT_READ), (frames, selectors.EVENT_READ)
-        ):  # fmt: skip
-            os.set_blocking(descriptor, False)
-            self.selector.register(descriptor, event)
+        self.unread = bytearray()
+        self.reason, self.due = "", 0.0
 
     def attend(self, seconds: float, stop: threading.Event) -> Ended:
         """Wait until the child ends; return how it ended."""
@@ -130,17 +202,14 @@ class _Talk:
                 self._end("stopped", now)
             elif now >= deadline:
                 self._end(f"it was still running after {seconds:g} s, and was stopped", now)
-            self._exchange(0.2)
+            self.pipes.exchange(0.2)
         self._signal(signal.SIGKILL)  # kill what it left running
         deadline = time.monotonic() + GRACE  # a process that can't be killed may print forever
-        while time.monotonic() < deadline and self._exchange(0.05):
+        while time.monotonic() < deadline and self.pipes.exchange(0.05):
             pass
-        output = self.printed.decode("utf-8", "replace")
-        if self.cut:
-            output = f"[only the last {KEPT} bytes]\n{output}"
         if self.answer is not None:
-            return Ended(self.answer, output)
-        return Ended(None, output, self.reason or _ending(self.child.returncode), stopped)
+            return Ended(self.answer, self.pipes.output)
+        return Ended(None, self.pipes.output, self.reason or _ending(self.child.returncode), stopped)
 
     def _end(self, reason: str, now: float) -> None:
         self.reason, self.due = reason, now + GRACE
@@ -158,39 +227,6 @@ class _Talk:
             pass  # the group has ended, except processes of other users, which sudo may have started
         if number == signal.SIGKILL:
             kill_marked(MARK, self.mark, number)  # its processes may have left the group
-
-    def _exchange(self, wait: float) -> int:
-        """Write and read what is possible now; return the number of bytes read."""
-        if not self.selector.get_map():
-            time.sleep(wait)
-            return 0
-        got = 0
-        for key, _ in self.selector.select(wait):
-            if key.fd == self.stdin:
-                self._feed()
-                continue
-            piece = os.read(key.fd, 1 << 16)
-            if not piece:
-                self.selector.unregister(key.fd)
-            elif key.fd == self.output:
-                self.printed += piece
-                self.cut = self.cut or len(self.printed) > KEPT
-                del self.printed[:-KEPT]
-            else:
-                self._listen(piece)
-            got += len(piece)
-        return got
-
-    def _feed(self) -> None:
-        try:
-            self.unsent = self.unsent[os.write(self.stdin, self.unsent[: 1 << 16]) :]
-        except BlockingIOError:
-            return
-        except BrokenPipeError:
-            self.unsent = memoryview(b"")
-        if not self.unsent:
-            # Keep the pipe open: the child ends itself when it is closed.
-            self.selector.unregister(self.stdin)
 
     def _listen(self, piece: bytes) -> None:
         self.unread += piece
@@ -211,11 +247,7 @@ class _Talk:
         if self.child.poll() is None:
             self._signal(signal.SIGKILL)
             self.child.wait()
-        self.selector.close()
-        os.close(self.frames)
-        for stream in (self.child.stdin, self.child.stdout):
-            if stream is not None:
-                stream.close()
+        self.pipes.close()
 
 
 def _ending(status: int) -> str:

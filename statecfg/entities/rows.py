@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
 
+from statecfg.entities.document import is_part
 from statecfg.entities.model import (
     Behavior,
     BehaviorGrant,
@@ -23,8 +25,20 @@ from statecfg.store.entities import tables
 T = TypeVar("T")
 
 
+@cache
+def _fields(cls: type) -> Mapping[str, type | None]:
+    """Return the fields of a class, each with its class if it is a part: a group of columns."""
+    return {name: hint if is_part(hint) else None for name, hint in get_type_hints(cls).items()}
+
+
 def _from_row(cls: type[T], row: Any) -> T:
-    return cls(**{field.name: getattr(row, field.name) for field in fields(cls)})  # type: ignore[arg-type]  # only dataclasses come here
+    return cls(**_values(cls, row))
+
+
+def _values(cls: type, row: Any) -> dict[str, Any]:
+    """Return the values of the fields of a class from a row with a column for each, also for those in parts."""
+    fields = _fields(cls).items()
+    return {name: getattr(row, name) if part is None else part(**_values(part, row)) for name, part in fields}
 
 
 def interface(row: Any) -> Interface:

@@ -30,6 +30,7 @@ from statecfg.entities.document import (
 )
 from statecfg.entities.metadata import DOMAINS
 from statecfg.entities.model import ENTITY_STATE, MEMBERSHIP, STATE, Page
+from statecfg.entities.parts import TaskTimes
 
 T = TypeVar("T")
 # What clients need to list behaviors and to select one of them.
@@ -65,8 +66,8 @@ def _computed(name: str, answer: Schema, value: Callable[[Any], Any], since: flo
 INTERFACE, BEHAVIOR, ENTITY_TYPE = Document(model.Interface), Document(model.Behavior), Document(model.EntityType)
 ENTITY = Document(
     model.Entity,
-    _computed("owner", _NAMED, lambda item: _user(item.owner, item.org)),
-    _computed("org", _NAMED, lambda item: _org(item.tenant)),
+    _computed("owner", _NAMED, lambda item: _user(item.ownership.owner, item.ownership.org)),
+    _computed("org", _NAMED, lambda item: _org(item.ownership.tenant)),
     Key("entityState", STATE.answer, STATE.request, since=ENTITY_STATE, value=lambda item: item.state),
     _computed("message", TEXT_OR_NULL, lambda item: item.message or None, ENTITY_STATE),
     _computed("creationDate", TEXT, lambda item: date(item.created), ENTITY_STATE),
@@ -108,6 +109,10 @@ def _owner(item: model.Task) -> Shape:
     return {**empty, "id": item.entity, "type": "application/json", "name": "entity"}
 
 
+def _start(times: TaskTimes) -> str:
+    return date(times.created if times.started is None else times.started)
+
+
 def _result(item: model.Task) -> Shape | None:
     return None if item.result is None else {"resultContent": as_text(item.result)}
 
@@ -121,10 +126,10 @@ TASK = Document(
     Key("description", TEXT_OR_NULL, value=lambda item: None),
     Key("tasks", OBJECT_OR_NULL, value=lambda item: None),
     Key("owner", OBJECT, value=_owner),
-    Key("user", _NAMED, value=lambda item: _user(item.user, item.org)),
-    Key("organization", _NAMED, value=lambda item: _org(item.org)),
-    Key("startTime", TEXT, value=lambda item: date(item.created if item.started is None else item.started)),
-    Key("endTime", TEXT_OR_NULL, value=lambda item: None if item.ended is None else date(item.ended)),
+    Key("user", _NAMED, value=lambda item: _user(item.starter.user, item.starter.org)),
+    Key("organization", _NAMED, value=lambda item: _org(item.starter.org)),
+    Key("startTime", TEXT, value=lambda item: _start(item.times)),
+    Key("endTime", TEXT_OR_NULL, value=lambda item: None if item.times.ended is None else date(item.times.ended)),
     Key("result", {**OBJECT_OR_NULL, "properties": {"resultContent": TEXT}}, value=_result),
 )
 

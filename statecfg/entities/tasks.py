@@ -157,9 +157,14 @@ class TaskCalls(Calls):
 
 def _converter(principal: Principal) -> Callable[[Any], Task]:
     """Return a function that converts rows to tasks: `details` shows administrators the log, other users get no log."""
-    if not principal.is_administrator:
-        return lambda row: replace(rows.task(row), log="")
-    return lambda row: replace(rows.task(row), details=row.log or row.details)
+
+    def shown(row: Any) -> Task:
+        task = rows.task(row)
+        for_administrators = {"details": row.log or row.details}
+        changes = for_administrators if principal.is_administrator else {"log": ""}
+        return replace(task, reported=replace(task.reported, **changes))
+
+    return shown
 
 
 def _seen(principal: Principal) -> list[Any]:

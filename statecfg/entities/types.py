@@ -121,7 +121,7 @@ class TypeCalls(Calls):
             current = seen_type(connection, principal, id, FULL_CONTROL)
             fields = bodies.whole(body)
             same_id(fields, id)
-            unchanged(fields, current)
+            unchanged(fields, current.coordinates)
             values = _values({**shapes.entity_type(current, ENTITY_STATE), **fields})
             if any(getattr(current, key) != value for key, value in values.items()):
                 selection.check_hooks(connection, principal, current.hooks, values["hooks"])

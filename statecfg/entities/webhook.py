@@ -103,9 +103,7 @@ def _loopback(host: str) -> bool:
         return False
 
 
-def run(
-    invocation: Invocation, seconds: float, update: Callable[[Update], None], token: str | None = None
-) -> Outcome:
+def run(invocation: Invocation, seconds: float, update: Callable[[Update], None], token: str | None = None) -> Outcome:
     """Send the request and return the outcome.
 
     :param seconds: time limit for the whole exchange
@@ -147,16 +145,16 @@ def _data(invocation: Invocation, properties: Mapping[str, Any], token: str | No
     execution = invocation.execution
     visible = {key: value for key, value in execution.items() if key not in ("execution_properties", "type", "id")}
     return {
-        "entityId": invocation.entity_id,
-        "typeId": invocation.type_id,
+        "entityId": invocation.entity.id,
+        "typeId": invocation.entity.type,
         "arguments": dict(invocation.arguments),
-        "entity": dict(invocation.entity),
+        "entity": dict(invocation.entity.content),
         "_execution_properties": _public(properties),
         "_metadata": {
             "executionId": execution.get("id"),
             "behaviorId": invocation.behavior.ref,
             "executionType": execution.get("type"),
-            "taskId": invocation.task_id.rpartition(":")[2],
+            "taskId": invocation.tasks.own.rpartition(":")[2],
             "invocationId": invocation.id,
             "requestId": str(uuid.uuid4()),
             "apiVersion": API_VERSION,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
 from statecfg.entities import model, rows, schemas, selection, urn
-from statecfg.entities.invocation import FAILED, Invocation, Outcome
+from statecfg.entities.invocation import FAILED, Invocation, InvocationTasks, InvokedEntity, Outcome
 from statecfg.entities.model import (
     DELETE,
     ERROR,
@@ -226,7 +226,7 @@ def _reject(connection: Any, task: Any, entity: Any, invocation: Invocation, now
     if task.work["do"] == "create":
         resolve(connection, entity, now)
     outcome = failed(invocation.rejected, CANNOT_RESOLVE)
-    finish(connection, invocation.task_id, now, outcome)
+    finish(connection, invocation.tasks.own, now, outcome)
     finish(connection, task.id, now, outcome)
 
 
@@ -311,16 +311,11 @@ def _invocation(connection: Any, task: Any, entity: Any) -> Invocation | None:
     plays = execution.get("type") == "Playbook"
     return Invocation(
         id=work["invocation"],
-        task_id=work["task"],
-        parent_task_id="" if work["task"] == task.id else task.id,
-        claimed=task.id,
+        tasks=InvocationTasks(work["task"], parent="" if work["task"] == task.id else task.id),
         behavior=behavior,
         hook=work["hook"],
         execution=execution,
-        entity_id=entity.id,
-        entity_name=entity.name,
-        type_id=entity.type,
-        entity=entity.content,
+        entity=InvokedEntity(entity.id, entity.name, entity.type, entity.content),
         arguments=work.get("arguments") or {},
         metadata=work.get("metadata") or {},
         user=Principal(task.user, task.org, task.role),

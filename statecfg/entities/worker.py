@@ -128,7 +128,7 @@ class Worker:
         entered = outcome
         while True:
             try:
-                self.operations.enter_outcome(invocation.claimed, invocation.id, entered)
+                self.operations.enter_outcome(invocation.tasks.claimed, invocation.id, entered)
                 return
             except StoreError as problem:
                 self._note(problem)

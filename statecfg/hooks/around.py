@@ -102,7 +102,7 @@ class AroundResources:
         return self._files[hook.name]
 
     def _read(self, hook: Registration) -> HookFiles:
-        type = self.engine.types.find(hook.type)
+        type = self.engine.types.find(hook.exec.type)
         files: dict[str, tuple[int, Any]] = {}
         total, digest = 0, hashlib.sha256()
         for path in sorted(path for path in Path(type.folder).rglob("*") if path.is_file()):
@@ -112,7 +112,7 @@ class AroundResources:
             digest.update(f"{name}\0{mode:o}\0{len(data)}\0".encode() + data)
             files[name] = mode, encode_value(Blob.of(data), INLINE, self.contents)
         if total > LARGEST:
-            detail = f"the files of the hook type {hook.type} have {total} bytes, and each host would receive them"
+            detail = f"the files of the hook type {hook.exec.type} have {total} bytes, and each host would receive them"
             hint = f"the limit is {LARGEST}; you can also let the hook run on the controller"
             raise InvalidInput([problem("SC0651", detail, hint)])
         stored = objects.get(self.engine.store, hook.name)
@@ -121,7 +121,7 @@ class AroundResources:
             "digest": digest.hexdigest(),
             "files": files,
             "schema": type.schema,
-            "configuration": dict(hook.configuration),
+            "configuration": dict(hook.exec.configuration),
         }
 
     def call(
@@ -181,11 +181,11 @@ def merged(declared: Iterable[Registration], stored: Iterable[Registration], typ
     kept = {hook.name: hook for hook in stored}
     for hook in declared:
         if hook.protocol == "exec":
-            handled = types.find(hook.type).events()
+            handled = types.find(hook.exec.type).events()
             in_store = kept.get(hook.name)
-            configuration = in_store.configuration if in_store is not None else hook.configuration
+            configuration = (in_store or hook).exec.configuration
             events = tuple(event for event in hook.events if event in handled)
-            kept[hook.name] = replace(hook, events=events, configuration=configuration)
+            kept[hook.name] = replace(hook, events=events, exec=replace(hook.exec, configuration=configuration))
     return sorted(kept.values(), key=lambda hook: (hook.order, hook.name))
 
 
@@ -193,7 +193,7 @@ def to_wire(hook: Registration) -> WireHook:
     """Return an exec hook as the executor reads it. `events` has only events of resources."""
     return {
         "name": hook.name,
-        "type": hook.type,
+        "type": hook.exec.type,
         "order": hook.order,
         "events": [event for event in ResourceEvent.ALL if event in hook.events],
         "select": hook.select.wire(),

@@ -113,7 +113,7 @@ class Bus:
         self.units = in_run.of_run(self.store, options.deployment, self.mode, self.run, jobs, options.cancel)
         joined = self._with_units([self._with_host(job, policy) for job in jobs], options)
         self.mark.begin(self.mode, self.playbook, [job.host.name for job in jobs])
-        return replace(options, run=self.run, events=self, hooks=around), joined
+        return replace(options, run=self.run, hooks=replace(options.hooks, around=around, events=self)), joined
 
     def _with_host(self, job: Job, policy: Policy) -> Job:
         """Return a job with the store's data about its host."""
@@ -126,9 +126,9 @@ class Bus:
     def _with_units(self, jobs: Iterable[Job], options: Options) -> list[Job]:
         """Return the jobs with the data that their hosts need about their units."""
         if self.units is not None:
-            return [self.units.with_units(job, options.units) for job in jobs]
+            return [self.units.with_units(job, options.expected) for job in jobs]
         owner = in_run.owner(self.store, options.deployment, self.mode)
-        due = options.units or {}
+        due = options.expected.units if options.expected is not None else {}
         return [replace(job, units=owner, differs=("units",) if due.get(job.host.name) else ()) for job in jobs]
 
     def at_once(self, host: str) -> tuple[str, list[Fired]]:

@@ -69,7 +69,8 @@ class Preview:
         if options.deployment is not None and options.mode == Mode.PLAN:
             owners = self._look_ahead(options.deployment, jobs)
             joined = [replace(job, units=owners[job.host.name]) for job in joined]
-        return replace(options, hooks={job.host.name: self.of_host(job.host.name) for job in jobs}), joined
+        around = {job.host.name: self.of_host(job.host.name) for job in jobs}
+        return replace(options, hooks=replace(options.hooks, around=around)), joined
 
     def _look_ahead(self, deployment: Deployment, jobs: Sequence[Job]) -> dict[str, Mapping[str, Any]]:
         """Find the hooks of units that an apply would run; return host → the owner of its units."""

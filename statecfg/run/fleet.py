@@ -18,18 +18,18 @@ from statecfg.run import bundle
 from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.events import Events, Late, Unjoined
 from statecfg.run.host.gate import Gate
-from statecfg.run.host.request import PATIENCE, Order, Request
+from statecfg.run.host.request import Order, Request
+from statecfg.run.options import Access, Expected, Limits
 from statecfg.run.report_model import Host as HostReport
 from statecfg.run.report_model import Report
-from statecfg.transport import Settings
-from statecfg.transport.become import Become
 
 if TYPE_CHECKING:
     from statecfg.run.deployment import Deployment
 
-__all__ = ["Become", "Event", "Job", "Options", "Report", "run"]
+__all__ = ["Access", "Event", "Expected", "Job", "Limits", "Options", "Report", "RunHooks", "run"]
 
 FORMAT = 1
+
 
 @dataclass(frozen=True)
 class Job:
@@ -72,50 +72,44 @@ class Event:
 
 
 @dataclass(frozen=True)
+class RunHooks:
+    """The hooks of a run.
+
+    :param around: host → the hooks that may be called for its resources, in the form that the host receives
+    :param events: follows the hosts of the run, and calls the controller's hooks
+    """
+
+    around: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    events: Events | None = None
+
+
+@dataclass(frozen=True)
 class Options:
     """The options of a run.
 
     :param mode: one of `Mode`
-    :param forks: maximum number of hosts to process concurrently
-    :param keep_going: after a failure, skip only the nodes that depend on the failed one
-    :param become: the user to become on every host; None to use the inventory
-    :param lock_timeout: seconds to wait for another run on a host
-    :param expect: host → node → fingerprint of a saved plan; a host whose plan differs is refused
+    :param expected: what a saved plan expects; None without a saved plan
     :param confirm: receives the report of the plan before any change; returns whether to apply it
-    :param password: for hosts that become another user because of the inventory
-    :param patience: seconds without progress (heartbeats don't count), in addition to the longest timeout of the nodes
     :param cancel: set to stop the run: nothing more begins
     :param run: the run's id; "" for a new one
     :param agreed: whether the user explicitly allowed removing more than half of a host's resources
-    :param hooks: host → the hooks that may be called for it, in the form that the host receives
     :param history: for mode "history": `playbook`, `run` (the beginning of an id), `limit`
-    :param events: follows the hosts of the run, and calls the controller's hooks
     :param deployment: the declared services
-    :param units: host → the due hooks of units in a saved plan; a host with other due hooks is refused
-    :param peers: host → host key of a saved plan, in the form of reports; a host with another key is refused
     :param join: completes these options and the jobs (hooks, events, stored data of hosts) while statecfg connects to
         the hosts; if it raises an error, the run ends before any change
     """
 
     mode: str = Mode.PLAN
-    forks: int = 16
-    keep_going: bool = False
-    become: Become | None = None
-    lock_timeout: float = 0.0
-    settings: Settings | None = None
-    expect: Mapping[str, Mapping[str, str]] | None = None
+    access: Access = field(default_factory=Access)
+    limits: Limits = field(default_factory=Limits)
+    expected: Expected | None = None
     confirm: Callable[[Report], bool] | None = None
-    password: str | None = field(default=None, repr=False)
-    patience: float = PATIENCE
     cancel: threading.Event = field(default_factory=threading.Event)
     run: str = ""
     agreed: bool = False
-    hooks: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    hooks: RunHooks = field(default_factory=RunHooks)
     history: Mapping[str, Any] | None = None
-    events: Events | None = None
     deployment: Deployment | None = None
-    units: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
-    peers: Mapping[str, str] = field(default_factory=dict)
     join: Callable[[Options, Sequence[Job]], tuple[Options, Sequence[Job]]] | None = None
 
 
@@ -135,14 +129,10 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
         options.run or uuid.uuid4().hex[:12],
         options.mode,
         f"{getpass.getuser()}@{socket.gethostname()}",
-        options.keep_going,
-        options.lock_timeout,
-        options.settings,
-        options.become,
-        options.patience,
-        options.password,
+        options.access,
+        options.limits,
     )
-    slots = threading.Semaphore(max(1, options.forks))
+    slots = threading.Semaphore(max(1, options.limits.forks))
     gate = Gate(slots) if options.confirm is not None else None
     joined = _Joined()
     drivers = [
@@ -226,21 +216,22 @@ class _Joined:
         if self.options is None:
             raise Unjoined
         job = self.jobs[host]
-        return job.definition, _more(job, self.options), self.options.events
+        return job.definition, _more(job, self.options), self.options.hooks.events
 
 
 def _request(job: Job, options: Options, order: Order) -> Request:
     """Return the request to one host."""
+    host, expected = job.host.name, options.expected
     return Request(
         job.host,
         job.definition,
         job.owner or job.playbook,
         bundle.build(job.definition.types),
         order,
-        None if options.expect is None else options.expect.get(job.host.name, {}),
+        None if expected is None else expected.nodes.get(host, {}),
         options.confirm is not None,
         _more(job, options),
-        options.peers.get(job.host.name, ""),
+        "" if expected is None else expected.peers.get(host, ""),
     )
 
 
@@ -253,7 +244,7 @@ def _more(job: Job, options: Options) -> dict[str, Any]:
         "ledger": job.ledger,
         "node": dict(job.node),
         "policy": dict(job.policy),
-        "hooks": list(options.hooks.get(job.host.name, ())),
+        "hooks": list(options.hooks.around.get(job.host.name, ())),
         "history": options.history,
         "units": dict(job.units),
         "differs": list(job.differs),

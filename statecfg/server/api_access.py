@@ -11,6 +11,7 @@ from statecfg.entities.model import LEVELS
 from statecfg.entities.problems import forbidden
 from statecfg.server.answers import nothing, one, page
 from statecfg.server.auth import AUTHOR, VIEWER
+from statecfg.server.media import Body
 from statecfg.server.parameters import PAGED, listing, listing_by
 from statecfg.server.request import Request
 from statecfg.server.routing import Routes
@@ -82,12 +83,12 @@ def _declare(path: str, what: str) -> None:
     full = f"Requires Full Control of the {what}."
     several, access = {200: "Accesses"}, {200: "Access"}
     routes("GET", all, VIEWER, f"List the access controls of an {what}.", several, query=_LISTING)(_list)
-    routes("POST", all, AUTHOR, f"Give access to an {what}. {full}", {201: "Access"}, request="NewAccess")(_add)
+    routes("POST", all, AUTHOR, f"Give access to an {what}. {full}", {201: "Access"}, request=Body("NewAccess"))(_add)
     replace = f"Replace all access controls of an {what}. {full}"
-    routes("PUT", all, AUTHOR, replace, several, request="NewAccesses")(_replace)
+    routes("PUT", all, AUTHOR, replace, several, request=Body("NewAccesses"))(_replace)
     routes("GET", single, VIEWER, f"Show an access control of an {what}.", access)(_get)
     change = f"Change an access control of an {what}. {full}"
-    routes("PUT", single, AUTHOR, change, access, request="ChangedAccess")(_update)
+    routes("PUT", single, AUTHOR, change, access, request=Body("ChangedAccess"))(_update)
     routes("DELETE", single, AUTHOR, f"Revoke access to an {what}. {full}", {204: None})(_delete)
 
 
@@ -114,7 +115,7 @@ def _list_behaviors(request: Request) -> Response:
     AUTHOR,
     "Set who may invoke a behavior. Requires Full Control of the type.",
     {201: "BehaviorAccess"},
-    request="NewBehaviorAccess",
+    request=Body("NewBehaviorAccess"),
 )
 def _add_behavior(request: Request) -> Response:
     grant = request.operations.add_behavior_grant(request.principal, request.path_params["type"], request.content)
@@ -127,7 +128,7 @@ def _add_behavior(request: Request) -> Response:
     AUTHOR,
     "Replace the access controls of all behaviors of a type. Requires Full Control of the type.",
     {200: "BehaviorAccesses"},
-    request="NewBehaviorAccesses",
+    request=Body("NewBehaviorAccesses"),
 )
 def _replace_behaviors(request: Request) -> Response:
     grants = request.operations.replace_behavior_grants(request.principal, request.path_params["type"], request.content)

@@ -9,6 +9,7 @@ from statecfg.entities.problems import ApiError, forbidden
 from statecfg.server import api_sessions, auth, writing
 from statecfg.server.answers import json_or_xml, nothing
 from statecfg.server.auth import ANYONE, VIEWER
+from statecfg.server.media import Body, Xml
 from statecfg.server.request import Request
 from statecfg.server.routing import Routes
 
@@ -23,8 +24,7 @@ _LIFE = 3600  # seconds after which clients request a token again; ours may be v
     VIEWER,
     "Show your session as older clients expect it.",
     {200: "ApiSession"},
-    xml="default",
-    xml_type=writing.SESSION_XML,
+    xml=Xml(writing.SESSION_XML, default=True),
 )
 def _get_session(request: Request) -> Response:
     return _session(request, request.principal)
@@ -36,8 +36,7 @@ def _get_session(request: Request) -> Response:
     ANYONE,
     "Log in as older clients do.",
     {200: "ApiSession"},
-    xml="default",
-    xml_type=writing.SESSION_XML,
+    xml=Xml(writing.SESSION_XML, default=True),
 )
 def _log_in(request: Request) -> Response:
     user = api_sessions.logged_in(request)
@@ -56,8 +55,7 @@ def _session(request: Request, caller: Principal) -> Response:
     VIEWER,
     "List the organizations that you may see.",
     {200: "Orgs"},
-    xml="default",
-    xml_type=writing.ORGS_XML,
+    xml=Xml(writing.ORGS_XML, default=True),
 )
 def _list_orgs(request: Request) -> Response:
     value = writing.orgs(request, request.operations.orgs(request.principal))
@@ -70,8 +68,7 @@ def _list_orgs(request: Request) -> Response:
     VIEWER,
     "Show an organization.",
     {200: "Org"},
-    xml="default",
-    xml_type=writing.ORG_XML,
+    xml=Xml(writing.ORG_XML, default=True),
 )
 def _get_org(request: Request) -> Response:
     given = request.path_params["org"]
@@ -105,8 +102,7 @@ for _path in (
     ANYONE,
     "Get an access token for an administrator, by a refresh token.",
     {200: "GivenToken"},
-    request="AskedToken",
-    form=True,
+    request=Body("AskedToken", form=True),
 )
 @routes(
     "POST",
@@ -114,8 +110,7 @@ for _path in (
     ANYONE,
     "Get an access token for a user of an organization, by a refresh token.",
     {200: "GivenToken"},
-    request="AskedToken",
-    form=True,
+    request=Body("AskedToken", form=True),
 )
 def _token(request: Request) -> Response:
     """Answer with the token that was given: tokens of statecfg are both refresh tokens and access tokens."""

@@ -11,6 +11,7 @@ from statecfg.entities.document import Shape
 from statecfg.entities.model import Behavior
 from statecfg.server.answers import nothing, one, page
 from statecfg.server.auth import ADMINISTRATOR, AUTHOR, VIEWER
+from statecfg.server.media import Body
 from statecfg.server.parameters import listing, listing_by
 from statecfg.server.request import Request
 from statecfg.server.routing import Routes
@@ -34,7 +35,7 @@ def _list_interfaces(request: Request) -> Response:
     return page(request, values, shapes.interface)
 
 
-@routes("POST", _INTERFACES, ADMINISTRATOR, "Create an interface.", {201: "Interface"}, request="NewInterface")
+@routes("POST", _INTERFACES, ADMINISTRATOR, "Create an interface.", {201: "Interface"}, request=Body("NewInterface"))
 def _create_interface(request: Request) -> Response:
     interface = request.operations.create_interface(request.principal, request.content)
     return one(request, shapes.interface, interface, 201)
@@ -46,7 +47,7 @@ def _get_interface(request: Request) -> Response:
     return one(request, shapes.interface, interface)
 
 
-@routes("PUT", _INTERFACE, ADMINISTRATOR, "Rename an interface.", {200: "Interface"}, request="ChangedInterface")
+@routes("PUT", _INTERFACE, ADMINISTRATOR, "Rename an interface.", {200: "Interface"}, request=Body("ChangedInterface"))
 def _update_interface(request: Request) -> Response:
     interface = request.operations.update_interface(
         request.principal, request.path_params["interface"], request.content
@@ -79,7 +80,7 @@ def _list_behaviors(request: Request) -> Response:
     ADMINISTRATOR,
     "Add a behavior to an interface.",
     {201: "Behavior"},
-    request="NewBehavior",
+    request=Body("NewBehavior"),
 )
 def _create_behavior(request: Request) -> Response:
     behavior = request.operations.create_behavior(request.principal, request.path_params["interface"], request.content)
@@ -92,7 +93,7 @@ def _create_behavior(request: Request) -> Response:
     ADMINISTRATOR,
     "Replace all behaviors of an interface. Behaviors can be added or removed until a type implements the interface.",
     {200: "Behaviors"},
-    request="NewBehaviors",
+    request=Body("NewBehaviors"),
 )
 def _replace_behaviors(request: Request) -> Response:
     behaviors = request.operations.replace_behaviors(
@@ -117,7 +118,7 @@ def _get_behavior(request: Request) -> Response:
     ADMINISTRATOR,
     "Change a behavior of an interface.",
     {200: "Behavior"},
-    request="ChangedBehavior",
+    request=Body("ChangedBehavior"),
 )
 def _update_behavior(request: Request) -> Response:
     path = request.path_params
@@ -139,7 +140,7 @@ def _list_types(request: Request) -> Response:
     return page(request, request.operations.list_types(request.principal, listing(request)), shapes.entity_type)
 
 
-@routes("POST", _TYPES, ADMINISTRATOR, "Create an entity type.", {201: "EntityType"}, request="NewEntityType")
+@routes("POST", _TYPES, ADMINISTRATOR, "Create an entity type.", {201: "EntityType"}, request=Body("NewEntityType"))
 def _create_type(request: Request) -> Response:
     return one(request, shapes.entity_type, request.operations.create_type(request.principal, request.content), 201)
 
@@ -156,7 +157,7 @@ def _get_type(request: Request) -> Response:
     AUTHOR,
     "Change an entity type. Requires Full Control of the type.",
     {200: "EntityType"},
-    request="ChangedEntityType",
+    request=Body("ChangedEntityType"),
 )
 def _update_type(request: Request) -> Response:
     entity_type = request.operations.update_type(request.principal, request.path_params["type"], request.content)
@@ -191,7 +192,7 @@ def _get_type_behavior(request: Request) -> Response:
     AUTHOR,
     "Override a behavior of an interface on an entity type.",
     {200: "Behavior"},
-    request="ChangedBehavior",
+    request=Body("ChangedBehavior"),
 )
 def _override_behavior(request: Request) -> Response:
     path = request.path_params

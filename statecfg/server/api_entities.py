@@ -8,6 +8,7 @@ from statecfg.entities import lifecycle, shapes
 from statecfg.entities.model import CREATE, Task, org_id
 from statecfg.server.answers import one, page
 from statecfg.server.auth import AUTHOR, VIEWER
+from statecfg.server.media import Body
 from statecfg.server.parameters import HOOKS, RESOLVE, listing, listing_by
 from statecfg.server.request import Request
 from statecfg.server.routing import Routes
@@ -29,7 +30,7 @@ _OF_TYPES, _OF_INTERFACES = f"{_ENTITIES}/types/{{vendor}}/{{nss}}", f"{_ENTITIE
     "Create an entity of a type. The task in Location runs until the entity is resolved.",
     {202: None},
     query=(RESOLVE, HOOKS),
-    request="NewEntity",
+    request=Body("NewEntity"),
 )
 def _create(request: Request) -> Response:
     task = request.operations.create_entity(
@@ -102,7 +103,7 @@ def _get(request: Request) -> Response:
     "Change an entity, or mark it for deletion. The answer is 202 if a PreDelete hook runs first.",
     {200: "Entity", 202: None},
     query=(HOOKS,),
-    request="ChangedEntity",
+    request=Body("ChangedEntity"),
 )
 def _update(request: Request) -> Response:
     updated = request.operations.update_entity(
@@ -156,8 +157,7 @@ def _resolve(request: Request) -> Response:
     AUTHOR,
     "Invoke a behavior on an entity. The task contains its result.",
     {202: None},
-    request="Invocation",
-    optional=True,
+    request=Body("Invocation", optional=True),
 )
 def _invoke(request: Request) -> Response:
     path = request.path_params

@@ -8,6 +8,7 @@ from statecfg.entities import metadata, shapes
 from statecfg.entities.model import MetadataEntry
 from statecfg.server.answers import nothing, one, page
 from statecfg.server.auth import AUTHOR, VIEWER
+from statecfg.server.media import Body
 from statecfg.server.parameters import listing, listing_by
 from statecfg.server.request import Request
 from statecfg.server.routing import Routes
@@ -30,7 +31,7 @@ def _list(request: Request) -> Response:
     return page(request, entries, shapes.metadata_entry)
 
 
-@routes("POST", _ALL, AUTHOR, "Add metadata to an entity.", {201: "MetadataEntry"}, request="NewMetadataEntry")
+@routes("POST", _ALL, AUTHOR, "Add metadata to an entity.", {201: "MetadataEntry"}, request=Body("NewMetadataEntry"))
 def _add(request: Request) -> Response:
     entry = request.operations.add_metadata(request.principal, request.path_params["entity"], request.content)
     return _shown(request, entry, 201)
@@ -50,7 +51,7 @@ def _get(request: Request) -> Response:
     AUTHOR,
     "Change the value of metadata of an entity.",
     {200: "MetadataEntry"},
-    request="ChangedMetadataEntry",
+    request=Body("ChangedMetadataEntry"),
 )
 def _update(request: Request) -> Response:
     path, revision = request.path_params, request.headers.get("if-match")

@@ -42,20 +42,21 @@ class UnitAnswer:
     @classmethod
     def of(cls, unit: UnitRow) -> UnitAnswer:
         """Return a unit in the form of the API."""
+        condition = unit.condition
         return cls(
             name=unit.name,
             service=unit.service,
             host=unit.host,
-            state=unit.state,
-            failed=bool(unit.why or unit.relation_errors),
+            state=condition.state,
+            failed=condition.failed,
             dying=unit.dying,
-            why=unit.why,
-            relation_errors=unit.relation_errors,
+            why=condition.why,
+            relation_errors=condition.relation_errors,
             leader=unit.leader,
-            ports=unit.ports,
-            status=unit.status,
-            message=unit.message,
-            since=unit.since,
+            ports=unit.network.ports,
+            status=unit.announced.status,
+            message=unit.announced.message,
+            since=condition.since,
         )
 
 

@@ -13,6 +13,7 @@ from statecfg.entities.problems import ApiError, forbidden
 from statecfg.server import auth, pages, sessions
 from statecfg.server.answers import nothing, page
 from statecfg.server.auth import ANYONE, VIEWER
+from statecfg.server.media import Body
 from statecfg.server.parameters import PAGED, listing
 from statecfg.server.request import Request
 from statecfg.server.routing import Routes
@@ -104,8 +105,7 @@ def _session(caller: Principal) -> Shape:
     ANYONE,
     "Log in a browser by a token.",
     {303: None},
-    request="Login",
-    form=True,
+    request=Body("Login", form=True),
     documented=False,
 )
 def _browser_log_in(request: Request) -> Response:

@@ -10,6 +10,7 @@ from statecfg.entities.model import Task
 from statecfg.server import openapi, writing
 from statecfg.server.answers import json_or_xml, page
 from statecfg.server.auth import ANYONE, VIEWER
+from statecfg.server.media import Xml
 from statecfg.server.parameters import listing, listing_by
 from statecfg.server.request import Request
 from statecfg.server.routing import Routes
@@ -23,8 +24,7 @@ routes = Routes()
     ANYONE,
     "List the versions of the API, and the login addresses.",
     {200: "Versions"},
-    xml="default",
-    xml_type=writing.VERSIONS_XML,
+    xml=Xml(writing.VERSIONS_XML, default=True),
 )
 def _versions(request: Request) -> Response:
     if request.wants_xml:
@@ -38,8 +38,7 @@ def _versions(request: Request) -> Response:
     VIEWER,
     "Show a task.",
     {200: "Task"},
-    xml="asked",
-    xml_type=writing.TASK_XML,
+    xml=Xml(writing.TASK_XML),
 )
 def _get(request: Request) -> Response:
     task = request.operations.get_task(request.principal, request.path_params["task"])

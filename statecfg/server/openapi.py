@@ -61,11 +61,11 @@ def _operation(route: Route) -> Schema:
     }
     if route.permission == ANYONE:
         operation["security"] = [{"login": []}] if "sessions" in route.path else []
-    if route.request:
-        media_type = "application/x-www-form-urlencoded" if route.form else "application/json"
+    if route.request is not None:
+        media_type = "application/x-www-form-urlencoded" if route.request.form else "application/json"
         operation["requestBody"] = {
-            "required": not route.optional,
-            "content": {media_type: {"schema": reference(route.request)}},
+            "required": not route.request.optional,
+            "content": {media_type: {"schema": reference(route.request.document)}},
         }
     return operation
 
@@ -101,13 +101,13 @@ def _response(route: Route, status: int, name: str | None) -> Schema:
 
 
 def _xml(route: Route) -> Schema:
-    return {route.xml_type: {"schema": {"type": "string"}}} if route.xml else {}
+    return {route.xml.media_type: {"schema": {"type": "string"}}} if route.xml is not None else {}
 
 
 def _errors(route: Route) -> Schema:
     content = {"application/json": {"schema": reference("Error")}}
     if route.path.startswith("/api/"):
         content[writing.ERROR_XML] = {"schema": {"type": "string"}}
-    if route.form or route.denied is not None:
+    if (route.request is not None and route.request.form) or route.denied is not None:
         content["text/html"] = {"schema": {"type": "string"}}
     return content

@@ -14,6 +14,7 @@ from statecfg.entities.problems import ApiError
 from statecfg.problems import nearest
 from statecfg.server import documents
 from statecfg.server.bodies import LARGEST, bad, fields, parsed
+from statecfg.server.media import Body
 from statecfg.server.parameters import Parameter
 
 TIMEOUT = 30.0  # seconds in which a body must arrive
@@ -104,29 +105,27 @@ def _too_large() -> ApiError:
     return bad(f"The body is larger than {LARGEST} bytes.", 413, "REQUEST_ENTITY_TOO_LARGE")
 
 
-def content(document: str, data: bytes, content_type: str, optional: bool, form: bool) -> Any:
+def content(body: Body | None, data: bytes, content_type: str) -> Any:
     """Parse a body and validate it against the document that the route takes.
 
     If the route takes no body, `{}` and `null` count as no body, because many clients always send one of them.
 
-    :param document: the name of the document; "" if the route takes no body
-    :param optional: the body may be missing
-    :param form: the body is a form, not JSON
+    :param body: the body that the route takes; None if it takes none
     :returns: the JSON value, or the fields of the form; None without a body
     :raises ApiError: 400 for a missing, unexpected or invalid body; 415 for a body of the wrong type
     """
     if not data:
-        if document and not optional:
+        if body is not None and not body.optional:
             raise bad("The request needs a body.")
         return None
-    if not document:
+    if body is None:
         if parsed(data, content_type) not in ({}, None):
             raise bad("The request must not have a body.")
         return None
-    if form:
+    if body.form:
         return fields(data, content_type)
     value = parsed(data, content_type)
-    problem = documents.error(document, value)
+    problem = documents.error(body.document, value)
     if problem:
         raise bad(f"The body is invalid: {problem}")
     return value

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from statecfg.entities.problems import FORBIDDEN, ApiError
 from statecfg.server import auth, reading, sessions, versions
 from statecfg.server.auth import ANYONE
+from statecfg.server.media import Body, Xml
 from statecfg.server.parameters import Parameter
 from statecfg.server.request import Request
 
@@ -38,13 +39,9 @@ class Route:
     :param responses: status → name of the document in the body, or None for no body; errors are not listed
     :param handler: called in a thread
     :param query: the query parameters
-    :param request: the name of the document in the body; "" if the request must not have a body
-    :param optional: the body may be missing
-    :param form: the body is a form, not JSON
-    :param xml: when the response is in XML: "" never; "asked" if the client asks for XML; "default" unless it asks for
-        JSON
-    :param xml_type: the media type of that XML
-    :param media_type: the media type of the other responses, without errors
+    :param request: the body of requests; None if a request must not have a body
+    :param xml: the XML of responses; None if the route has only one media type
+    :param media_type: the media type of responses that are not in XML, without errors
     :param denied: returns the response for a caller without a valid token; None for an error in JSON
     :param documented: the call belongs to the API; other calls are only for the page
     """
@@ -56,11 +53,8 @@ class Route:
     responses: Mapping[int, str | None]
     handler: Handler
     query: tuple[Parameter, ...] = ()
-    request: str = ""
-    optional: bool = False
-    form: bool = False
-    xml: str = ""
-    xml_type: str = ""
+    request: Body | None = None
+    xml: Xml | None = None
     media_type: str = JSON
     denied: Handler | None = None
     documented: bool = True
@@ -125,7 +119,8 @@ async def _answer(route: Route, request: Request) -> Response:
         raise denial
     accepted = _accepted(request.headers.get("accept", ""))
     request.version = accepted.version
-    request.wants_xml = (route.xml == "asked" and accepted.xml) or (route.xml == "default" and not accepted.json)
+    xml = route.xml
+    request.wants_xml = xml is not None and (not accepted.json if xml.default else accepted.xml)
     if denial is not None and route.denied is not None:
         return await run_in_threadpool(route.denied, request)
     request.query = reading.query(request.scope["query_string"].decode("latin-1"), route.query)
@@ -162,7 +157,7 @@ def _accepted(header: str) -> versions.Accepted:
 
 
 def _content(route: Route, data: bytes, request: Request) -> Any:
-    return reading.content(route.request, data, request.headers.get("content-type", ""), route.optional, route.form)
+    return reading.content(route.request, data, request.headers.get("content-type", ""))
 
 
 async def _call(route: Route, request: Request) -> Response:

@@ -39,7 +39,7 @@ def added(store: Store, playbook: str) -> dict[str, list[str]]:
     added: dict[str, list[str]] = {}
     with store.reading() as connection:
         for unit in services.units_in(connection, store.project, playbook):
-            if unit.added:
+            if unit.origin.added:
                 added.setdefault(unit.service, []).append(unit.host)
     return added
 

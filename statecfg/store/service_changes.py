@@ -19,7 +19,7 @@ from statecfg.store.service_tables import relation, relation_unit, service, unit
 from statecfg.store.units import relations as unit_relations
 from statecfg.store.units import rows as unit_rows
 from statecfg.store.units import steps as unit_steps
-from statecfg.store.units.records import End, RelationRow, ServiceRow, Settings, UnitRow
+from statecfg.store.units.records import End, RelationRow, ServiceCharm, ServiceRow, Settings, UnitRow
 from statecfg.store.units.relations import unit_name
 
 
@@ -85,15 +85,12 @@ def _service(row: Row[Any]) -> ServiceRow:
         name=row.name,
         playbook=row.playbook,
         alive=row.alive,
-        charm=row.charm,
-        digest=row.digest,
-        schema=row.schema,
+        charm=ServiceCharm(row.charm, row.digest, row.schema, row.endpoints),
         settings=row.settings,
         overrides=row.overrides,
         timeout=row.timeout,
         hosts=tuple(row.hosts),
         without=row.without,
-        endpoints=row.endpoints,
         next=row.next,
     )
 
@@ -136,7 +133,7 @@ def remove_unit(store: Store, project: str, name: str) -> UnitRow:
         owner = service_ends.find(connection, project, row.service)
         assert owner is not None
         removed_hosts = owner.without["hosts"]
-        if row.host in owner.hosts and not row.added and row.host not in removed_hosts:
+        if row.host in owner.hosts and not row.origin.added and row.host not in removed_hosts:
             without = {**owner.without, "hosts": [*removed_hosts, row.host]}
             connection.execute(update(service).where(service.c.id == owner.id).values(without=without))
         connection.execute(update(unit).where(unit.c.id == row.id).values(dying=True))

@@ -42,9 +42,7 @@ class Json(TypeDecorator[Any]):
         try:
             return None if value is None else json.loads(value)
         except ValueError:
-            raise StoreError(
-                "the store is damaged: it contains a text that is not JSON", "restore a backup"
-            ) from None
+            raise StoreError("the store is damaged: it contains a text that is not JSON", "restore a backup") from None
 
 
 # The version of the schema: one row.

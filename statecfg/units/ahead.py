@@ -55,7 +55,7 @@ def look(store: Store, deployment: Deployment, mode: str, run: str, hosts: Seque
             units = [unit for unit in services.units_in(connection, deployment.project) if unit.host in ahead.due]
             for unit in units:
                 ahead.names[unit.host].append((unit.name, unit.service))
-                ahead.early.update([unit.name] if unit.early else ())
+                ahead.early.update([unit.name] if unit.origin.early else ())
             for unit, step in _through(connection, units, run):
                 hook = as_report(step)
                 if _is_missing(step, deployment):
@@ -101,7 +101,7 @@ def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator
 def _is_missing(step: Step, deployment: Deployment) -> bool:
     """Return whether the charm does not contain a hook. If another charm will run it, this is unknown: return False."""
     charm = deployment.charms.get(step.service)
-    if step.service not in deployment.charms or step.digest != (charm.digest if charm is not None else ""):
+    if step.service not in deployment.charms or step.handled.digest != (charm.digest if charm is not None else ""):
         return False
     paths = {DISPATCH, *(f"hooks/{name}" for name in step.hooks)}
     return charm is None or not paths & set(charm.files)

@@ -78,7 +78,8 @@ class Coordinator:
                 for unit in services.units_in(connection, self.deployment.project):
                     if (unit.name, unit.service) in self.orders.ahead.names.get(unit.host, ()):
                         here = self.hosts[unit.host].units
-                        here[unit.name] = RunUnit(unit.id, unit.name, unit.service, unit.dying, state=unit.state)
+                        state = unit.condition.state
+                        here[unit.name] = RunUnit(unit.id, unit.name, unit.service, unit.dying, state=state)
             self._thread = threading.Thread(target=self._work, daemon=True)
             self._thread.start()
 

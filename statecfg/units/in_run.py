@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import Blob
     from statecfg.run.deployment import Deployment
     from statecfg.run.fleet import Job
+    from statecfg.run.options import Expected
     from statecfg.run.report_model import Unit
     from statecfg.store.database import Store
 
@@ -108,15 +109,15 @@ class UnitsInRun:
         self.coordinator = coordinator
         self.problems = coordinator.problems
 
-    def with_units(self, job: Job, planned: Mapping[str, Sequence[Mapping[str, Any]]] | None) -> Job:
+    def with_units(self, job: Job, expected: Expected | None) -> Job:
         """Return a job with the order for its host's units, and the content of their charms.
 
-        :param planned: host → due hooks in a saved plan; a host with other due hooks refuses the run. None: no plan
+        :param expected: of a saved plan; a host with other due hooks refuses the run. None: no saved plan
         """
         contents: dict[str, Blob] = {}
         units = self.coordinator.orders.of_host(job.host.name, contents)
         definition = replace(job.definition, blobs={**job.definition.blobs, **contents})
-        another = planned is not None and self.due(job.host.name) != list(planned.get(job.host.name, ()))
+        another = expected is not None and self.due(job.host.name) != list(expected.units.get(job.host.name, ()))
         return replace(job, definition=definition, units=units, differs=("units",) if another else ())
 
     def due(self, host: str) -> list[Unit]:

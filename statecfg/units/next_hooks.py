@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.names import Mode
@@ -67,7 +66,7 @@ class NextHooks:
             with self.store.reading() as connection:
                 step = services.next_in(connection, unit.id, self.run)
                 row = services.unit_in(connection, unit.id)
-            unit.state = row.state if row is not None else "gone"
+            unit.state = row.condition.state if row is not None else "gone"
             if step is None:
                 unit.quiet = True
             elif self._ends(unit, step):
@@ -89,7 +88,7 @@ class NextHooks:
     def _start(self, host: RunHost, unit: RunUnit, step: Step) -> None:
         self._serial += 1
         unit.running, host.steps[self._serial] = step, unit
-        wire = {**asdict(step), "addresses": host.addresses}
+        wire = {**step.wire(), "addresses": host.addresses}
         if host.tell is not None:
             host.tell({"type": "unit", "id": self._serial, "do": "hook", "step": wire})
 

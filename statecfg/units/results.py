@@ -144,6 +144,6 @@ class Results:
         if self.cancel.is_set():  # no further hook is started, so nothing else reads the unit's state
             with self.store.reading() as connection:
                 row = services.unit_in(connection, unit.id)
-            unit.state = row.state if row is not None else "gone"
+            unit.state = row.condition.state if row is not None else "gone"
         self.log.write()
         unit.quiet = False

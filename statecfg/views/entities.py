@@ -60,7 +60,13 @@ def one(title: str, right: str, pairs: Mapping[str, str], more: Mapping[str, Any
 def entity_table(entities: Sequence[Entity], total: int) -> Iterator[Line]:
     """Yield a line for each entity."""
     rows = [
-        (entity.name, states.of_entity(entity.state), entity.type.partition("type:")[2], entity.owner, entity.id)
+        (
+            entity.name,
+            states.of_entity(entity.state),
+            entity.type.partition("type:")[2],
+            entity.ownership.owner,
+            entity.id,
+        )
         for entity in entities
     ]
     yield from table(("ENTITY", "STATE", "TYPE", "OWNER", "ID"), rows, "entity entities", total)
@@ -72,7 +78,7 @@ def entity_lines(entity: Entity) -> Iterator[Line]:
         "id": entity.id,
         "type": entity.type,
         "external id": entity.external_id or "",
-        "owner": f"{entity.owner} ({entity.org})",
+        "owner": f"{entity.ownership.owner} ({entity.ownership.org})",
         "created": when(entity.created),
         "changed": when(entity.modified),
         "etag": entity.etag,
@@ -99,7 +105,7 @@ def type_lines(entity_type: EntityType) -> Iterator[Line]:
     }
     yield from one(
         entity_type.name,
-        f"{entity_type.vendor}/{entity_type.nss}/{entity_type.version}",
+        str(entity_type.coordinates),
         details,
         {"schema": entity_type.schema},
     )
@@ -117,7 +123,14 @@ def behavior_lines(behavior: Behavior, execution: Any) -> Iterator[Line]:
 def task_table(tasks: Sequence[Task], total: int) -> Iterator[Line]:
     """Yield a line for each task."""
     rows = [
-        (task.id.rpartition(":")[2], task.status, f"{task.progress} %", task.name, task.entity_name, when(task.created))
+        (
+            task.id.rpartition(":")[2],
+            task.status,
+            f"{task.reported.progress} %",
+            task.name,
+            task.entity_name,
+            when(task.times.created),
+        )
         for task in tasks
     ]
     yield from table(("TASK", "STATUS", "DONE", "OPERATION", "ENTITY", "CREATED"), rows, "task tasks", total)
@@ -126,7 +139,7 @@ def task_table(tasks: Sequence[Task], total: int) -> Iterator[Line]:
 def task_lines(task: Task) -> Iterator[Line]:
     """Yield the details of a task: its operation, progress, result and error."""
     style = _STATUSES.get(task.status, "")
-    done = f" ({task.progress} %)" if not task.is_finished else ""
+    done = f" ({task.reported.progress} %)" if not task.is_finished else ""
     yield make((task.status, style), f"{done}  {task.operation or task.name}", hang=4)
     yield make(("  task    ", "skip"), task.id, hang=10)
     yield make(("  entity  ", "skip"), f"{task.entity_name}  {task.entity}", hang=10)
@@ -138,6 +151,6 @@ def task_lines(task: Task) -> Iterator[Line]:
     if task.result is not None and not task.error:
         text = task.result if isinstance(task.result, str) else value_text(task.result)
         yield make(("  result  ", "skip"), text, hang=10)
-    lines = safe.block(task.details) if task.details else []
+    lines = safe.block(task.reported.details) if task.reported.details else []
     for text in list(lines)[-_SHOWN:]:
         yield make(("  │ ", "dim"), text, hang=4)

@@ -45,7 +45,13 @@ def called_lines(fired: Mapping[str, Any]) -> Iterator[Line]:
 def declared_data(hook: Registration) -> dict[str, Any]:
     """Return a hook that a project declares and that is not in the store, as JSON data."""
     address = hook.http.uri if hook.http is not None else ""
-    fields = {"name": hook.name, "protocol": hook.protocol, "type": hook.type, "uri": address, "events": hook.events}
+    fields = {
+        "name": hook.name,
+        "protocol": hook.protocol,
+        "type": hook.exec.type,
+        "uri": address,
+        "events": hook.events,
+    }
     return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items() if value}
 
 
@@ -104,9 +110,9 @@ def hook_table(hooks: Sequence[HookObject], declared: Sequence[Registration], wa
         about = (
             (registration.http.uri or "by reference")
             if registration.http is not None
-            else value_text(dict(registration.configuration))
+            else value_text(dict(registration.exec.configuration))
         )
-        rows.append((registration.name, registration.type or registration.protocol, about))
+        rows.append((registration.name, registration.exec.type or registration.protocol, about))
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(2)]
     if rows:
         yield make((f"{heads[0]:<{widths[0]}}  {heads[1]:<{widths[1]}}  {heads[2]}", "dim"))

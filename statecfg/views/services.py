@@ -47,13 +47,30 @@ def config(service: ServiceRow, settings: Mapping[str, Any]) -> dict[str, Any]:
 
     :param settings: the settings that its units see, without secret ones
     """
-    return {option: settings.get(option, MASK) for option in sorted(service.schema)}
+    return {option: settings.get(option, MASK) for option in sorted(service.charm.schema)}
 
 
 def unit_data(unit: UnitRow) -> dict[str, Any]:
     """Return a unit as JSON data."""
-    fields = {**asdict(unit), "ports": list(unit.ports)}
-    return {key: value for key, value in fields.items() if key not in ("early", "added")}
+    condition = unit.condition
+    return {
+        "id": unit.id,
+        "name": unit.name,
+        "service": unit.service,
+        "number": unit.number,
+        "host": unit.host,
+        "state": condition.state,
+        "dying": unit.dying,
+        "why": condition.why,
+        "relation_errors": condition.relation_errors,
+        "leader": unit.leader,
+        "addresses": unit.network.addresses,
+        "ports": list(unit.network.ports),
+        "status": unit.announced.status,
+        "message": unit.announced.message,
+        "since": condition.since,
+        "charm": unit.origin.charm,
+    }
 
 
 def relation_data(relation: RelationRow) -> dict[str, Any]:
@@ -67,11 +84,17 @@ def _ends(relation: RelationRow) -> list[str]:
 
 def service_data(service: ServiceRow, snapshot: Snapshot) -> dict[str, Any]:
     """Return a service with its units and relations as JSON data, without its settings."""
-    kept = ("name", "playbook", "alive", "charm", "timeout", "hosts", "without")
-    fields = {key: value for key, value in asdict(service).items() if key in kept}
-    units = [unit_data(unit) for unit in snapshot.units.values() if unit.service == service.name]
-    relations = [relation_data(relation) for relation in _of(service, snapshot)]
-    return {**fields, "hosts": list(service.hosts), "units": units, "relations": relations}
+    return {
+        "name": service.name,
+        "playbook": service.playbook,
+        "alive": service.alive,
+        "charm": service.charm.name,
+        "timeout": service.timeout,
+        "hosts": list(service.hosts),
+        "without": service.without,
+        "units": [unit_data(unit) for unit in snapshot.units.values() if unit.service == service.name],
+        "relations": [relation_data(relation) for relation in _of(service, snapshot)],
+    }
 
 
 def _of(service: ServiceRow, snapshot: Snapshot) -> list[RelationRow]:
@@ -107,18 +130,21 @@ def table(snapshot: Snapshot) -> Iterator[Line]:
 
 
 def _row(unit: UnitRow) -> tuple[str, str, str, str]:
-    said = ": ".join(filter(None, (unit.status, unit.message)))
     leads = "*" if unit.leader else ""
-    return f"  {unit.name}{leads}", _state(unit), unit.host, said
+    return f"  {unit.name}{leads}", _state(unit), unit.host, _announced(unit)
+
+
+def _announced(unit: UnitRow) -> str:
+    return ": ".join(filter(None, (unit.announced.status, unit.announced.message)))
 
 
 def _state(unit: UnitRow) -> str:
-    parts = [unit.state, *(["dying"] if unit.dying else []), *(["relation error"] if unit.relation_errors else [])]
-    return ", ".join(parts)
+    failed = ["relation error"] if unit.condition.relation_errors else []
+    return ", ".join([unit.condition.state, *(["dying"] if unit.dying else []), *failed])
 
 
 def _wrong(unit: UnitRow) -> bool:
-    return unit.state.endswith("_error") or bool(unit.relation_errors)
+    return unit.condition.state.endswith("_error") or bool(unit.condition.relation_errors)
 
 
 def _relation(relation: RelationRow) -> Line:
@@ -138,7 +164,7 @@ def one_service(service: ServiceRow, snapshot: Snapshot, settings: Mapping[str, 
     yield make(("── ", "dim"), (service.name, "bold"), right=service.playbook, rule=True)
     yield from _pairs(
         {
-            "charm": service.charm or "none",
+            "charm": service.charm.name or "none",
             "units": ", ".join(unit.name for unit in mine) or "none",
             "hosts": ", ".join(service.hosts) or "none",
             "removed manually": ", ".join([*service.without["hosts"], *service.without["relations"]]),
@@ -166,14 +192,16 @@ def one_unit(unit: UnitRow, relations: Sequence[UnitRelation], settings: bool, r
     :param reveal: whether to show also values whose keys look like those of secrets
     """
     yield make(("── ", "dim"), (unit.name, "bold"), right=unit.host, rule=True)
-    addresses = ", ".join(f"{name.partition('-')[0]} {address}" for name, address in sorted(unit.addresses.items()))
+    addresses = ", ".join(
+        f"{name.partition('-')[0]} {address}" for name, address in sorted(unit.network.addresses.items())
+    )
     yield from _pairs(
         {
-            "state": f"{_state(unit)}, since {when(unit.since)}",
-            "error": unit.why,
+            "state": f"{_state(unit)}, since {when(unit.condition.since)}",
+            "error": unit.condition.why,
             "leader": "yes" if unit.leader else "no",
-            "status": ": ".join(filter(None, (unit.status, unit.message))) or "none",
-            "ports": ", ".join(unit.ports) or "none",
+            "status": _announced(unit) or "none",
+            "ports": ", ".join(unit.network.ports) or "none",
             "addresses": addresses or "not known yet",
         }
     )

@@ -290,3 +290,42 @@ def test_source_files_are_short() -> None:
 def test_files_of_node_types_are_short() -> None:
     sizes = {path.name: len(path.read_text().splitlines()) for path in (ROOT / "resources").glob("*.[ph]y")}
     assert {name: size for name, size in sizes.items() if size > 150} == {}
+
+
+MOST_ATTRIBUTES = 12
+
+
+def attributes(definition: ast.ClassDef) -> set[str]:
+    """Return the fields of a class, and what its methods assign to `self`."""
+    fields = {node.target.id for node in definition.body if isinstance(node, ast.AnnAssign) and dotted(node.target)}
+    of_objects = (node for node in ast.walk(definition) if isinstance(node, ast.Attribute))
+    return fields | {
+        node.attr for node in of_objects if dotted(node.value) == "self" and isinstance(node.ctx, ast.Store)
+    }
+
+
+def is_document(path: Path, definition: ast.ClassDef) -> bool:
+    """Return whether a class has the keys of a JSON document. A split would not change what users and hosts see.
+
+    These are dictionaries with types, the frames that hosts send (`Strict`), and the answers of statecfg's own API.
+    """
+    answers = shown(path).startswith("server/api_") and definition.name.endswith("Answer")
+    return answers or not {dotted(base) for base in definition.bases}.isdisjoint(("TypedDict", "Strict", "Frame"))
+
+
+def is_list_of_names(definition: ast.ClassDef) -> bool:
+    """Return whether a class has constants and nothing else, as `HostEvent`."""
+    _, *body = definition.body  # the first is the docstring
+    return all(isinstance(node, ast.AnnAssign) and dotted(node.annotation) == "Final" for node in body)
+
+
+def test_a_class_has_few_attributes() -> None:
+    """A class with more of them can be split into classes that have a meaning of their own."""
+    large = [
+        f"{shown(path)}:{node.lineno} {node.name}: {sorted(attributes(node))}"
+        for path in FILES
+        for node in nodes(path)
+        if isinstance(node, ast.ClassDef) and len(attributes(node)) > MOST_ATTRIBUTES
+        if not is_document(path, node) and not is_list_of_names(node)
+    ]
+    assert not large

@@ -145,13 +145,13 @@ class EntityCalls(ProjectStore):
 def _one(what: str, word: str, candidates: Sequence[Any]) -> str:
     if word.startswith("urn:"):
         return word
-    matches = [item for item in candidates if word in (item.name, f"{item.vendor}/{item.nss}/{item.version}")]
+    matches = [item for item in candidates if word in (item.name, str(item.coordinates))]
     if len(matches) == 1:
         return str(matches[0].id)
     if matches:
-        full_names = ", ".join(f"{item.vendor}/{item.nss}/{item.version}" for item in matches)
+        full_names = ", ".join(str(item.coordinates) for item in matches)
         raise _unknown(f"{len(matches)} have the name `{word}`", f"write one of {full_names}")
-    names = [name for item in candidates for name in (item.name, f"{item.vendor}/{item.nss}/{item.version}")]
+    names = [name for item in candidates for name in (item.name, str(item.coordinates))]
     raise _unknown(f"there is no {what} `{word}`", _suggest(word, names))
 
 

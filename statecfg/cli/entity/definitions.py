@@ -39,7 +39,7 @@ def interfaces(entities: EntityCalls) -> Result:
     from statecfg.views import entities as view
 
     all_interfaces = entities.all(entities.calls.list_interfaces)
-    rows = [(item.name, f"{item.vendor}/{item.nss}/{item.version}", item.id) for item in all_interfaces]
+    rows = [(item.name, str(item.coordinates), item.id) for item in all_interfaces]
     lines = view.table(("INTERFACE", "NAME", "ID"), rows, "interface interfaces")
     return Result(lines, {"values": [shapes.interface(item, VERSION) for item in all_interfaces]})
 
@@ -193,9 +193,7 @@ def types(entities: EntityCalls) -> Result:
     from statecfg.views import entities as view
 
     all_types = entities.all(entities.calls.list_types)
-    rows = [
-        (item.name, f"{item.vendor}/{item.nss}/{item.version}", ", ".join(item.hooks), item.id) for item in all_types
-    ]
+    rows = [(item.name, str(item.coordinates), ", ".join(item.hooks), item.id) for item in all_types]
     lines = view.table(("TYPE", "NAME", "HOOKS", "ID"), rows, "type types")
     return Result(lines, {"values": [shapes.entity_type(item, VERSION) for item in all_types]})
 

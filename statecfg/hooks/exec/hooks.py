@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from statecfg.hooks.registration.model import EVENTS, Registration, Selector
+from statecfg.hooks.registration.model import EVENTS, ExecHook, Registration, Selector
 from statecfg.problems import InvalidInput, durations, problem, suggest
 from statecfg.store.hooks import objects
 from statecfg.store.hooks.records import HookObject, Spec
@@ -54,7 +54,7 @@ class ExecHooks:
         :raises InvalidInput: a hook of this name has another type, or the configuration does not fit its type
         """
         hook = objects.get(self.store, registration.name) or self._create(registration, user)
-        if hook.type != registration.type:
+        if hook.type != registration.exec.type:
             detail = f"The hook {registration.name} already exists, and the hook_type fields do not match"
             hint = f"it is of the type {hook.type}; rename one, or: statecfg hook delete {hook.name}"
             raise InvalidInput([problem("SC0623", detail, hint, registration.position)])
@@ -62,13 +62,13 @@ class ExecHooks:
         return hook
 
     def _create(self, registration: Registration, user: str) -> HookObject:
-        type, chosen = self.types.find(registration.type), registration.select
+        type, chosen = self.types.find(registration.exec.type), registration.select
         spec = Spec(
             *(chosen.hosts, chosen.types, chosen.names, chosen.tags, registration.events),
             *(registration.where, registration.order, f"PT{registration.deadline:g}S", registration.on_failure),
             declared=True,
         )
-        complete = type.configured(registration.configuration)
+        complete = type.configured(registration.exec.configuration)
         hook, _ = objects.create(self.store, registration.name, type.name, str(type.folder), complete, spec, user)
         return hook
 
@@ -97,7 +97,6 @@ class ExecHooks:
             handled, warnings = spec.events, error.problems
         return Registration(
             hook.name,
-            "exec",
             tuple(event for event in EVENTS if event in handled and event in (spec.events or EVENTS)),
             Selector(spec.hosts, spec.types, spec.names, spec.tags),
             spec.where,
@@ -105,7 +104,6 @@ class ExecHooks:
             durations.deadline(spec.deadline),
             spec.on_failure,
             hook.access,
-            type=hook.type,
-            configuration=hook.configuration,
+            exec=ExecHook(hook.type, hook.configuration),
             warnings=tuple(warnings),
         )

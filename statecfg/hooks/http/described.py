@@ -70,7 +70,7 @@ def described(store: Store, object: Reconciled) -> Described:
 
 def digest(spec: Mapping[str, Any], graph: Graph, secrets: Mapping[str, str]) -> str:
     """Return the SHA-256 of a definition: its spec and all of its nodes."""
-    children = Children(graph, Registration("", "http", (), Selector()), secrets)
+    children = Children(graph, Registration("", (), Selector()), secrets)
     text = json.dumps([spec, children.sent], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

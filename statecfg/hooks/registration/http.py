@@ -44,7 +44,6 @@ def read(spec: Mapping) -> Registration:
         )
     return Registration(
         "",
-        "http",
         http_hook.capabilities,
         deadline=model.HTTP_DEADLINE,
         on_failure=RETRY,

@@ -76,10 +76,17 @@ class HttpHook:
 
 
 @dataclass(frozen=True)
+class ExecHook:
+    """Which program to call: the name of its type, and its configuration."""
+
+    type: str = ""
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Registration:
     """A hook, and when it is called.
 
-    :param protocol: "exec" for a program, "http" for a service
     :param events: the events that call it; for an HTTP hook, its known capabilities
     :param where: "controller" or "host"
     :param order: hooks of one event are called by order, then by name
@@ -87,14 +94,12 @@ class Registration:
     :param on_failure: the failure rule, one of `on_failure.RULES`
     :param full_control: users who may skip it with `--no-hooks`
     :param position: its source location
-    :param type: for an exec hook, the name of its type
-    :param configuration: for an exec hook, the configuration of its type
-    :param http: for an HTTP hook, how to call it
+    :param exec: which program to call; empty for an HTTP hook
+    :param http: how to call the service; None for an exec hook
     :param warnings: probable mistakes that are not errors
     """
 
     name: str
-    protocol: str
     events: tuple[str, ...]
     select: Selector = field(default_factory=Selector)
     where: str = "controller"
@@ -103,7 +108,11 @@ class Registration:
     on_failure: str = ABORT
     full_control: tuple[str, ...] = ()
     position: SourceLocation = NOWHERE
-    type: str = ""
-    configuration: Mapping[str, Any] = field(default_factory=dict)
+    exec: ExecHook = field(default_factory=ExecHook)
     http: HttpHook | None = None
     warnings: tuple[Problem, ...] = ()
+
+    @property
+    def protocol(self) -> str:
+        """The protocol: "exec" for a program, "http" for a service."""
+        return "exec" if self.http is None else "http"

@@ -10,7 +10,7 @@ from statecfg.dialects import yaml_tree
 from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, describe
 from statecfg.hooks.registration import http as registration_http
 from statecfg.hooks.registration import model
-from statecfg.hooks.registration.model import Registration, Selector
+from statecfg.hooks.registration.model import ExecHook, Registration, Selector
 from statecfg.hooks.registration.values import choice_of, map_of, text_of, texts_of
 from statecfg.problems import durations, problem, report
 from statecfg.problems.positions import SourceLocation
@@ -132,4 +132,4 @@ def _exec(spec: Mapping) -> Registration:
     if "workload" in spec.items:
         location = spec.keys["workload"].location
         report(problem("SC0311", "only HTTP hooks have `workload:`", "remove it", location))
-    return Registration("", "exec", events, deadline=model.DEADLINE, type=type, configuration=configuration)
+    return Registration("", events, deadline=model.DEADLINE, exec=ExecHook(type, configuration))

@@ -154,7 +154,7 @@ class HostDriver:
         """
         request = self.session.request
         self.emit(HostEvent.CONNECTING, {})
-        connection = connect(request.target, request.order.settings)
+        connection = connect(request.target, request.order.access.settings)
         try:
             self.report["peer"], self.address = connection.peer, connection.address
             self.emit(HostEvent.CONNECTED, {"peer": connection.peer})
@@ -311,7 +311,7 @@ class HostDriver:
             sender.try_to_send(data)
 
         request = self.session.request
-        aside(request.target, request.order.settings, command(request.host.python), answer)
+        aside(request.target, request.order.access.settings, command(request.host.python), answer)
 
     def _tell_units(self, action: actions.TellUnits, sender: Sender) -> None:
         """Pass a frame of the host's units to their coordinator. The outbox sends the coordinator's answers."""

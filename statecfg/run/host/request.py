@@ -12,10 +12,10 @@ from statecfg.remote.wire import frames as wire
 from statecfg.run.bundle import Bundle
 from statecfg.run.host.new_login import by_ssh
 from statecfg.run.host.outgoing import node_frames, plain
-from statecfg.transport import Settings, Target
+from statecfg.run.options import Access, Limits
+from statecfg.transport import Target
 from statecfg.transport.become import Become
 
-PATIENCE = 1800.0  # seconds without progress (heartbeats don't count), in addition to the nodes' own time limits
 EXPECTED = 5_000  # maximum number of fingerprints in one frame
 NODES = 200  # maximum number of nodes in one frame
 
@@ -27,12 +27,8 @@ class Order:
     run: str
     mode: str
     who: str
-    keep_going: bool = False
-    lock_timeout: float = 0.0
-    settings: Settings | None = None
-    become: Become | None = None
-    patience: float = PATIENCE
-    password: str | None = field(default=None, repr=False)
+    access: Access = field(default_factory=Access)
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True)
@@ -64,11 +60,11 @@ class Request:
     @property
     def become(self) -> Become | None:
         """Which user to become: from the command line, otherwise from the inventory."""
-        login = self.host.login
-        if self.order.become is not None or login.become is None:
-            return self.order.become
+        access, login = self.order.access, self.host.login
+        if access.become is not None or login.become is None:
+            return access.become
         # doas takes no password without a terminal; if it needs one, it reports that itself.
-        password = None if login.become == "doas" else self.order.password
+        password = None if login.become == "doas" else access.password
         return Become(login.become, login.become_user, password)
 
     @property
@@ -87,7 +83,7 @@ class Request:
         spans = [node.get("attrs", {}).get("timeout") for layer in self.definition.layers for node in layer]
         spans.append((self.more.get("units") or {}).get("longest"))
         longest = max((span for span in spans if isinstance(span, int | float)), default=0.0)
-        return self.order.patience + longest
+        return self.order.limits.patience + longest
 
     def opening(self, nonce: str) -> Iterator[bytes]:
         """Yield the frames to send before the host has answered.
@@ -103,8 +99,8 @@ class Request:
                 "who": self.order.who,
                 "playbook": self.playbook,
                 "types": self.bundle.modules,
-                "keep_going": self.order.keep_going,
-                "lock_timeout": self.order.lock_timeout,
+                "keep_going": self.order.limits.keep_going,
+                "lock_timeout": self.order.limits.lock_timeout,
                 "secrets": dict(self.definition.secrets),
                 "expect": self.expect is not None,
                 "asks": self.asks,

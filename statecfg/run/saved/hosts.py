@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from statecfg.run.host.driver import HOST_KEY
+from statecfg.run.options import Expected
 from statecfg.run.report_model import Error, Host, Node
 from statecfg.run.saved.model import SavedPlan
 
@@ -67,14 +68,14 @@ def _deed(node: Node | None, goes: bool) -> str:
     return f"{ops} ({'it does not exist' if absent else ', '.join(fields)})" if fields else ops
 
 
-def expected(plan: SavedPlan) -> dict[str, dict[str, str]]:
-    """Return host → node → fingerprint of the node's planned changes."""
-    return {name: host["report"].get("fingerprints") or {} for name, host in plan["hosts"].items()}
-
-
-def peers(plan: SavedPlan) -> dict[str, str]:
-    """Return host → the host key when the plan was made, "" if unknown."""
-    return {name: str(host["report"].get("peer") or "") for name, host in plan["hosts"].items()}
+def expected(plan: SavedPlan) -> Expected:
+    """Return what a plan expects of its hosts when it is applied."""
+    reports = {name: host["report"] for name, host in plan["hosts"].items()}
+    return Expected(
+        {name: report.get("fingerprints") or {} for name, report in reports.items()},
+        {name: str(report.get("peer") or "") for name, report in reports.items()},
+        {name: report.get("units") or [] for name, report in reports.items()},
+    )
 
 
 def refusal(differs: Sequence[str]) -> Host:

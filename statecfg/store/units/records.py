@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypedDict
 
 from statecfg.remote.graph.errors import StatecfgError
@@ -91,24 +91,72 @@ class DeclaredRelation:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitCondition:
+    """The state of a unit and its errors.
+
+    :param state: new, installed, started, stopped, or a value of `units.rules.workflow.ERRORS`
+    :param since: time of its last change of state (seconds since 1970)
+    :param why: the error of its failed hook; "" if no hook failed
+    :param relation_errors: relation id → error of the hook that failed there
+    """
+
+    state: str
+    since: float
+    why: str
+    relation_errors: Mapping[str, str]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a hook of the unit or of one of its relations failed."""
+        return bool(self.why or self.relation_errors)
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """The status that a unit's hooks set.
+
+    :param status: such as "active"; "" if they set none
+    :param message: the message that they set with the status
+    """
+
+    status: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnitNetwork:
+    """How a unit is reached.
+
+    :param addresses: "private-address", "public-address"
+    :param ports: its open ports, such as "80/tcp", in the order in which it opened them
+    """
+
+    addresses: Mapping[str, str]
+    ports: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitOrigin:
+    """Where a unit comes from.
+
+    :param charm: digest of the charm that it knows; "" before it is installed
+    :param early: whether 0.3.0 created it; then its charm may still be in the directory of 0.3.0 on the host
+    :param added: whether it was added manually; then it stays even if no pattern names its host
+    """
+
+    charm: str
+    early: bool
+    added: bool
+
+
+@dataclass(frozen=True, slots=True)
 class UnitRow:
     """A unit.
 
     :param id: its number in the store; never reused
     :param name: SERVICE/NUMBER
-    :param state: new, installed, started, stopped, or a value of `units.rules.workflow.ERRORS`
     :param dying: whether it is being stopped and removed
-    :param why: the error of its failed hook; "" if no hook failed
-    :param relation_errors: relation id → error of the hook that failed there
     :param leader: whether it is the leader of its service
-    :param addresses: "private-address", "public-address"
-    :param ports: its open ports, such as "80/tcp", in the order in which it opened them
-    :param status: the status that it set, such as "active"; "" if it set none
-    :param message: the message that it set with the status
-    :param since: time of its last change of state (seconds since 1970)
-    :param charm: digest of the charm that it knows; "" before it is installed
-    :param early: whether 0.3.0 created it; then its charm may still be in the directory of 0.3.0 on the host
-    :param added: whether it was added manually; then it stays even if no pattern names its host
     """
 
     id: int
@@ -116,19 +164,12 @@ class UnitRow:
     service: str
     number: int
     host: str
-    state: str
     dying: bool
-    why: str
-    relation_errors: Mapping[str, str]
     leader: bool
-    addresses: Mapping[str, str]
-    ports: tuple[str, ...]
-    status: str
-    message: str
-    since: float
-    charm: str
-    early: bool = False
-    added: bool = False
+    condition: UnitCondition
+    announced: Announced
+    network: UnitNetwork
+    origin: UnitOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +195,50 @@ class StepRelation:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitNow:
+    """The unit of a hook, when the hook becomes due.
+
+    :param leader: whether it is the leader of its service
+    :param ports: its open ports, such as "80/tcp", in the order in which it opened them
+    :param status: {"status", "message"} as it last set them
+    :param failed_before: whether the unit, or the hook's relation, is in an error state
+    """
+
+    leader: bool
+    ports: tuple[str, ...]
+    status: Mapping[str, str]
+    failed_before: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a hook sees around its unit.
+
+    :param relations: id of each relation of the unit → the units that the hook sees there, sorted
+    :param services: id of each of these relations → the service at its other end; for peers, the unit's own service
+    :param goal: the current and expected units
+    """
+
+    relations: Mapping[str, tuple[str, ...]]
+    services: Mapping[str, str]
+    goal: Goal
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """What a unit has handled once its hook succeeds.
+
+    :param digest: digest of the charm that the hook runs with
+    :param config: digest of the settings that the hook runs with
+    :param upto: the last event that the hook handles; 0 for none
+    """
+
+    digest: str
+    config: str
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """A hook that is due for a unit.
 
@@ -162,19 +247,9 @@ class Step:
     :param charm: name of the charm
     :param hook: such as "install", "db-relation-joined"
     :param hooks: file names in the charm's hooks directory; the first one that exists is run
-    :param relation: None if the hook is not about a relation
-    :param relations: id of each relation of the unit → the units that the hook sees there, sorted
-    :param services: id of each of these relations → the service at its other end; for peers, the unit's own service
-    :param leader: whether the unit is the leader of its service now
     :param timeout: seconds
-    :param failed_before: whether the unit, or its relation, is in an error state
     :param last: whether only the unit's removal remains after this hook
-    :param digest: digest of the charm that the hook runs with
-    :param config: digest of the settings that the hook runs with
-    :param upto: the last event that the hook handles; 0 for none
-    :param ports: the unit's open ports, such as "80/tcp", in the order in which it opened them
-    :param status: {"status", "message"} as the unit last set them
-    :param goal: the current and expected units
+    :param relation: None if the hook is not about a relation
     """
 
     unit: str
@@ -183,19 +258,19 @@ class Step:
     charm: str
     hook: str
     hooks: tuple[str, ...]
-    relation: StepRelation | None
-    relations: Mapping[str, tuple[str, ...]]
-    services: Mapping[str, str]
-    leader: bool
     timeout: float
-    failed_before: bool
     last: bool
-    digest: str
-    config: str
-    upto: int
-    ports: tuple[str, ...]
-    status: Mapping[str, str]
-    goal: Goal
+    relation: StepRelation | None
+    now: UnitNow
+    around: Surroundings
+    handled: Handled
+
+    def wire(self) -> dict[str, Any]:
+        """Return the hook as JSON for its host: the values of `now`, `around` and `handled` on the same level."""
+        found = asdict(self)
+        for part in ("now", "around", "handled"):
+            found |= found.pop(part)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,17 +326,26 @@ class RelationRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceCharm:
+    """The charm of a service, as `Declared` describes it."""
+
+    name: str
+    digest: str
+    schema: Schema
+    endpoints: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceRow:
     """A service.
 
     :param playbook: the playbook that declares it: PROJECT/PATH
     :param alive: False if the service was destroyed
-    :param schema: option → {"type", "default", "description"}
     :param settings: option → value, from the playbook
     :param overrides: option → value, from `service set`
+    :param timeout: seconds for each hook
     :param hosts: the hosts of its pattern at the last deployment
     :param without: {"hosts": those whose unit was removed manually, "relations": those that were ended manually}
-    :param endpoints: as in `Declared`
     :param next: the number of its next unit
     """
 
@@ -269,13 +353,10 @@ class ServiceRow:
     name: str
     playbook: str
     alive: bool
-    charm: str
-    digest: str
-    schema: Schema
+    charm: ServiceCharm
     settings: Settings
     overrides: Settings
     timeout: float
     hosts: tuple[str, ...]
     without: Mapping[str, Sequence[str]]
-    endpoints: Mapping[str, Sequence[str]]
     next: int

@@ -10,7 +10,17 @@ from typing import Any
 from sqlalchemy import Connection, Row, or_, select
 
 from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
-from statecfg.store.units.records import Goal, Settings, UnitError, UnitRow, UnitStatus
+from statecfg.store.units.records import (
+    Announced,
+    Goal,
+    Settings,
+    UnitCondition,
+    UnitError,
+    UnitNetwork,
+    UnitOrigin,
+    UnitRow,
+    UnitStatus,
+)
 from statecfg.store.units.relations import identity, unit_name
 from statecfg.units.rules import workflow
 
@@ -183,17 +193,10 @@ def _unit(row: Row[Any], leads: bool, relation_errors: Mapping[str, str]) -> Uni
         service=row.service_name,
         number=row.number,
         host=row.host,
-        state=workflow.shown(row.state, row.error),
         dying=row.dying,
-        why=row.why,
-        relation_errors=relation_errors,
         leader=leads,
-        addresses=row.addresses,
-        ports=tuple(row.ports),
-        status=row.status,
-        message=row.message,
-        since=row.since,
-        charm=row.charm,
-        early=row.early,
-        added=row.added,
+        condition=UnitCondition(workflow.shown(row.state, row.error), row.since, row.why, relation_errors),
+        announced=Announced(row.status, row.message),
+        network=UnitNetwork(row.addresses, tuple(row.ports)),
+        origin=UnitOrigin(row.charm, row.early, row.added),
     )

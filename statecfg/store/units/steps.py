@@ -13,7 +13,16 @@ from sqlalchemy import Connection, Row, and_, delete, select, update
 from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
 from statecfg.store.units import relations as unit_relations
 from statecfg.store.units import rows as unit_rows
-from statecfg.store.units.records import Change, Changes, Step, StepRelation, UnitError
+from statecfg.store.units.records import (
+    Change,
+    Changes,
+    Handled,
+    Step,
+    StepRelation,
+    Surroundings,
+    UnitError,
+    UnitNow,
+)
 from statecfg.store.units.relations import ANSWERED, unit_name
 from statecfg.units.rules import workflow
 from statecfg.units.rules.scheduler import MODIFIED, Queue
@@ -43,19 +52,25 @@ def _step(connection: Connection, row: Row[Any], owner: Row[Any], entered: Seque
         charm=owner.charm,
         hook=due.hook,
         hooks=workflow.files(due.hook),
-        relation=None if about is None else _relation(about, due),
-        relations={item.id: members[item.number] for item in entered},
-        services={item.id: others[item.number] for item in entered},
-        leader=unit_rows.leader_of(connection, owner.id) == row.number,
         timeout=owner.timeout,
-        failed_before=bool(row.error if about is None else about.failed),
         last=due.hook == workflow.STOP,
-        digest=owner.digest,
-        config=unit_rows.config_digest(owner),
-        upto=0 if about is None else max((at for at, remote, _ in about.events if remote == due.remote), default=0),
-        ports=tuple(row.ports),
-        status={"status": row.status, "message": row.message},
-        goal=unit_rows.goal(connection, owner),
+        relation=None if about is None else _relation(about, due),
+        now=UnitNow(
+            leader=unit_rows.leader_of(connection, owner.id) == row.number,
+            ports=tuple(row.ports),
+            status={"status": row.status, "message": row.message},
+            failed_before=bool(row.error if about is None else about.failed),
+        ),
+        around=Surroundings(
+            relations={item.id: members[item.number] for item in entered},
+            services={item.id: others[item.number] for item in entered},
+            goal=unit_rows.goal(connection, owner),
+        ),
+        handled=Handled(
+            digest=owner.digest,
+            config=unit_rows.config_digest(owner),
+            upto=0 if about is None else max((at for at, remote, _ in about.events if remote == due.remote), default=0),
+        ),
     )
 
 
@@ -91,10 +106,10 @@ def commit_in(connection: Connection, step: Step, run: str, changes: Changes, no
     row, owner = unit_rows.find(connection, step.unit_id)
     notified = _write(connection, row, owner, changes)
     if step.relation is None:
-        notified |= _moved(connection, row, step.hook, step.digest, step.config, now)
+        notified |= _moved(connection, row, step.hook, step.handled, now)
     else:
         about = step.relation
-        notified |= _answered(connection, row.id, about.key, _hook_type(step), about.remote, step.upto)
+        notified |= _answered(connection, row.id, about.key, _hook_type(step), about.remote, step.handled.upto)
     return notified
 
 
@@ -144,14 +159,14 @@ def in_relation(connection: Connection, unit_id: int, number_of: str) -> Row[Any
     raise UnitError("UnitRelationStateNotFound", f"The unit is in no relation '{number_of}'")
 
 
-def _moved(connection: Connection, row: Row[Any], hook: str, digest: str, config: str, now: float) -> set[int]:
+def _moved(connection: Connection, row: Row[Any], hook: str, handled: Handled, now: float) -> set[int]:
     """Store that a hook of the unit itself, not about a relation, succeeded; return the units that have new events."""
     state = workflow.reached(row.state, hook)
     values: dict[str, object] = {"state": state, "error": "", "failed": "", "why": "", "tried": ""}
     if hook in (workflow.INSTALL, workflow.UPGRADE):
-        values["charm"] = digest
+        values["charm"] = handled.digest
     if hook == workflow.CONFIG:
-        values["configured"] = config
+        values["configured"] = handled.config
     if workflow.shown(row.state, row.error) != state:
         values["since"] = now
     connection.execute(update(unit).where(unit.c.id == row.id).values(values))
@@ -210,14 +225,15 @@ def fail_in(connection: Connection, step: Step, run: str, error: str, now: float
     """
     row, _ = unit_rows.find(connection, step.unit_id)
     if step.relation is None:
-        announced = {workflow.CONFIG: step.config, workflow.INSTALL: step.digest, workflow.UPGRADE: step.digest}
+        charm = step.handled.digest
+        announced = {workflow.CONFIG: step.handled.config, workflow.INSTALL: charm, workflow.UPGRADE: charm}
         failed = announced.get(step.hook, "")
         values = {"error": workflow.ERRORS[step.hook], "failed": failed, "why": error, "tried": run}
         since = now if row.error != values["error"] else row.since
         connection.execute(update(unit).where(unit.c.id == row.id).values(**values, since=since))
         return
     this = and_(relation_unit.c.relation == step.relation.key, relation_unit.c.unit == row.id)
-    about = {"failed": step.hook, "remote": step.relation.remote, "upto": step.upto}
+    about = {"failed": step.hook, "remote": step.relation.remote, "upto": step.handled.upto}
     connection.execute(update(relation_unit).where(this).values(**about, why=error, tried=run))
 
 
@@ -249,7 +265,7 @@ def resolved_in(connection: Connection, unit_id: int, now: float) -> list[str]:
     passed = []
     if row.error:
         hook = workflow.failed_hook(row.error)
-        _moved(connection, row, hook, row.failed, row.failed, now)
+        _moved(connection, row, hook, Handled(row.failed, row.failed, 0), now)
         passed.append(hook)
     for entered in unit_rows.relations_of(connection, unit_id):
         if entered.failed:

@@ -71,7 +71,7 @@ class Runner:
             work = session.prepare(self.playbook, chosen)
         jobs = [replace(job, definition=for_undoing(job.definition)) for job in work.jobs]
         settings = Settings(ssh_config=given["--ssh-config"])
-        options = fleet.Options(mode="destroy", agreed=True, confirm=refuse, settings=settings)
+        options = fleet.Options(mode="destroy", agreed=True, confirm=refuse, access=fleet.Access(settings))
         fleet.run(jobs, options, lambda event: None)
         return shown[0]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from statecfg.entities import behaviors
-from statecfg.entities.invocation import Invocation, Outcome
+from statecfg.entities.invocation import Invocation, InvocationTasks, InvokedEntity, Outcome
 from statecfg.entities.model import Behavior, Principal
 from statecfg.playbook import project
 
@@ -24,10 +24,10 @@ def invocation(execution: Mapping[str, Any], entity: Mapping[str, Any] | None = 
     """Return an invocation. `number` is part of the id and of the name of its entity."""
     number = more.pop("number", 1)
     behavior = Behavior("urn:vcloud:interface:acme:sites:1.0.0", BEHAVIOR, BEHAVIOR, "provide", None, execution)
+    id = f"urn:vcloud:entity:acme:site:{UUID}{number}"
     given = {
-        "id": "6f1d", "task_id": "urn:vcloud:task:77", "parent_task_id": "", "claimed": "urn:vcloud:task:77",
-        "behavior": behavior, "hook": "", "execution": execution, "type_id": TYPE, "entity": dict(entity or {}),
-        "entity_id": f"urn:vcloud:entity:acme:site:{UUID}{number}", "entity_name": f"site{number}",
+        "id": "6f1d", "tasks": InvocationTasks("urn:vcloud:task:77", ""), "behavior": behavior, "hook": "",
+        "execution": execution, "entity": InvokedEntity(id, f"site{number}", TYPE, dict(entity or {})),
         "arguments": {}, "metadata": {}, "user": Principal("alice", "shop", "author"),
     }  # fmt: skip
     return Invocation(**{**given, **more})

@@ -122,7 +122,7 @@ def function(name: str, **properties: object) -> dict[str, object]:
 def test_noop_returns_its_invocation_or_the_configured_value(site: Site) -> None:
     asked = invocation({"type": "noop"}, {"foo": 1}, arguments={"x": 7})
     assert site.run(asked).result == {
-        "arguments": {"x": 7}, "entityId": asked.entity_id, "typeId": asked.type_id, "entity": {"foo": 1}
+        "arguments": {"x": 7}, "entityId": asked.entity.id, "typeId": asked.entity.type, "entity": {"foo": 1}
     }  # fmt: skip
     value = {"type": "noop", "execution_properties": {"returnValue": [1, None]}}
     assert site.run(invocation(value)) == Outcome(True, [1, None])
@@ -150,7 +150,7 @@ def test_a_function_returns_json_and_reports_progress(site: Site) -> None:
 
 def test_a_function_receives_the_context_of_its_invocation(site: Site) -> None:
     asked = invocation(function("told", actAsToken=True), metadata={"k": "v"})
-    assert site.run(asked).result == [asked.entity_id, "site1", asked.type_id, {"k": "v"}, True]
+    assert site.run(asked).result == [asked.entity.id, "site1", asked.entity.type, {"k": "v"}, True]
 
 
 def test_secrets_of_a_behavior_are_never_shown(site: Site) -> None:

@@ -112,7 +112,7 @@ def test_a_locked_store_does_not_interrupt_a_behavior(tmp_path: Path, monkeypatc
         task = sites.calls.create_entity(ME, "urn:vcloud:type:acme:hold:1.0.0", body)
         ended = Worker(sites.calls, project.find(tmp_path)).finish(task.id, 20, ME)
         assert (ended.status, ended.result) == ("success", "done")
-        assert ended.details == "half of it"
+        assert ended.reported.details == "half of it"
         assert (tmp_path / "ran").read_text() == "x"
     finally:
         sites.close()

@@ -15,10 +15,10 @@ def test_an_entity_is_created_resolved_changed_and_deleted(scene_on_both: Scene)
     o, kind = scene.operations, scene.type()
     task = o.create_entity(ROOT, kind.id, {"name": "lamp", "entity": {}, "externalId": None})
     id = task.entity
-    assert (task.name, task.status, task.progress) == (CREATE, "running", 1)
+    assert (task.name, task.status, task.reported.progress) == (CREATE, "running", 1)
     assert re.fullmatch(r"urn:vcloud:entity:acme:\w+:[0-9a-f-]{36}", id)
     made = o.get_entity(ROOT, id)
-    assert (made.state, made.owner, made.org) == (PRE_CREATED, "root", "System")
+    assert (made.state, made.ownership.owner, made.ownership.org) == (PRE_CREATED, "root", "System")
     refused(409, "RDE_ENTITY_NOT_RESOLVED", o.delete_entity, ROOT, id)
 
     wrong = o.resolve_entity(ROOT, id)

@@ -27,8 +27,8 @@ def test_a_task_belongs_to_one_worker_until_its_lease_ends(scene_on_both: Scene)
     assert o.claim("two") is None
     assert o.next_due() == scene.now + LEASE
     first = step(o, task.id)
-    assert (first.hook, first.claimed, first.parent_task_id) == ("PreDelete", task.id, task.id)
-    assert {scene.task(id).status for id in (task.id, first.task_id)} == {"running"}
+    assert (first.hook, first.tasks.claimed, first.tasks.parent) == ("PreDelete", task.id, task.id)
+    assert {scene.task(id).status for id in (task.id, first.tasks.own)} == {"running"}
     assert step(o, task.id) == first, "asking again gives the same step"
 
     scene.now += LEASE - 1
@@ -86,7 +86,7 @@ def test_hooks_of_one_entity_run_one_by_one_and_other_tasks_in_parallel(scene: S
     assert [o.claim("one") for _ in range(4)] == [first.id, third.id, beside.id, None]
     # A hook sees the entity as it is when it runs.
     found = step(o, first.id)
-    assert found.entity == {"foo": "2"}
+    assert found.entity.content == {"foo": "2"}
     o.enter_outcome(first.id, found.id, Outcome(True))
     assert o.claim("one") == second.id
     for id in (second.id, third.id, beside.id):
@@ -124,7 +124,7 @@ def test_deleting_an_entity_during_its_hook_ends_its_other_tasks(scene: Scene) -
     deleting = scene.entity(kind)
     task = o.delete_entity(ROOT, deleting.id)
     assert o.claim("one") == task.id
-    part = step(o, task.id).task_id
+    part = step(o, task.id).tasks.own
     o.delete_entity(ROOT, deleting.id, invoke_hooks=False)
     assert o.advance(task.id) is None
     assert (scene.task(task.id).status, scene.task(part).status) == ("success", "error")
@@ -183,10 +183,10 @@ def test_progress_and_details_of_a_task_are_bounded_and_cleaned(scene: Scene) ->
     assert o.claim("one") == task.id
     found = step(o, task.id)
     o.update_task(found.id, progress=140, details="half\0way \ud800", operation="x" * 5000)
-    shown = scene.task(found.task_id)
-    assert (shown.progress, shown.details, len(shown.operation)) == (100, "halfway ?", 4097)
+    shown = scene.task(found.tasks.own)
+    assert (shown.reported.progress, shown.reported.details, len(shown.operation)) == (100, "halfway ?", 4097)
     o.update_task(found.id, details="a" * 70_000 + "the newest")
-    details = scene.task(found.task_id).details
+    details = scene.task(found.tasks.own).reported.details
     assert (details[:2], details[-10:], len(details)) == ("…a", "the newest", 65_537)
     o.update_task(found.id)
     error = {"message": "no\0 \ud800", "minorErrorCode": "X"}
@@ -194,7 +194,7 @@ def test_progress_and_details_of_a_task_are_bounded_and_cleaned(scene: Scene) ->
     ended = scene.task(task.id)
     assert ended.error == {"majorErrorCode": 400, "minorErrorCode": "X", "message": "PreDelete hook failed: no ?"}
     o.update_task(found.id, progress=5)
-    assert scene.task(found.task_id).progress == 100, "a task does not change after its end"
+    assert scene.task(found.tasks.own).reported.progress == 100, "a task does not change after its end"
 
 
 def test_tasks_are_visible_to_their_starter_and_users_of_the_entity(scene: Scene) -> None:

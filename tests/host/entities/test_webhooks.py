@@ -74,7 +74,7 @@ def test_a_request_is_signed_and_complete(site: Site) -> None:
     request = asked.json()["_metadata"].pop("requestId")
     assert re.fullmatch(r"[0-9a-f-]{36}", request)
     assert asked.json() == {
-        "entityId": asked_for.entity_id,
+        "entityId": asked_for.entity.id,
         "typeId": TYPE,
         "arguments": {"x": 7},
         "entity": {"name": "böse", "list": [1, None, {}], "deep": {"n": 1.5}},
@@ -125,7 +125,7 @@ def test_a_template_sets_the_body_and_headers(site: Site) -> None:
         entity = {"a b": [0, {"c": 2.5}], "on": True}
         assert site.run(invocation(execution, entity, arguments={"greeting": 'say "hi"'})) == Outcome(True, "")
     (asked,) = server.asked
-    said = f'{BEHAVIOR} on {invocation({}).entity_id}: say "hi" 2.5 - true'
+    said = f'{BEHAVIOR} on {invocation({}).entity.id}: say "hi" 2.5 - true'
     assert asked.json() == {"text": said, "all": {"greeting": 'say "hi"'}}
     assert asked.headers["authorization"] == "Bearer t0psecret"
     assert asked.headers["content-type"] == "application/vnd.acme+json"

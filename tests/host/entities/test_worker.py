@@ -75,8 +75,8 @@ def test_a_stopping_worker_returns_its_task_for_another(sites: Sites) -> None:
     id = begin(sites, "wait", str(note))
     with sites.working():
         processes.wait_until(lambda: note.exists() and bool(note.read_text()), 60, "the function to start")
-        processes.wait_until(lambda: task(sites, id).details == "begun", 20, "the details of the task")
-        assert (task(sites, id).status, task(sites, id).progress) == ("running", 10)
+        processes.wait_until(lambda: task(sites, id).reported.details == "begun", 20, "the details of the task")
+        assert (task(sites, id).status, task(sites, id).reported.progress) == ("running", 10)
         begun = time.monotonic()
     assert time.monotonic() - begun < 14  # a worker gives up its behavior only after 15 s
     assert task(sites, id).status == "running"

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from statecfg.hooks.exec.call import MOST
 from statecfg.hooks.exec.engine import Engine
 from statecfg.hooks.exec.types import HookTypes
-from statecfg.hooks.registration.model import Registration
+from statecfg.hooks.registration.model import ExecHook, Registration
 from statecfg.problems import InvalidInput
 from statecfg.remote.hooks.run import RUNNING
 from statecfg.store import Busy, hosts
@@ -401,25 +401,25 @@ def test_an_invocation_that_repeatedly_kills_its_engine_is_given_up(shop: Worksh
 
 def test_a_declared_hook_is_created_on_first_use(shop: Workshop) -> None:
     shop.type("counter", "count: {default: 0}", **{BOOTED: QUIET})
-    declared = Registration("mine", "exec", (BOOTED,), type="counter", configuration={"count": 3}, deadline=2.5)
+    declared = Registration("mine", (BOOTED,), exec=ExecHook("counter", {"count": 3}), deadline=2.5)
     made = shop.engine.hooks.adopt(declared, "alice")
     assert (made.configuration, made.spec.deadline, made.access) == ({"count": 3}, "PT2.5S", ("alice",))
     hook_objects.set_keys(shop.store, "mine", {"count": 9}, {"count": {}})
     assert shop.engine.hooks.adopt(declared, "bob").configuration == {"count": 9}
     shop.type("other")
     with pytest.raises(InvalidInput, match="SC0623"):
-        shop.engine.hooks.adopt(Registration("mine", "exec", (), type="other"), "alice")
+        shop.engine.hooks.adopt(Registration("mine", (), exec=ExecHook("other")), "alice")
 
 
 def test_a_declared_hook_runs_only_for_its_project_and_events(shop: Workshop) -> None:
     shop.type("counter", "count: {default: 0}", **{BOOTED: QUIET, BOUND: QUIET})
-    declared = Registration("Mine", "exec", (BOOTED,), type="counter")
+    declared = Registration("Mine", (BOOTED,), exec=ExecHook("counter"))
     shop.engine.hooks.adopt(declared, "alice")
     other = Engine(shop.store, shop.engine.types)
     assert other.trigger(BOOTED, shop.host) == other.hooks.registrations() == []
     assert [each.name for each in other.hooks.registrations(["mine"])] == ["Mine"]
     assert len(shop.engine.trigger(BOOTED, shop.host)) == 1
-    other.hooks.adopt(Registration("Mine", "exec", (BOUND,), type="counter"), "alice")
+    other.hooks.adopt(Registration("Mine", (BOUND,), exec=ExecHook("counter")), "alice")
     assert other.trigger(BOOTED, shop.host) == []
     assert len(other.trigger(BOUND, shop.host)) == 1
 

@@ -84,7 +84,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 @MANY
 @given(st.data())
 def test_every_child_becomes_a_node_or_a_reported_mistake(graph: Graph, data: st.DataObject) -> None:
-    hook = Registration("h", "http", (), http=HttpHook("http://hook", None))
+    hook = Registration("h", (), http=HttpHook("http://hook", None))
     children = Children(graph, hook, {})
     given = json.loads(json.dumps(children.sent))
     for key in list(given):

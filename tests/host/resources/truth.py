@@ -45,7 +45,7 @@ def fleet_run(
     settings = Settings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False, default_keys=False)
     definition = compile_graph(merge_graphs(*graphs), WireContext(host.name, {}, (), Path.cwd()))
     job = fleet.Job(target, definition, playbook)
-    report = fleet.run([job], fleet.Options(mode=mode, settings=settings, **options), lambda event: None)
+    report = fleet.run([job], fleet.Options(mode=mode, access=fleet.Access(settings), **options), lambda event: None)
     found: dict[str, Any] = report["hosts"][host.name]
     return found
 

@@ -33,7 +33,7 @@ def main() -> None:
         job, options = lives.job(host, place, int(number)), lives.options(settings, "target", place)
     else:
         job = fleet.Job(host, definition(name, arguments), rig.PLAYBOOK)
-        options = fleet.Options(mode="apply", settings=settings)
+        options = fleet.Options(mode="apply", access=fleet.Access(settings))
 
     def show(event: fleet.Event) -> None:
         data = event.data.get("node") or event.data.get("name") or ""

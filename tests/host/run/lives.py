@@ -78,7 +78,8 @@ def job(host: Any, place: str, number: int) -> fleet.Job:
 
 
 def options(connect: Any, host: str, place: str, **more: Any) -> fleet.Options:
-    return fleet.Options(mode="apply", settings=connect, agreed=True, hooks={host: hooks(place)}, **more)
+    around = fleet.RunHooks({host: hooks(place)})
+    return fleet.Options(mode="apply", access=fleet.Access(connect), agreed=True, hooks=around, **more)
 
 
 def apply(host: Host, place: str, number: int, **more: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def main() -> None:
     definition = rig.define(file("/etc/asked", content="asked\n"))
     hosts = [Host(f"evil{i}", address, int(port), login=Login(user, (identity,))) for i in range(int(count))]
     settings = Settings(ssh_config="none", known_hosts=(known_hosts,), use_agent=False, default_keys=False)
-    options = fleet.Options(mode="apply", settings=settings, forks=len(hosts))
+    options = fleet.Options(mode="apply", access=fleet.Access(settings), limits=fleet.Limits(len(hosts)))
     # The first measurement must include the memory for imports and for a connection.
     nobody = Host("nobody", address, 1, login=Login(user, (identity,)))
     fleet.run([fleet.Job(nobody, definition, "tests")], options, lambda _: None)

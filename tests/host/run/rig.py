@@ -20,6 +20,7 @@ from statecfg.playbook.inventory import Login
 from statecfg.resources import command, directory, file
 from statecfg.run import fleet
 from statecfg.transport import Settings
+from statecfg.transport.become import Become
 from tests import ROOT
 from tests.lab import Host, PlainSshd, processes
 
@@ -80,6 +81,7 @@ def run(
     inventory: Mapping[str, Any] | None = None,
     playbook: str = PLAYBOOK,
     connect: Settings | None = None,
+    become: Become | None = None,
     **options: Any,
 ) -> Done:
     """Run the definition on hosts; `inventory` has further inventory attributes for each of them."""
@@ -93,7 +95,8 @@ def run(
         if listen is not None:
             listen(event)
 
-    given = fleet.Options(mode=mode, settings=connect or settings(*many), **options)
+    access = fleet.Access(connect or settings(*many), become)
+    given = fleet.Options(mode=mode, access=access, **options)
     report = fleet.run(jobs, given, note)
     return Done(report, events, time.monotonic() - begun)
 

@@ -67,7 +67,7 @@ def sleeping(host: Host) -> bool:
 def test_creating_updating_and_deleting_an_entity_changes_the_host(sites: Sites, host: Host) -> None:
     made = sites.create("site", "blog", title="Blog", extra=True)
     assert made.status == "success" and made.operation.startswith("Invoked provide blog"), made
-    assert made.details.startswith("run ") and "\n  site1: ok (" in made.details
+    assert made.reported.details.startswith("run ") and "\n  site1: ok (" in made.reported.details
     (run,) = made.result["runs"]
     assert runs.recent(sites.store, 1)[0].id == run["run"]
     assert sites.state("blog") == "RESOLVED" and there(host) == ["blog.extra", "blog.html"]
@@ -106,7 +106,7 @@ def test_a_failed_hook_leaves_the_documented_entity_state(sites: Sites, host: Ho
     host.path("/srv/sites/bad.html").mkdir()  # in place of a file
     failed = sites.create("site", "bad", title="x")
     assert failed.error is not None and "site1" not in failed.error["message"]
-    assert "site1: failed: file:/srv/sites/bad.html" in failed.details
+    assert "site1: failed: file:/srv/sites/bad.html" in failed.reported.details
     assert "site1" not in sites.entity("bad").message
     assert sites.state("bad") == "RESOLUTION_ERROR"
     host.path("/srv/sites/bad.html").rmdir()

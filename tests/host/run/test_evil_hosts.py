@@ -16,6 +16,7 @@ from statecfg.playbook.compile import Definition
 from statecfg.remote.wire import frames as wire
 from statecfg.resources import file
 from statecfg.run.host import deadlines, frame_reader
+from statecfg.run.options import Limits
 from statecfg.views.outcome import outcome_lines
 from statecfg.views.terminal import render
 from tests import ROOT, lab
@@ -133,7 +134,7 @@ def test_a_replayed_session_is_rejected(evil: PlainSshd, definition: Definition)
 @pytest.mark.parametrize("how", ["beats_for_ever", "beats_while_acting"])
 def test_a_host_that_sends_only_heartbeats_is_given_up(evil: PlainSshd, definition: Definition, how: str) -> None:
     answer(evil, how)
-    done = rig.run(evil, definition, patience=2.0)
+    done = rig.run(evil, definition, limits=Limits(patience=2.0))
     report = done.host()
     assert "made no progress for 2 s" in report["error"]["summary"]
     assert report["status"] == ("unknown" if how == "beats_while_acting" else "unreachable")

@@ -22,7 +22,8 @@ def traced(host: Host, place: str, number: int, hooks: list[Any]) -> tuple[int, 
     options = f"-o {log} -e trace=execve,fork,vfork,clone,clone3"
     target = rig.inventoried(host, **points.python(host, options))
     definition = rig.small_files(f"{place}/{number}", FILES)
-    given = fleet.Options(mode="apply", settings=rig.settings(host), hooks={host.name: hooks})
+    access, around = fleet.Access(rig.settings(host)), fleet.RunHooks({host.name: hooks})
+    given = fleet.Options(mode="apply", access=access, hooks=around)
     report = fleet.run([fleet.Job(target, definition, f"cost-{number}")], given, lambda event: None)["hosts"][host.name]
     assert report["status"] == "ok", report
     lines = host.read(log).splitlines()

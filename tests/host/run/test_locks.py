@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from statecfg.resources import command, file
+from statecfg.run.options import Limits
 from tests.host.run import rig
 from tests.lab import Host, processes
 
@@ -45,7 +46,7 @@ def test_a_run_with_a_lock_timeout_waits_for_the_lock(target: Host, place: str) 
         client.await_line("action-started command:wait-0")
         letting_go = threading.Timer(1.5, target.path(f"{place}/go").touch)
         letting_go.start()
-        done = rig.run(target, rig.small_files(f"{place}-2", 2), lock_timeout=60.0)
+        done = rig.run(target, rig.small_files(f"{place}-2", 2), limits=Limits(lock_timeout=60.0))
         letting_go.join()
         assert done.host()["status"] == "ok"
         assert done.seconds > 1

@@ -12,6 +12,7 @@ import pytest
 
 from statecfg.playbook.secrets import Secret
 from statecfg.resources import command, file
+from statecfg.run.options import Limits
 from statecfg.transport.become import Become
 from tests.host.run import rig
 from tests.lab import Host, add_user
@@ -154,7 +155,7 @@ def test_a_secret_appears_only_in_its_target_file(host: Host, place: str, number
     held = file(path, content=secret, mode="0600")
     definition = rig.define(held, command("says-it", shell=f"cat {path}; cat {path} >&2; false", requires=[held]))
     with Sampler(value) as sampler:
-        done = rig.run(host, definition, mode, keep_going=True)
+        done = rig.run(host, definition, mode, limits=Limits(keep_going=True))
         again = rig.run(host, definition, mode)
     everything = json.dumps([done.report, again.report], ensure_ascii=False)
     everything += str([(event.kind, event.data) for _, event in [*done.events, *again.events]])

@@ -91,7 +91,7 @@ class Site:
     def run(self, names: Sequence[str], mode: str, **job: Any) -> dict[str, Any]:
         """Run with the nodes of these names; return the host's part of the report."""
         given = rig.define(*[HUNDRED[name][0] for name in names])
-        options = fleet.Options(mode=mode, settings=rig.settings(self.host), agreed=True)
+        options = fleet.Options(mode=mode, access=fleet.Access(rig.settings(self.host)), agreed=True)
         job.setdefault("prune", False)
         jobs = [fleet.Job(rig.inventoried(self.host), given, "hundred", **job)]
         found: dict[str, Any] = fleet.run(jobs, options, lambda event: None)["hosts"][self.host.name]

@@ -13,6 +13,7 @@ import statecfg.resources
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.resources import command, file
 from statecfg.run import bundle
+from statecfg.run.options import Expected, Limits
 from tests import lab
 from tests.host.run import rig
 from tests.lab import Host, processes
@@ -26,7 +27,7 @@ def prints(done: rig.Done, host: Host) -> dict[str, dict[str, str]]:
 def test_a_saved_plan_is_applied_to_an_unchanged_host(target: Host, place: str) -> None:
     definition = rig.small_files(place, 5)
     plan = rig.run(target, definition, "plan")
-    done = rig.run(target, definition, expect=prints(plan, target))
+    done = rig.run(target, definition, expected=Expected(prints(plan, target)))
     assert (done.host()["status"], done.host()["summary"]) == ("ok", {"changed": 6})
 
 
@@ -36,7 +37,7 @@ def test_a_saved_plan_is_refused_on_a_host_that_changed_since(target: Host, plac
     target.write(f"{place}/f1", "drifted\n")
     plan = rig.run(target, definition, "plan")
     target.write(f"{place}/f3", "drifted too\n")
-    done = rig.run(target, definition, expect=prints(plan, target))
+    done = rig.run(target, definition, expected=Expected(prints(plan, target)))
     report = done.host()
     assert (report["status"], report["differs"]) == ("refused", [f"file:{place}/f3"])
     assert "action-started" not in done.kinds()
@@ -45,7 +46,8 @@ def test_a_saved_plan_is_refused_on_a_host_that_changed_since(target: Host, plac
     assert target.read(f"{place}/f3") == "drifted too\n"
     target.write(f"{place}/f3", "new 3\n")
     target.write(f"{place}/f1", "new 1\n")
-    assert rig.run(target, definition, expect=prints(plan, target)).host()["differs"] == [f"file:{place}/f1"]
+    done = rig.run(target, definition, expected=Expected(prints(plan, target)))
+    assert done.host()["differs"] == [f"file:{place}/f1"]
 
 
 def test_declining_the_plan_changes_nothing_and_accepting_applies_it(target: Host, place: str) -> None:
@@ -85,13 +87,13 @@ def under_way(done: rig.Done) -> int:
 
 def test_one_hanging_host_does_not_block_the_other_hosts(fifty: list[Host]) -> None:
     definition = rig.small_files("/srv/fifty", 5)
-    quick = rig.run(fifty, definition, forks=8)
+    quick = rig.run(fifty, definition, limits=Limits(8))
     assert {host.name for host in fifty if quick.host(host.name)["status"] == "ok"} == {host.name for host in fifty}
     assert under_way(quick) == 8
     hanging = fifty[7]
     os.kill(hanging.pid, signal.SIGSTOP)
     try:
-        done = rig.run(fifty, definition, forks=8)
+        done = rig.run(fifty, definition, limits=Limits(8))
     finally:
         os.kill(hanging.pid, signal.SIGCONT)
     statuses = {host.name: done.host(host.name)["status"] for host in fifty}
@@ -108,9 +110,9 @@ def test_one_hanging_host_does_not_block_the_other_hosts(fifty: list[Host]) -> N
 
 def test_an_apply_to_twenty_hosts_in_parallel_succeeds(fifty: list[Host]) -> None:
     definition = rig.small_files("/srv/twenty", 20)
-    done = rig.run(fifty[:20], definition, forks=20)
+    done = rig.run(fifty[:20], definition, limits=Limits(20))
     assert {done.host(host.name)["status"] for host in fifty[:20]} == {"ok"}
-    again = rig.run(fifty[:20], definition, forks=20)
+    again = rig.run(fifty[:20], definition, limits=Limits(20))
     print(f"20 hosts, 20 files: first {done.seconds:.2f} s, converged {again.seconds:.2f} s")
 
 
@@ -125,7 +127,7 @@ def test_the_forks_limit_also_holds_after_confirmation(fifty: list[Host]) -> Non
         acting.add(host) if kind == "action-started" else acting.discard(host) if kind == "finished" else None
         most = max(most, len(acting))
 
-    done = rig.run(fifty[:10], definition, forks=2, confirm=lambda report: True, listen=listen)
+    done = rig.run(fifty[:10], definition, limits=Limits(2), confirm=lambda report: True, listen=listen)
     assert {done.host(host.name)["status"] for host in fifty[:10]} == {"ok"}
     assert most <= 2
 

@@ -74,13 +74,13 @@ def rows(store: Store, table: str) -> int:
 
 def test_new_units_run_their_lifecycle_hooks_once(store: Store) -> None:
     deploy(store, declared("db", "h1", "h2"))
-    assert [(each.name, each.host, each.state) for each in units(store).values()] == [
+    assert [(each.name, each.host, each.condition.state) for each in units(store).values()] == [
         ("db/0", "h1", "new"),
         ("db/1", "h2", "new"),
     ]
     hooks = settle(store)
     assert own(hooks, "db/0") == own(hooks, "db/1") == LIFE
-    assert {each.state for each in units(store).values()} == {"started"}
+    assert {each.condition.state for each in units(store).values()} == {"started"}
     assert settle(store) == []
     deploy(store, declared("db", "h1", "h2"))
     assert settle(store, run="r2") == []
@@ -131,7 +131,7 @@ def test_a_step_describes_its_hook_relation_and_goal(store: Store) -> None:
     commit(store, step_of(store, "web/0"))
     commit(store, step_of(store, "web/0"))
     start = step_of(store, "web/0")
-    assert (start.hook, start.relation, dict(start.relations), start.leader, start.last) == (
+    assert (start.hook, start.relation, dict(start.around.relations), start.now.leader, start.last) == (
         "start",
         None,
         {},
@@ -142,9 +142,9 @@ def test_a_step_describes_its_hook_relation_and_goal(store: Store) -> None:
     joined = step_of(store, "web/0")
     assert joined.relation is not None
     assert (joined.relation.id, joined.relation.remote, joined.relation.broken) == ("db:0", "db/0", False)
-    assert dict(joined.relations) == {"db:0": ("db/0",)} and joined.hooks == ("db-relation-joined",)
-    assert dict(step_of(store, "db/0").relations) == {"db:0": ("web/0",)}
-    assert joined.goal == {
+    assert dict(joined.around.relations) == {"db:0": ("db/0",)} and joined.hooks == ("db-relation-joined",)
+    assert dict(step_of(store, "db/0").around.relations) == {"db:0": ("web/0",)}
+    assert joined.around.goal == {
         "units": {"web/0": {"status": "waiting"}},
         "relations": {"db": {"db": {"status": "joined"}, "db/0": {"status": "waiting"}}},
     }
@@ -395,12 +395,12 @@ def test_a_failed_hook_is_retried_only_in_another_run(store: Store) -> None:
 
     deploy(store, DB)
     assert settle(store, {"db start": fails}) == [f"db/0 {hook}" for hook in LIFE]
-    assert (units(store)["db/0"].state, units(store)["db/0"].why) == ("start_error", "exit code 3.")
+    assert (units(store)["db/0"].condition.state, units(store)["db/0"].condition.why) == ("start_error", "exit code 3.")
     assert settle(store) == [], "a failed hook is not repeated in the same run"
     step = step_of(store, "db/0", "r2")
-    assert step.failed_before and step.hook == "start"
+    assert step.now.failed_before and step.hook == "start"
     assert settle(store, run="r2") == ["db/0 start"]
-    assert (units(store)["db/0"].state, units(store)["db/0"].why) == ("started", "")
+    assert (units(store)["db/0"].condition.state, units(store)["db/0"].condition.why) == ("started", "")
 
 
 def test_a_failed_relation_hook_is_retried_for_remaining_units(store: Store) -> None:
@@ -409,8 +409,8 @@ def test_a_failed_relation_hook_is_retried_for_remaining_units(store: Store) -> 
 
     deploy(store, declared("db", "h1", "h3"), WEB, BOTH[2])
     settle(store, {"web db-relation-joined": fails})
-    assert units(store)["web/0"].relation_errors == {"db:0": "db-relation-joined: exit code 1."}
-    assert units(store)["web/0"].state == "started"
+    assert units(store)["web/0"].condition.relation_errors == {"db:0": "db-relation-joined: exit code 1."}
+    assert units(store)["web/0"].condition.state == "started"
     tell(store, "db/0", a="1")
     tell(store, "db/1", a="1")
     settle(store)
@@ -421,7 +421,7 @@ def test_a_failed_relation_hook_is_retried_for_remaining_units(store: Store) -> 
         "web/0 db-relation-joined db/0 [db/0]",
         "web/0 db-relation-changed db/0 [db/0]",
     ]
-    assert units(store)["web/0"].relation_errors == {}
+    assert units(store)["web/0"].condition.relation_errors == {}
 
 
 def test_removing_a_unit_clears_its_failed_joined_hook(store: Store) -> None:
@@ -432,7 +432,7 @@ def test_removing_a_unit_clears_its_failed_joined_hook(store: Store) -> None:
     settle(store, {"web db-relation-joined": fails})
     deploy(store, declared("db"), WEB, BOTH[2], prune=True)
     settle(store, run="r2", only=["db/0"])
-    assert units(store)["web/0"].relation_errors == {}
+    assert units(store)["web/0"].condition.relation_errors == {}
     assert settle(store, run="r3") == []
 
 
@@ -445,13 +445,13 @@ def test_resolve_continues_as_if_the_failed_hook_succeeded(store: Store, failing
     for run, parts in (("r1", [DB]), ("r2", [declared("db", "h1", digest="c2")]), ("r3", [])):
         deploy(store, *parts, prune=True)
         settle(store, {f"db {failing}": fails}, run=run)
-        if "db/0" in units(store) and units(store)["db/0"].state.endswith("_error"):
+        if "db/0" in units(store) and units(store)["db/0"].condition.state.endswith("_error"):
             break
     assert services.resolve(store, PROJECT, "db/0", retry=False) == [failing]
     assert services.resolve(store, PROJECT, "db/0", retry=False) == []
     after = {"install": ["config-changed", "start"], "config-changed": ["start"]}.get(failing, [])
     assert settle(store) == [f"db/0 {hook}" for hook in after]
-    assert [each.state for each in units(store).values()] == ([] if failing == "stop" else ["started"])
+    assert [each.condition.state for each in units(store).values()] == ([] if failing == "stop" else ["started"])
 
 
 @pytest.mark.parametrize("kind", ["joined", "changed", "departed", "broken"])
@@ -464,11 +464,11 @@ def test_resolve_retries_or_skips_a_failed_relation_hook(store: Store, kind: str
     if kind in ("departed", "broken"):
         deploy(store, DB, WEB, prune=True)
         settle(store, {f"web db-relation-{kind}": fails})
-    assert list(units(store)["web/0"].relation_errors) == ["db:0"]
+    assert list(units(store)["web/0"].condition.relation_errors) == ["db:0"]
     assert services.resolve(store, PROJECT, "web/0", retry=True) == [f"db-relation-{kind}"]
     assert step_of(store, "web/0").hook == f"db-relation-{kind}", "the hook is due again in the same run"
     assert services.resolve(store, PROJECT, "web/0", retry=False) == [f"db-relation-{kind}"]
-    assert units(store)["web/0"].relation_errors == {}
+    assert units(store)["web/0"].condition.relation_errors == {}
     after = {"joined": ["db-relation-changed db/0 [db/0]"], "departed": ["db-relation-broken []"]}.get(kind, [])
     assert own(settle(store), "web/0") == after
 
@@ -547,7 +547,7 @@ def test_a_changed_address_is_told_unless_a_hook_set_it(store: Store) -> None:
 
     assert moved("10.1.1.1") == {web}
     assert moved("10.1.1.1") == set()
-    assert units(store)["db/0"].addresses == {"private-address": "10.1.1.1", "public-address": "db.example"}
+    assert units(store)["db/0"].network.addresses == {"private-address": "10.1.1.1", "public-address": "db.example"}
     assert read(store, "web/0", "relation", "db:0", "db/0") == {"private-address": "10.1.1.1"}
     assert settle(store) == ["web/0 db-relation-changed db/0 [db/0]"]
     # A new address does not replace a value that a hook has set.
@@ -568,10 +568,11 @@ def test_ports_and_status_are_stored_even_if_the_hook_fails(store: Store) -> Non
             services.port_in(connection, number, open, text)
     store.attempt(lambda connection: services.status_in(connection, number, "active", "odd \0 \ud800"))
     step = step_of(store, "db/0")
-    assert list(step.ports) == ["80/tcp", "1/tcp"]
+    assert list(step.now.ports) == ["80/tcp", "1/tcp"]
     fail(store, step)
     row = units(store)["db/0"]
-    assert (row.ports, row.status, row.message) == (("80/tcp", "1/tcp"), "active", "odd \0 \ud800")
+    assert row.network.ports == ("80/tcp", "1/tcp")
+    assert (row.announced.status, row.announced.message) == ("active", "odd \0 \ud800")
 
 
 def test_unknown_units_and_relations_cannot_be_read_or_written(store: Store) -> None:

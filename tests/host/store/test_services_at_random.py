@@ -85,7 +85,7 @@ class Model:
     def check(self, step: Step) -> None:
         """Check that a hook that begins fits what its unit was told before."""
         about = step.relation
-        for number_of, members in step.relations.items():
+        for number_of, members in step.around.relations.items():
             number = int(number_of.partition(":")[2])
             assert (step.unit, number) not in self.left
             if about is None or about.number != number:
@@ -114,7 +114,7 @@ class Model:
             return
         changes: Changes = {}
         if value is not None:
-            changes = {"relations": {each: {"set": {"value": str(value)}} for each in step.relations}}
+            changes = {"relations": {each: {"set": {"value": str(value)}} for each in step.around.relations}}
         told = services.commit_in(self.connection, step, str(self.run), changes, 1.0)
         assert step.hook == "start" or step.unit_id not in told
         about = step.relation
@@ -147,7 +147,8 @@ class Model:
             assert time.monotonic() < deadline, "all hooks end in time"
             self.end(0, None) if self.running else None
         found = services.units_in(self.connection, PROJECT)
-        assert all(each.state == "started" and not each.dying and not each.relation_errors for each in found)
+        assert {each.condition.state for each in found} <= {"started"} and not any(each.dying for each in found)
+        assert not any(each.condition.relation_errors for each in found)
         there = {each.name: each for each in found}
         relations = services.show_in(self.connection, PROJECT).relations
         assert not any(each.dying for each in relations)

@@ -73,7 +73,7 @@ class Fabric:
         found: Json = {}
         with opened(url=str(self.store)) as store, store.reading() as connection:
             for unit in services.units_in(connection, "fabric"):
-                about = {"state": unit.state, "host": unit.host, "dying": unit.dying}
+                about = {"state": unit.condition.state, "host": unit.host, "dying": unit.dying}
                 found[unit.name] = {**about, "relations": self._published(connection, unit)}
         return found
 

@@ -82,7 +82,7 @@ class Scene:
             while (found := self.operations.advance(id)) is not None:
                 ran.append(found.hook)
                 ok = found.hook not in failing
-                outcome = Outcome(True, {"entityId": found.entity_id}) if ok else Outcome(False, error=FAILED)
+                outcome = Outcome(True, {"entityId": found.entity.id}) if ok else Outcome(False, error=FAILED)
                 assert self.operations.enter_outcome(id, found.id, outcome)
         self.ran += ran
         return ran

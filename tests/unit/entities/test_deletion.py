@@ -104,7 +104,8 @@ def test_marking_runs_hooks_and_ends_in_the_listed_state(scene: Scene, row: Row)
 
 def check(scene: Scene, task: Task, ran: list[str], status: str) -> None:
     """Check a finished task: its text, and the tasks of the hooks in the text."""
-    assert (task.status, task.ended is not None, task.progress == 100) == (status, True, status == "success")
+    assert (task.status, task.times.ended is not None) == (status, True)
+    assert (task.reported.progress == 100) == (status == "success")
     parts = scene.operations.subtasks(ROOT, task.id)
     assert [part.name for part in parts] == [EXECUTE] * len(ran)
     if ran:

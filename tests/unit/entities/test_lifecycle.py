@@ -24,7 +24,7 @@ GONE = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
 def test_create_with_resolve_checks_the_content_at_once(scene: Scene) -> None:
     o, kind = scene.operations, scene.type()
     good = o.create_entity(ROOT, kind.id, {"name": "e", "entity": {"foo": "bar"}}, resolve=True)
-    assert (good.status, good.progress, scene.state(good.entity)) == ("success", 100, RESOLVED)
+    assert (good.status, good.reported.progress, scene.state(good.entity)) == ("success", 100, RESOLVED)
     bad = o.create_entity(ROOT, kind.id, {"name": "e", "entity": {"foo": 1}}, resolve=True)
     assert (bad.status, scene.state(bad.entity)) == ("error", RESOLUTION_ERROR)
     assert bad.error == {
@@ -204,8 +204,8 @@ def test_invoke_runs_a_behavior_with_its_arguments(scene: Scene) -> None:
     found = o.advance(task.id)
     assert found is not None
     assert (found.hook, found.arguments, found.metadata) == ("", {"often": 3}, {"m": 1})
-    assert (found.task_id, found.parent_task_id, found.claimed) == (task.id, "", task.id)
-    assert (found.entity, found.user, found.behavior.id) == ({"foo": "bar"}, ROOT, blink)
+    assert (found.tasks.own, found.tasks.parent, found.tasks.claimed) == (task.id, "", task.id)
+    assert (found.entity.content, found.user, found.behavior.id) == ({"foo": "bar"}, ROOT, blink)
     o.release(task.id, "worker")
     assert scene.work() == [""]
     assert scene.task(task.id).result == {"entityId": entity.id}

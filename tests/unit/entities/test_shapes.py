@@ -20,11 +20,12 @@ from statecfg.entities.model import (
     Page,
     Task,
 )
+from statecfg.entities.parts import Coordinates, Ownership, Reported, Starter, TaskTimes
 from statecfg.server import documents
 
-ENTITY = Entity(
-    "urn:e", "urn:t", "e", None, {"foo": 1}, "RESOLUTION_ERROR", "why", 3, "ann", "System", "sales", 0.0, 61.5
-)
+ANN = Ownership("ann", "System", "sales")
+ENTITY = Entity("urn:e", "urn:t", "e", None, {"foo": 1}, "RESOLUTION_ERROR", "why", 3, ANN, 0.0, 61.5)
+COORDINATES = Coordinates("v", "n", "1.0.0")
 OLD = {"id", "entityType", "name", "externalId", "entity", "state", "owner", "org"}
 NEW = OLD | {"entityState", "message", "creationDate", "lastModificationDate"}
 
@@ -57,9 +58,7 @@ def test_behavior_is_shown_without_its_secrets() -> None:
 
 
 def test_entity_type_has_the_fields_of_its_api_version() -> None:
-    item = EntityType(
-        "urn:t", "t", "v", "n", "1.0.0", None, None, {}, ["urn:i"], {"PreDelete": "urn:b"}, None, None, False
-    )
+    item = EntityType("urn:t", "t", COORDINATES, None, None, {}, ["urn:i"], {"PreDelete": "urn:b"}, None, None, False)
     keys = {"id", "name", "description", "nss", "version", "inheritedVersion", "externalId", "schema", "vendor"}
     keys |= {"interfaces", "readonly"}
     assert set(shapes.entity_type(item, 35.0)) == keys - {"inheritedVersion"}
@@ -79,17 +78,12 @@ def test_task_shows_its_result_as_text(result: Any, text: str | None) -> None:
         "op",
         "urn:e",
         "e",
-        "ann",
-        "sales",
+        Starter("ann", "sales"),
         "success",
-        100,
-        "",
-        "",
+        Reported(100, "", ""),
         result,
         None,
-        0.5,
-        1.0,
-        3.0,
+        TaskTimes(0.5, 1.0, 3.0),
     )
     found = shapes.task(item, 36.0, "http://x/api/task/1")
     assert (found["result"] and found["result"]["resultContent"]) == text
@@ -101,7 +95,7 @@ def test_task_shows_its_result_as_text(result: Any, text: str | None) -> None:
 def test_answers_match_their_own_schemas(version: float) -> None:
     items = {
         "Entity": shapes.entity(ENTITY, version),
-        "Interface": shapes.interface(Interface("urn:i", "i", "v", "n", "1.0.0", False), version),
+        "Interface": shapes.interface(Interface("urn:i", "i", COORDINATES, False), version),
         "Behavior": shapes.behavior(Behavior("urn:i", "urn:b", "urn:b", "b", None, {"type": "noop"}), version),
         "Access": shapes.grant(Grant("urn:g", "urn:e", "urn:vcloud:user:a", LEVELS[0]), version),
         "BehaviorAccess": shapes.behavior_grant(BehaviorGrant("urn:b", LEVELS[2]), version),

@@ -93,8 +93,8 @@ def test_registration_written_for_scoby_loads_unchanged(tmp_path: Path) -> None:
 
 def test_registration_of_a_program_sets_all_fields(tmp_path: Path) -> None:
     found = only(tmp_path, PROGRAM)
-    assert (found.name, found.protocol, found.type) == ("counter", "exec", "counter")
-    assert found.configuration == {"value": 0, "name": None}
+    assert (found.name, found.protocol, found.exec.type) == ("counter", "exec", "counter")
+    assert found.exec.configuration == {"value": 0, "name": None}
     assert found.events == ("node-booted", "node-registered")
     assert found.select == Selector("web*", (), (), ("edge",))
     assert (found.order, found.deadline, found.on_failure, found.full_control) == (7, 60, "continue", ("ann", "bob"))
@@ -104,7 +104,7 @@ def test_registration_of_a_program_sets_all_fields(tmp_path: Path) -> None:
 def test_registration_of_a_program_has_defaults(tmp_path: Path) -> None:
     found = only(tmp_path, "metadata: {name: x}\nspec: {exec: {type: t}, events: [post-create], where: host}")
     assert (found.deadline, found.on_failure, found.order, found.where) == (30, "abort", 100, "host")
-    assert (found.configuration, found.full_control) == ({}, ())
+    assert (found.exec.configuration, found.full_control) == ({}, ())
 
 
 def test_load_sorts_hooks_by_order_and_name(tmp_path: Path) -> None:

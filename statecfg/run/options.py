@@ -1,0 +1,56 @@
+"""Parts of the options of a run: how it reaches the hosts, how long it waits, and what a saved plan expects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from statecfg.transport import Settings
+from statecfg.transport.become import Become
+
+PATIENCE = 1800.0  # seconds without progress (heartbeats don't count), in addition to the nodes' own time limits
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a run logs in to the hosts.
+
+    :param settings: of the connections; None for the defaults
+    :param become: the user to become on every host; None to use the inventory
+    :param password: for hosts that become another user because of the inventory
+    """
+
+    settings: Settings | None = None
+    become: Become | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many hosts a run processes at a time, and when it gives up.
+
+    :param forks: maximum number of hosts to process concurrently
+    :param keep_going: after a failure, skip only the nodes that depend on the failed one
+    :param lock_timeout: seconds to wait for another run on a host
+    :param patience: seconds without progress (heartbeats don't count), in addition to the longest timeout of the nodes
+    """
+
+    forks: int = 16
+    keep_going: bool = False
+    lock_timeout: float = 0.0
+    patience: float = PATIENCE
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a saved plan expects of the hosts. A host that differs is refused.
+
+    :param nodes: host → node → fingerprint
+    :param peers: host → host key, in the form of reports; "" if unknown
+    :param units: host → the due hooks of its units
+    """
+
+    nodes: Mapping[str, Mapping[str, str]]
+    peers: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
