@@ -33,7 +33,7 @@ def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str]) -
         warnings.append(text)
     last = "" if cut_off else ledger.interrupted(playbook)
     if last:
-        warnings.append("the last run, %s, lost its controller before it finished" % last)
+        warnings.append("the last run, %s, lost its controller and was cut off" % last)
     if acting:
         ledger.take_over(interrupted)
     elif cut_off:

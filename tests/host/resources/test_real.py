@@ -224,7 +224,7 @@ def test_packages_of_one_layer_are_installed_in_one_transaction(managed: Managed
     assert diff(plan, "package tool-b", "version") == ("1.0", None)
     managed.apply(resources.package("tool-a", absent=True, dependents=True))
     (unknown,) = managed.plan(resources.package("toolb"))
-    assert "did you mean `tool-b`?" in unknown["reason"]
+    assert "did you mean `tool-b`" in unknown["reason"]
     (unknown,) = managed.plan(resources.package("tool-b", version="7"))
     assert "it has: 1.0" in unknown["reason"]
 

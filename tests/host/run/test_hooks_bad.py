@@ -154,7 +154,7 @@ def test_the_report_and_the_hook_log_name_every_misbehaving_program(
         assert each["status"] == ("continued" if name in SAID else "ok"), each
         assert SAID.get(name, "") in each.get("error", "") and len(each.get("error", "")) < 1200
         if name in SAID:
-            assert f"{host.name}: hook {name}-{where} (post-create of file:/srv/site-{name}): failed, and" in ended.err
+            assert f"{host.name}: hook {name}-{where} (post-create of file:/srv/site-{name}): failed; " in ended.err
     log = site.run("hook", "log", "--limit", "40", "--json").json()["events"]
     logged = {each["hook"].removesuffix(f"-{where}"): each for each in log if each["hook"].endswith(where)}
     for name in PROGRAMS:

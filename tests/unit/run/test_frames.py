@@ -113,8 +113,8 @@ def test_weigh_never_underestimates_the_memory_of_a_value(value: Any) -> None:
 
 def test_every_frame_of_the_executor_has_a_class() -> None:
     """Each `type` of frame that the executor sends has exactly one class."""
-    assert set(frames.KINDS.values()) == {cls for cls in CLASSES if issubclass(cls, frames.Frame)}
-    assert all(frames.KINDS[frames.TYPES[cls]] is cls for cls in frames.KINDS.values())
+    assert set(frames.FRAME_CLASSES.values()) == {cls for cls in CLASSES if issubclass(cls, frames.Frame)}
+    assert all(frames.FRAME_CLASSES[frames.TYPES[cls]] is cls for cls in frames.FRAME_CLASSES.values())
 
 
 @pytest.mark.parametrize("seconds", [-1, 121, 1e300, float("nan")])
