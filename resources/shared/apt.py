@@ -50,7 +50,7 @@ def packages(host: Any) -> dict[str, records.Fields]:
     try:
         text = host.read(STATUS).decode("utf-8", "replace")
     except OSError:
-        raise CheckError("this host has no dpkg: only Debian and what derives from it is supported") from None
+        raise CheckError("this host has no dpkg: statecfg supports only Debian and its derivatives") from None
     loaded: dict[str, records.Fields] = {}
     native = ""
     for paragraph in text.split("\n\n"):

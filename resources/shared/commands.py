@@ -112,13 +112,13 @@ def undo(node: Node, memory: records.CommandMemory, world: World) -> ActionSpec:
     attrs = {**node.attrs, **getattr(node, "secret_attrs", {})}
     name, left = attrs["name"], []
     if attrs.get("undo") is None:
-        return ActionSpec(left=["what the command %s did stays: it has no undo" % name])
+        return ActionSpec(left=["the effects of the command %s stay: it has no undo" % name])
     if memory["done"]:
         return ActionSpec(left=["the result of the command %s existed before it: it stays" % name])
     missing = sorted(key for key, value in (attrs.get("env") or {}).items() if restore.masked(value))
     if restore.masked(attrs["undo"]) or any(names(attrs["undo"], variable) for variable in missing):
         text = "kept: the playbook no longer contains the secret that the undo of the command %s needs; define the "
-        raise Stays((text + "command as it was and destroy the playbook, or remove its work by hand") % name)
+        raise Stays((text + "command as it was and destroy the playbook, or undo its effects by hand") % name)
     if missing:
         attrs["env"] = {key: value for key, value in attrs["env"].items() if key not in missing}
         text = "the undo of the command %s runs without %s: the playbook no longer contains that secret"

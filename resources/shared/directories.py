@@ -88,7 +88,7 @@ def remember(node: Node, world: World) -> records.DirectoryMemory:
                 inside = snap.inside(path, tree)
             complete = bool(tree or attrs.get("purge") or attrs.get("recursive"))
         except LookupError as problem:
-            snap.lost.append("%s: what was in it is not remembered" % problem)
+            snap.lost.append("%s: its content is not recorded" % problem)
     memory: records.DirectoryMemory = {
         "path": path,
         "was": was,
@@ -110,12 +110,12 @@ def undo(
     if attrs.get("absent"):
         if was is not None:
             if attrs.get("recursive") and not memory["complete"]:
-                restoring.left.append("what was in %s does not come back: it is not known" % path)
+                restoring.left.append("the content of %s is not restored: it is unknown" % path)
             restoring.back_if_missing(path, was)
             restore.bring_back(restoring, memory, attrs)
         return restoring.spec()
     if now is not None and now.kind != "directory":
-        restoring.left.append("%s is %s by now: it stays" % (path, paths.FILE_TYPES[now.kind]))
+        restoring.left.append("%s is now %s: it stays" % (path, paths.FILE_TYPES[now.kind]))
         return restoring.spec()
     if now is None and was is not None:
         restoring.back_if_missing(path, was)

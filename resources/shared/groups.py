@@ -87,7 +87,7 @@ def _with_number(world: World, attrs: records.Attrs, was: records.Fields, now: r
     left: list[str] = []
     holder = with_gid(world, gid)
     if holder is not None:
-        left.append("%s does not get its number %d back: %s has it" % (name, gid, holder))
+        left.append("%s does not get its former GID %d back: %s has it" % (name, gid, holder))
     elif now is not None:
         actions.append(groupmod(name, gid))
     if now is None:

@@ -169,7 +169,7 @@ class Departure:
         if not self.world.entry("automatic", name):
             actions.append(self.manager.mark_automatic(name))  # then it is removed with the last package that needs it
         if needers and all(other in self.later for other in needers):
-            return ActionSpec(actions, left=["%s goes with %s, which needs it" % (name, _all(needers))])
+            return ActionSpec(actions, left=["%s is removed with %s, which needs it" % (name, _all(needers))])
         return ActionSpec(actions, left=["%s stays: %s" % (name, _needed_by(needers))])
 
     def _kept(self, name: str) -> Iterable[str]:

@@ -191,7 +191,7 @@ def _item(world: World, name: str, version: str, there: str | None) -> tuple[rec
         try:
             return _chosen(world, name, None), "%s: the newest version is installed" % why
         except CheckError:
-            return None, "%s: it does not come back: %s" % (why, problem)
+            return None, "%s: it is not installed again: %s" % (why, problem)
 
 
 def _chosen(world: World, name: str, version: str | None) -> records.InstallItem:

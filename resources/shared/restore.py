@@ -122,7 +122,7 @@ class Restore:
     def _restore(self, path: str, was: records.PathRecord, now: Stat | None) -> None:
         file_type = was["kind"]
         if now is None and not self._has_parent(path):
-            self.left.append("%s does not come back: its directory is gone" % path)
+            self.left.append("%s is not restored: its directory no longer exists" % path)
             return
         if file_type == "other":
             return
@@ -136,7 +136,7 @@ class Restore:
             elif "content" in was:
                 self.actions.append(tree.put(path, was["content"], was["mode"], owner, group))
             else:
-                self.left.append("%s does not come back as it was: its content is not known" % path)
+                self.left.append("%s is not restored: its previous content is unknown" % path)
         elif file_type == "file" and "content" in was and now.owner != was["owner"]:
             self.actions.append(tree.put(path, was["content"], was["mode"], *self._owners(path, was)))
         else:
@@ -169,7 +169,7 @@ class Restore:
         """Return whether an account exists. If not, add a message."""
         if name.isdigit() or name in self.users or self._on_host(table, name):
             return True
-        self.left.append("%s does not get its %s %s back: there is none" % (path, field, name))
+        self.left.append("%s does not get its %s %s back: %s no longer exists" % (path, field, name, name))
         return False
 
     def _on_host(self, table: str, name: str) -> bool:
@@ -205,7 +205,7 @@ def bring_back(restoring: Restore, memory: records.TreeMemory, attrs: records.At
         if was is None and memory["complete"]:
             restoring.remove(path, now)
         elif now.kind != "directory":
-            restoring.left.append("%s stays: it is not known what was there before" % path)
+            restoring.left.append("%s stays: its previous state is unknown" % path)
 
 
 def back_up(restoring: Restore, memory: records.BackedUp, suffix: str | None) -> None:
@@ -214,7 +214,7 @@ def back_up(restoring: Restore, memory: records.BackedUp, suffix: str | None) ->
     if suffix and kept is not None and kept["suffix"] == suffix:
         restoring.back(memory["path"] + suffix, kept["was"], ("file",))
     elif suffix and restoring.world.stat(memory["path"] + suffix) is not None:
-        restoring.left.append("%s, the copy that the node kept, stays" % (memory["path"] + suffix))
+        restoring.left.append("the backup copy %s stays" % (memory["path"] + suffix))
 
 
 def masked(value: Any) -> bool:

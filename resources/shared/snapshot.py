@@ -43,19 +43,19 @@ class Snapshot:
             if content is not None:
                 record["content"] = content
         elif stat.kind == "other":
-            self.lost.append("%s, %s, is not remembered" % (path, paths.FILE_TYPES["other"]))
+            self.lost.append("%s, %s, is not recorded" % (path, paths.FILE_TYPES["other"]))
         return record
 
     def _content(self, path: str, size: int) -> Blob | None:
         if size > self.room:
-            self.lost.append("the content of %s is not remembered: %d bytes are too much" % (path, size))
+            self.lost.append("the content of %s is not recorded: %d bytes are too many" % (path, size))
             return None
         try:
             # A large file is never in memory: it is read again when its content is stored.
             large = size > DIFFED
             content = Blob(self.world.digest(path), size, path=path) if large else Blob.of(self.world.read(path))
         except PermissionError:
-            self.lost.append("the content of %s is not remembered: it may not be read" % path)
+            self.lost.append("the content of %s is not recorded: statecfg may not read it" % path)
             return None
         self.room -= content.size
         return content
@@ -90,7 +90,7 @@ class Snapshot:
         try:
             return self.world.listdir(path)
         except PermissionError:
-            self.lost.append("what is in %s is not remembered: it may not be read" % path)
+            self.lost.append("the content of %s is not recorded: statecfg may not read it" % path)
             return []
 
     def kept(self, path: str, suffix: str) -> records.Backup:

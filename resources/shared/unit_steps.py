@@ -138,7 +138,7 @@ def undo(node: Node, memory: records.UnitMemory, world: World) -> ActionSpec:
         return ActionSpec([systemd.unmask_alias(name, memory["target"])])
     boot = memory["enabled"]
     if state.enabled in MASKED and boot not in MASKED and not attrs.get("masked"):
-        return ActionSpec(left=["%s is masked by now: it stays as it is" % name])
+        return ActionSpec(left=["%s is now masked: it stays as it is" % name])
     wanted: records.Fields = {}
     if attrs.get("running") is not None:
         wanted["running"] = memory["active"] in systemd.UP

@@ -52,7 +52,9 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
     from statecfg.playbook.compile import for_undoing
 
     if hosts is None and not Path(playbook).exists():
-        raise click.BadParameter(f"there is no file {playbook!r}; with --hosts, none is needed.", param_hint="PLAYBOOK")
+        raise click.BadParameter(
+            f"there is no file {playbook!r}. With --hosts, the file does not have to exist.", param_hint="PLAYBOOK"
+        )
     asks = session.asks(yes)
     name = "" if hosts is None else session.owner(playbook)
     with lifecycle.bus(Path(playbook), chosen, "destroy", no_hooks, store, name) as events:

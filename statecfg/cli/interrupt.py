@@ -54,12 +54,12 @@ class Interrupts:
         if self.cancel.is_set():
             # Threads may be stuck in reads from dead hosts, so don't wait for their clean-up.
             show_cursor = _CURSOR if os.isatty(2) else b""
-            _tell(show_cursor + b"\nInterrupted again: left at once; what was under way is unknown.\n")
+            _tell(show_cursor + b"\nInterrupted again: quit immediately. The result of running actions is unknown.\n")
             os._exit(_SIGNALS[signal.Signals(number)])
         self.code = _SIGNALS[signal.Signals(number)]
         self.cancel.set()
         # Written with os.write, which takes no lock: a signal handler interrupts the main thread anywhere.
-        _tell(b"\nStopping: nothing new is started, what runs may end. Again to leave at once.\n")
+        _tell(b"\nStopping: waiting for running actions. Press Ctrl-C again to quit immediately.\n")
 
 
 def confirmed(question: str) -> bool:

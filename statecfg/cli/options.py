@@ -368,8 +368,8 @@ class Group(Command, click.Group):
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             from statecfg.remote.graph.suggestions import did_you_mean
 
-            hint = did_you_mean(args[0], self.commands) or f"verbs are: {', '.join(self.commands)}."
-            ctx.fail(f"`{ctx.command_path}` has no verb `{args[0]}`. {hint[0].upper()}{hint[1:]}")
+            hint = did_you_mean(args[0], self.commands) or f"commands: {', '.join(self.commands)}."
+            ctx.fail(f"`{ctx.command_path}` has no command `{args[0]}`. {hint[0].upper()}{hint[1:]}")
         return super().resolve_command(ctx, args)
 
 

@@ -284,12 +284,14 @@ def _same_store(here: _Here, store: str | None) -> None:
     present = identity.of(here.project, store) if location.there() else ""
     if present != wanted:
         what = (
-            f"{location.label} is another one ({present[:8]})" if present else f"there is no store at {location.label}"
+            f"{location.label} is a different store ({present[:8]})"
+            if present
+            else f"there is no store at {location.label}"
         )
         difference = f"store: the plan was made with the store {wanted[:8]}, and {what}"
         help = (
-            "a playbook with services is planned and applied with one store, which knows its units: let both machines "
-            "use one PostgreSQL database (`store` in statecfg.toml, STATECFG_STORE or --store)"
+            "plan and apply a playbook with services with the same store, because the store has its units: let both "
+            "machines use one PostgreSQL database (`store` in statecfg.toml, STATECFG_STORE or --store)"
         )
         raise differences.stale(here.name, [difference], help)
 

@@ -97,9 +97,9 @@ def _serve(how: Serving, url: str | None) -> int:
 
         def ready() -> None:
             click.echo(f"statecfg serves on {address}. Press Ctrl-C to stop.")
-            click.echo(f"It answers to these host names: {', '.join(sorted(guard.hosts))}.")
+            click.echo(f"It accepts these host names: {', '.join(sorted(guard.hosts))}.")
             if how.bind.strip("[]") in auth.EVERYWHERE:
-                click.echo("Other machines call it by another name? Allow it with --allow-host NAME.")
+                click.echo("If other machines use another name, allow it with --allow-host NAME.")
             click.echo("Create a token: statecfg serve token create NAME --role author --org ORG")
 
         guard = auth.Guard.for_address(how.bind, how.allow_host)

@@ -68,7 +68,7 @@ class ServiceStore(ProjectStore):
             name, colon, relation = text.partition(":")
             if not colon or not RELATION.fullmatch(relation):
                 wrong.append(
-                    problem("SC0711", f"`{text}` is not an end of a relation", "write SERVICE:RELATION, as web:db")
+                    problem("SC0711", f"`{text}` is not an end of a relation", "write SERVICE:RELATION, such as web:db")
                 )
             elif name not in self.snapshot.services:
                 wrong.append(self._no_service(name))

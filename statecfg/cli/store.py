@@ -63,7 +63,7 @@ def backup(store: str | None, file: str, yes: bool) -> None:
 
     target = Path(file).resolve()
     if target.exists() and not yes:
-        raise click.UsageError(f"{file} is there already. --yes replaces it.")
+        raise click.UsageError(f"{file} already exists. --yes replaces it.")
     address = _address(store)
     if address.path is not None and target == address.path.resolve():
         raise click.UsageError(f"{file} is the store itself.")

@@ -60,8 +60,8 @@ def equivalent(word: str) -> str:
     :param word: a keyword, or a module with or without its collection
     """
     if word in KEYWORDS:
-        return f"`{word}` is a word of Ansible: {KEYWORDS[word]}"
+        return f"`{word}` is an Ansible keyword: {KEYWORDS[word]}"
     module = word.removeprefix("ansible.builtin.").removeprefix("ansible.legacy.")
     if module in MODULES:
-        return f"`{word}` is a module of Ansible: the node type is `{MODULES[module]}`"
+        return f"`{word}` is an Ansible module: the node type is `{MODULES[module]}`"
     return f"the node type is `{module}`" if module != word else ""

@@ -100,7 +100,9 @@ def _name(top: Mapping, key: str) -> str | None:
         return None
     if isinstance(node, Scalar) and isinstance(node.value, str) and node.value:
         return node.value
-    report(problem("SC0310", f"`{key}:` must be a text; this is {yaml_tree.describe(node)}", "quote it", node.location))
+    report(
+        problem("SC0310", f"`{key}:` must be a string; this is {yaml_tree.describe(node)}", "quote it", node.location)
+    )
     return None
 
 

@@ -130,7 +130,7 @@ class Composer:
     def _key(self, parent: Mapping, key: Scalar) -> None:
         self.pending = key
         if not isinstance(key.value, str):
-            detail = f"a key must be a text; this is {scalars.describe(key.value)}"
+            detail = f"a key must be a string; this is {scalars.describe(key.value)}"
             self._report("SC0308", detail, "quote it", key.location)
         elif key.value == "<<":
             self._report("SC0308", "`<<` merges maps only in YAML 1.1", "copy the keys to this map", key.location)

@@ -181,7 +181,7 @@ def _names(node: Node | None, what: str) -> dict[str, SourceLocation]:
     names: dict[str, SourceLocation] = {}
     for item in listed.items if listed else []:
         if not isinstance(item, Scalar) or not isinstance(item.value, str):
-            report(problem("SC0310", f"a name must be a text; this is {describe(item)}", "quote it", item.location))
+            report(problem("SC0310", f"a name must be a string; this is {describe(item)}", "quote it", item.location))
         elif item.value in names:
             detail = f"`{what}:` contains `{item.value}` twice"
             report(problem("SC0306", detail, "keep one of them", item.location, names[item.value]))

@@ -32,10 +32,10 @@ def check(value: Any, where: str, depth: int = 0) -> None:
     :raises ApiError: the value contains one of these
     """
     if depth > DEEPEST:
-        raise bad(f"{where}: it is nested more than {DEEPEST} deep.")
+        raise bad(f"{where}: it is nested more than {DEEPEST} levels deep.")
     if isinstance(value, str):
         if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
-            raise bad(f"{where}: the character U+0000 and halves of surrogate pairs are not allowed.")
+            raise bad(f"{where}: the character U+0000 and lone surrogates are not allowed.")
     elif isinstance(value, float) and not math.isfinite(value):
         raise bad(f"{where}: {value} is not a JSON number.")
     elif isinstance(value, int) and abs(value) >= 1 << 4096:

@@ -110,7 +110,7 @@ class _Parser:
             return self.comparison()
         self.depth += 1
         if self.depth > DEEPEST:
-            raise bad(f"The filter is nested more than {DEEPEST} deep.", INVALID)
+            raise bad(f"The filter is nested more than {DEEPEST} levels deep.", INVALID)
         self.at += 1
         condition = self.either()
         if not self.text.startswith(")", self.at):

@@ -161,7 +161,7 @@ def call(request: Request, update: Callable[[Update], None]) -> Answer:
         function = getattr(_loaded(file_of(root, module), module), name)
         result = function(request["entity"], request["arguments"], context)
     except (Exception, SystemExit) as error:
-        text = f"it leaves the program (exit status {error.code!r})" if isinstance(error, SystemExit) else str(error)
+        text = f"it exits the program (exit status {error.code!r})" if isinstance(error, SystemExit) else str(error)
         return {"ok": False, "error": text or type(error).__name__, "where": _where(error, root)}
     try:
         text = json.dumps(result, allow_nan=False)

@@ -189,7 +189,7 @@ def refuse_same(connection: Any, table: Any, id: str) -> None:
     :raises ApiError: it exists already
     """
     if records.find(connection, table, id=id) is not None:
-        raise bad(f"{id} exists already.", "RDE_ALREADY_EXISTS")
+        raise bad(f"{id} already exists.", "RDE_ALREADY_EXISTS")
 
 
 def may_change(row: Any) -> None:
@@ -268,7 +268,7 @@ def _add(connection: Any, interface: str, values: _NewBehavior) -> Behavior:
     rows.need(connection, tables.interface, interface)
     ref = urn.behavior(values["name"], interface)
     if records.find(connection, tables.behavior, owner=interface, ref=ref) is not None:
-        raise bad(f"{interface} has a behavior {values['name']} already.", EXISTS)
+        raise bad(f"{interface} already has a behavior {values['name']}.", EXISTS)
     records.add(connection, tables.behavior, {**values, "owner": interface, "id": ref, "ref": ref})
     return _behavior(connection, interface, ref)
 
@@ -305,4 +305,4 @@ def _types(connection: Any, interface: str) -> list[str]:
 
 def _without_entities(connection: Any, interface: str) -> None:
     if entity_lists.has_entities(connection, _types(connection, interface)):
-        raise bad(f"There are entities of types that implement {interface}.", IN_USE)
+        raise bad(f"{interface} is in use: types that implement it have entities.", IN_USE)

@@ -58,14 +58,14 @@ class MetadataCalls(Calls):
         value, flags, id = _value(key_value), _flags(body), urn.metadata()
         provider = named["domain"] == PROVIDER
         if flags["readonly"] and provider:
-            raise bad(f"readOnly is for the domain {TENANT}.", "VCD_META_CRUD_INVALID_FLAG")
+            raise bad(f"readOnly is only allowed in the domain {TENANT}.", "VCD_META_CRUD_INVALID_FLAG")
 
         def enter(connection: Any) -> MetadataEntry:
             _need(connection, principal, entity, READ_WRITE)
             if flags["readonly"] or provider:
                 access.administrators_only(principal, "metadata of the provider")
             if records.find(connection, tables.metadata_entry, entity=entity, **named) is not None:
-                raise bad(f"{entity} has an entry {named['key']} already.", "RDE_ALREADY_EXISTS")
+                raise bad(f"{entity} already has an entry {named['key']}.", "RDE_ALREADY_EXISTS")
             values = {**named, **value, **flags, "id": id, "entity": entity, "revision": 1}
             records.add(connection, tables.metadata_entry, values)
             return _entry(connection, principal, entity, id)

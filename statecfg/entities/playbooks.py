@@ -174,8 +174,10 @@ def _applied(order: _Order) -> Iterator[Report]:
     with _bus(order, "apply") as bus:
         work = prepare.playbook(order.path, order.choice, bus.reconciler)
         if work.services or work.relations:
-            detail = f"{order.project.relative(order.path)} declares services, which a project has only once"
-            raise InvalidInput([problem("SC0805", detail, "an entity can only have resources of its own")])
+            detail = (
+                f"{order.project.relative(order.path)} declares services, which belong to the project, not to an entity"
+            )
+            raise InvalidInput([problem("SC0805", detail, "declare only resources in the playbook of an entity")])
         _refuse_other_hosts(order, work)
         report = _done(order, work, "apply", bus)
     yield report
@@ -333,7 +335,7 @@ def _answer(reports: Sequence[Report], failures: Sequence[str], public: str) -> 
     :param failures: the errors, for administrators; [] if the request succeeded
     :param public: the message for users
     """
-    nothing = "" if failures else "nothing to do: no host has anything of this entity"
+    nothing = "" if failures else "nothing to do: no host has resources of this entity"
     return {
         "ok": not failures,
         "result": disclosure.result(reports),

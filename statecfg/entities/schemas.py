@@ -60,7 +60,7 @@ def error(schema: Json, content: Any, nulls: bool = False, ours: bool = False) -
     except referencing.exceptions.Unresolvable:
         return "the type's schema refers to something that it does not contain"
     except RecursionError:
-        return "the type's schema refers to itself without end"
+        return "the type's schema refers to itself endlessly"
     except OverflowError:
         return "a number is too large for multipleOf"
     except (AttributeError, TypeError, ValueError):

@@ -311,7 +311,7 @@ def _implement(connection: Any, id: str, interfaces: list[str]) -> None:
 
 def _without_entities(connection: Any, id: str) -> None:
     if entity_lists.has_entities(connection, [id]):
-        raise bad(f"There are entities of {id}.", IN_USE)
+        raise bad(f"{id} is in use: it has entities.", IN_USE)
 
 
 def _refs(connection: Any, entity_type: EntityType) -> set[str]:

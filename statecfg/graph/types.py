@@ -103,7 +103,7 @@ def _number(value: Any) -> float | int:
     if isinstance(value, int) and value not in INTEGERS:
         raise Wrong(f"{show(value)}; an integer has at most 64 bits")
     if not math.isfinite(value):
-        raise Wrong(f"{value} is not a number that can be sent")
+        raise Wrong(f"{value} is not a finite number")
     return value
 
 

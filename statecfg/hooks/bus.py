@@ -293,7 +293,9 @@ def _hooks_of_run(engine: Engine, declared: Sequence[Registration], silent: bool
         return hooks
     # Source of the rule: only users with Full Control of a type may turn its hooks off for an operation.
     refusals = [
-        problem("SC0650", f"{user} has no Full Control of the hook {hook.name}", _GRANT % hook.name, hook.position)
+        problem(
+            "SC0650", f"{user} does not have Full Control of the hook {hook.name}", _GRANT % hook.name, hook.position
+        )
         for hook in (*hooks, *(registration for registration in declared if registration.protocol == "http"))
         if user not in hook.full_control
     ]

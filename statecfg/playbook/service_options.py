@@ -82,7 +82,11 @@ def read(
 def _option(name: str, parts: Any, location: SourceLocation, lenient: bool) -> Option | None:
     example = "write title: {type: string, default: My Title, description: What the page says}"
     if not name or not name.isprintable():
-        report(problem("SC0707", f"an option is called {show(name)}", "use printable characters in its name", location))
+        report(
+            problem(
+                "SC0707", f"{show(name)} is not a valid option name", "use printable characters in its name", location
+            )
+        )
     if not isinstance(parts, Mapping):
         report(problem("SC0707", f"option `{name}` is {type_words(parts)}: {show(parts)}", example, location))
         return None

@@ -161,7 +161,7 @@ def declared(
         rule = (
             f"use at most {MAX_NAME} lower-case letters, digits and -; start with a letter; no number after the last -"
         )
-        report(problem("SC0701", f"a service is called `{name[:MAX_NAME]}`", rule, position))
+        report(problem("SC0701", f"`{name[:MAX_NAME]}` is not a valid service name", rule, position))
     service = replace(
         empty,
         charm=_path(parts.get("charm"), "charm", directory, empty),

@@ -44,7 +44,7 @@ class _Moved:
         if "__version__" in vars(sys.modules["statecfg"]):  # not on hosts, where nobody would read it
             import warnings
 
-            text = "%s is now %s. The former name will go in 1.0." % (spec.name, new_name)
+            text = "%s is now %s. The former name will be removed in 1.0." % (spec.name, new_name)
             warnings.warn(text, FutureWarning, stacklevel=2)
         module = import_module(new_name)
         spec.loader_state = module.__spec__

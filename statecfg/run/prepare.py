@@ -291,7 +291,7 @@ def _reshaped(
                 definition = evaluation.definition(host.host, host.graph, host.evaluated, project)
                 kept[name] = replace(kept[name], definition=definition)
         # The graph was valid before the hooks changed it.
-        context = f" (on {name}, as the hooks left it: {', '.join(reshape.concerns(name))})"
+        context = f" (on {name}, after these hooks changed it: {', '.join(reshape.concerns(name))})"
         report(*(replace(item, detail=item.detail + context) for item in problems))
     return list(kept.values()), failed
 

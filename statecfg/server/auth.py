@@ -84,7 +84,7 @@ class Guard:
         """
         host = headers.get("host", "")
         if _name(host) not in self.hosts:
-            return "This server does not answer to this Host. `statecfg serve --allow-host NAME` adds a name."
+            return "This server does not accept this host name. `statecfg serve --allow-host NAME` adds a name."
         if headers.get("sec-fetch-site", "same-origin").lower() not in ("same-origin", "none"):
             return "The request comes from another site."
         origin = headers.get("origin")

@@ -101,7 +101,7 @@ IN_PATH: Mapping[str, str] = {
     "host": "Name of a host in the inventory.",
     "run": "Id of a run.",
     "vendor": "Vendor of an entity type or interface.",
-    "nss": "Name of an entity type or interface among its vendor's.",
+    "nss": "Name (nss) of an entity type or interface.",
     "version": "Version of an entity type or interface; `1` means every `1.x.y`.",
 }
 

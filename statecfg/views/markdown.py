@@ -98,7 +98,7 @@ def _head(report: Report) -> Iterator[str]:
     )
     if counts[Outcome.UNKNOWN]:
         yield ""
-        yield f"{plural(counts['unknown'], 'resource')} decided only while applying (known after another resource)."
+        yield f"{plural(counts['unknown'], 'resource')} can only be determined during the apply (known after …)."
     bad = [name for name in sorted(hosts) if hosts[name]["status"] != HostStatus.OK]
     if bad:
         yield ""
@@ -175,7 +175,7 @@ def _node(fate: Fate) -> str:
     state = f" — {code(unresolved(node))}" if unresolved(node) else ""
     out = [f"- `{SYMBOLS[what].strip() or '='}` **{code(node['name'])}**{did}{said}{state}{_position(node)}\n"]
     if node.get("triggered_by"):
-        does = "goes" if node.get("stays") else "changes"
+        does = "is removed" if node.get("stays") else "changes"
         out.append(f"  because {code(names(list(node['triggered_by'])))} {does}\n")
     if node.get("reason"):
         out.append(f"  {code(str(node['reason']))}\n")

@@ -83,7 +83,7 @@ def _summary(report: Report, seconds: float | None) -> Line:
     parts = parts[1 if counts["change"] else 2 : 3] if removing else parts
     parts += [f"{counts['forget']} forgotten"] if counts["forget"] else []
     hooks = sum(map(units.ran, hosts))
-    ran = f", {plural(hooks, 'hook')} of units run" if hooks else ""
+    ran = f", {plural(hooks, 'unit hook')} run" if hooks else ""
     bad: list[tuple[str, Style]] = []
     troubles: tuple[tuple[Effect, Style], ...] = (
         (Outcome.FAILED, "remove"),

@@ -89,12 +89,8 @@ def _ending(report: Report, dry: bool) -> Iterator[Line]:
     hosts = report["hosts"]
     counts = count(hosts.values())
     if counts[Outcome.UNKNOWN]:
-        yield make(
-            (
-                f"{plural(counts[Outcome.UNKNOWN], 'more resource')} decided only while applying (known after …).",
-                "unknown",
-            )
-        )
+        more = plural(counts[Outcome.UNKNOWN], "more resource")
+        yield make((f"{more} can only be determined during the apply (known after …).", "unknown"))
     left = sum(1 for host in hosts.values() for _ in nodes(host, "left"))
     if left:
         them = "stays: apply --prune removes it" if left == 1 else "stay: apply --prune removes them"
@@ -106,7 +102,7 @@ def _ending(report: Report, dry: bool) -> Iterator[Line]:
         yield make(("Dry run: nothing was changed.", "skip"))
     failed: Span = (f", {counts[Outcome.FAILED]} failed", "remove") if counts[Outcome.FAILED] else ("", "")
     due = sum(map(units.due, hosts.values()))
-    hooks = f", {plural(due, 'hook')} of units to run" if due else ""
+    hooks = f", {plural(due, 'unit hook')} to run" if due else ""
     yield make(("Plan:", "bold"), f" {sentence(counts)}{hooks}", failed, ".")
 
 
@@ -211,7 +207,7 @@ def reasons(node: Node, said: Sequence[str] = ()) -> Iterator[Line]:
     """
     triggered = node.get("triggered_by") or []
     if triggered:
-        what = "goes" if node.get("stays") else "changes"
+        what = "is removed" if node.get("stays") else "changes"
         yield make(("      ↳ ", "dim"), f"because {names(list(triggered))} {what}", hang=8)
     if node.get("reason") and not any(text in str(node["reason"]) for text in said):
         style: Style = "remove" if node["outcome"] == Outcome.FAILED else ""

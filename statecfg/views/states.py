@@ -8,7 +8,7 @@ from statecfg.remote.graph.names import State
 from statecfg.views.lines import Style
 
 RESOURCE: Mapping[str, str] = {
-    State.PRE_CREATED: "not applied to the end yet",
+    State.PRE_CREATED: "not completely applied yet",
     State.RESOLUTION_ERROR: "the last apply did not complete it",
     State.IN_DELETION: "its removal is not complete",
 }

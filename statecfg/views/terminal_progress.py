@@ -137,7 +137,7 @@ class LiveProgress:
 
     def _footer(self, hidden: int) -> Text:
         spin = _SPIN[int(time.monotonic() * 8) % len(_SPIN)]
-        more = f", {hidden} more at work" if hidden else ""
+        more = f", {hidden} more in progress" if hidden else ""
         text = Text(f"{spin} ", "cyan")
         spent = duration(time.monotonic() - self._started)
         text.append(f"{self._finished} of {plural(self._total, 'host')} done{more}, {spent}", "dim")

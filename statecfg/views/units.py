@@ -52,7 +52,7 @@ def _at_rest(host: Host, part: Literal["due", "hooks"], verbose: bool) -> Iterat
     hooks = [unit.get("due", []) if part == "due" else unit.get("hooks", []) for unit in here]
     still = [listed for listed in hooks if not any(verbose or not _not_there(hook) for hook in listed)]
     if still:
-        why = "no hook due" if not any(still) else "no hook for what is due"
+        why = "no hook due" if not any(still) else "due hooks that the charm does not have"
         yield make(("  ✓ ", "add"), f"Nothing to do: {plural(len(still), 'unit')} with {why}.")
 
 

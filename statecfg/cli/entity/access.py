@@ -96,7 +96,7 @@ def grant(entities: EntityCalls, what: str, name: str, who: str, level: str, org
 @_org
 @_all
 def revoke(entities: EntityCalls, what: str, name: str, who: str, org: str, whole_org: bool) -> str:
-    """Take the access of a user or an organization to a type or an entity away."""
+    """Revoke the access of a user or an organization to a type or an entity."""
     from statecfg.problems import InvalidInput, problem
 
     member = _member(who, org, whole_org)
@@ -104,8 +104,8 @@ def revoke(entities: EntityCalls, what: str, name: str, who: str, org: str, whol
     grants = entities.all(lambda me, query: entities.calls.list_grants(me, id, query))
     mine = [grant for grant in grants if grant.member == member]
     if not mine:
-        hint = f"`statecfg entity access list {what} {name}` shows who has one"
-        raise InvalidInput([problem("SC0802", f"{who} has no grant of {id}", hint)])
+        hint = f"`statecfg entity access list {what} {name}` shows who has access"
+        raise InvalidInput([problem("SC0802", f"{who} was not granted access to {id}", hint)])
     for grant in mine:
         entities.calls.delete_grant(entities.me, id, grant.id)
     return f"{who}: no access to {id} any more"
@@ -121,7 +121,7 @@ def allow(entities: EntityCalls, type: str, behavior: str, level: str) -> str:
     which = _behavior(entities, entity_type.id, behavior)
     body = {"behaviorId": which, "accessLevelId": f"urn:vcloud:accessLevel:{level}"}
     entities.calls.add_behavior_grant(entities.me, entity_type.id, body)
-    return f"{which}: from {level} on"
+    return f"{which}: requires {level} or higher"
 
 
 @verb(access, "disallow", "statecfg entity access disallow site restart")

@@ -52,7 +52,7 @@ class EntityCalls(ProjectStore):
         if isinstance(error, ApiError):
             code = {403: "SC0802", 412: "SC0803"}.get(error.status, "SC0801")
             code = "SC0805" if error.minor_code == "RDE_INVALID_BEHAVIOR_EXECUTION" else code
-            rights = "`statecfg entity access allow TYPE BEHAVIOR LEVEL` lets it be invoked"
+            rights = "`statecfg entity access allow TYPE BEHAVIOR LEVEL` allows users to invoke it"
             hint = rights if "for invoking" in error.message else ""
             raise InvalidInput([problem(code, f"{error.message} ({error.minor_code})", hint)]) from None
 

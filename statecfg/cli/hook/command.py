@@ -346,7 +346,7 @@ def _access(store: str | None, name: str, user: str, more: bool) -> None:
 @options.no_color_option
 @click.pass_obj
 def retry(store: str | None, as_json: bool, no_color: bool) -> int:
-    """Run the calls that are still queued or owed to HTTP hooks, then list what is pending.
+    """Run queued calls and repeat failed calls of HTTP hooks, then list what is pending.
 
     The call of a program stays queued if its run ended before the call. If an HTTP hook failed while its playbook was
     destroyed, this command calls it again. If it failed while its playbook was applied, the next apply calls it.

@@ -199,7 +199,10 @@ class Engine:
     @contextlib.contextmanager
     def _alone(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Lock]:
         if run.RUNNING in os.environ:
-            raise Busy("a hook started this, and hooks run one at a time", "let the event that you cause call the hook")
+            raise Busy(
+                "a running hook started this command, and hooks run one at a time",
+                "cause an event instead: statecfg queues the hook for it",
+            )
         with self._locked(wait, stopped) as lock:
             yield lock
 

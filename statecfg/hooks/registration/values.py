@@ -30,7 +30,7 @@ def text_of(parent: Mapping, key: str, needed: bool = False) -> str:
         return ""
     if isinstance(node, Scalar) and node.tag is None and isinstance(node.value, str) and (node.value or not needed):
         return node.value
-    report(problem("SC0603", f"`{key}` is {describe(node)}", "it must be a text", node.location))
+    report(problem("SC0603", f"`{key}` is {describe(node)}", "it must be a string", node.location))
     return ""
 
 
@@ -51,7 +51,9 @@ def texts_of(parent: Mapping, key: str, valid: tuple[str, ...] = (), code: str =
     for item in items:
         value: Any = item.value if isinstance(item, Scalar) and item.tag is None else None
         if not isinstance(value, str) or not value:
-            report(problem("SC0603", f"`{key}` contains {describe(item)}", "it must only contain texts", item.location))
+            report(
+                problem("SC0603", f"`{key}` contains {describe(item)}", "it must contain only strings", item.location)
+            )
         elif valid and value not in valid:
             report(problem(code, f"`{value}` in `{key}:`", suggest(value, valid, "there are"), item.location))
         else:

@@ -165,7 +165,7 @@ class NodeType(Generic[P]):
 
     def _register(self, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if method in self.methods:
-            raise TypeError("%s has a %s already" % (self.name, method))
+            raise TypeError("%s already has a %s" % (self.name, method))
         self.methods[method] = function
         return function
 

@@ -39,7 +39,8 @@ def of_project(plan: SavedPlan, project: Project) -> list[str]:
     name = project.name
     if plan["project"] != name:
         return [
-            f"project: the plan is of `{plan['project']}`, and {project.root} is " + (f"`{name}`" if name else "none")
+            f"project: the plan belongs to `{plan['project']}`, and {project.root} is "
+            + (f"`{name}`" if name else "none")
         ]
     if not (project.root / plan["playbook"]).is_file():
         return [f"playbook {plan['playbook']}: {project.root} has no such file"]

@@ -170,7 +170,7 @@ function body(node) {
   return [
     reason ? h("p", {}, h("strong", {}, "Why: "), reason) : null,
     node.known_after ? h("p.odd", {}, `Known after ${node.known_after}.`) : null,
-    node.triggered_by?.length ? h("p", {}, `Because ${node.triggered_by.join(", ")} ${node.stays ? "goes" : "changes"}.`) : null,
+    node.triggered_by?.length ? h("p", {}, `Because ${node.triggered_by.join(", ")} ${node.stays ? "is removed" : "changes"}.`) : null,
     node.shutdown_first && node.shutdown_first.status === "planned" ? h("p", {}, "Stopped first: ", h("code", {}, call(node.shutdown_first))) : null,
     (node.leaves ?? []).map((text) => h("p.dim", {}, `Stays behind: ${text}`)),
     node.drift ? h("p", {}, DRIFT[node.drift.join(" ")] || "") : null,

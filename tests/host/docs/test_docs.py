@@ -276,7 +276,7 @@ def test_every_field_of_real_reports_is_documented(tmp_path: Path) -> None:
         done = reader.shell(f"statecfg {verb} {playbook} --json")
         assert done.returncode == code, done.stderr
         report = json.loads(done.stdout)
-        assert {*report, "left_hosts"} == documented("docs/report.md", "## The whole")  # no host has left
+        assert {*report, "left_hosts"} == documented("docs/report.md", "## Top level")  # no host has left
         (host,) = report["hosts"].values()
         assert set(host) <= documented("docs/report.md", "## A host")
         for node in (node for layer in host["layers"] for node in layer):

@@ -163,7 +163,7 @@ def test_secrets_of_a_behavior_are_never_shown(site: Site) -> None:
     ("name", "said"),
     [
         ("no_json", "sites:no_json returned something that is not JSON: Object of type set is not JSON serializable"),
-        ("leave", "it leaves the program (exit status 3)"),
+        ("leave", "it exits the program (exit status 3)"),
         ("killed", "sites:killed: it was ended by signal 9"),
         ("too_far", "progress is a number from 0 to 100, not 101"),
         ("creat", "behaviors/sites.py does not define a function creat; did you mean `create`?"),
@@ -268,7 +268,7 @@ def test_a_playbook_creates_changes_and_removes_an_entity(hosted: Site, light_ho
     assert [path.name for path in root.iterdir()] == ["site2.txt"]
     again = hosted.run(invocation(PROVIDE, {}, hook="PreDelete"))
     assert again == Outcome(True, {"runs": []})
-    assert hosted.log() == hosted.details() == "nothing to do: no host has anything of this entity"
+    assert hosted.log() == hosted.details() == "nothing to do: no host has resources of this entity"
     destroy = {**PROVIDE, "execution_properties": {"destroy": True}}
     assert hosted.run(invocation(destroy, {}, number=2)).ok
     assert not root.exists()
@@ -334,7 +334,7 @@ def test_a_playbook_with_services_is_refused(site: Site) -> None:
         ({"type": "Function", "id": "site:create"}, "there is no behaviors/site.py; did you mean `sites`?"),
         ({"type": "Function", "id": "../sites:create"}, "the id of a Function is MODULE:FUNCTION"),
         ({"type": "Playbook", "id": "playbooks/sites.yml"}, "did you mean `playbooks/site.yml`?"),
-        ({"type": "Playbook", "id": "../site.yml"}, "'../site.yml' leads out of the project"),
+        ({"type": "Playbook", "id": "../site.yml"}, "'../site.yml' is outside the project"),
         ({"type": "Playbook", "id": "playbooks/site"}, "the id of a Playbook is the path of one in the project"),
         ({**PROVIDE, "execution_properties": {"limits": "x"}}, "did you mean `limit`?"),
         ({**PROVIDE, "execution_properties": {"destroy": "yes"}}, "it must be true or false"),

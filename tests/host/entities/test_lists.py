@@ -92,7 +92,7 @@ WRONG = [
     (",name==a", "is invalid"),
     ("name==a(b)", "is invalid"),
     ("()", "is invalid"),
-    ("(" * 40 + "name==a" + ")" * 40, "nested more than 32 deep"),
+    ("(" * 40 + "name==a" + ")" * 40, "nested more than 32 levels deep"),
     (",".join(["name==a"] * 101), "more than 100 comparisons"),
     ("name==" + "a" * 9000, "longer than 8192"),
     ("creationDate=gt=yesterday", "compared with times"),

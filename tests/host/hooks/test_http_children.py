@@ -155,7 +155,9 @@ def test_an_error_found_during_preparation_names_the_hook(place: Place) -> None:
         spec(children).pop("content")
         spec(children)["source"] = "no-such-file"
 
-    with pytest.raises(InvalidInput, match=r"SC0118.*no-such-file does not exist.*as the hooks left it: teapot"):
+    with pytest.raises(
+        InvalidInput, match=r"SC0118.*no-such-file does not exist.*after these hooks changed it: teapot"
+    ):
         reshaped(place, change)
 
 

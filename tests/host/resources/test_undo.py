@@ -145,7 +145,7 @@ def test_undo_restores_large_content_up_to_a_limit(site: Site) -> None:
     left = site.undo()
     assert path.read_bytes() == b"x" * (2 << 20)
     assert large.read_text() == "small"
-    assert [text for text in left if "67108865 bytes are too much" in text]
+    assert [text for text in left if "67108865 bytes are too many" in text]
 
 
 def test_undo_keeps_a_directory_that_replaced_the_file(site: Site) -> None:
@@ -193,7 +193,7 @@ def test_undo_removes_files_that_came_into_the_source_later(site: Site) -> None:
     site.source("tree/later", "2")
     site.source("tree/also", "replaced")
     site.apply(resources.directory(str(site / "d"), source="tree", mode="0700"))
-    assert site.undo() == [f"{site / 'd/also'} stays: it is not known what was there before"]
+    assert site.undo() == [f"{site / 'd/also'} stays: its previous state is unknown"]
     assert (site / "d/also").read_text() == "replaced"
     (site / "d/also").write_text("also")
     assert different(before, snapshot(site.root)) == {}
@@ -292,7 +292,7 @@ def test_a_command_undo_runs_once_and_only_for_its_own_work(site: Site) -> None:
     )
     assert sorted(site.undo()) == [
         "the result of the command keep existed before it: it stays",
-        "what the command one-way did stays: it has no undo",
+        "the effects of the command one-way stay: it has no undo",
     ]
     assert log.read_text() == "undone\n"
     log.unlink()

@@ -232,7 +232,7 @@ def test_doing_without_hooks_needs_full_control(site: Site, watched: Watched) ->
     site.http("http://127.0.0.1:9/v1")
     for name in ("written", "stored", "greeting"):
         said = site.run("apply", "site.yml", "--yes", "--no-hooks", code=5).err
-        assert f"has no Full Control of the hook {name}" in said
+        assert f"does not have Full Control of the hook {name}" in said
         if name == "stored":
             site.run("hook", "grant", "stored", USER)
         else:
@@ -279,7 +279,7 @@ def test_statecfg_started_by_a_hook_is_refused_without_blocking(site: Site, host
     assert time.monotonic() - begun < 100
     apply, run = ((site.root / f"said{number}").read_text() for number in range(2))
     assert "another run has locked this host" in apply and apply.endswith("\n7\n")
-    assert "a hook started this, and hooks run one at a time" in run and run.endswith("\n8\n")
+    assert "a running hook started this command, and hooks run one at a time" in run and run.endswith("\n8\n")
     assert causes(site.seen("notes")) == ["node-install-finished"]
 
 

@@ -110,7 +110,10 @@ def test_destroy_works_without_the_playbook_file(site: Site, light_host: Host, p
     site.play(*text(place, "a"))
     site("apply", "site.py", "--yes")
     (site.base / "site.py").unlink()
-    assert "there is no file 'site.py'; with --hosts, none is needed." in site("destroy", "site.py", code=5).err
+    assert (
+        "there is no file 'site.py'. With --hosts, the file does not have to exist."
+        in site("destroy", "site.py", code=5).err
+    )
     nothing = site("destroy", "site.py", "--hosts", "all", "--yes")
     assert "the ledger contains no resources of site.py" in nothing.out
     assert listed(light_host, place) == ["a"]

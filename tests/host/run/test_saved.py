@@ -185,9 +185,9 @@ def test_a_saved_plan_must_be_applied_in_its_own_project(site: Checkout, tmp_pat
     other = site.copied(tmp_path / "ci")
     other.edit("statecfg.toml", "site", "shop")
     refused = other("apply", tmp_path / "web.plan", code=6).err
-    assert f"≠ project: the plan is of `site`, and {other.root} is `shop`" in refused
+    assert f"≠ project: the plan belongs to `site`, and {other.root} is `shop`" in refused
     other.edit("statecfg.toml", "shop", "site")
-    assert "≠ project: the plan is of `site`" in other("apply", tmp_path / "web.plan", cwd=Path("/"), code=6).err
+    assert "≠ project: the plan belongs to `site`" in other("apply", tmp_path / "web.plan", cwd=Path("/"), code=6).err
     (other.root / "playbooks/web.yml").rename(other.root / "playbooks/site.yml")
     refused = other("apply", tmp_path / "web.plan", code=6).err
     assert "≠ playbook playbooks/web.yml: " in refused
@@ -448,7 +448,7 @@ def test_a_playbook_with_services_needs_the_same_store(site: Checkout, tmp_path:
     assert f"and there is no store at {other.env['STATECFG_STORE']}" in refused
     assert "PostgreSQL" in refused
     other("store", "migrate")
-    assert "is another one (" in other("apply", "service.plan", code=6).err
+    assert "is a different store (" in other("apply", "service.plan", code=6).err
     assert not site.out.exists()
     assert "1 added" in other("apply", "service.plan", "--store", site.env["STATECFG_STORE"]).out
 

@@ -181,7 +181,7 @@ READS: dict[str, tuple[int, str, str]] = {
     "relation-set k=@/etc": (1, "", "relation-set: error: /etc can't be read: Is a directory\n"),
     "relation-set k=@/dev/zero": (1, "", "relation-set: error: /dev/zero has more than 16777216 bytes\n"),
     "relation-set - k=@-": (1, "", "standard input: no JSON: Expecting value: line 1 column 1 (char 0)\n"),
-    "relation-set a=@- b=@-": (1, "", "relation-set: error: standard input can be read once\n"),
+    "relation-set a=@- b=@-": (1, "", "relation-set: error: standard input can be read only once\n"),
     "relation-get -o /nonexistent/x host": (
         *(2, "", "can't open '/nonexistent/x': [Errno 2] No such file or directory: '/nonexistent/x'\n"),
     ),
@@ -297,7 +297,7 @@ def test_relation_set_accepts_words_json_and_yaml(name: str, tmp_path: Path) -> 
 # standard input → a part of the error message
 BAD_JSON = {
     '["a"]': "expected a JSON map of settings",
-    '{"a": ["b"]}': "the value of a must be a text, a number, true, false or null",
+    '{"a": ["b"]}': "the value of a must be a string, a number, true, false or null",
     '{"a": NaN}': "NaN is not JSON",
     '{"a": 1} {}': "Extra data",
     "\ufeff{}": "BOM",
@@ -503,7 +503,7 @@ def test_a_broken_agent_is_reported_in_one_line(tmp_path: Path, shared: Scene) -
     import socket
     import threading
 
-    for said, expected in ((b"", "ended the conversation without an answer"), (b"HTTP/1.1 400\r\n", "not a box")):
+    for said, expected in ((b"", "closed the connection without an answer"), (b"HTTP/1.1 400\r\n", "not a box")):
         path = tmp_path / expected[:3]
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(path))

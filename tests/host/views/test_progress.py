@@ -145,7 +145,7 @@ def test_live_progress_folds_many_busy_hosts():
         show(Event(f"web{number:03}", "connecting"))
     text = drawn(show, 80)
     assert len(text.splitlines()) == 13
-    assert "38 more at work" in text
+    assert "38 more in progress" in text
 
 
 def test_live_progress_needs_a_terminal_outside_ci():

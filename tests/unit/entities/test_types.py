@@ -230,7 +230,7 @@ def test_create_type_refuses_invalid_schemas(scene: Scene, schema: dict[str, Any
         ({"properties": {"a": {"items": {"type": "object"}}}, "required": ["b"]}, {"a": [None]}, "'b' is a required"),
         ({"properties": {"a": {"oneOf": [{"type": "null"}, {"type": "string"}]}}}, {"a": None}, ""),
         ({"$ref": "#/definitions/none"}, {}, "the type's schema refers to something that it does not contain"),
-        ({"$ref": "#"}, {}, "the type's schema refers to itself without end"),
+        ({"$ref": "#"}, {}, "the type's schema refers to itself endlessly"),
         ({"$ref": "#/required", "required": ["foo"]}, {}, "a reference in the schema does not point to a schema"),
         ({"$ref": "#/enum/x", "enum": [1]}, {}, "a reference in the schema does not point to a schema"),
         ({"properties": {"foo": {"$ref": 5}}}, {"foo": 1}, "a reference in the schema does not point to a schema"),

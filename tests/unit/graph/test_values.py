@@ -99,7 +99,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("Id", 2**32 - 1, "the allowed range is 0 to 4294967294", ""),
     ("int", 10**5000, "an integer of about 500", ""),
     ("int", 1.0, "expected an integer, got a number", ""),
-    ("float", float("nan"), "nan is not a number", ""),
+    ("float", float("nan"), "nan is not a finite number", ""),
     ("float", True, "expected a number", ""),
     ("Seconds", 0, "0 is not a time", "600"),
     ("bool", "yes", "expected a truth value, got text: 'yes'", "true or false"),

@@ -80,7 +80,7 @@ def _answer(line: _socket.socket, deadline: float) -> Dict[str, bytes]:
         except _socket.timeout:  # is not a TimeoutError in Python 3.8
             raise TimeoutError from None
         if not data:
-            raise ToolError("the agent ended the conversation without an answer")
+            raise ToolError("the agent closed the connection without an answer")
         for box in decoder.feed(data):
             if amp.ANSWER in box or amp.ERROR in box:
                 return box

@@ -84,7 +84,7 @@ class Input:
         """
         if path == "-":
             if self.taken:
-                raise ToolError("standard input can be read once")
+                raise ToolError("standard input can be read only once")
             self.taken = True
         try:
             with open(0 if path == "-" else path, "rb", closefd=path != "-") as stream:
@@ -151,7 +151,7 @@ def _value(key: str, value: Any, path: str) -> str:
         return value
     if isinstance(value, bool):
         return str(value).lower()
-    raise ToolError("%s: the value of %s must be a text, a number, true, false or null" % (path, key))
+    raise ToolError("%s: the value of %s must be a string, a number, true, false or null" % (path, key))
 
 
 def _check(key: str, value: str) -> None:
