@@ -19,6 +19,7 @@ from statecfg import resources  # noqa: E402  # as above
 from statecfg.cli import exit_codes, main, options  # noqa: E402  # as above
 from statecfg.graph import schema  # noqa: E402  # as above
 from statecfg.problems import CODES  # noqa: E402  # as above
+from statecfg.templates.filters import FILTERS, TESTS  # noqa: E402  # as above
 
 REFERENCE = ROOT / "docs/reference"
 MADE = "<!-- Made from the code by script/docs. -->\n"
@@ -347,12 +348,42 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
+def template_filters() -> str:
+    """Return the page of filters and tests of templates."""
+    parts = [
+        f"{MADE}# Filters and tests of templates\n\nTemplates can use [all filters and tests of Jinja2]"
+        "(https://jinja.palletsprojects.com/en/stable/templates/#list-of-builtin-filters) except\n`random`, and those "
+        "below. They give the same results as in Ansible. They don't read files, the clock or random numbers, so a\n"
+        "template gives the same result in the plan and in the apply. A filter of a [secret](../secrets.md) returns a "
+        "secret.\n"
+    ]
+    for title, functions in (("Filters", FILTERS), ("Tests", TESTS)):
+        rows = [
+            (f"`{name}{_arguments(function)}`", cell(prose(inspect.getdoc(function) or "")[0].strip()))
+            for name, function in functions.items()
+        ]
+        parts.append(f"## {title}\n\n{table((title[:-1].lower(), 'result'), sorted(rows))}")
+    return "\n".join(parts)
+
+
+def _arguments(function: Any) -> str:
+    """Return the arguments of a filter after its input, as in a call."""
+    names = [
+        f"*{item.name}" if item.kind is item.VAR_POSITIONAL else item.name
+        for item in list(inspect.signature(function).parameters.values())
+        if item.kind is not item.VAR_KEYWORD
+    ]
+    names = names if names[:1] and names[0].startswith("*") else names[1:]
+    return f"({', '.join(names)})" if names else ""
+
+
 def index() -> str:
     """Return the index page."""
     return f"""{MADE}# Reference
 
 - [Node types](node-types.md): every node type and attribute
 - [Command line](command-line.md): every command, option and environment variable
+- [Filters and tests of templates](template-filters.md)
 - [Exit codes](exit-codes.md)
 - [Report](../report.md): the output of `--json`
 - [Errors](../errors.md): every error code, with an example and its fix
@@ -368,6 +399,7 @@ def made() -> dict[Path, str]:
         REFERENCE / "README.md": index(),
         REFERENCE / "node-types.md": node_types(),
         REFERENCE / "command-line.md": command_line(),
+        REFERENCE / "template-filters.md": template_filters(),
         REFERENCE / "exit-codes.md": exit_code_page(),
         REFERENCE / "limits.md": limits(),
         ROOT / "docs/errors.md": errors(),

@@ -25,7 +25,8 @@ from statecfg.graph.opaque import Value, mask_secrets, resolve_tokens
 from statecfg.problems import InvalidInput, Problem, inputs, problem, suggest
 from statecfg.problems.positions import SourceLocation
 from statecfg.problems.tokens import SecretError
-from statecfg.templates.sandbox import BUDGET, SIZE, UNREADABLE, Budget, Missing, Refused, Sandbox, TooMuch
+from statecfg.templates.filters.limits import BUDGET, SIZE, Budget, Refused, TooMuch
+from statecfg.templates.sandbox import UNREADABLE, Missing, Sandbox
 
 __all__ = [
     "UNREADABLE",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextvars import ContextVar
 from typing import Any
 
 from jinja2 import nodes, runtime, visitor
@@ -18,9 +16,9 @@ from statecfg.graph.opaque import Secret, composed, derived, refuse_number, reso
 from statecfg.graph.value import CHANGING, TELLING, Value
 from statecfg.problems import InvalidInput
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.templates.filters import FILTERS, TESTS
+from statecfg.templates.filters.limits import BUDGET, SIZE, Refused, TooMuch
 
-SECONDS = 5.0
-SIZE = 16 * 1024 * 1024
 BITS = 100_000
 # Filters that would make two renderings of one template differ.
 _RANDOM = ("random",)
@@ -35,18 +33,6 @@ _WIDTH = re.compile(r"\d{7,}|%[-+ #0]*\*")
 TOO_WIDE = "the template formats a text with a width of millions"
 
 
-class TooMuch(StatecfgError):
-    """The template exceeds a limit."""
-
-
-class Refused(StatecfgError):
-    """The template does something that its author surely did not intend."""
-
-    def __init__(self, detail: str, help: str = "") -> None:
-        super().__init__(detail)
-        self.detail, self.help = detail, help
-
-
 class Missing(StatecfgError, UndefinedError):
     """A name does not exist.
 
@@ -56,36 +42,6 @@ class Missing(StatecfgError, UndefinedError):
     def __init__(self, message: str, name: Any, owner: Any) -> None:
         super().__init__(message)
         self.name, self.owner = name, owner
-
-
-class Budget:
-    """The time and output that one rendering has used."""
-
-    __slots__ = ("deadline", "size")
-
-    def __init__(self) -> None:
-        self.deadline, self.size = time.monotonic() + SECONDS, 0
-
-    def tick(self) -> None:
-        """Check the time.
-
-        :raises TooMuch: the rendering took too long
-        """
-        if time.monotonic() > self.deadline:
-            raise TooMuch(f"the template runs longer than {SECONDS:g} seconds")
-
-    def add(self, size: int) -> None:
-        """Count output.
-
-        :raises TooMuch: the output is too large, or the rendering took too long
-        """
-        self.size += size
-        if self.size > SIZE:
-            raise TooMuch(f"the output is larger than {SIZE >> 20} MB")
-        self.tick()
-
-
-BUDGET: ContextVar[Budget] = ContextVar("budget of a rendering")
 
 
 class Undefined(runtime.StrictUndefined):
@@ -144,8 +100,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
             finalize=finalized,
             auto_reload=True,
         )
-        self.filters = {name: _guarded(name, f) for name, f in self.filters.items() if name not in _RANDOM}
-        self.tests = {name: _tested(name, test) for name, test in self.tests.items()}
+        filters = {**self.filters, **FILTERS}
+        self.filters = {name: _guarded(name, function) for name, function in filters.items() if name not in _RANDOM}
+        self.tests = {name: _tested(name, test) for name, test in {**self.tests, **TESTS}.items()}
         self.globals.pop("lipsum", None)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:

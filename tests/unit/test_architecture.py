@@ -29,6 +29,7 @@ ROOMS = (
     "resources",
     "problems",
     "graph",
+    "templates.filters",
     "templates",
     "playbook",
     "dialects",
@@ -51,7 +52,9 @@ TABLE = {**statecfg._HOMES, **statecfg._CALLED}
 HOMES = {
     "paramiko": r"transport/ssh(_\w+)?\.py",
     "hy": r"dialects/hy_source\.py",
-    "yaml": r"dialects/yaml_(text|composer)\.py",
+    "yaml": r"(dialects/yaml_(text|composer)|templates/filters/data)\.py",
+    "regex": r"templates/filters/patterns\.py",
+    "passlib": r"templates/filters/passwords\.py",
     "jinja2": r"templates/.*\.py",
     "click": r"cli/.*\.py",
     "rich": r"views/.*\.py",

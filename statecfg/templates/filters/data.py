@@ -1,0 +1,79 @@
+"""Filters of JSON and YAML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+from statecfg.templates.filters.choices import known
+from statecfg.templates.filters.limits import Refused
+
+
+def to_json(value: Any, **options: Any) -> str:
+    """Return a value as JSON. Options are those of Python's `json.dumps`, such as `indent` and `sort_keys`."""
+    return json.dumps(value, **known(options, ("indent", "sort_keys", "ensure_ascii", "separators")))
+
+
+def to_nice_json(value: Any, indent: int = 4, sort_keys: bool = True, **options: Any) -> str:
+    """Return a value as indented JSON with sorted keys."""
+    return to_json(value, indent=indent, sort_keys=sort_keys, separators=(",", ": "), **options)
+
+
+def from_json(text: str) -> Any:
+    """Return the value of JSON."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Refused(f"the text is not JSON: {error}") from None
+
+
+def to_yaml(value: Any, default_flow_style: bool | None = None, **options: Any) -> str:
+    """Return a value as YAML; lists and maps without nested ones are written in one line."""
+    given = known(options, ("indent", "width", "sort_keys", "default_style", "explicit_start", "explicit_end"))
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, allow_unicode=True, default_flow_style=default_flow_style, **given
+    )  # fmt: skip
+    return text.removesuffix("...\n")
+
+
+def to_nice_yaml(value: Any, indent: int = 4, **options: Any) -> str:
+    """Return a value as YAML in several lines."""
+    return to_yaml(value, default_flow_style=False, indent=indent, **options)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a repeated list or map again instead of an alias."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def from_yaml(text: str) -> Any:
+    """Return the value of YAML 1.1."""
+    return _loaded(text, yaml.safe_load)
+
+
+def from_yaml_all(text: str) -> list[Any]:
+    """Return the values of several YAML documents."""
+    values: list[Any] = _loaded(text, lambda documents: list(yaml.safe_load_all(documents)))
+    return values
+
+
+def _loaded(text: str, load: Callable[[str], Any]) -> Any:
+    try:
+        return load(text)
+    except yaml.YAMLError as error:
+        raise Refused(f"the text is not YAML: {error}") from None
+
+
+def type_debug(value: Any) -> str:
+    """Return the name of a value's Python type."""
+    return type(value).__name__
+
+
+def contains(items: Any, value: Any) -> bool:
+    """Tell whether a list, map or text contains a value."""
+    return value in items

@@ -1,0 +1,97 @@
+"""Filters and tests with regular expressions. Each has a time limit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from statecfg.templates.filters.limits import BUDGET, Refused, TooMuch
+
+
+def regex_replace(
+    text: Any,
+    pattern: str,
+    replacement: str,
+    ignorecase: bool = False,
+    multiline: bool = False,
+    count: int = 0,
+    mandatory_count: int = 0,
+) -> str:
+    """Return a text with all matches replaced. `\\1` in the replacement is the first group."""
+    found = _compiled(pattern, ignorecase, multiline)
+    result, number = _searched(lambda timeout: found.subn(replacement, str(text), count, timeout=timeout))
+    if mandatory_count and number != mandatory_count:
+        raise Refused(f"the pattern {pattern!r} matches {number} times instead of {mandatory_count} times")
+    return str(result)
+
+
+def regex_search(text: Any, pattern: str, *groups: str, ignorecase: bool = False, multiline: bool = False) -> Any:
+    """Return the first match, or a list of its groups (`\\1`, `\\g<name>`); None if there is no match."""
+    match = _searched(lambda timeout: _compiled(pattern, ignorecase, multiline).search(str(text), timeout=timeout))
+    if match is None or not groups:
+        return None if match is None else match[0]
+    return [match[_group(name)] for name in groups]
+
+
+def _group(name: str) -> str | int:
+    match = re.fullmatch(r"\\(\d+)|\\g<(\w+)>", name)
+    if match is None:
+        raise Refused(f"{name!r} is not the name of a group", r"write \\1 or \\g<name>")
+    return int(match[1]) if match[1] else str(match[2])
+
+
+def regex_findall(text: Any, pattern: str, multiline: bool = False, ignorecase: bool = False) -> list[Any]:
+    """Return all matches; if the pattern has several groups, each match as a list of them."""
+    found = _compiled(pattern, ignorecase, multiline)
+    matches: list[Any] = _searched(lambda timeout: found.findall(str(text), timeout=timeout))
+    return matches
+
+
+def regex_escape(text: str, re_type: str = "python") -> str:
+    """Return a pattern that matches exactly this text, for `python` or `posix_basic`."""
+    if re_type == "posix_basic":
+        return re.sub(r"([].[^$*\\])", r"\\\1", text)
+    if re_type != "python":
+        raise Refused(f"there is no type {re_type!r} of regular expressions", "write python or posix_basic")
+    return re.escape(text)
+
+
+def _compiled(pattern: str, ignorecase: bool, multiline: bool) -> Any:
+    import regex  # late: most templates don't need it
+
+    try:
+        return regex.compile(pattern, (regex.I if ignorecase else 0) | (regex.M if multiline else 0))
+    except regex.error as error:
+        raise Refused(f"the regular expression {pattern!r} is invalid: {error}") from None
+
+
+def _searched(search: Callable[[float], Any]) -> Any:
+    """Return the result of a search that may take the rest of the template's time.
+
+    :param search: receives its time limit in seconds
+    """
+    try:
+        return search(max(0.01, BUDGET.get().left))
+    except TimeoutError:
+        raise TooMuch("a regular expression takes too long") from None
+
+
+def match(text: Any, pattern: str, ignorecase: bool = False, multiline: bool = False) -> bool:
+    """Tell whether a text begins with a match of a regular expression."""
+    return regex_test(text, pattern, ignorecase, multiline, "match")
+
+
+def search(text: Any, pattern: str, ignorecase: bool = False, multiline: bool = False) -> bool:
+    """Tell whether a text contains a match of a regular expression."""
+    return regex_test(text, pattern, ignorecase, multiline)
+
+
+def regex_test(
+    text: Any, pattern: str = "", ignorecase: bool = False, multiline: bool = False, match_type: str = "search"
+) -> bool:
+    """Tell whether a text matches a regular expression by `search`, `match` or `fullmatch`."""
+    if match_type not in ("search", "match", "fullmatch"):
+        raise Refused(f"there is no match_type {match_type!r}", "write one of: search, match, fullmatch")
+    found = _compiled(pattern, ignorecase, multiline)
+    return _searched(lambda timeout: getattr(found, match_type)(str(text), timeout=timeout)) is not None
