@@ -75,7 +75,7 @@ LIMITS = (
     (f"{HOST}.driver", "BEAT", "time between heartbeats", "s"),
     (f"{HOST}.deadlines", "DEAD", "silence after which statecfg considers a host lost", "s"),
     (f"{HOST}.deadlines", "START", "time from the start of the executor to its first message", "s"),
-    (f"{HOST}.request", "PATIENCE", "time with only heartbeats, plus the longest timeout of the nodes", "s"),
+    ("statecfg.run.options", "PATIENCE", "time with only heartbeats, plus the longest timeout of the nodes", "s"),
     (f"{HOST}.frame_reader", "VOLUME", "data that one host may send, not counting the output of programs", "bytes"),
     (f"{HOST}.frame_reader", "MEMORY", "memory on the controller for the report of one host", "bytes"),
     (f"{HOST}.frame_reader", "NODE", "additional memory for each node that was sent to the host", "bytes"),

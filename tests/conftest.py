@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,11 @@ from hypothesis import HealthCheck, settings
 from statecfg import resources
 from statecfg.remote.graph.nodetype import REGISTRY, NodeType
 from tests.lab.fixtures import NOT_RUN
+
+# A shell starts programs in the background with SIGINT ignored, and the commands of tests would inherit that.
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 # All runs of the suite use the same examples. `pytest --hypothesis-profile=default` uses new examples each time. There
 # are no deadlines, because the machine may be busy.

@@ -301,7 +301,8 @@ def add_hook_rule(copy: Copy) -> None:
 
 
 def add_report_field(copy: Copy) -> None:
-    copy.insert("statecfg/remote/run/report.py", "    if step.reason:", '    found["count"] = len(found["actions"])\n')
+    line = '    report["count"] = len(report["actions"])\n'
+    copy.insert("statecfg/remote/run/report.py", "    if step.reason:", line)
     copy.insert("statecfg/run/host/frames.py", "    known_after: str | None", "    count: int = 0\n")
     copy.write("site.yml", f"hosts: '@local'\nresources:\n  - file: {copy.project}/made\n    content: ''\n")
     report = json.loads(copy.run("plan", "site.yml", "--json"))

@@ -174,7 +174,7 @@ def test_a_saved_plan_skips_changed_hosts_and_applies_the_others(fleet: list[Hos
     assert "CANARY" not in saved.read_text().replace('"secret"', "")
     fleet[1].run(["mkdir", "/srv/qa"])
     ran = statecfg("apply", saved, cwd=project, code=6, **env)
-    assert "directory:/srv/qa: planned: mkdir (it is not there); now: nothing to do" in ran.out
+    assert "directory:/srv/qa: planned: mkdir (it does not exist); now: nothing to do" in ran.out
     assert "it could not be reached when the plan was made" in ran.out
     assert "Applied: 4 added" in ran.out
     assert fleet[0].read("/srv/qa/motd") == "hello\n"

@@ -134,7 +134,7 @@ def test_create_refuses_invalid_hooks_with_a_hint(project: Path) -> None:
         (("x", "tally", "--events", "node-boted"), "there is no event `node-boted`", "did you mean `node-booted`?"),
         (("x", "tally", "--deadline", "30"), "`30` is not an ISO 8601 duration", "PT30S"),
         (("x", "tally", "--hosts", "wbe1"), "wbe1", "web1"),
-        (("a/b", "tally"), "`a/b` holds a slash", ""),
+        (("a/b", "tally"), "`a/b` contains a slash", ""),
         ((" a", "tally"), "begins or ends with a space", ""),
         (("a\nb", "tally"), "control character", ""),
         (("a" * 251, "tally"), "has 251 letters", ""),

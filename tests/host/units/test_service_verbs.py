@@ -125,7 +125,7 @@ def test_set_reports_all_invalid_settings_at_once(run: Run) -> None:
     refused = run("set", "db", *words, code=5)
     assert refused.err.count("SC0708") == 1 and "did you mean `title`?" in refused.err
     assert refused.err.count("SC0709") == 7
-    for help in ("a whole number", "a number", "true or false", "from !secret", "write title=VALUE"):
+    for help in ("a whole number", "a number", "true or false", "with !secret", "write title=VALUE"):
         assert help in refused.err
     assert run("get", "db", "size").out == "\n"
     refused = run("get", "db", "titel", code=5)
@@ -141,7 +141,7 @@ def test_unknown_names_get_a_suggestion(run: Run) -> None:
         (("add-unit", "db", "--host", "h4"), "SC0404", "h1"),
         (("relate", "web", "wbe:db"), "SC0711", "write SERVICE:RELATION"),
         (("relate", "web:db", "wbe:db"), "SC0750", "did you mean `web`?"),
-        (("relate", "db:one", "db:two"), "SC0711", "by one end: db:one"),
+        (("relate", "db:one", "db:two"), "SC0711", "write one end: db:one"),
         (("unrelate", "web:bd", "db:db"), "SC0753", "did you mean `db:db web:db`?"),
         (("set", "bd", "a=1"), "SC0750", "did you mean `db`?"),
         (("log", "bd/0"), "SC0750", "did you mean `db`?"),

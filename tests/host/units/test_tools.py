@@ -180,7 +180,7 @@ READS: dict[str, tuple[int, str, str]] = {
     "relation-set --file /nonexistent": (1, "", "relation-set: error: /nonexistent: No such file or directory\n"),
     "relation-set k=@/etc": (1, "", "relation-set: error: /etc can't be read: Is a directory\n"),
     "relation-set k=@/dev/zero": (1, "", "relation-set: error: /dev/zero has more than 16777216 bytes\n"),
-    "relation-set - k=@-": (1, "", "standard input: no JSON: Expecting value: line 1 column 1 (char 0)\n"),
+    "relation-set - k=@-": (1, "", "standard input: not JSON: Expecting value: line 1 column 1 (char 0)\n"),
     "relation-set a=@- b=@-": (1, "", "relation-set: error: standard input can be read only once\n"),
     "relation-get -o /nonexistent/x host": (
         *(2, "", "can't open '/nonexistent/x': [Errno 2] No such file or directory: '/nonexistent/x'\n"),

@@ -207,7 +207,7 @@ print(interrupted_runs({place!r})[0][1].actions)
 
 def test_a_journal_that_cannot_be_created_raises_an_error(place: str) -> None:
     (Path(place) / "runs").write_text("in the way")
-    with pytest.raises(StateError, match="cannot journal"):
+    with pytest.raises(StateError, match="cannot create the journal"):
         Journal(place, "r1")
 
 
