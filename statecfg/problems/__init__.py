@@ -23,9 +23,9 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     │   └── AgentError            remote.units    the agent refused the tool's request
     ├── SecretError               problems        a secret can't be used in this way (also a ValueError)
     ├── TypeProblem               graph           an annotation of a node type is not supported
+    ├── Refused                   templates.filters  a template does something that is not allowed
+    ├── TooMuch                   templates.filters  a template exceeds a limit
     ├── Missing                   templates       a template uses an undefined name (also Jinja's UndefinedError)
-    ├── Refused                   templates       a template does something that is not allowed
-    ├── TooMuch                   templates       a template exceeds a limit
     ├── _CantSend                 playbook        a node's attribute can't be sent
     ├── _Stop                     dialects        the rest of a YAML file can't be read
     ├── BadForm                   dialects        a Hy macro received an invalid form
