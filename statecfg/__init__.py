@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from statecfg.graph.graph import Graph, merge_graphs
     from statecfg.graph.layers import layers
     from statecfg.graph.nodes import Node
+    from statecfg.graph.recording import label
     from statecfg.playbook.compile import Definition, compile_graph
     from statecfg.playbook.context import WireContext
     from statecfg.playbook.plays import HostContext, Play, play
@@ -105,6 +106,7 @@ _HOMES = {
     "compile_graph": "statecfg.playbook.compile",
     "deploy": "statecfg.playbook.services",
     "error": "statecfg.remote.graph.model",
+    "label": "statecfg.graph.recording",
     "layers": "statecfg.graph.layers",
     "make_validators": "statecfg.remote.graph.borg",
     "merge_graphs": "statecfg.graph.graph",
@@ -179,6 +181,7 @@ __all__ = [
     "compile_graph",
     "deploy",
     "error",
+    "label",
     "layers",
     "make_validators",
     "merge_graphs",

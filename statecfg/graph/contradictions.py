@@ -37,7 +37,7 @@ def _different(paths: Mapping[str, list[Node]]) -> Iterable[Problem]:
                 one = setting[0]
                 detail = f"{one.provides} sets the {field} of {path} to {_text(one, field)}"
                 detail += f", {other.provides} sets it to {_text(other, field)}"
-                yield problem("SC0121", detail, f"set the {field} in one of them", one.position, other.position)
+                yield problem("SC0121", detail, f"set the {field} in one of them", *one.positions, *other.positions)
 
 
 def _text(node: Node, field: str) -> str:
@@ -61,6 +61,6 @@ def _inside_absent(paths: Mapping[str, list[Node]]) -> Iterable[Problem]:
             if parent in absent:
                 detail = f"{present.provides} creates something in {parent}, which {absent[parent].provides} removes"
                 help = "remove `absent: true` from the directory, or also remove what the directory contains"
-                yield problem("SC0121", detail, help, present.position, absent[parent].position)
+                yield problem("SC0121", detail, help, *present.positions, *absent[parent].positions)
                 break
             parent = posixpath.dirname(parent)

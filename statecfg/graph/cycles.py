@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from statecfg.graph.nodes import Node
-from statecfg.problems import Problem, SourceLocation, problem
+from statecfg.graph.references import Matched, place
+from statecfg.problems import Problem, problem
 
 MAX_PROBLEMS = 20
 MAX_STEPS_SHOWN = 12
@@ -27,19 +28,41 @@ def cycles(names: Mapping[str, Node], waiting: Mapping[str, Iterable[str]]) -> l
 
 
 def _problem(path: list[str], names: Mapping[str, Node]) -> Problem:
-    steps = [
-        f"{name} requires {path[(i + 1) % len(path)]} ({_short(names[name].position)})" for i, name in enumerate(path)
-    ]
+    edges = [_Edge(names[name], path[(i + 1) % len(path)]) for i, name in enumerate(path)]
+    steps = [str(edge) for edge in edges]
     summary = " → ".join([*path, path[0]])
     if len(path) > MAX_STEPS_SHOWN:
         summary = f"a cycle of {len(path)} nodes"
         steps = [*steps[: MAX_STEPS_SHOWN - 1], f"… {len(steps) - MAX_STEPS_SHOWN} more …", steps[-1]]
+    matched = [edge for edge in edges if edge.reference]
+    help_text = "remove one of these requirements"
+    if matched:
+        help_text += f", or write a reference that matches fewer nodes instead of `{matched[0].reference}`"
     return problem(
         "SC0113",
         summary + "".join(f"\n{step}" for step in steps),
-        "remove one of these requirements",
+        help_text,
+        *(edge.place for edge in matched[:MAX_STEPS_SHOWN]),
         *(names[name].position for name in path[:MAX_STEPS_SHOWN]),
     )
+
+
+class _Edge:
+    """A requirement of a cycle.
+
+    :ivar reference: the reference that matched the required node; "" if the node was required by name
+    :ivar place: the source location of the reference, or of the requiring node if that is unknown
+    """
+
+    def __init__(self, node: Node, required: str) -> None:
+        written = next((name for name in node.requires if name == required), required)
+        self.node, self.required = node, required
+        self.reference = written.reference if isinstance(written, Matched) else ""
+        self.place = (place(written) if self.reference else None) or node.position
+
+    def __str__(self) -> str:
+        through = f" through {self.reference}" if self.reference else ""
+        return f"{self.node.provides} requires {self.required}{through} ({self.place.short()})"
 
 
 def _without(waiting: dict[str, set[str]], path: Iterable[str]) -> dict[str, set[str]]:
@@ -49,10 +72,6 @@ def _without(waiting: dict[str, set[str]], path: Iterable[str]) -> dict[str, set
         waiting = {name: required - removed for name, required in waiting.items() if name not in removed}
         removed = {name for name, required in waiting.items() if not required}
     return waiting
-
-
-def _short(location: SourceLocation) -> SourceLocation:
-    return location._replace(file=location.file.rpartition("/")[2])
 
 
 def _cycle(waiting: Mapping[str, set[str]]) -> list[str]:

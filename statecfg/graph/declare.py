@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from types import FrameType
 from typing import Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
-from statecfg.graph import opaque, schema, types, validators
+from statecfg.graph import opaque, recording, schema, types, validators
 from statecfg.graph.graph import Graph, gap
 from statecfg.graph.layers import too_many
 from statecfg.graph.nodes import EMPTY_MAP, EMPTY_VECTOR, MAX_NODES, Node
@@ -26,18 +24,6 @@ NO_LOCATIONS: Mapping[str, SourceLocation] = {}
 _OPTIONS = frozenset(OPTIONS)
 _IN_THE_OPEN = "names, arguments, paths and tags appear in all output: use a value that is not secret"
 WRONG: Any = object()  # replaces a value that could not be read, after the problem was reported
-_RECORDED: ContextVar[list[Node] | None] = ContextVar("nodes declared", default=None)
-
-
-@contextlib.contextmanager
-def recording() -> Iterator[list[Node]]:
-    """Collect every node declared in the block, so that the caller can report nodes that are in no graph."""
-    nodes: list[Node] = []
-    token = _RECORDED.set(nodes)
-    try:
-        yield nodes
-    finally:
-        _RECORDED.reset(token)
 
 
 def declare(node_type: NodeType[...], args: Sequence[Any], attrs: Mapping[str, Any], frame: FrameType | None) -> Graph:
@@ -54,6 +40,7 @@ def declare_at(
     attrs: Mapping[str, Any],
     location: SourceLocation,
     locations: Mapping[str, SourceLocation] = NO_LOCATIONS,
+    labels: tuple[str, ...] = (),
 ) -> Graph:
     """Declare a node and return its graph: the node, and the graphs that it requires.
 
@@ -65,8 +52,9 @@ def declare_at(
         `WRONG` is not checked, and marks the node as broken
     :param location: the source location of the node
     :param locations: the source locations of its attributes, if known
+    :param labels: labels in addition to those of the blocks of `label` around the call
     """
-    return _Declaration(schema.of(node_type), location, locations).graph(args, attrs)
+    return _Declaration(schema.of(node_type), location, locations).graph(args, attrs, labels)
 
 
 class _Declaration:
@@ -80,7 +68,7 @@ class _Declaration:
         self.name = node_schema.node_type.name
         self.broken = False
 
-    def graph(self, args: Sequence[Any], attrs: Mapping[str, Any]) -> Graph:
+    def graph(self, args: Sequence[Any], attrs: Mapping[str, Any], labels: tuple[str, ...]) -> Graph:
         values, options = self._sorted_out(args, attrs)
         explicit_name = options.pop("provides", None)
         name = self._name(values, None if explicit_name is WRONG else explicit_name)
@@ -107,8 +95,10 @@ class _Declaration:
             pmap(options) if options else EMPTY_MAP,
             self.location,
             self.broken or bool(self.problems),
+            (),
+            (*recording.labels(), *labels),
         )
-        recorded = _RECORDED.get()
+        recorded = recording.current()
         if recorded is not None:
             if len(recorded) > MAX_NODES:
                 raise InvalidInput([too_many(len(recorded), self.location)])

@@ -7,25 +7,32 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pyrsistent import PMap, pmap
 
-from statecfg.graph.nodes import Frozen, Node, same
+from statecfg.graph import merging
+from statecfg.graph.nodes import Frozen, Node
 from statecfg.problems import InvalidInput, Problem, problem
 from statecfg.problems.positions import SourceLocation, of_frame
 from statecfg.remote.graph.wrong_values import type_words
 
 
 class Graph(Frozen):
-    """Nodes, and the one node that represents the graph: ``{node, nodemap}``. Immutable; merged graphs share parts."""
+    """Nodes, and the one node that represents the graph: ``{node, nodemap}``. Immutable; merged graphs share parts.
 
-    __slots__ = ("_map", "_names", "_node", "parts")
+    :param known: labels that requirements can name although no node of the graph may have them, such as that of a loop
+        over an empty list
+    """
+
+    __slots__ = ("_map", "_names", "_node", "known", "parts")
     fields = ("node", "nodemap")
 
     parts: tuple[Graph, ...]
+    known: frozenset[str]
     _node: Node | None
     _map: PMap[str, Node] | None
     _names: PMap[str, Node] | None
 
-    def __init__(self, node: Node | None, parts: Iterable[Graph] = ()) -> None:
+    def __init__(self, node: Node | None, parts: Iterable[Graph] = (), known: Iterable[str] = ()) -> None:
         put = object.__setattr__
+        put(self, "known", frozenset(known))
         put(self, "_node", node)
         put(self, "parts", tuple(parts))
         put(self, "_map", None)
@@ -50,7 +57,7 @@ class Graph(Frozen):
         """
         if self._map is None:
             nodes = list(self.nodes())
-            problems = duplicates(nodes)
+            problems = merging.duplicates(nodes)
             if problems:
                 raise InvalidInput(problems)
             object.__setattr__(self, "_map", pmap({node.provides: node for node in nodes}))
@@ -58,26 +65,33 @@ class Graph(Frozen):
         return self._map
 
     def nodes(self) -> Iterator[Node]:
-        """Yield every distinct node once; the nodes of a part come before the graph that contains the part."""
-        seen: dict[str, Node] = {}
-        for node in self._all():
-            first = seen.setdefault(node.provides, node)
-            if first is node or not same(first, node):
-                yield node
+        """Yield every distinct node once; the nodes of a part come before the graph that contains the part.
 
-    def _all(self) -> Iterator[Node]:
+        Declarations of one node with equal attributes are merged into one node.
+        """
+        first: dict[str, Node] = {}
+        again: dict[str, list[Node]] = {}
+        for graph in self._all():
+            node = graph._node
+            if node is not None and first.setdefault(node.provides, node) is not node:
+                again.setdefault(node.provides, []).append(node)
+        for name, node in first.items():
+            yield from merging.merged([node, *again[name]]) if name in again else (node,)
+
+    def known_labels(self) -> frozenset[str]:
+        """Return the labels in `known` of this graph and of all its parts."""
+        return frozenset().union(*(graph.known for graph in self._all()))
+
+    def _all(self) -> Iterator[Graph]:
         # Each graph object is visited once, so a part that thousands of graphs share costs nothing.
-        visited, yielded = {id(self)}, set()
+        visited = {id(self)}
         stack: list[tuple[Graph, Iterator[Graph]]] = [(self, iter(self.parts))]
         while stack:
             graph, parts = stack[-1]
             part = next(parts, None)
             if part is None:
                 stack.pop()
-                node = graph._node
-                if node is not None and id(node) not in yielded:
-                    yielded.add(id(node))
-                    yield node
+                yield graph
             elif id(part) not in visited:
                 visited.add(id(part))
                 stack.append((part, iter(part.parts)))
@@ -101,26 +115,6 @@ def gap(node_type: str = "", argument: str = "") -> Graph:
     :param argument: its first argument; "" if unknown
     """
     return Graph(Node(f"{node_type}:{argument}", pmap({"type": node_type}), broken=True))
-
-
-def duplicates(nodes: Iterable[Node]) -> list[Problem]:
-    """Return a problem for each name that several different nodes have, with their source locations."""
-    nodes = list(nodes)
-    if len({node.provides for node in nodes}) == len(nodes):
-        return []
-    by_name: dict[str, list[Node]] = {}
-    for node in nodes:
-        by_name.setdefault(node.provides, []).append(node)
-    return [
-        problem(
-            "SC0110",
-            f"{len(group)} nodes are called {name}",
-            "give one of them another name with `provides`, or declare it once and require it by name",
-            *(node.position for node in group),
-        )
-        for name, group in by_name.items()
-        if len(group) > 1 and not any(node.broken for node in group)
-    ]
 
 
 def merge_graphs(*graphs: Graph) -> Graph:

@@ -72,7 +72,7 @@ def _clash(identity: str, group: list[Node]) -> Problem:
         detail += "; " + ", ".join(
             f"`{key}` is {_text(one, key)} in one and {_text(other, key)} in the other" for key in different
         )
-    return problem("SC0114", detail, "keep one of them", *(node.position for node in group))
+    return problem("SC0114", detail, "keep one of them", *(position for node in group for position in node.positions))
 
 
 def _text(node: Node, key: str) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 
 from toposort import CircularDependencyError, toposort
 
+from statecfg.graph import references
 from statecfg.graph.cycles import MAX_PROBLEMS, cycles
-from statecfg.graph.graph import Graph, duplicates
+from statecfg.graph.graph import Graph
+from statecfg.graph.merging import duplicates
 from statecfg.graph.nodes import MAX_NODES, Node
 from statecfg.problems import InvalidInput, Problem, nearest, problem, suggest
-from statecfg.problems.positions import SourceLocation, Written
+from statecfg.problems.positions import SourceLocation
 
 MAX_LAYERS = 10_000  # the longest chain of nodes in which each node requires the previous one
 # toposort visits all waiting nodes once per layer, so a graph with many nodes can have fewer layers.
@@ -23,8 +25,8 @@ def layers(graph: Graph) -> list[list[Node]]:
 
     :raises InvalidInput: with all duplicate names, missing requirements and cycles
     """
-    nodes = list(graph.nodes())
-    problems = check(nodes)
+    nodes, problems = references.expand(list(graph.nodes()), graph.known_labels)
+    problems += check(nodes)
     if problems:
         raise InvalidInput(problems)
     return in_layers(nodes)
@@ -67,12 +69,18 @@ def check(nodes: list[Node]) -> list[Problem]:
     problems = duplicates(nodes)
     names = {node.provides: node for node in nodes}
     may_be_broken = _name_of_broken(nodes)
+    is_complete = not any(node.broken for node in nodes)
     for node in nodes:
         for name in node.requires:
             if name == node.provides:
                 help_text = "remove it from requires"
-                problems.append(problem("SC0112", f"{name} requires itself", help_text, _written(node, name)))
-            elif name not in names and not may_be_broken(name):
+                problems.append(problem("SC0112", f"{name} requires itself", help_text, *_written(node, name)))
+            elif name in names:
+                continue
+            elif references.is_reference(name):
+                if is_complete:
+                    problems.append(references.unmatched(node, name, names, len(problems) < MAX_PROBLEMS))
+            elif not may_be_broken(name):
                 problems.append(_missing(node, name, names, suggestions=len(problems) < MAX_PROBLEMS))
     return problems + _find_cycles(nodes, names) if problems else problems
 
@@ -111,10 +119,11 @@ def _missing(node: Node, name: str, names: Mapping[str, Node], suggestions: bool
         close = nearest(name, written) if len(same_type) <= MAX_NAMES_COMPARED else []
         hint = suggest(name, close + sorted(set(same_type) - set(close)), "there are")
     return problem(
-        "SC0111", f"{node.provides} requires {name}, and no node of the graph has that name", hint, _written(node, name)
+        "SC0111", f"{node.provides} requires {name}, and no node of the graph has that name", hint, *_written(node, name)
     )
 
 
-def _written(node: Node, name: str) -> SourceLocation:
-    """Return the source location of a requirement if the dialect provides it; otherwise that of its node."""
-    return name.location if isinstance(name, Written) else node.position
+def _written(node: Node, name: str) -> tuple[SourceLocation, ...]:
+    """Return the source location of a requirement if the dialect provides it; otherwise those of its node."""
+    location = references.place(name)
+    return (location,) if location is not None else node.positions

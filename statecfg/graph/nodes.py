@@ -42,12 +42,17 @@ class Node(Frozen):
     :param produces_ops: names of the ops that its actions may call
     :param attrs: arguments and attributes by name, and ``type``
     :param options: the options that every node accepts (``tags``, ``protect``)
-    :param position: the source location of its declaration
+    :param position: the source location of its first declaration
     :ivar type: the name of its node type, which is also in `attrs`
     :param broken: a problem with it was already reported, so its consequences are not reported
+    :param others: the source locations of its other declarations, which were merged with the first one
+    :param labels: the loops and included files that contain it, such as ``loop:sites`` and ``include:parts/web.yml``
     """
 
-    __slots__ = ("attrs", "broken", "options", "position", "produces_ops", "provides", "requires", "triggers", "type")
+    __slots__ = (
+        "attrs", "broken", "labels", "options", "others", "position", "produces_ops", "provides", "requires",
+        "triggers", "type",
+    )  # fmt: skip
     fields = ("provides", "requires", "triggers", "produces_ops", "attrs", "options", "position")
 
     provides: str
@@ -59,6 +64,8 @@ class Node(Frozen):
     position: SourceLocation
     broken: bool
     type: str
+    others: tuple[SourceLocation, ...]
+    labels: tuple[str, ...]
 
     def __init__(
         self,
@@ -70,6 +77,8 @@ class Node(Frozen):
         options: PMap[str, Any] = EMPTY_MAP,
         position: SourceLocation = NOWHERE,
         broken: bool = False,
+        others: tuple[SourceLocation, ...] = (),
+        labels: tuple[str, ...] = (),
     ) -> None:
         put = object.__setattr__
         put(self, "provides", provides)
@@ -81,10 +90,17 @@ class Node(Frozen):
         put(self, "position", position)
         put(self, "broken", broken)
         put(self, "type", attrs["type"])
+        put(self, "others", others)
+        put(self, "labels", labels)
+
+    @property
+    def positions(self) -> tuple[SourceLocation, ...]:
+        """The source locations of all its declarations."""
+        return (self.position, *self.others)
 
     def replace(self, **fields: Any) -> Node:
         """Return this node with other values in some of its fields."""
-        values = {name: getattr(self, name) for name in (*self.fields, "broken")}
+        values = {name: getattr(self, name) for name in (*self.fields, "broken", "others", "labels")}
         return Node(**{**values, **fields})
 
     def with_attrs(self, **attrs: Any) -> Node:
@@ -100,9 +116,6 @@ class Node(Frozen):
             self.options,
             self.position,
             self.broken,
+            self.others,
+            self.labels,
         )
-
-
-def same(one: Node, other: Node) -> bool:
-    """Return whether two nodes are the same: equal, and declared at the same source location."""
-    return one is other or (one.position == other.position and one == other)

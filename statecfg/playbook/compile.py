@@ -16,7 +16,7 @@ from typing import Any, NotRequired, TypedDict
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
-from statecfg.graph import contradictions, identity, opaque
+from statecfg.graph import contradictions, identity, opaque, references
 from statecfg.graph.graph import Graph
 from statecfg.graph.layers import check, in_layers
 from statecfg.graph.nodes import MAX_NODES, Node
@@ -37,7 +37,10 @@ PLAIN = frozenset((str, int, bool, float, type(None)))
 
 
 class WireNode(TypedDict):
-    """A node as it is sent to hosts. `hides` names the attributes that contain secrets."""
+    """A node as it is sent to hosts. `hides` names the attributes that contain secrets.
+
+    `also` has the source locations of declarations that were merged with the one at `position`. Hosts ignore it.
+    """
 
     provides: str
     type: str
@@ -48,6 +51,7 @@ class WireNode(TypedDict):
     options: NotRequired[dict[str, Any]]
     hides: NotRequired[list[str]]
     position: NotRequired[str]
+    also: NotRequired[list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,8 @@ def compile_graph(graph: Graph, context: WireContext) -> Definition:
     :raises InvalidInput: with all problems of the graph
     """
     with _uncollected():
-        return _compiled(list(graph.nodes()), context)
+        nodes, problems = references.expand(list(graph.nodes()), graph.known_labels)
+        return _compiled(nodes, problems, context)
 
 
 @contextlib.contextmanager
@@ -108,8 +113,8 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _compiled(nodes: list[Node], context: WireContext) -> Definition:
-    problems = check(nodes)
+def _compiled(nodes: list[Node], problems: list[Problem], context: WireContext) -> Definition:
+    problems = problems + check(nodes)
     if len(nodes) > MAX_NODES:
         raise InvalidInput(problems)
     try:
@@ -140,9 +145,15 @@ def digest(layers: list[list[WireNode]]) -> str:
     total = hashlib.sha256()
     encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
     for layer in layers:
-        total.update(encode([{**node, "position": ""} for node in layer]).encode())
+        total.update(encode([_unplaced(node) for node in layer]).encode())
         total.update(b"\n")
     return total.hexdigest()
+
+
+def _unplaced(node: WireNode) -> Mapping[str, Any]:
+    unplaced = {**node, "position": ""}
+    unplaced.pop("also", None)
+    return unplaced
 
 
 class _Packer:
@@ -183,20 +194,41 @@ class _Packer:
             options = self._map(node.options) if node.options else None
         except (_CantSend, tokens.SecretError) as error:
             code = "SC0117" if isinstance(error, _CantSend) else "SC0423"
-            self.problems.append(problem(code, f"{node.provides}: {error}", error.help, node.position))
+            self.problems.append(problem(code, f"{node.provides}: {error}", error.help, *node.positions))
             return wire
         if attrs:
             wire["attrs"] = attrs
         hides = _hiding(node, resolved, used)
         if hides:
             wire["hides"] = hides
-        position = self.locations.get(node.position)
-        if position is None:
-            position = self.locations[node.position] = str(self.context.relative(node.position))
-        wire["position"] = position
+        wire["position"], *also = map(self._location, node.positions)
+        if also:
+            wire["also"] = also
+        if prepare is not None and (also or node.provides in self.context.declared_again):
+            self._compare(node, attrs)
         if options:
             wire["options"] = options
         return wire
+
+    def _location(self, location: SourceLocation) -> str:
+        text = self.locations.get(location)
+        if text is None:
+            text = self.locations[location] = str(self.context.relative(location))
+        return text
+
+    def _compare(self, node: Node, attrs: Mapping[str, Any]) -> None:
+        """Report if the declarations of a node mean different things: files and variables depend on their place."""
+        for variant, context in self.context.variants(node):
+            packer = _Packer(context)
+            other = packer.pack(variant).get("attrs", {})
+            self.problems.extend(packer.problems)
+            names = [name for name in sorted({*attrs, *other}) if attrs.get(name) != other.get(name)]
+            if names and not packer.problems:
+                detail = f"the declarations of {node.provides} have the same attributes, but give different results: "
+                detail += ", ".join(f"`{name}`" for name in names)
+                help = "name the same files and pass the same `vars` in all of them, or keep one of them"
+                self.problems.append(problem("SC0110", detail, help, *node.positions))
+                return
 
     def _to_wire(self, name: str) -> Callable[[Node], Any] | None:
         node_type = REGISTRY.get(name)
@@ -219,7 +251,7 @@ class _Packer:
             return None
         except (ValueError, OSError) as error:
             help = getattr(error, "help", "")
-            reported, sent = [problem("SC0116", f"{node.provides}: {error}", help, node.position)], None
+            reported, sent = [problem("SC0116", f"{node.provides}: {error}", help, *node.positions)], None
         self._placed(reported, node)
         if reported:
             return None
@@ -229,11 +261,11 @@ class _Packer:
         except (TypeError, KeyError):
             pass  # the result is not a node, which the problem below reports
         detail = f"to_wire of {node.type} returned {type_words(sent)}, not a node, for {node.provides}"
-        self.problems.append(problem("SC0119", detail, "return the node, or node.with_attrs(…)", node.position))
+        self.problems.append(problem("SC0119", detail, "return the node, or node.with_attrs(…)", *node.positions))
         return None
 
     def _placed(self, reported: list[Problem], node: Node) -> None:
-        self.problems.extend(item if item.places else replace(item, places=(node.position,)) for item in reported)
+        self.problems.extend(item if item.places else replace(item, places=node.positions) for item in reported)
 
     def _plain(self, value: Any, depth: int) -> Any:
         value_type = type(value)

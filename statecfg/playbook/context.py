@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,8 @@ class WireContext:
     :param groups: the groups that contain it
     :param base: the project's directory
     :param own: node name → variables of the play that declares the node; `vars` applies to all other nodes
+    :param declared_again: node name → the source locations of its declarations in other plays, each with the variables
+        of its play
     """
 
     host: str = "localhost"
@@ -38,10 +40,26 @@ class WireContext:
     groups: Sequence[str] = ()
     base: Path = field(default_factory=Path.cwd)
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    declared_again: Mapping[str, Sequence[tuple[SourceLocation, Mapping[str, Any]]]] = field(default_factory=dict)
 
     def relative(self, location: SourceLocation) -> SourceLocation:
         """Return a source location with its file relative to the project's directory."""
         return positions.relative(location, os.path.abspath(self.base))
+
+    def variants(self, node: Node) -> Iterator[tuple[Node, WireContext]]:
+        """Yield the other declarations of a node that `find` and `render` may treat differently, each with its context.
+
+        These are declarations in another directory, or in a play with other variables.
+        """
+        first = self.own.get(node.provides, self.vars)
+        variables = dict(self.declared_again.get(node.provides, ()))
+        seen = [(os.path.dirname(node.position.file), first)]
+        for position in node.positions:
+            variant = os.path.dirname(position.file), variables.get(position, first)
+            if variant not in seen:
+                seen.append(variant)
+                own = {node.provides: variant[1]}
+                yield node.replace(position=position, others=()), replace(self, own=own, declared_again={})
 
     def find(self, node: Node, path: str, below: str = "files", directory: bool = False) -> Path:
         """Find a file or directory: in the directory of the file that declares the node, then in the project.
@@ -87,7 +105,7 @@ class WireContext:
 
     @staticmethod
     def _unreadable(node: Node, detail: str, help: str = "") -> InvalidInput:
-        return InvalidInput([problem("SC0118", f"{node.provides}: {detail}", help, node.position)])
+        return InvalidInput([problem("SC0118", f"{node.provides}: {detail}", help, *node.positions)])
 
     def read(self, node: Node, relative_path: str) -> Blob:
         """Return the content of a file of the project; see `find`.
@@ -180,4 +198,4 @@ class WireContext:
         :param detail: the reason
         :param help: what to do; "" if there is no advice
         """
-        problems.report(problem("SC0116", f"{node.provides}: {detail}", help, node.position))
+        problems.report(problem("SC0116", f"{node.provides}: {detail}", help, *node.positions))

@@ -11,9 +11,10 @@ from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from statecfg.graph import opaque
-from statecfg.graph.declare import recording
 from statecfg.graph.graph import EMPTY, Graph, gap, merge_graphs
-from statecfg.graph.nodes import MAX_NODES, Node, same
+from statecfg.graph.merging import Contained
+from statecfg.graph.nodes import MAX_NODES, Node
+from statecfg.graph.recording import recording
 from statecfg.problems import InvalidInput, SourceLocation, positions, problem, report, reporting, suggest
 from statecfg.remote.graph.wrong_values import show, type_words
 
@@ -289,6 +290,8 @@ def evaluate(play_: Play, host: HostContext) -> Graph:
     if graphs is None:
         return merge_graphs(*map(Graph, nodes if len(nodes) <= MAX_NODES else ()), gap())
     graph = merge_graphs(*graphs) if graphs else EMPTY
+    if nodes.labels:
+        graph = Graph(None, [graph], nodes.labels)
     _refuse_lost(play_, graph, nodes)
     return graph
 
@@ -309,11 +312,9 @@ def _graphs(result: Any, play_: Play) -> Iterator[Graph]:
 
 
 def _refuse_lost(play_: Play, graph: Graph, nodes: Sequence[Node]) -> None:
-    kept: dict[str, list[Node]] = {}
-    for node in graph.nodes():
-        kept.setdefault(node.provides, []).append(node)
+    kept = Contained(graph.nodes())
     hint = "add it to the list that the play returns, or to `requires` of a node that the play returns"
     for node in nodes:
-        if not node.broken and not any(other.broken or same(other, node) for other in kept.get(node.provides, ())):
+        if not node.broken and node not in kept:
             detail = f"{node.provides} is declared, but the play {play_.name} does not return it"
             report(problem("SC0511", detail, hint, node.position))

@@ -26,6 +26,10 @@ class SourceLocation(NamedTuple):
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.column is None else f"{self.file}:{self.line}:{self.column}"
 
+    def short(self) -> SourceLocation:
+        """Return the location with only the name of the file."""
+        return self._replace(file=self.file.rpartition("/")[2])
+
 
 class Written(str):
     """A string with its source location."""

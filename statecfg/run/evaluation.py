@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from statecfg.playbook.plays import Play
     from statecfg.playbook.project import Project
     from statecfg.playbook.secrets import Secret
+    from statecfg.problems import SourceLocation
+
+    Variables = Mapping[str, Mapping[str, Any]]  # by the name of the node
+    Again = Mapping[str, Sequence[tuple[SourceLocation, Mapping[str, Any]]]]
 
 
 @dataclass(frozen=True)
@@ -21,12 +25,14 @@ class Evaluated:
     """The result of evaluating the plays of a host.
 
     :param variables: node name → variables of the play that declares the node
+    :param again: node name → source locations of its declarations in other plays, with the variables of these plays
     :param secrets: the secrets in the graph and the variables
     """
 
     graph: Graph
-    variables: Mapping[str, Mapping[str, Any]]
+    variables: Variables
     secrets: Mapping[str, Secret]
+    again: Again
 
 
 def evaluate(host: Host, plays: Sequence[Play], extra: Mapping[str, Any], tags: Sequence[str]) -> Evaluated:
@@ -39,8 +45,9 @@ def evaluate(host: Host, plays: Sequence[Play], extra: Mapping[str, Any], tags: 
 
     # A secret inside a text, such as a rendered template, is known only because rendering revealed it.
     with opaque.recording() as used:
-        graph, variables = _graph(host, plays, extra)
-    return Evaluated(tagged(graph, tags) if tags else graph, variables, dict(used))
+        graph, variables, again = _graph(host, plays, extra)
+        graph = _expanded(graph)
+    return Evaluated(tagged(graph, tags) if tags else graph, variables, dict(used), again)
 
 
 def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project) -> Definition:
@@ -51,28 +58,41 @@ def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project)
     from statecfg.graph import opaque
     from statecfg.playbook.compile import WireContext, compile_graph
 
-    context = WireContext(host.name, host.vars, host.groups, project.root, evaluated.variables)
+    context = WireContext(host.name, host.vars, host.groups, project.root, evaluated.variables, evaluated.again)
     with opaque.recording() as used:
         compiled = compile_graph(graph, context)
     secrets = opaque.by_name((name, value.reveal()) for name, value in (*evaluated.secrets.items(), *used.items()))
     return replace(compiled, secrets=opaque.by_name([*secrets.items(), *compiled.secrets.items()]))
 
 
-def _graph(
-    host: Host, plays: Sequence[Play], extra: Mapping[str, Any]
-) -> tuple[Graph, Mapping[str, Mapping[str, Any]]]:
-    """Return the graph of a host, and node name → variables of the play that declares the node."""
+def _graph(host: Host, plays: Sequence[Play], extra: Mapping[str, Any]) -> tuple[Graph, Variables, Again]:
+    """Return the graph of a host, and `variables` and `again` of `Evaluated`."""
     from statecfg.graph.graph import merge_graphs
     from statecfg.playbook.plays import HostContext, Vars, evaluate
 
     graphs: list[Graph] = []
     own: dict[str, Mapping[str, Any]] = {}
+    again: dict[str, list[tuple[SourceLocation, Mapping[str, Any]]]] = {}
     for play, others in _with_others(host, plays, extra):
         merged = play.variables(host.vars, others, host.name, host.groups)
         context = HostContext(host.name, Vars(merged), tuple(host.groups), host.transport == "local")
         graphs.append(evaluate(play, context))
-        own.update((node.provides, merged) for node in graphs[-1].nodes())
-    return merge_graphs(*graphs), own
+        for node in graphs[-1].nodes():
+            if own.setdefault(node.provides, merged) is not merged:
+                again.setdefault(node.provides, []).extend((position, merged) for position in node.positions)
+    return merge_graphs(*graphs), own, again
+
+
+def _expanded(graph: Graph) -> Graph:
+    """Return the graph with names instead of references to many nodes, because tags and hooks may remove nodes."""
+    from statecfg.graph import references
+    from statecfg.graph.graph import Graph as Graphs
+    from statecfg.problems import report
+
+    nodes = list(graph.nodes())
+    expanded, problems = references.expand(nodes, graph.known_labels)
+    report(*problems)
+    return graph if expanded is nodes else Graphs(None, [Graphs(node) for node in expanded], graph.known_labels())
 
 
 def _with_others(

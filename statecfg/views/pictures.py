@@ -34,8 +34,9 @@ class Drawing:
         """Yield each requirement as (required node, requiring node, whether it triggers)."""
         for layer in self.layers:
             for node in layer:
+                triggers = frozenset(node.get("triggers") or ())
                 for name in node.get("requires") or ():
-                    yield name, node["provides"], name in (node.get("triggers") or ())
+                    yield name, node["provides"], name in triggers
 
 
 def fold(graphs: Iterable[tuple[str, Sequence[Sequence[Wire]]]]) -> list[Drawing]:
@@ -67,7 +68,7 @@ def draw(picture_format: str, drawings: Sequence[Drawing]) -> bytes:
 
 
 def text_lines(drawings: Sequence[Drawing]) -> Iterator[Line]:
-    """Yield the layers of each graph, each node with its requirements; `↻` marks triggers."""
+    """Yield the layers of each graph, each node with its source locations and requirements; `↻` marks triggers."""
     for number, drawing in enumerate(drawings):
         if number:
             yield BLANK
@@ -77,14 +78,15 @@ def text_lines(drawings: Sequence[Drawing]) -> Iterator[Line]:
             yield make((f"  layer {index}", "skip"))
             for node in layer:
                 yield make("    ", node["provides"], hang=6, right=node.get("position", ""))
-                yield from (_required(node, name) for name in node.get("requires") or ())
+                yield from (make("      ", ("also declared", "dim"), hang=8, right=other) for other in node.get("also") or ())
+                triggers = frozenset(node.get("triggers") or ())
+                yield from (_required(name, name in triggers) for name in node.get("requires") or ())
         yield make(
             (f"  {plural(sum(map(len, drawing.layers)), 'resource')} in {plural(len(drawing.layers), 'layer')}", "dim")
         )
 
 
-def _required(node: Wire, name: str) -> Line:
-    triggers = name in (node.get("triggers") or ())
+def _required(name: str, triggers: bool) -> Line:
     return make(("      ↻ ", "change") if triggers else ("      ← ", "dim"), (name, "dim"), hang=8)
 
 

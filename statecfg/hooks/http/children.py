@@ -9,7 +9,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, NotRequired, TypedDict
 
-from statecfg.graph import contradictions, identity, registry, schema
+from statecfg.graph import contradictions, identity, references, registry, schema
 from statecfg.graph.declare import declare_at
 from statecfg.graph.graph import Graph, gap
 from statecfg.graph.layers import check, in_layers
@@ -107,11 +107,12 @@ class Children:
         if not more and all(changed.get(node.provides, node) is node for node in self.nodes.values()):
             return self.graph
         nodes = [changed.get(node.provides, node) for node in self.graph.nodes()] + more
-        self._check(nodes)
+        nodes, found = references.expand(nodes, self.graph.known_labels)
+        self._check(nodes, found)
         return Graph(None, [Graph(node) for node in nodes])
 
-    def _check(self, nodes: list[Node]) -> None:
-        problems = [*check(nodes), *identity.check(nodes), *contradictions.check(nodes)]
+    def _check(self, nodes: list[Node], found: list[Problem]) -> None:
+        problems = [*found, *check(nodes), *identity.check(nodes), *contradictions.check(nodes)]
         try:
             if not problems:
                 in_layers(nodes)
@@ -128,7 +129,7 @@ class Children:
 
     def _refuse(self, key: str, detail: str, help: str = "") -> None:
         text = f"hook {self.hook.name}: the child `{key}` {detail}"
-        positions = [self.hook.position, *([self.nodes[key].position] if key in self.nodes else [])]
+        positions = [self.hook.position, *(self.nodes[key].positions if key in self.nodes else [])]
         report(problem("SC0609", text, help, *positions))
 
     def _changed(self, key: str, node: Node, child: Json) -> Node:
@@ -140,14 +141,16 @@ class Children:
             self._refuse(key, f"was called {node.provides}, and is called {name}", "a hook can't change the name")
         else:
             requires = self._names(key, child, "requires", node.requires)
-            triggers = self._names(key, child, "restartOn", [item for item in node.triggers if item in requires])
+            wanted = frozenset(requires)
+            triggers = self._names(key, child, "restartOn", [item for item in node.triggers if item in wanted])
             attrs = self._attrs(key, node.type, child, node)
             before = {name: value for name, value in node.attrs.items() if name != "type"}
             same = attrs.keys() == before.keys() and all(attrs[name] is before[name] for name in attrs)
             if same and requires == list(node.requires) and triggers == list(node.triggers):
                 return node
             options = {**node.options, "provides": node.provides, "requires": requires, "restart_on": triggers}
-            return self._declared(key, node.type, {**attrs, **options}, node)
+            declared = self._declared(key, node.type, {**attrs, **options}, node)
+            return declared.replace(others=node.others, labels=node.labels)
         return node
 
     def _new_node(self, key: str, child: Json) -> Node:

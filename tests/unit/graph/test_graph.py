@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from statecfg.graph.graph import EMPTY, Graph, merge_graphs
-from statecfg.graph.nodes import Node, same
+from statecfg.graph.nodes import Node
 from statecfg.problems import InvalidInput
 from statecfg.remote.graph.model import Keyword
 from tests.unit.graph.node_types import chain, of_edges, refused, t_plain
@@ -104,13 +104,14 @@ def test_equal_nodes_from_the_same_place_merge_into_one() -> None:
         return t_plain("shared", text="t")
 
     one, two = part(), part()
-    assert one.node is not two.node and same(one.node, two.node)
-    assert names(merge_graphs(one, two)) == {"t_plain:shared"}
+    both = merge_graphs(one, two)
+    assert one.node is not two.node and names(both) == {"t_plain:shared"}
+    assert both.nodemap["t_plain:shared"].positions == (one.node.position,)
 
 
-def test_same_name_from_two_places_is_reported_with_both_places() -> None:
-    one = t_plain("a")
-    two = t_plain("a")
+def test_different_attributes_are_reported_with_both_places() -> None:
+    one = t_plain("a", text="x")
+    two = t_plain("a", text="y")
     with refused("SC0110") as found:
         _ = merge_graphs(one, two).nodemap
     assert [place.line for place in found[0].places] == [one.node.position.line, two.node.position.line]
