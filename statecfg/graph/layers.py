@@ -119,7 +119,10 @@ def _missing(node: Node, name: str, names: Mapping[str, Node], suggestions: bool
         close = nearest(name, written) if len(same_type) <= MAX_NAMES_COMPARED else []
         hint = suggest(name, close + sorted(set(same_type) - set(close)), "there are")
     return problem(
-        "SC0111", f"{node.provides} requires {name}, and no node of the graph has that name", hint, *_written(node, name)
+        "SC0111",
+        f"{node.provides} requires {name}, and no node of the graph has that name",
+        hint,
+        *_written(node, name),
     )
 
 

@@ -87,7 +87,9 @@ class Contained:
             self._nodes.setdefault(node.provides, []).append(node)
 
     def __contains__(self, node: Node) -> bool:
-        return any(item is node or item.broken or self._holds(item, node) for item in self._nodes.get(node.provides, ()))
+        return any(
+            item is node or item.broken or self._holds(item, node) for item in self._nodes.get(node.provides, ())
+        )
 
     def _holds(self, whole: Node, node: Node) -> bool:
         if id(whole) not in self._sets:

@@ -78,7 +78,9 @@ def text_lines(drawings: Sequence[Drawing]) -> Iterator[Line]:
             yield make((f"  layer {index}", "skip"))
             for node in layer:
                 yield make("    ", node["provides"], hang=6, right=node.get("position", ""))
-                yield from (make("      ", ("also declared", "dim"), hang=8, right=other) for other in node.get("also") or ())
+                yield from (
+                    make("      ", ("also declared", "dim"), hang=8, right=other) for other in node.get("also") or ()
+                )
                 triggers = frozenset(node.get("triggers") or ())
                 yield from (_required(name, name in triggers) for name in node.get("requires") or ())
         yield make(
