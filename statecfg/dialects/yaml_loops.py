@@ -30,7 +30,7 @@ class Loop:
 
 
 class Round(dict[str, Any]):
-    """The variable `loop` of a round, as in Jinja2: `index` starts at 1, `index0` at 0; `outer` is that of the loop around."""
+    """The variable `loop` of a round, as in Jinja2. `outer` is that of the loop around it, if there is one."""
 
 
 def read(entry: tree.Mapping, attributes: Collection[str] = ()) -> Loop | None:
@@ -45,7 +45,7 @@ def read(entry: tree.Mapping, attributes: Collection[str] = ()) -> Loop | None:
         for key, node in (("as", as_), ("label", label)):
             if node is not None:
                 detail = f"the entry has `{key}:`, but no `for_each:`"
-                report(problem("SC0319", detail, "add `for_each:`, or remove it", entry.keys[key].location))
+                report(problem("SC0319", detail, f"add `for_each:`, or remove `{key}:`", entry.keys[key].location))
         return None
     return Loop(elements, _name(as_), label)
 
@@ -59,7 +59,7 @@ def _name(node: tree.Node | None) -> str:
     if not node.wrong:
         shown = f"`{name}`" if isinstance(name, str) else yaml_tree.describe(node)
         detail = f"`as:` is {shown}, which can't name a variable"
-        help_text = "use letters, digits and _, and don't start with a digit"
+        help_text = "use letters, digits and _; don't start with a digit, and don't use a keyword of Python"
         if name in RESERVED:
             help_text = f"choose another name; these have a meaning already: {', '.join(RESERVED)}"
         report(problem("SC0308", detail, help_text, node.location))

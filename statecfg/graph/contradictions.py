@@ -32,7 +32,9 @@ def _different(paths: Mapping[str, list[Node]]) -> Iterable[Problem]:
         sharing = [node for node in group if node.type in SHARING] if len(group) > 1 else []
         for field in PERMISSIONS:
             setting = [node for node in sharing if node.attrs.get(field) is not None]
-            other = next((node for node in setting if _text(node, field) != _text(setting[0], field)), None)
+            # Different declarations of one node are reported as such.
+            different = (node for node in setting if node.provides != setting[0].provides)
+            other = next((node for node in different if _text(node, field) != _text(setting[0], field)), None)
             if other is not None:
                 one = setting[0]
                 detail = f"{one.provides} sets the {field} of {path} to {_text(one, field)}"

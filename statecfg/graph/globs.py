@@ -19,8 +19,8 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
     Its time grows at most with the square of the length of a name, whatever the number of stars. The text between two
     `**` takes the first place where it matches, which never prevents a match of the text after it: the second `**` can
-    skip as much as needed. The same is true for the text between two `*`, because it either contains no `/` or begins at
-    the only place where the `/` is. So the expression does not go back to other places (atomic groups).
+    skip as much as needed. The same is true for the text between two `*`: either it contains no `/`, or it can only be
+    where the next `/` is. So the expression does not go back to try other places (atomic groups).
     """
     first, *others = re.split(r"\*\*+", pattern)
     if not others:
