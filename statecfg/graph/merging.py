@@ -126,6 +126,7 @@ def _duplicate(name: str, group: Sequence[Node]) -> Problem:
     other, names = next(((node, found) for node in group if (found := differing(one, node))), (group[1], []))
     detail = f"{len(group)} nodes are called {name}"
     if names:
+        names = ["type"] if "type" in names else names
         count = len({position for node in group for position in node.positions})
         listed = [_difference(attribute, one, other) for attribute in names[:MAX_COMPARED]]
         more = f" and {len(names) - MAX_COMPARED} more" if len(names) > MAX_COMPARED else ""

@@ -16,7 +16,10 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0108": ("wrong name", "The name of a node is empty, too long or contains invalid characters."),
     "SC0109": ("not a graph", "`merge_graphs` received, or a play returned, something that is not a graph."),
     "SC0110": ("duplicate name", "Several nodes have the same name and different attributes."),
-    "SC0111": ("missing requirement", "A node requires a name that no node of the graph has, or a reference that matches no node."),
+    "SC0111": (
+        "missing requirement",
+        "A node requires a name that no node of the graph has, or a reference that matches no node.",
+    ),
     "SC0112": ("a node requires itself", "A node lists itself in its requirements."),
     "SC0113": ("circular requirements", "Nodes require each other in a cycle, so none of them can come first."),
     "SC0114": ("two nodes for the same thing", "Two nodes describe the same file, user, package or other real object."),
