@@ -47,6 +47,8 @@ HOST = "statecfg.run.host"
 LIMITS = (
     ("statecfg.graph.layers", "MAX_LAYERS", "layers of a graph; each layer waits for the one before", ""),
     ("statecfg.graph.nodes", "MAX_NODES", "nodes in the graph of one host", ""),
+    ("statecfg.graph.references", "MAX_EXPANDED", "requirements that the references of a graph stand for", ""),
+    ("statecfg.graph.references", "MAX_COMPARED", "names that the patterns of a graph are compared with", ""),
     ("statecfg.graph.types", "MAX_DEPTH", "nesting of lists and maps in an attribute", ""),
     ("statecfg.playbook.user_code", "DEADLINE", "time to load or evaluate a Hy or Python playbook", "s"),
     ("statecfg.dialects.yaml_text", "MAX_BYTES", "size of a YAML file", "bytes"),

@@ -5,7 +5,8 @@ The words of the Borg state configuration document, and the module that implemen
 | word | here | module |
 | --- | --- | --- |
 | node, name, requirements | `Node`, `provides`, `requires` | `nodes` (controller), `remote.graph.model` (host) |
-| graph, `merge-graphs` | `Graph`, `merge_graphs` | `graph` |
+| graph, `merge-graphs` | `Graph`, `merge_graphs` | `graph`, `merging` |
+| references to many nodes | `expand` | `references`, `globs`, `recording` |
 | topological layers | `layers` | `layers`, `cycles` |
 | `node-type` | `node_type`, `NodeType` | `remote.graph.nodetype` |
 | `:arguments`, `:required-attrs`, `:optional-attrs` | `Schema` | `remote.graph.nodetype`, `schema` |
