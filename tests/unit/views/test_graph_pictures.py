@@ -55,6 +55,12 @@ def test_text_shows_layers_requirements_and_triggers():
     assert "4 resources in 3 layers" in text
 
 
+def test_text_shows_all_declarations_of_a_node():
+    layers = [[{**node("package:nginx"), "also": ["db.hy:4", "db.hy:9"]}]]
+    text = plain(pictures.text_lines(pictures.fold([("web1", layers)])))
+    assert "    package:nginx  (web.hy:3)\n      also declared  (db.hy:4)\n      also declared  (db.hy:9)\n" in text
+
+
 def test_svg_contains_every_node_and_edge():
     drawing = pictures.fold([("web1", LAYERS)])
     root = ET.fromstring(pictures.draw("svg", drawing).decode())  # our text
