@@ -122,6 +122,7 @@ def merge_graphs(*graphs: Graph) -> Graph:
 
     Its `node` is the node of the first graph. Exception: if two graphs are merged and the second graph's node requires
     the first graph's node, directly or indirectly, it is the second graph's node.
+    Nodes with the same name and equal attributes become one node; see `statecfg.graph.merging.merged`.
     Source: "Specifying dependencies" in the Borg document.
 
     :raises InvalidInput: an argument is not a graph
