@@ -49,8 +49,8 @@ KEYWORDS: Mapping[str, str] = {
 # Module → node type.
 MODULES: Mapping[str, str] = {
     "apt": "package", "yum": "package", "dnf": "package", "copy": "file", "template": "file",
-    "lineinfile": "line_in_file", "systemd": "service", "systemd_service": "service", "shell": "command",
-    "script": "command", "raw": "command",
+    "lineinfile": "line_in_file", "blockinfile": "block_in_file", "systemd": "service", "systemd_service": "service",
+    "shell": "command", "script": "command", "raw": "command",
 }  # fmt: skip
 
 

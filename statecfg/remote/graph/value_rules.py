@@ -239,6 +239,16 @@ def one_line(value: str) -> str:
     return value
 
 
+def marker(value: str) -> str:
+    """Return the text of the marker lines of a block.
+
+    :raises Wrong: if it is not one line, or lacks `{mark}`
+    """
+    if "{mark}" not in value:
+        raise Wrong("a marker without {mark}", "write {mark} where BEGIN and END belong, such as `# {mark} {name}`")
+    return one_line(value)
+
+
 def local_path(value: str) -> str:
     """Return the path of a file on the controller.
 

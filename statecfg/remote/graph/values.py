@@ -15,6 +15,7 @@ from statecfg.remote.graph.value_rules import (
     content,
     encodable,
     local_path,
+    marker,
     mode,
     no_nul,
     one_line,
@@ -90,6 +91,7 @@ WorkingDirectory = Annotated[str, Rule("an absolute path", working_directory, {"
 Text = Annotated[str, Rule("text", encodable)]
 NoNul = Annotated[str, Rule("text without NUL", no_nul)]
 Line = Annotated[str, Rule("one line of text", one_line)]
+Marker = Annotated[str, Rule("one line of text with {mark}", marker, {"pattern": r"\{mark\}"}, shown=True)]
 Name = Annotated[str, Rule("a name", plain_name, {"minLength": 1, "maxLength": MAX_NAME}, shown=True)]
 Names = Annotated["list[Name]", Rule("a list of names", list)]
 Mode = Annotated[

@@ -28,7 +28,7 @@ from tests.host.resources.test_cases import placed
 from tests.host.resources.undo import Ledger, different, snapshot
 from tests.unit.resources.test_cases import arrange, cases, declared, layers, meant, project
 
-FILES = ("file", "directory", "symlink", "line_in_file")
+FILES = ("file", "directory", "symlink", "line_in_file", "block_in_file", "replace")
 
 
 def on_files(case: dict[str, Any]) -> bool:
