@@ -20,6 +20,7 @@ from statecfg import (
     World,
     node_type,
 )
+from statecfg.remote.graph.names import named
 from statecfg.resources.shared import line_edits, paths, text_files
 
 
@@ -103,7 +104,11 @@ def contradictions(attrs: dict[str, Any]) -> None:
         raise ValueError("create and if_file_exists can't be combined")
     text_files.refuse_without_place(attrs)
     if attrs.get("backrefs"):
-        line_edits.refuse_backrefs(attrs)
+        if attrs.get("match") is None:
+            raise ValueError("backrefs requires match")
+        if attrs.get("after") or attrs.get("before") or attrs.get("create"):
+            raise ValueError("backrefs can't be combined with after, before or create")
+        named("refuse_references")(attrs["match"], attrs["line"], "line")
 
 
 @line_in_file.check

@@ -18,6 +18,7 @@ from statecfg import (
     World,
     node_type,
 )
+from statecfg.remote.graph.names import named
 from statecfg.resources.shared import replacements, replacing, text_files
 
 
@@ -90,13 +91,10 @@ def contradictions(attrs: dict[str, Any]) -> None:
     text_files.refuse_without_place(attrs)
     if count is not None and count < 1:
         raise ValueError("count_at_least must be 1 or more")
-    if isinstance(pattern, str) and isinstance(replacement, str):  # a secret has another type; the host checks it
-        try:
-            replacing.sample(pattern, replacement)
-        except ValueError as problem:
-            raise ValueError("replacement is %s" % problem) from None
-        if count is not None and not any(replacing.own_text(pattern, replacement)):
-            raise ValueError("count_at_least needs a replacement with text of its own, which statecfg counts")
+    named("refuse_references")(pattern, replacement, "replacement")
+    # A secret has another type than text.
+    if count is not None and isinstance(replacement, str) and not any(replacing.own_text(replacement)):
+        raise ValueError("count_at_least needs a replacement with text of its own, which statecfg counts")
 
 
 @replace.check

@@ -9,7 +9,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import lines, records, text_files
+from statecfg.resources.shared import lines, records, text_files, utf8
 
 MARKER = "# {mark} managed by statecfg: {name}"
 
@@ -163,7 +163,7 @@ def edits(node: Node, nodes: Mapping[str, Node], world: World, path: str, stat: 
     """
     attrs = node.attrs
     begin, end = markers(attrs, node.provides)
-    text = text_files.text(world, path) if stat is not None else ""
+    text = utf8.text(world, path) if stat is not None else ""
     block: str = attrs.get("block") or ""
     try:
         refuse_markers(block, begin, end)

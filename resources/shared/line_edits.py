@@ -9,7 +9,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import lines, records, replacing, text_files
+from statecfg.resources.shared import lines, records, text_files
 
 
 @op(turn="lines")
@@ -60,7 +60,7 @@ def restore_lines(
     was: list[records.RemovedLine],
     last: str | None = None,
     made: bool = False,
-    match: str | None = None,
+    one: bool | None = None,
 ) -> Result:
     """Undo an edit of lines.
 
@@ -68,30 +68,10 @@ def restore_lines(
     :param was: the former lines, see `lines.removed_lines`
     :param last: the former last line, if it had no line end
     :param made: whether to remove the file if it is empty then
-    :param match: the pattern to whose groups the line refers, if it refers to groups
+    :param one: see `lines.line_undone`
     """
-    text = restored(text_files.content(machine, path), line, was, last, match)
+    text = restored(text_files.content(machine, path), line, was, last, one)
     return text_files.write(machine, path, text, made)
-
-
-def refuse_backrefs(attrs: records.Attrs) -> None:
-    """Check the attributes of a node with `backrefs`.
-
-    :raises ValueError: if they contradict each other, or if `line` is not valid for `match`
-    """
-    idle = [name for name in ("after", "before", "create") if attrs.get(name)]
-    if idle:
-        raise ValueError("backrefs can't be combined with %s: without a matching line nothing changes" % idle[0])
-    line, match = attrs["line"], attrs.get("match")
-    if match is None:
-        raise ValueError("backrefs requires match")
-    if isinstance(line, str) and isinstance(match, str):  # a secret has another type; the host checks it
-        try:
-            new = replacing.sample(match, line)
-        except ValueError as problem:
-            raise ValueError("line is %s" % problem) from None
-        if "\n" in new:
-            raise ValueError("line contains \\n; this must be one line")
 
 
 def removal(world: World, path: str, attrs: records.Attrs) -> list[Action]:
@@ -113,10 +93,9 @@ def insertion(world: World, path: str, stat: Stat | None, node: Node, nodes: Map
     try:
         edited = lines.with_line(text, line, **options)
     except (re.error, IndexError):
-        raise CheckError("line is not valid for match: write \\\\ for a backslash, \\1 for a group") from None
+        raise CheckError("line is not valid for match: write \\\\ for a backslash") from None
     if attrs.get("backrefs"):
-        help = "change match so that it does not match the new line, or line so that it does not change again"
-        replacing.require_stable(path, text, edited, lines.with_line(edited, line, **options), help)
+        text_files.require_stable(path, edited, lines.with_line(edited, line, **options))
 
     def write(**more: object) -> Action:
         return set_line(path, line, made=stat is None, **options, **more)
@@ -125,14 +104,12 @@ def insertion(world: World, path: str, stat: Stat | None, node: Node, nodes: Map
 
 
 def restored(
-    text: str, line: str | None, was: list[records.RemovedLine], last: str | None, match: str | None = None
+    text: str, line: str | None, was: list[records.RemovedLine], last: str | None, one: bool | None = None
 ) -> str:
     """Return a text with an edit of lines undone (see `restore_lines`)."""
     if line is None:
         return lines.lines_undone(text, was, last)
-    if match is not None:
-        return lines.backrefs_undone(text, line, match, was)
-    return lines.line_undone(text, line, was, last)
+    return lines.line_undone(text, line, was, last, one)
 
 
 def remember(node: Node, world: World) -> records.LineMemory:
@@ -145,14 +122,14 @@ def undo(node: Node, memory: records.LineMemory, world: World) -> ActionSpec:
     """Undo the node's own edit and keep all later changes of the file."""
     attrs, path = node.attrs, memory["path"]
     line = None if attrs.get("absent") else attrs.get("line")
-    match = attrs.get("match") if attrs.get("backrefs") else None
-    was, last = memory["lines"], memory["last"]
+    was, last, one = memory["lines"], memory["last"], attrs.get("backrefs") or None
+    if one and was:
+        line = lines.expanded(str(line), attrs["match"], was[-1]["text"])
 
     def edit(text: str, left: list[str]) -> str:
-        wanted = lines.inserted_by(line, match, was) if line is not None and match is not None else line
-        masked = wanted is not None and lines.SECRET.search(wanted)
-        if masked and len(lines.put_in(text, str(wanted), was)) > 1:
+        masked = line is not None and lines.SECRET.search(line)
+        if masked and len(lines.put_in(text, str(line), was)) > 1:
             left.append("%s: statecfg does not know which line contained the secret: the lines stay" % path)
-        return restored(text, line, was, last, match)
+        return restored(text, line, was, last, one)
 
-    return text_files.undo(node, memory, world, edit, lambda made: restore_lines(path, line, was, last, made, match))
+    return text_files.undo(node, memory, world, edit, lambda made: restore_lines(path, line, was, last, made, one))

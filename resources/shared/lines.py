@@ -107,22 +107,25 @@ def open_end(text: str) -> str | None:
     return lines[-1] if lines and not line_end(lines[-1]) else None
 
 
-def line_undone(text: str, line: str, was: Sequence[records.RemovedLine], last: str | None) -> str:
+def line_undone(
+    text: str, line: str, was: Sequence[records.RemovedLine], last: str | None, one: bool | None = None
+) -> str:
     """Return the text with the effect of `with_line` undone. Other lines stay as they are.
 
     :param was: the lines that `line` replaced (see `removed_lines`)
     :param last: the last line of the former text, if it had no line end
+    :param one: `line` replaced only the last line of `was`, and other lines may equal it (`backrefs`)
     """
-    if any(entry["text"] == line for entry in was):
+    if not one and any(entry["text"] == line for entry in was):
         return text
     lines, inserted = split(text), put_in(text, line, was)
-    if not inserted or (len(inserted) > 1 and SECRET.search(line)):
-        return text
     missing = _missing(lines, was)
+    if not inserted or (one and not missing) or (len(inserted) > 1 and SECRET.search(line)):
+        return text
     if missing:
         at = inserted.pop()
         lines[at] = missing[-1]["text"] + (missing[-1]["end"] or line_end(lines[at]))
-    lines = [text for at, text in enumerate(lines) if at not in inserted]
+    lines = [text for at, text in enumerate(lines) if one or at not in inserted]
     return closed(lines, text, last)
 
 
@@ -136,29 +139,6 @@ def put_in(text: str, line: str, was: Sequence[records.RemovedLine]) -> list[int
     return [
         at for at, existing in enumerate(lines) if unmasked.fullmatch(bare(existing)) and bare(existing) not in former
     ]
-
-
-def backrefs_undone(text: str, line: str, match: str, was: Sequence[records.RemovedLine]) -> str:
-    """Return the text with the effect of `with_line` with `backrefs` undone. Other lines stay as they are.
-
-    :param was: the lines in which `match` was found; the last one was replaced
-    """
-    lines = split(text)
-    replaced = inserted_by(line, match, was)
-    missing = [entry["text"] for entry in _missing(lines, was)]
-    if replaced is None or was[-1]["text"] not in missing:
-        return text
-    inserted = put_in(text, replaced, was[:-1])
-    if not inserted or (len(inserted) > 1 and SECRET.search(replaced)):
-        return text
-    lines[inserted[-1]] = was[-1]["text"] + line_end(lines[inserted[-1]])
-    return "".join(lines)
-
-
-def inserted_by(line: str, match: str, was: Sequence[records.RemovedLine]) -> str | None:
-    """Return the line that `with_line` with `backrefs` wrote; None if it changed nothing."""
-    new = expanded(line, match, was[-1]["text"]) if was else None
-    return None if not was or new == was[-1]["text"] else new
 
 
 def lines_undone(text: str, was: Sequence[records.RemovedLine], last: str | None) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import lines, records, replacing, snapshot, text_files
+from statecfg.resources.shared import lines, records, replacing, snapshot, text_files, utf8
 
 
 @op(turn="lines")
@@ -48,14 +50,12 @@ def replacement(world: World, path: str, attrs: records.Attrs) -> list[Action]:
     :raises CheckError: if the replacement is not valid for the pattern, would change the file again and again, or
         happens in too few places
     """
-    how, text = how_of(attrs), text_files.text(world, path)
+    how, text = how_of(attrs), utf8.text(world, path)
     try:
-        replacing.sample(how["pattern"], how["replacement"])
-    except ValueError:
-        raise CheckError("replacement is not valid for pattern: write \\\\ for a backslash, \\1 for a group") from None
-    edited = replacing.replaced(text, how)
-    help = "change pattern so that it does not match its replacement"
-    replacing.require_stable(path, text, edited, replacing.replaced(edited, how), help)
+        edited = replacing.replaced(text, how)
+        text_files.require_stable(path, edited, replacing.replaced(edited, how))
+    except (re.error, IndexError):
+        raise CheckError("replacement is not valid for pattern: write \\\\ for a backslash") from None
     wanted, found = attrs.get("count_at_least") or 0, replacing.count(edited, how) if attrs.get("count_at_least") else 0
     if found < wanted:
         said = "%s has %d places that match pattern or contain the replacement; count_at_least requires %d: check %s"

@@ -6,30 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import CheckError
 from statecfg.resources.shared import lines, records
 
-LONGEST = 500  # characters of a line that a message shows
 # A reference to a group, or another escape, in a replacement.
 _ESCAPE = re.compile(r"\\(?:g<\w+>|[1-9]\d?|[0-7]{1,3}|.)", re.S)
+_EMPTY: Any = re.search("", "")
 _REFERENCE = re.compile(r"\\(?:g<\w+>|[1-9])")
 
 
-def sample(pattern: str, replacement: str) -> str:
-    """Return a replacement with empty groups.
-
-    :raises ValueError: if the replacement is not valid for the pattern
-    """
-    try:
-        # The added alternative matches the empty text. The line break ends a comment of a verbose pattern.
-        found: Any = re.compile(pattern + "\n|", re.M).search("")
-        return str(found.expand(replacement))
-    except (re.error, IndexError) as problem:
-        help = "write \\\\ for a backslash, \\1 or \\g<name> for a group of the pattern"
-        raise ValueError("not valid for the pattern: %s; %s" % (problem, help)) from None
-
-
-def own_text(pattern: str, replacement: str) -> list[str]:
+def own_text(replacement: str) -> list[str]:
     """Return the text of a replacement before, between and after its references to groups."""
     parts, done = [""], 0
     for escape in _ESCAPE.finditer(replacement):
@@ -37,7 +22,7 @@ def own_text(pattern: str, replacement: str) -> list[str]:
         if _REFERENCE.match(escape.group()):
             parts.append("")
         else:
-            parts[-1] += sample(pattern, escape.group())
+            parts[-1] += str(_EMPTY.expand(escape.group()))
         done = escape.end()
     parts[-1] += replacement[done:]
     return parts
@@ -99,30 +84,8 @@ def count(text: str, how: records.Replacement) -> int:
     start, end = section(text, how["after"], how["before"])
     if start < 0:
         return 0
-    own = own_text(how["pattern"], how["replacement"])
+    own = own_text(how["replacement"])
     return len(list(re.compile(".*?".join(map(re.escape, own))).finditer(text, start, end)))
-
-
-def require_stable(path: str, text: str, once: str, twice: str, help: str) -> None:
-    """Check that a second edit changes nothing.
-
-    :param once: the text after the edit
-    :param twice: the text after the second edit
-    :raises CheckError: if a second edit changes the text again
-    """
-    if once == twice:
-        return
-    one, two = lines.split(once), lines.split(twice)
-    at = next((at for at, pair in enumerate(zip(one, two)) if pair[0] != pair[1]), min(len(one), len(two)))
-    shown = tuple(_shown(some[at] if at < len(some) else "") for some in (one, two))
-    said = "every apply would change %s again: after the first one, line %d is %s; after the second one, %s; %s"
-    raise CheckError(said % (path, at + 1, *shown, help))
-
-
-def _shown(line: str) -> str:
-    """Return a line for a message. A long line is left out, because a cut could split a secret."""
-    line = lines.bare(line)
-    return '"%s"' % line if len(line) <= LONGEST else "a line of %d characters" % len(line)
 
 
 # Undo

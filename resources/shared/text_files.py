@@ -10,6 +10,8 @@ from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import lines, paths, records, restore, snapshot
 
+LONGEST = 500  # characters of a line that a message shows
+
 
 def refuse_without_place(attrs: records.Attrs) -> None:
     """Check that `validate` names the file to check.
@@ -57,18 +59,21 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def text(world: World, path: str) -> str:
-    """Return the content of a text file.
+def require_stable(path: str, once: str, twice: str) -> None:
+    """Check that a second edit changes nothing.
 
-    :raises CheckError: if it is not text
+    :param once: the text after the edit
+    :param twice: the text after the second edit
+    :raises CheckError: if a second edit changes the text again
     """
-    try:
-        found = world.read(path).decode("utf-8")
-    except UnicodeDecodeError as problem:
-        raise CheckError("%s is not UTF-8 text (byte %d); convert it first" % (path, problem.start)) from None
-    if "\0" in found:
-        raise CheckError("%s is not a text file: it contains a NUL byte" % path)
-    return found
+    if once == twice:
+        return
+    one, two = once.split("\n"), twice.split("\n")
+    at = next((at for at, pair in enumerate(zip(one, two)) if pair[0] != pair[1]), min(len(one), len(two)) - 1)
+    # A long line is left out, because a cut could split a secret.
+    pair = tuple("%d characters" % len(line) if len(line) > LONGEST else '"%s"' % line for line in (one[at], two[at]))
+    said = "every apply would change %s again: line %d would be %s, then %s; write a pattern that does not match it"
+    raise CheckError(said % (path, at + 1, *pair))
 
 
 def actions(
