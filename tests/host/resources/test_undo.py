@@ -435,6 +435,8 @@ NODES = {
     "line_in_file": st.fixed_dictionaries(
         {"line": LINES, "create": st.booleans()}, optional={"match": LINES, "absent": st.just(True), "mode": MODES}
     ).map(lambda attrs: {k: v for k, v in attrs.items() if k not in ("create", "mode") or "absent" not in attrs}),
+    "block_in_file": st.fixed_dictionaries({"block": CONTENT, "create": st.booleans()}, optional={"mode": MODES}),
+    "replace": st.fixed_dictionaries({"pattern": LINES, "replacement": st.sampled_from(["", "x", "n"])}),
     "directory absent": st.fixed_dictionaries({"absent": st.just(True), "recursive": st.booleans()}),
     "file absent": st.just({"absent": True}),
     "symlink absent": st.just({"absent": True}),
