@@ -349,7 +349,7 @@ def test_a_backup_during_writes_is_complete(path: Path, tmp_path: Path) -> None:
 def test_backup_command_copies_the_store_and_refuses_bad_targets(filled: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     assert statecfg("store", "--store", filled, "backup", copy).out == f"{filled} → {copy}\n"
-    assert "there already" in statecfg("store", "--store", filled, "backup", copy, code=5).err
+    assert "already exists" in statecfg("store", "--store", filled, "backup", copy, code=5).err
     statecfg("store", "--store", filled, "backup", copy, "--yes")
     assert "the store itself" in statecfg("store", "--store", filled, "backup", filled, "--yes", code=5).err
     ran = statecfg("store", "--store", filled, "backup", tmp_path / "none/copy.db", code=8)
