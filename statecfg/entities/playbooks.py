@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from statecfg.hooks.bus import Bus
     from statecfg.playbook.inventory import Host
     from statecfg.playbook.project import Project
-    from statecfg.run.fleet import Job
+    from statecfg.run.job import Job
     from statecfg.run.prepare import Choice, Work
     from statecfg.run.report_model import Host as HostReport
     from statecfg.run.report_model import Report
@@ -203,7 +203,7 @@ def _removed(order: _Order, kept: set[str], secrets: Mapping[str, str] | None) -
     :param kept: names of hosts to skip
     """
     from statecfg.playbook.compile import Definition
-    from statecfg.run.fleet import Job
+    from statecfg.run.job import Job
     from statecfg.run.prepare import Work
     from statecfg.store import hosts, opened
 

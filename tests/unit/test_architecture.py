@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import graphlib
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -182,6 +183,24 @@ def test_a_file_imports_only_from_its_floor_and_lower_ones() -> None:
         if module.partition(".")[0] == "statecfg" and part(module) and FLOORS[part(module)] > FLOORS[part_of(path)]
     ]
     assert not above
+
+
+def test_modules_do_not_import_each_other_in_a_cycle() -> None:
+    """Imports in functions and under `if TYPE_CHECKING` count too, also inside a room."""
+    graph = {
+        module_name(path): {home(module) for module, _ in all_imports(path)} - {module_name(path)} for path in FILES
+    }
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        raise AssertionError(" → ".join(error.args[1])) from None
+
+
+def home(module: str) -> str:
+    """Return the module of statecfg that an imported name belongs to; "" for a name of the package, or of others."""
+    while module and module not in MODULES:
+        module = module.rpartition(".")[0]
+    return "" if module == "statecfg" else module
 
 
 def test_only_the_package_and_its_command_are_outside_rooms() -> None:

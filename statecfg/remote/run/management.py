@@ -7,7 +7,8 @@ import os
 from statecfg.remote.graph.names import Mode, Outcome, State
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
-from statecfg.remote.ledger.records import Recorded, claims, with_content
+from statecfg.remote.ledger.recorded import Recorded
+from statecfg.remote.ledger.records import claims, with_content
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.run.dependents import Dependent, Dependents
 from statecfg.remote.run.report import step_report

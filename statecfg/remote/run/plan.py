@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from typing import (
         AbstractSet,
         Any,
-        Callable,
         Collection,
         Dict,
         FrozenSet,
@@ -150,35 +149,6 @@ class Plan:
     def triggering(self, name: str) -> Optional[Step]:
         """Return the step of a node or of a removal, None if this run has neither."""
         return self.steps.get(name) or self.removed.get(name)
-
-    def fingerprints(self, mask: Optional[Callable[[Any], Any]] = None) -> Dict[str, str]:
-        """Return a digest of each node's planned changes: equal digests mean equal plans.
-
-        :param mask: replaces secrets in JSON data. Saved plans contain the digests, and a secret could be guessed from
-            its digest. The controller itself checks that a secret still has the same value.
-        """
-        import hashlib
-        import json
-
-        from statecfg.remote.run.report import step_report
-
-        digests = {}
-        for step in (*self.steps.values(), *self.removal_steps()):
-            if step.outcome != Outcome.UNCHANGED or step.removal:
-                # A node's source location does not affect its changes.
-                report = dict(step_report(step), position="")
-                text = json.dumps(mask(report) if mask is not None else report, sort_keys=True)
-                digests[step.node.provides] = hashlib.sha256(text.encode()).hexdigest()[:32]
-        return digests
-
-    def differing(self, expect: Mapping[str, str], mask: Optional[Callable[[Any], Any]]) -> List[str]:
-        """Return the names of the nodes whose planned changes differ from an earlier plan.
-
-        :param expect: the fingerprints of the earlier plan
-        :param mask: as for `fingerprints`
-        """
-        digests = self.fingerprints(mask)
-        return sorted(name for name in set(expect) | set(digests) if expect.get(name) != digests.get(name))
 
 
 def stays(node: Node) -> Step:
