@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from statecfg.playbook.project import Project
 
+
 def of(project: Project, url: str | None = None) -> str:
     """Return the identity of a project's store: 32 hex digits. Create the store if it does not exist.
 

@@ -35,7 +35,7 @@ ROOMS = (
     "playbook",
     "dialects",
     "transport",
-    "units.rules",
+    "unit_rules",
     "store",
     "run",
     "units",

@@ -24,9 +24,9 @@ from statecfg.store.units.records import (
     UnitNow,
 )
 from statecfg.store.units.relations import ANSWERED, unit_name
-from statecfg.units.rules import workflow
-from statecfg.units.rules.scheduler import MODIFIED, Queue
-from statecfg.units.rules.workflow import Due, Entered
+from statecfg.unit_rules import workflow
+from statecfg.unit_rules.scheduler import MODIFIED, Queue
+from statecfg.unit_rules.workflow import Due, Entered
 
 
 def next_in(connection: Connection, unit_id: int, run: str | None) -> Step | None:

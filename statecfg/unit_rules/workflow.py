@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from statecfg.units.rules.scheduler import ADDED, REMOVED, Queue
+from statecfg.unit_rules.scheduler import ADDED, REMOVED, Queue
 
 NEW, INSTALLED, STARTED, STOPPED = "new", "installed", "started", "stopped"
 INSTALL, CONFIG, START, STOP, UPGRADE = "install", "config-changed", "start", "stop", "upgrade-charm"
