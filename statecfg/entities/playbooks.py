@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from statecfg import dialects
 from statecfg.entities import disclosure
 from statecfg.problems import InvalidInput, Problem, SourceLocation, problem
-from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HookStatus, HostStatus, Outcome
 from statecfg.store import StoreError
 
@@ -306,7 +306,7 @@ class _Progress:
         self.done, self.percent, self.update = 0, 0, update
 
     def __call__(self, event: Any) -> None:
-        if event.kind == HostEvent.NODE_FINISHED and self.all:
+        if event.kind == RunEvent.NODE_FINISHED and self.all:
             self.done = min(self.done + 1, self.all)
             percent = 99 * self.done // self.all
             if percent > self.percent:

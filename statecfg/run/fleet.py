@@ -34,7 +34,7 @@ FORMAT = 1
 class Event:
     """Something that happened on a host during a run.
 
-    :param kind: one of `HostEvent`
+    :param kind: one of `RunEvent`
     """
 
     host: str

@@ -336,7 +336,7 @@ def is_document(path: Path, definition: ast.ClassDef) -> bool:
 
 
 def is_list_of_names(definition: ast.ClassDef) -> bool:
-    """Return whether a class has constants and nothing else, as `HostEvent`."""
+    """Return whether a class has constants and nothing else, as `RunEvent`."""
     _, *body = definition.body  # the first is the docstring
     return all(isinstance(node, ast.AnnAssign) and dotted(node.annotation) == "Final" for node in body)
 

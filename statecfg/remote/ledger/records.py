@@ -134,7 +134,7 @@ class Debt(Record):
         self.node, self.cause, self.since, self.run, self.how = node, cause, since, run, how
 
 
-class EntityChange:
+class StateChange:
     """A new state of a resource, as a journal records it.
 
     :param state: "" if the resource is no longer managed
