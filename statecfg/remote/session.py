@@ -297,7 +297,7 @@ class Session:
         :param waits: the run now waits for the controller's answer `go` or `no`
         """
         prints, spent = fingerprints(plan, self.channel.mask), [0]
-        self.warnings += [step.reason for step in plan.removal_steps() if step.stays]
+        self.warnings += [step.reason for step in plan.removal_steps() if step.cannot_undo]
         for part, layers in (("removals", plan.removals), ("layers", plan.layers), ("left", plan.to_keep)):
             for number, steps in enumerate(layers):
                 for nodes in portions((managed.report(step) for step in steps), spent):

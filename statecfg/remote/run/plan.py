@@ -56,14 +56,14 @@ class Step:
     """A node with its planned outcome and actions.
 
     :ivar outcome: "unchanged", "changed" (it would change), "unknown" (see `known_after`), "failed" or "skipped"
-    :ivar stays: the node is an orphan that this run cannot undo
+    :ivar cannot_undo: the node is an orphan that this run cannot undo
     :ivar conflict: the node failed because it conflicts with other nodes of this run
     :ivar trace: what the node read and changed, while its layer is planned
     :ivar touches: what the execution needs of the trace afterwards
     """
 
     __slots__ = (
-        *("changes", "conflict", "known_after", "node", "outcome", "reason", "spec", "stays", "touches", "trace"),
+        *("cannot_undo", "changes", "conflict", "known_after", "node", "outcome", "reason", "spec", "touches", "trace"),
         "triggered_by",
     )
 
@@ -74,7 +74,7 @@ class Step:
         self.known_after: Optional[str] = None
         self.changes: List[Change] = []
         self.reason = ""
-        self.stays = self.conflict = False
+        self.cannot_undo = self.conflict = False
         self.triggered_by: Sequence[str] = ()
         self.trace = Trace()
         self.touches = Touches()
@@ -151,7 +151,7 @@ class Plan:
         return self.steps.get(name) or self.removed.get(name)
 
 
-def stays(node: Node) -> Step:
+def kept_step(node: Node) -> Step:
     """Return the step of an orphan that this run keeps and does not check."""
     step = Step(node)
     step.outcome, step.reason = Outcome.SKIPPED, "it left the definition; it stays until an apply with --prune"

@@ -93,7 +93,7 @@ def relations_of(connection: Connection, unit_id: int) -> list[workflow.Entered]
     )
     return [
         workflow.Entered(
-            number=row.relation,
+            key=row.relation,
             name=row.name,
             dying=row.dying,
             failed=row.failed,
