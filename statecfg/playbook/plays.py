@@ -18,7 +18,7 @@ from statecfg.problems import InvalidInput, SourceLocation, positions, problem, 
 from statecfg.remote.graph.wrong_values import show, type_words
 
 if TYPE_CHECKING:
-    from statecfg.playbook.services import Service
+    from statecfg.playbook.service import Service
 
 __all__ = ["HostContext", "Play", "Vars", "collected", "evaluate", "play", "written_options"]
 

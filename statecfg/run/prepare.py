@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.playbook.services import Relation
     from statecfg.run.declared import ServiceWork
-    from statecfg.run.fleet import Job
     from statecfg.run.hook_failure import HookFailure
+    from statecfg.run.job import Job
     from statecfg.run.reshaping import Reshape
 
 SLOW = ("SC0323", "SC0507")  # error codes of time limits
@@ -157,7 +157,7 @@ def _order(item: Problem) -> tuple[str, int, int]:
 
 
 def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
-    from statecfg.run.fleet import Job
+    from statecfg.run.job import Job
 
     project = chosen.project
     name, whose = project.relative(path), owner(project, path, choice.instance)
@@ -333,7 +333,7 @@ def hosts(pattern: str, choice: Choice) -> Work:
     """
     from statecfg.playbook import project as projects
     from statecfg.playbook.compile import Definition
-    from statecfg.run.fleet import Job
+    from statecfg.run.job import Job
 
     project = projects.find(Path.cwd())
     chosen = dialects.inventory(project, choice.inventory).select(pattern, choice.limit)

@@ -10,7 +10,7 @@ from statecfg.views import hosts as host_lines
 from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Span, Style, make
-from statecfg.views.plan import BRIEF, Detail, action_text, goes_as, left_lines, reasons, stays, where
+from statecfg.views.plan import BRIEF, Detail, action_text, goes_as, left_lines, leftovers, reasons, where
 from statecfg.views.tally import Effect, Fate, count, fates, fold, names, nodes, plural, touched, unresolved
 
 LOG_LINES = 12
@@ -180,7 +180,7 @@ def _node(fate: Fate, detail: Detail) -> Iterator[Line]:
     state: Span = (f"  {unsure}", "unknown") if unsure else ("", "")
     done: Span = (f"  {said}" if said else "", "dim")
     yield make((f"  {sign} ", style), (node["name"], style), done, state, hang=6, right=right)
-    yield from stays(node)
+    yield from leftovers(node)
     causes = [str(action["reason"]) for action in node.get("actions") or [] if action.get("reason")]
     yield from reasons(node, said=causes)
     for action in node.get("actions") or []:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
     from statecfg.remote.graph.model import Attrs, JsonMap
-    from statecfg.remote.ledger.records import EntityChange
+    from statecfg.remote.ledger.records import StateChange
     from statecfg.remote.ledger.state import Account
 
     Defined = Mapping[str, Optional[Resource]]  # see `Ledger.fold`
@@ -234,7 +234,7 @@ class Ledger:
             (playbook, *_cells(row, _COLUMNS)),
         )
 
-    def _change_state(self, playbook: str, run: str, change: EntityChange) -> None:
+    def _change_state(self, playbook: str, run: str, change: StateChange) -> None:
         """Change a resource's state, or delete the record of a resource that is no longer managed."""
         database, name = self.database, change.name
         if change.state:

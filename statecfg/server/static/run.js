@@ -3,7 +3,7 @@
 import { listed, to } from "./address.js";
 import { want } from "./data.js";
 import { h } from "./dom.js";
-import { entityLink, API } from "./entities.js";
+import { entityLink, API } from "./entity_links.js";
 import { outcome, pages, query, text } from "./filters.js";
 import { fold } from "./fold.js";
 import { report } from "./report.js";

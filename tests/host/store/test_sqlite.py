@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.store import Busy, StoreError, hosts, opened, sqlite
+from statecfg.store import Busy, StoreError, hosts, locks, opened, sqlite
 from tests.host.command import statecfg
 from tests.host.store import workers
 
@@ -60,7 +60,7 @@ def test_connections_use_durable_sqlite_settings(path: Path) -> None:
 
 def test_store_path_may_contain_special_characters(tmp_path: Path) -> None:
     path = tmp_path / "a #%41 é\n.db"
-    with opened(url=str(path)) as store, store.lock("x", 0):
+    with opened(url=str(path)) as store, locks.taken(store, "x", 0):
         hosts.tag(store, "web1", ["a"])
         assert sorted(item.name for item in tmp_path.iterdir()) == [path.name, f"{path.name}-turn-x"]
     assert [item.name for item in tmp_path.iterdir()] == [path.name]
