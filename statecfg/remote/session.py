@@ -14,11 +14,10 @@ from statecfg.remote.ledger import state
 from statecfg.remote.ledger.records import contents
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
-from statecfg.remote.run.fingerprints import differing, fingerprints
 from statecfg.remote.run.management import Management
 from statecfg.remote.run.order import Order
 from statecfg.remote.run.planning import Planner
-from statecfg.remote.run.report import portions, summary
+from statecfg.remote.run.report import differing, fingerprints, portions, summary
 from statecfg.remote.wire.channel import Channel
 from statecfg.remote.wire.frames import PROTOCOL, ProtocolError, decode_node
 

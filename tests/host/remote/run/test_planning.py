@@ -13,8 +13,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Ke
 from statecfg.remote.graph.ops import Op, op
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import ANYTHING, Machine, Probe
-from statecfg.remote.run.fingerprints import fingerprints
-from statecfg.remote.run.report import WHOLE, portions
+from statecfg.remote.run.report import WHOLE, fingerprints, portions
 from tests.host.remote.run.scenes import Layers, kind, node, plan, types
 
 
