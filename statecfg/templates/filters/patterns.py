@@ -58,7 +58,7 @@ def regex_escape(text: str, re_type: str = "python") -> str:
 
 
 def _compiled(pattern: str, ignorecase: bool, multiline: bool) -> Any:
-    import regex  # late: most templates don't need it
+    import regex  # type: ignore[import-untyped]  # no stubs; late, because most templates don't need it
 
     try:
         return regex.compile(pattern, (regex.I if ignorecase else 0) | (regex.M if multiline else 0))
