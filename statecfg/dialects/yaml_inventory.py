@@ -203,7 +203,9 @@ def _text(node: Node | None, key: str, pattern: re.Pattern[str], expected: str =
     if node is None or value is None:
         return None
     if not isinstance(value, str) or not pattern.match(value):
-        _refuse(node, key, expected or "a text without white space and shell characters, and without `-` at its start")
+        _refuse(
+            node, key, expected or "a string without white space and shell characters, and without `-` at its start"
+        )
         return None
     return value
 
