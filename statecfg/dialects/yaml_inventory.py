@@ -10,7 +10,19 @@ from typing import Any
 from statecfg.dialects import yaml_text, yaml_tree
 from statecfg.dialects.yaml_tree import Node, Scalar, Sequence, describe
 from statecfg.playbook import secrets
-from statecfg.playbook.inventory import ALL, LOCAL, TRANSPORTS, Group, Host, Inventory, Login, Vars, wrong_name
+from statecfg.playbook.inventory import (
+    ALL,
+    LOCAL,
+    RESERVED,
+    RESERVED_DETAIL,
+    TRANSPORTS,
+    Group,
+    Host,
+    Inventory,
+    Login,
+    Vars,
+    wrong_name,
+)
 from statecfg.problems import InvalidInput, collecting, problem, report
 from statecfg.problems.positions import SourceLocation
 
@@ -168,6 +180,9 @@ def variables(node: Node | None, what: str, convert: Callable[[Node], Any] | Non
         if not name.isidentifier():
             detail = f"`{name}` is not a valid name of a variable"
             report(problem("SC0308", detail, "use letters, digits and _, and don't start with a digit", location))
+            continue
+        if name == RESERVED:
+            report(problem("SC0308", RESERVED_DETAIL, "choose another name", location))
             continue
         converted = convert(value) if convert is not None else yaml_tree.plain(value, secrets.tagged)
         result[name] = (converted, SourceLocation(value.file, value.line, value.column))

@@ -17,6 +17,10 @@ __all__ = ["ALL", "LOCAL", "Group", "Host", "Inventory", "Login", "wrong_name"]
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
+# The name that templates always have for the host's name and groups.
+RESERVED = "host"
+RESERVED_DETAIL = f"`{RESERVED}` is reserved"
+
 Vars = Mapping[str, tuple[Any, SourceLocation]]
 
 # How to reach a host, as inventories name it → the module in `statecfg/transport/` that does it.
