@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jinja2 import Environment
-from jinja2.runtime import missing
+from jinja2.utils import missing
 
 from statecfg.problems import Problem, problem, suggest
 from statecfg.problems.positions import SourceLocation
