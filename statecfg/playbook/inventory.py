@@ -202,7 +202,7 @@ class Inventory:
         add = f"add it to `{category}s:`"
         near = did_you_mean(name, valid)
         listed = suggest(name, valid, "there are")
-        help_text = f"{listed}; otherwise {add}" if near else f"{add}; {listed}" if listed else add
+        help_text = f"{near} Otherwise {add}" if near else f"{add}; {listed}" if listed else add
         return problem("SC0404", f"there is no {category} `{name}`", help_text, location)
 
     def _check_cycles(self) -> list[Problem]:

@@ -227,9 +227,7 @@ def test_limit_that_excludes_every_host_names_the_pattern():
 
 def test_unknown_host_of_a_group_can_be_corrected_or_added():
     helps = {
-        "hosts: [web1, base]\ngroups: {web: {hosts: [wbe1]}}\n": (
-            "did you mean `web1`? (also valid: base); otherwise add it to `hosts:`"
-        ),
+        "hosts: [web1, base]\ngroups: {web: {hosts: [wbe1]}}\n": ("did you mean `web1`? Otherwise add it to `hosts:`"),
         "hosts: [web1]\ngroups: {web: {hosts: [other]}}\n": "add it to `hosts:`; there are: web1",
         "hosts: []\ngroups: {web: {hosts: [other]}}\n": "add it to `hosts:`",
     }
