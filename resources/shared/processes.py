@@ -255,5 +255,5 @@ def words(args: Sequence[Any]) -> list[str]:
 
 def _text(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ValueError("expected text or a number, got %r" % (value,))
+        raise ValueError("expected a string or a number, got %r" % (value,))
     return str(value)

@@ -49,7 +49,7 @@ def main(source: int, sink: int, hello: JsonMap, frames: List[Frame]) -> None:
     try:
         status, more = session.run()
     except state.StateError as problem:
-        status, more = HostStatus.FAILED, {"error": str(problem)}
+        status, more = HostStatus.FAILED, {"error": str(problem), "hint": problem.hint}
     except ProtocolError as problem:
         status, more = HostStatus.FAILED, {"error": "the session ended early: %s" % problem}
     except Exception as problem:

@@ -15,7 +15,6 @@ from statecfg.run import evaluation
 from statecfg.run.reshaping import HookedHost, call_hooks
 
 if TYPE_CHECKING:
-    from statecfg.playbook.compile import Definition
     from statecfg.playbook.inventory import Host, Inventory
     from statecfg.playbook.plays import Play
     from statecfg.playbook.project import Project
@@ -163,10 +162,13 @@ def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
     name, whose = project.relative(path), owner(project, path, choice.instance)
     jobs: list[Job] = []
     shared = _SharedProblems()
+    tags: set[str] = set()
     for host, plays in chosen.hosts:
         definition = None
         with collecting() as problems, reporting():
-            definition = _definition(host, plays, project, choice)
+            evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags)
+            tags |= evaluated.tags
+            definition = evaluation.definition(host, evaluated.graph, evaluated, project)
         shared.add(host.name, problems)
         if any(item.code in SLOW for item in problems):
             break  # every other host would take as long
@@ -176,7 +178,8 @@ def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
             jobs.append(Job(host, definition, name, prune and not choice.tags, bool(choice.tags), owner=whose))
     report(*shared.problems())
     if chosen.hosts and not jobs and not shared.problems():
-        report(problem("SC0431", f"tags: {', '.join(choice.tags)}", "see the tags in the playbook"))
+        help_text = suggest(choice.tags[0], sorted(tags), "tags in the playbook")
+        report(problem("SC0431", f"tags: {', '.join(choice.tags)}", help_text or "add `tags: [NAME]` to resources"))
     return jobs
 
 
@@ -369,8 +372,3 @@ def _more(names: Sequence[str], inventory: Inventory, limit: str | None) -> list
     """Return the hosts with these names that are in the inventory and within the limit."""
     present = [name for name in sorted({*names}) if name == LOCAL or name in inventory.hosts]
     return [host for name in present for host in inventory.select(name, limit, empty_ok=True)]
-
-
-def _definition(host: Host, plays: Sequence[Play], project: Project, choice: Choice) -> Definition:
-    evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags)
-    return evaluation.definition(host, evaluated.graph, evaluated, project)

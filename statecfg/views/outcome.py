@@ -61,9 +61,9 @@ def _next(report: Report) -> Iterator[Line]:
     if any(host["status"] == HostStatus.UNKNOWN for host in hosts):
         text = f"Run {verb} again. Each host has recorded its progress and checks interrupted steps again."
     elif any(fate.effect == Outcome.FAILED for host in hosts if touched(host) for fate in fates(host)):
-        text = f"Fix the cause and run {verb} again. Completed steps are not repeated."
+        text = f"Fix the cause and run {verb} again. It checks every resource again."
     elif any(host_lines.stopped(host) for host in hosts):
-        text = f"Run {verb} again to continue. Completed steps are not repeated."
+        text = f"Run {verb} again to continue. It checks every resource again."
     else:
         return
     yield make(("Next: ", "skip"), text, hang=6)

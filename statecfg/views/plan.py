@@ -225,5 +225,7 @@ def action_text(action: Action) -> str:
         argv = [str(word) for word in arguments["argv"]]
         text = argv[2] if argv[:2] == ["/bin/sh", "-c"] and len(argv) == 3 else shlex.join(argv)
         return f"{action['op']}: {text}" if len(text) <= 400 else f"{action['op']}: {text[:399]}…"
+    if isinstance(arguments.get("mode"), int):
+        arguments["mode"] = f"{arguments['mode']:04o}"
     args = ", ".join(f"{key}: {value_text(value, 60)}" for key, value in arguments.items())
     return f"{action['op']}({args})" if len(args) <= 400 else f"{action['op']}({args[:399]}…)"

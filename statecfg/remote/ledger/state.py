@@ -41,7 +41,14 @@ LOOKING = 0.2  # seconds for which a plan of another process may hold the lock
 
 
 class StateError(StatecfgError):
-    """The host can't keep its record, so no run may change it."""
+    """The host can't keep its record, so no run may change it.
+
+    :param hint: what to do; "" if the message says it
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def directory() -> str:
@@ -158,11 +165,16 @@ class Lock:
         return None
 
     def current_holder(self, wait: float) -> Optional[Holder]:
-        """Return data about the run that still holds the lock after `wait` seconds, or None; don't take the lock."""
+        """Return data about the run that still holds the lock after `wait` seconds, or None; don't take the lock.
+
+        :raises StateError: if the lock can't be read
+        """
         try:
             self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             return None
+        except OSError as problem:
+            raise StateError("cannot read %s: %s" % (self.path, problem.strerror)) from None
         holder = self.wait(fcntl.LOCK_SH, wait)
         self.drop()
         return holder

@@ -31,7 +31,7 @@ _STALE = {
     "summary": "its plan has changed; nothing was applied",
     "hint": "Plan again, review the new plan, and apply it.",
 }
-_REFUSED = {"hint": "Nothing was changed on this host."}
+_REFUSED = {"detail": "Nothing was changed on this host.", "hint": ""}
 _WHY_NOT = {
     HostStatus.REFUSED: "not started: the plan has changed",
     HostStatus.OK: "not started: declined",
@@ -221,9 +221,9 @@ class HostReport:
     def _explain(self, end: frames.End, holder: Json) -> None:
         """Put the error of the `end` frame, if there is one, into the report."""
         if end.error:
-            self.data["error"] = {"summary": end.error, "detail": end.trace, "hint": ""}
+            self.data["error"] = {"summary": end.error, "detail": end.trace, "hint": end.hint}
         elif end.refusal:
-            self.data["error"] = {**_REFUSED, "summary": end.refusal, "detail": ""}
+            self.data["error"] = {**_REFUSED, "summary": end.refusal}
         elif end.status in (HostStatus.LOCKED, HostStatus.REFUSED):
             error = _HELD if end.status == HostStatus.LOCKED else _STALE
             self.data["error"] = {**error, "detail": _holder(holder)}

@@ -61,7 +61,7 @@ function cutOff(record) {
     {},
     h("p", {}, h("strong", {}, "This run was cut off: "), "its controller was killed or lost the store. Each host has recorded its progress:"),
     code(`statecfg run-history --run ${record.id}`),
-    h("p", {}, "Run apply again to continue. Completed steps are not repeated."),
+    h("p", {}, "Run apply again to continue. It checks every resource again."),
   );
 }
 
