@@ -11,6 +11,7 @@ from typing import Any
 
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.wrong_values import PublicSecret
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import records
 
@@ -246,10 +247,12 @@ def texts(env: Mapping[Any, Any]) -> dict[str, str]:
 def words(args: Sequence[Any]) -> list[str]:
     """Return arguments as text.
 
-    :raises ValueError: if one is a secret, or neither text nor a number
+    :raises PublicSecret: if one is a secret
+    :raises ValueError: if one is neither text nor a number
     """
     if any(hasattr(value, "reveal") for value in args):
-        raise ValueError("args contains a secret, which every user of the host can read; put the secret into env")
+        help = "put it into `env`"
+        raise PublicSecret("contains a secret, which every user of the host can read", help, "args")
     return [_text(value) for value in args]
 
 

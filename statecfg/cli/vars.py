@@ -46,7 +46,8 @@ def _one(text: str, base: Path) -> dict[str, Any]:
 def _unreserved(variables: dict[str, Any], where: str) -> dict[str, Any]:
     """Return the variables. Refuse a name that statecfg uses."""
     if RESERVED in variables:
-        raise click.BadParameter(f"{where}: {RESERVED_DETAIL}; choose another name", param_hint="-e")
+        lead = f"{where}: " if where != "-e" else ""
+        raise click.BadParameter(f"{lead}{RESERVED_DETAIL}; choose another name", param_hint="-e")
     return variables
 
 

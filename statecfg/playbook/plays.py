@@ -52,7 +52,7 @@ class Vars(Mapping[str, Any]):
 
     def __missing__(self, key: object) -> Any:
         name = str(getattr(key, "name", key))
-        hint = suggest(name, self._values, "there are") or "set it in the inventory, in the play's vars or with -e"
+        hint = suggest(name, self._values, "variables here") or "set it in the inventory, in the play's vars or with -e"
         location = positions.of_frame(sys._getframe(1))
         raise UnknownVariable([problem("SC0514", f"there is no variable {name}", hint, location)])
 

@@ -24,6 +24,12 @@ MISTAKES = [
     ("/etc/motd", "SC0316", "the string '/etc/motd'", "such as - file: /etc/motd"),
     ("nginx", "SC0316", "the string 'nginx'", "such as - package: nginx"),
     ("{file: /x, state: absent}", "SC0316", "no key `state`", "write `absent: true`"),
+    (
+        "{process: /bin/x, user: root, group: root, env: {}, args: ['{{ token }}']}",
+        "SC0425",
+        "`args` of process:/bin/x contains a secret",
+        "into `env`",
+    ),
     ("{command: a, shell: 'x {{ token }}'}", "SC0425", "`shell` of command:a contains a secret", "into `env`"),
 ]
 
