@@ -7,7 +7,6 @@ import re
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, Stays
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
-from statecfg.remote.graph.wrong_values import PublicSecret
 from statecfg.remote.machine.world import ANYTHING, Machine, World
 from statecfg.resources.shared import records, restore
 
@@ -35,10 +34,11 @@ def refuse_secrets(attrs: records.Attrs) -> None:
 
     :raises PublicSecret: with the name of the attribute
     """
+    from statecfg.remote.graph.wrong_values import PublicSecret
+
     for name in ("shell", "unless", "onlyif", "undo"):
         if hasattr(attrs.get(name), "reveal"):
-            help = 'put it into `env`, and write "$NAME"'
-            raise PublicSecret("contains a secret, which every user of the host can read", help, name)
+            raise PublicSecret('put it into `env`, and write "$NAME"', name)
 
 
 def action(attrs: records.Attrs, command: list[str] | str, codes: list[int] | None = None) -> Action:

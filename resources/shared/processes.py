@@ -11,7 +11,6 @@ from typing import Any
 
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.nodetype import table
-from statecfg.remote.graph.wrong_values import PublicSecret
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import records
 
@@ -251,8 +250,9 @@ def words(args: Sequence[Any]) -> list[str]:
     :raises ValueError: if one is neither text nor a number
     """
     if any(hasattr(value, "reveal") for value in args):
-        help = "put it into `env`"
-        raise PublicSecret("contains a secret, which every user of the host can read", help, "args")
+        from statecfg.remote.graph.wrong_values import PublicSecret
+
+        raise PublicSecret("put it into `env`", "args")
     return [_text(value) for value in args]
 
 

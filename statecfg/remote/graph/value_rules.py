@@ -207,7 +207,7 @@ def argv(value: List[Any]) -> List[str]:
         raise Wrong("no program", 'write the program and its arguments: ["systemctl", "reload", "nginx"]')
     for item in value:
         if not isinstance(item, str):  # a secret, the only other type that counts as text
-            raise PublicSecret("contains a secret, which every user of the host can read", "put it into a file")
+            raise PublicSecret("put it into a file")
         no_nul(encodable(item))
     return value
 

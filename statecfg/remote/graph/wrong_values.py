@@ -21,14 +21,14 @@ class Wrong(StatecfgError, ValueError):
 
 
 class PublicSecret(Wrong):
-    """A secret is in a value that other users can read.
+    """A secret is in a program's arguments.
 
-    :param message: begins with a verb: "contains a secret, which …"
+    :param help: where to put the secret instead
     :param attribute: the name of the attribute with the value; "" if the caller knows it
     """
 
-    def __init__(self, message: str, help: str, attribute: str = "") -> None:
-        super().__init__(message, help)
+    def __init__(self, help: str, attribute: str = "") -> None:
+        super().__init__("contains a secret, which every user of the host can read", help)
         self.attribute = attribute
 
 
