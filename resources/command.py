@@ -99,10 +99,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a command without a program or with two, a secret in a command line, and invalid effects."""
     if (attrs.get("argv") is None) == (attrs.get("shell") is None):
         raise ValueError("either argv or shell is required")
-    for name in ("shell", "unless", "onlyif", "undo"):
-        if hasattr(attrs.get(name), "reveal"):
-            reason = '%s contains a secret, which every user of the host can read; put it into env, and write "$NAME"'
-            raise ValueError(reason % name)
+    commands.refuse_secrets(attrs)
     commands.check_effects(attrs.get("effects") or {})
     if any(not 0 <= code <= 255 for code in attrs.get("expect") or ()):
         raise ValueError("an exit status is a number from 0 to 255")

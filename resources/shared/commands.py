@@ -29,6 +29,18 @@ def run(
     return machine.run(argv, effect, cwd, env, user, timeout=timeout, codes=tuple(codes or (0,)))
 
 
+def refuse_secrets(attrs: records.Attrs) -> None:
+    """Refuse a secret in a script.
+
+    :raises PublicSecret: with the name of the attribute
+    """
+    from statecfg.remote.graph.wrong_values import PublicSecret
+
+    for name in ("shell", "unless", "onlyif", "undo"):
+        if hasattr(attrs.get(name), "reveal"):
+            raise PublicSecret('put it into `env`, and write "$NAME"', name)
+
+
 def action(attrs: records.Attrs, command: list[str] | str, codes: list[int] | None = None) -> Action:
     """Return the action that runs a command in the directory, as the user and with the timeout of a node.
 

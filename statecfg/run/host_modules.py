@@ -25,6 +25,8 @@ PARTS = {
     "hooks": ("statecfg.remote.hooks.run", "statecfg.remote.hooks.result"),
     "units": ("statecfg.remote.units",),
 }
+# Modules that only the controller uses. Node types import them inside functions that only the controller calls.
+_CONTROLLER = ("statecfg.remote.graph.wrong_values",)
 
 _PACKAGE = Path(statecfg.__file__).parent
 _OURS = (_PACKAGE.resolve(), (_PACKAGE / "resources").resolve())
@@ -126,7 +128,7 @@ def closure(names: Iterable[str], with_parts: bool = False) -> dict[str, Module]
     """
     modules: dict[str, Module] = {}
     waiting = list(names)
-    skipped = () if with_parts else [name for names in PARTS.values() for name in names]
+    skipped = [*_CONTROLLER, *(() if with_parts else (name for names in PARTS.values() for name in names))]
     while waiting:
         name = _home(waiting.pop())
         path = _path(name) if name not in modules and not _is_of(name, skipped) else None
