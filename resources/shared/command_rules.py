@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from statecfg.remote.graph.wrong_values import Wrong, show
+from statecfg.remote.graph.wrong_values import PublicSecret, Wrong, show
 from statecfg.resources.shared import records
 from statecfg.resources.shared.commands import FACETS
 
@@ -26,8 +26,7 @@ def check(attrs: records.Attrs) -> None:
         raise ValueError("either argv, shell or script is required")
     for name in ("shell", "unless", "onlyif", "undo"):
         if hasattr(attrs.get(name), "reveal"):
-            reason = '%s contains a secret, which every user of the host can read; put it into env, and write "$NAME"'
-            raise ValueError(reason % name)
+            raise PublicSecret('put it into `env`, and write "$NAME"', name)
     _needs(attrs, "interpreter", "script")
     _needs(attrs, "retry_delay", "retries")
     check_effects(attrs.get("effects") or {})

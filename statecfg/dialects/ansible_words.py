@@ -31,7 +31,7 @@ KEYWORDS: Mapping[str, str] = {
     "become": _BECOME,
     "become_user": _BECOME,
     "become_method": _BECOME,
-    "gather_facts": "remove it: statecfg reads facts of the host when they are needed",
+    "gather_facts": "remove it; playbooks can't read facts (`statecfg facts` shows them)",
     "delegate_to": "write a play for that host",
     "run_once": "write a play for one host",
     "block": "write the entries one after the other, or include a file with `when:`",
@@ -44,6 +44,7 @@ KEYWORDS: Mapping[str, str] = {
     "set_fact": "write `vars:` of the play or of an include",
     "environment": "set `env:` of the command",
     "debug": "`statecfg inventory --vars` shows variables",
+    "state": "omit it, or write `absent: true`; for a service, `running: true`",
     "no_log": "declare the value as a secret: `!secret {env: NAME}`",
 }
 # Module → node type.
@@ -59,6 +60,8 @@ def equivalent(word: str) -> str:
 
     :param word: a keyword, or a module with or without its collection
     """
+    if word == "state":  # of many modules, not a keyword of a task
+        return f"`state` is a word of Ansible: {KEYWORDS[word]}"
     if word in KEYWORDS:
         return f"`{word}` is an Ansible keyword: {KEYWORDS[word]}"
     module = word.removeprefix("ansible.builtin.").removeprefix("ansible.legacy.")

@@ -30,6 +30,7 @@ from statecfg.problems import (
 )
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.nodetype import NodeType
+from statecfg.remote.graph.wrong_values import AS_STRING
 
 SHAPE = "a list of resources"
 CONTROL = ("when", "for_each")
@@ -129,7 +130,8 @@ class Entries:
         if not isinstance(node, tree.Mapping) or node.tag is not None:
             detail = f"an entry must be a map that starts with a node type; this is {yaml_tree.describe(node)}"
             text = node.value if isinstance(node, tree.Scalar) and isinstance(node.value, str) else "NAME"
-            report(problem("SC0316", detail, f"write - TYPE: NAME, such as - package: {text}", node.location))
+            example = "file" if text.startswith("/") else "package"
+            report(problem("SC0316", detail, f"write - TYPE: NAME, such as - {example}: {text}", node.location))
             return _unreadable("", node)
         when, loop = node.items.get("when"), node.items.get("for_each")
         if "include" in node.items:
@@ -357,14 +359,16 @@ def _placed(node: tree.Node, value: Any) -> Any:
 
 
 def _about_templates(reported: Problem, entry: Entry) -> Problem:
-    """Return a problem with another help if a template returned a number for a text, which is already in quotes."""
+    """Return a problem with another help if a template returned a value for a string, which is already in quotes."""
     nodes = (entry.argument, *entry.attrs.values())
     written = [node for node in nodes if isinstance(node, tree.Scalar) and isinstance(node.value, str)]
     locations = {entry.locations.get(name, node.location) for name, node in entry.attrs.items() if node in written}
     is_templated = any(templates.is_template(node.value) for node in written)
     concerned = is_templated and reported.places[0] in (entry.location, *locations)
     if concerned and reported.help.startswith("put it in quotes"):
-        return replace(reported, help="convert it to text: `{{ … | string }}`")
+        return replace(reported, help="convert it to a string: `{{ … | string }}`")
+    if concerned and reported.help == AS_STRING:  # a list or a map
+        return replace(reported, help="convert it to a string: `{{ … | join(',') }}` or `{{ … | tojson }}`")
     return reported
 
 

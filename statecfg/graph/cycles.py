@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from statecfg.graph.nodes import Node
-from statecfg.problems import Problem, SourceLocation, problem
+from statecfg.problems import Problem, problem
 
 MAX_PROBLEMS = 20
 MAX_STEPS_SHOWN = 12
@@ -27,9 +27,7 @@ def cycles(names: Mapping[str, Node], waiting: Mapping[str, Iterable[str]]) -> l
 
 
 def _problem(path: list[str], names: Mapping[str, Node]) -> Problem:
-    steps = [
-        f"{name} requires {path[(i + 1) % len(path)]} ({_short(names[name].position)})" for i, name in enumerate(path)
-    ]
+    steps = [f"{name} requires {path[(i + 1) % len(path)]} ({names[name].position})" for i, name in enumerate(path)]
     summary = " → ".join([*path, path[0]])
     if len(path) > MAX_STEPS_SHOWN:
         summary = f"a cycle of {len(path)} nodes"
@@ -49,10 +47,6 @@ def _without(waiting: dict[str, set[str]], path: Iterable[str]) -> dict[str, set
         waiting = {name: required - removed for name, required in waiting.items() if name not in removed}
         removed = {name for name, required in waiting.items() if not required}
     return waiting
-
-
-def _short(location: SourceLocation) -> SourceLocation:
-    return location._replace(file=location.file.rpartition("/")[2])
 
 
 def _cycle(waiting: Mapping[str, set[str]]) -> list[str]:

@@ -22,11 +22,13 @@ class Evaluated:
 
     :param variables: node name → variables of the play that declares the node
     :param secrets: the secrets in the graph and the variables
+    :param tags: the tags of all resources, if only some tags were requested
     """
 
     graph: Graph
     variables: Mapping[str, Mapping[str, Any]]
     secrets: Mapping[str, Secret]
+    tags: frozenset[str] = frozenset()
 
 
 def evaluate(host: Host, plays: Sequence[Play], extra: Mapping[str, Any], tags: Sequence[str]) -> Evaluated:
@@ -40,7 +42,10 @@ def evaluate(host: Host, plays: Sequence[Play], extra: Mapping[str, Any], tags: 
     # A secret inside a text, such as a rendered template, is known only because rendering revealed it.
     with opaque.recording() as used:
         graph, variables = _graph(host, plays, extra)
-    return Evaluated(tagged(graph, tags) if tags else graph, variables, dict(used))
+    if not tags:
+        return Evaluated(graph, variables, dict(used))
+    existing = frozenset(tag for node in graph.nodes() for tag in node.options.get("tags") or ())
+    return Evaluated(tagged(graph, tags), variables, dict(used), existing)
 
 
 def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project) -> Definition:

@@ -26,8 +26,8 @@ PARTS = {
     "units": ("statecfg.remote.units",),
     "commands": ("statecfg.resources.shared.command_attempts",),
 }
-# Modules of node types that only the controller uses. Their importers import them inside functions.
-_CONTROLLER = ("statecfg.resources.shared.command_rules",)
+# Modules that only the controller uses. Node types import them inside functions that only the controller calls.
+_CONTROLLER = ("statecfg.remote.graph.wrong_values", "statecfg.resources.shared.command_rules")
 
 _PACKAGE = Path(statecfg.__file__).parent
 _OURS = (_PACKAGE.resolve(), (_PACKAGE / "resources").resolve())

@@ -291,8 +291,8 @@ def test_a_command_undo_runs_once_and_only_for_its_own_work(site: Site) -> None:
         resources.command("one-way", argv=["true"], effects={}),
     )
     assert sorted(site.undo()) == [
-        "the result of the command keep existed before it: it stays",
         "the effects of the command one-way stay: it has no undo",
+        "the result of the command keep existed before it: it stays",
     ]
     assert log.read_text() == "undone\n"
     log.unlink()
