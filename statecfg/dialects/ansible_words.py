@@ -39,7 +39,7 @@ KEYWORDS: Mapping[str, str] = {
     "always": "statecfg stops at a failure; --keep-going continues with what does not depend on it",
     "ignore_errors": "--keep-going continues with what does not depend on a failed node",
     "changed_when": "use the guards of `command`: `creates`, `unless`, `onlyif`",
-    "failed_when": "let the command end with an exit code other than 0",
+    "failed_when": "use `failed_when` of `command`: exit statuses, and patterns for its output",
     "vars_files": "write `vars:`, or pass -e @FILE",
     "set_fact": "write `vars:` of the play or of an include",
     "environment": "set `env:` of the command",

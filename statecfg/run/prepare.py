@@ -106,7 +106,7 @@ def playbook(path: Path, choice: Choice, reshape: Reshape | None = None) -> Work
 
 def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
     from statecfg.graph import opaque
-    from statecfg.run import bundle, project_inputs
+    from statecfg.run import bundle, project_inputs, unguarded
 
     failed: list[HookFailure] = []
     services: Sequence[ServiceWork] = ()
@@ -136,7 +136,7 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
         failed=failed,
         services=services,
         relations=relations,
-        warnings=chosen.warnings,
+        warnings=(*chosen.warnings, *unguarded.warnings(jobs)),
         everywhere=chosen.everywhere,
         inventory=chosen.inventory,
     )
