@@ -20,7 +20,6 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.remote.graph.names import named
 from statecfg.resources.shared import line_edits, paths, text_files
 
 
@@ -93,6 +92,8 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @line_in_file.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other or have no effect together."""
+    from statecfg.resources.shared import text_rules
+
     paths.refuse_with_absent(attrs, ("path", "absent", "line", "match", "validate", "backup"))
     if not attrs.get("absent") and attrs.get("line") is None:
         raise ValueError("line is required unless absent is true")
@@ -108,7 +109,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
             raise ValueError("backrefs requires match")
         if attrs.get("after") or attrs.get("before") or attrs.get("create"):
             raise ValueError("backrefs can't be combined with after, before or create")
-        named("refuse_references")(attrs["match"], attrs["line"], "line")
+        text_rules.refuse_references(attrs["match"], attrs["line"], "line")
 
 
 @line_in_file.check

@@ -18,7 +18,6 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.remote.graph.names import named
 from statecfg.resources.shared import replacements, replacing, text_files
 
 
@@ -87,11 +86,13 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @replace.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a replacement that is not valid for the pattern, and attributes without effect."""
+    from statecfg.resources.shared import text_rules
+
     pattern, replacement, count = attrs["pattern"], attrs["replacement"], attrs.get("count_at_least")
     text_files.refuse_without_place(attrs)
     if count is not None and count < 1:
         raise ValueError("count_at_least must be 1 or more")
-    named("refuse_references")(pattern, replacement, "replacement")
+    text_rules.refuse_references(pattern, replacement, "replacement")
     # A secret has another type than text.
     if count is not None and isinstance(replacement, str) and not any(replacing.own_text(replacement)):
         raise ValueError("count_at_least needs a replacement with text of its own, which statecfg counts")

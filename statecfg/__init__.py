@@ -127,7 +127,6 @@ _CALLED = {
     "declare": "statecfg.graph.declare",
     "load_module": "statecfg.dialects",
     "no_node_type_in": "statecfg.graph.registry",
-    "refuse_references": "statecfg.graph.references",
     "report_twice": "statecfg.graph.registry",
     "unknown_node_type": "statecfg.graph.registry",
 }
