@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from typing import Any, List
 
     from statecfg.remote.graph.nodetype import NodeType
+    from statecfg.resources.block_in_file import block_in_file as block_in_file
     from statecfg.resources.command import command as command
     from statecfg.resources.directory import directory as directory
     from statecfg.resources.file import file as file
     from statecfg.resources.group import group as group
     from statecfg.resources.line_in_file import line_in_file as line_in_file
     from statecfg.resources.package import package as package
+    from statecfg.resources.replace import replace as replace
     from statecfg.resources.service import service as service
     from statecfg.resources.symlink import symlink as symlink
     from statecfg.resources.user import user as user

@@ -9,8 +9,10 @@ from statecfg import (
     Action,
     Argv,
     HostNode,
+    LocalPath,
     Name,
     NodeOptions,
+    Pause,
     Seconds,
     Text,
     UserName,
@@ -27,26 +29,38 @@ def command(
     *,
     argv: Argv | None = None,
     shell: Text | None = None,
+    script: LocalPath | None = None,
+    interpreter: Argv | None = None,
+    stdin: Text | None = None,
     creates: AbsolutePath | None = None,
     removes: AbsolutePath | None = None,
     unless: Argv | Text | None = None,
     onlyif: Argv | Text | None = None,
+    always: bool | None = None,
     undo: Argv | Text | None = None,
     cwd: WorkingDirectory | None = None,
     user: UserName | None = None,
     env: dict[str, Text] | None = None,
     timeout: Seconds = 600.0,
     expect: list[int] | None = None,
+    failed_when: dict[str, Any] | None = None,
+    retries: int | None = None,
+    retry_delay: Pause | list[Pause] | None = None,
     effects: dict[str, Any] | None = None,
     **options: Unpack[NodeOptions],
 ) -> None:
     """Run a command if its guards say that it is needed.
 
     The guards are `creates`, `removes`, `unless` and `onlyif`. A command without guards runs in every run, and every
-    run reports a change. If a node in `restart_on` changes, the command runs, whatever its guards say. With
-    `restart_on` and without guards, it runs only then. Plans run guard commands as well, so a guard command must not
-    change anything. statecfg cannot see in advance what a command changes. It therefore reports what requires the
-    command as `known after` it, unless `effects` lists the changes.
+    run reports a change; statecfg warns about it unless it has `always`, `effects` or `restart_on`. If a node in
+    `restart_on` changes, the command runs, whatever its guards say. With `restart_on` and without guards and `always`,
+    it runs only then. Plans run guard commands as well, so a guard command must not change anything. statecfg cannot
+    see in advance what a command changes. It therefore reports what requires the command as `known after` it, unless
+    `effects` lists the changes.
+
+    Success: a command fails if its exit status is not in `expect`, if `failed_when` says so, if a signal ends it, or
+    after `timeout`. If `failed_when` lists exit statuses and there is no `expect`, every other status means success.
+    The patterns of `failed_when` apply in addition to the exit status.
 
     Undo: when the node leaves the definition, statecfg runs `undo`. Without `undo`, it only forgets the node. If
     `creates`, `removes` or `unless` said before the first apply that the command was not needed, its result existed
@@ -59,17 +73,27 @@ def command(
     :param name: what the command is for; reports and requirements use this name
     :param argv: the program and its arguments, as a list; they are not passed through a shell
     :param shell: a script for ``/bin/sh``, instead of `argv`
+    :param script: a local script to send and run, instead of `argv`; next to the playbook or in the project's
+        ``files/``. Its first line, such as ``#!/bin/bash``, names the program that runs it
+    :param interpreter: the program that runs `script`, and its arguments, instead of the one that its first line names
+    :param stdin: text for standard input; may contain secrets. `undo` and guards don't receive it
     :param creates: a path; if something exists there, the command is not needed
     :param removes: a path; if nothing exists there, the command is not needed
     :param unless: a command (a list, or a string for the shell); if it succeeds, this command is not needed
     :param onlyif: a command in the same form; if it fails, this command is not needed
+    :param always: true: the command shall run in every apply. It takes no guards then
     :param undo: a command (a list, or a string for the shell) that reverts what this command does; it runs in the same
         directory as the same user, and must end with status 0
     :param cwd: the working directory
     :param user: the user who runs the command
     :param env: additional environment variables; values may be secrets. Secrets must not be in scripts or arguments
-    :param timeout: seconds after which statecfg stops the command and everything that it started
+    :param timeout: seconds after which statecfg stops the command and everything that it started; for each attempt
     :param expect: exit statuses that mean success; default: 0
+    :param failed_when: what else means failure: `exit` is an exit status or a list of them; `stdout` and `stderr` are
+        regular expressions (``^`` and ``$`` match at each line) for the last MiB of the output
+    :param retries: how often statecfg repeats a command that fails; the report's log shows each attempt
+    :param retry_delay: seconds before an attempt is repeated, or a list with the delay before each repetition, whose
+        last one applies to all further ones; default: 5
     :param effects: what the command changes: `files` is a list of the paths that it writes; `packages`, `units`,
         `users` and `groups` are true if it may change any of them. An empty map means: nothing that another node reads
 
@@ -96,27 +120,27 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 
 @command.validate
 def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse a command without a program or with two, a secret in a command line, and invalid effects."""
-    if (attrs.get("argv") is None) == (attrs.get("shell") is None):
-        raise ValueError("either argv or shell is required")
-    for name in ("shell", "unless", "onlyif", "undo"):
-        if hasattr(attrs.get(name), "reveal"):
-            reason = '%s contains a secret, which every user of the host can read; put it into env, and write "$NAME"'
-            raise ValueError(reason % name)
-    commands.check_effects(attrs.get("effects") or {})
-    if any(not 0 <= code <= 255 for code in attrs.get("expect") or ()):
-        raise ValueError("an exit status is a number from 0 to 255")
+    """Refuse attributes that contradict each other, a secret in a command line, and invalid values."""
+    from statecfg.resources.shared import command_rules
+
+    command_rules.check(attrs)
+
+
+@command.to_wire
+def to_wire(node: Any, context: Any) -> Any:
+    """Read the script, so that only its content is sent to the host."""
+    from statecfg.resources.shared import command_rules
+
+    return command_rules.with_script(node, context)
 
 
 @command.check
 def check(node: HostNode, world: World) -> list[Action]:
     """Run the command if its guards or a trigger say that it is needed."""
-    attrs = node.attrs
     if not commands.needed(node, world):
         return []
-    commands.require_directory(attrs, world)
-    program = attrs["argv"] if attrs.get("argv") is not None else attrs["shell"]
-    return [commands.action(attrs, program, attrs.get("expect"))]
+    commands.require_directory(node.attrs, world)
+    return [commands.wanted(node.attrs)]
 
 
 command.remember(commands.remember)

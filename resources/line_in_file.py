@@ -9,7 +9,6 @@ from statecfg import (
     AbsolutePath,
     Action,
     Argv,
-    CheckError,
     HostNode,
     Line,
     Mode,
@@ -21,7 +20,7 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import line_edits, paths
+from statecfg.resources.shared import line_edits, paths, text_files
 
 
 @node_type
@@ -39,6 +38,8 @@ def line_in_file(
     validate: Argv | None = None,
     backup: Suffix | None = None,
     absent: bool = False,
+    backrefs: bool = False,
+    if_file_exists: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
     """Manage one line of a file and leave the other lines as they are.
@@ -64,6 +65,9 @@ def line_in_file(
         the path of the file to check
     :param backup: suffix of the copy of the old file that statecfg keeps next to the new one
     :param absent: no line of the file may equal `line` or match `match`
+    :param backrefs: ``\\1`` and ``\\g<name>`` in `line` stand for groups of `match`, and ``\\\\`` for a backslash, also
+        in a secret. If no line matches, the file stays as it is
+    :param if_file_exists: do nothing if the file does not exist when the node's turn comes
 
     In YAML::
 
@@ -88,6 +92,8 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @line_in_file.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other or have no effect together."""
+    from statecfg.resources.shared import text_rules
+
     paths.refuse_with_absent(attrs, ("path", "absent", "line", "match", "validate", "backup"))
     if not attrs.get("absent") and attrs.get("line") is None:
         raise ValueError("line is required unless absent is true")
@@ -95,25 +101,28 @@ def contradictions(attrs: dict[str, Any]) -> None:
         raise ValueError("line or match is required")
     if attrs.get("after") and attrs.get("before"):
         raise ValueError("after and before can't be combined")
-    if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
-        raise ValueError("validate needs {}, which statecfg replaces by the path of the file to check")
+    if attrs.get("create") and attrs.get("if_file_exists"):
+        raise ValueError("create and if_file_exists can't be combined")
+    text_files.refuse_without_place(attrs)
+    if attrs.get("backrefs"):
+        if attrs.get("match") is None:
+            raise ValueError("backrefs requires match")
+        if attrs.get("after") or attrs.get("before") or attrs.get("create"):
+            raise ValueError("backrefs can't be combined with after, before or create")
+        text_rules.refuse_references(attrs["match"], attrs["line"], "line")
 
 
 @line_in_file.check
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Edit the present content, and compare the result with it."""
     attrs = node.attrs
-    path = paths.followed(world, attrs["path"])
-    line_edits.require_no_owner(path, nodes)
-    stat = world.stat(path)
-    if stat is not None and stat.kind != "file":
-        paths.refuse(path, stat, "a file")
+    path, stat = text_files.target(node, nodes, world, "put the line into its content")
     if attrs.get("absent") or attrs.get("line") is None:
         return line_edits.removal(world, path, attrs) if stat is not None else []
+    if stat is None and attrs.get("if_file_exists"):
+        return []
     if stat is None:
-        if not attrs.get("create"):
-            raise CheckError("%s does not exist; create: true creates it" % path)
-        paths.require_parent(world, path, node, nodes)
+        text_files.require_creatable(world, path, node, nodes)
     return line_edits.insertion(world, path, stat, node, nodes)
 
 

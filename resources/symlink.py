@@ -42,7 +42,7 @@ def symlink(
     :param target: the target, used as written; a relative target starts at the directory of the link
     :param owner: user who owns the link itself
     :param group: group that owns the link itself
-    :param replace: replace a file at this path by the link
+    :param replace: replace a file at this path with the link
     :param absent: the link must not exist
 
     In YAML::
@@ -77,7 +77,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         if attrs.get("absent") or stat.kind != "file":
             paths.refuse(path, stat, "a link")
         if not attrs.get("replace"):
-            paths.refuse(path, stat, "a link", "replace: true replaces it by the link")
+            paths.refuse(path, stat, "a link", "replace: true replaces it with the link")
     if attrs.get("absent"):
         return [paths.remove(path)] if stat is not None else []
     if stat is None:

@@ -27,7 +27,7 @@ MADE = "<!-- Made from the code by script/docs. -->\n"
 EXIT_CODES = {
     "DONE": "success: nothing failed",
     "FAILED": "a resource or a hook failed",
-    "PENDING": "changes are pending (only with `--detailed-exitcode`)",
+    "PENDING": "changes are pending (`verify`, or with `--detailed-exitcode`)",
     "UNKNOWN": "an outcome is unknown: a step started, and statecfg did not see how it ended",
     "UNREACHABLE": "statecfg could not reach a host",
     "BAD_INPUT": "invalid input, such as a playbook, an inventory or an option; statecfg changed nothing",

@@ -12,6 +12,8 @@ from statecfg.resources.shared import records, restore
 
 FACETS = ("packages", "units", "users", "groups")
 SHELL = "/bin/sh"
+# Attributes whose code is in `command_attempts`, which only those hosts get whose commands use them.
+RARE = ("failed_when", "retries", "script", "stdin")
 
 
 @op
@@ -38,6 +40,16 @@ def action(attrs: records.Attrs, command: list[str] | str, codes: list[int] | No
     return run(words(command), effect(attrs), timeout=attrs.get("timeout") or 600.0, codes=codes, **options)
 
 
+def wanted(attrs: records.Attrs) -> Action:
+    """Return the action that runs the program of a node."""
+    program = attrs.get("argv") or attrs.get("interpreter") or attrs.get("shell") or ""
+    if all(attrs.get(name) is None for name in RARE):
+        return action(attrs, program, attrs.get("expect"))
+    from statecfg.resources.shared import command_attempts
+
+    return command_attempts.action(attrs, words(program), effect(attrs))
+
+
 def needed(node: Node, world: World) -> bool:
     """Return whether the command must run, because of a trigger or its guards."""
     attrs = node.attrs
@@ -48,7 +60,7 @@ def needed(node: Node, world: World) -> bool:
         return False
     if attrs.get("onlyif") is not None and all(guards):
         guards.append(succeeds(attrs["onlyif"], attrs, world))
-    return all(guards) if guards else not node.triggers
+    return all(guards) if guards else bool(attrs.get("always")) or not node.triggers
 
 
 def lacking(attrs: records.Attrs, world: World) -> list[bool]:
@@ -130,18 +142,3 @@ def undo(node: Node, memory: records.CommandMemory, world: World) -> ActionSpec:
         return ActionSpec()
     require_directory(attrs, world)
     return ActionSpec([action(attrs, attrs["undo"])], left=left)
-
-
-def check_effects(effects: records.Attrs) -> None:
-    """Check the form of declared effects.
-
-    :raises ValueError: if a key or value is invalid
-    """
-    for key, value in effects.items():
-        if key not in ("files", *FACETS):
-            raise ValueError("effects has no %s; it has: files, %s" % (key, ", ".join(FACETS)))
-        if key == "files":
-            if isinstance(value, str) or not all(isinstance(path, str) and path.startswith("/") for path in value):
-                raise ValueError("the files of effects are a list of absolute paths")
-        elif not isinstance(value, bool):
-            raise ValueError("%s of effects is true or false" % key)

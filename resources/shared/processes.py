@@ -246,14 +246,17 @@ def texts(env: Mapping[Any, Any]) -> dict[str, str]:
 def words(args: Sequence[Any]) -> list[str]:
     """Return arguments as text.
 
-    :raises ValueError: if one is a secret, or neither text nor a number
+    :raises PublicSecret: if one is a secret
+    :raises ValueError: if one is neither text nor a number
     """
     if any(hasattr(value, "reveal") for value in args):
-        raise ValueError("args contains a secret, which every user of the host can read; put the secret into env")
+        from statecfg.remote.graph.wrong_values import PublicSecret
+
+        raise PublicSecret("put it into `env`", "args")
     return [_text(value) for value in args]
 
 
 def _text(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ValueError("expected text or a number, got %r" % (value,))
+        raise ValueError("expected a string or a number, got %r" % (value,))
     return str(value)

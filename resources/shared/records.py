@@ -106,8 +106,8 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         above: Sequence[Any] | None
         below: Sequence[Any] | None
 
-    class LineMemory(BackedUp):
-        """The memory of a `line_in_file`.
+    class TextMemory(BackedUp):
+        """What the memories of nodes that edit parts of a file have in common.
 
         :ivar last: the last line of the file, if it had no line end
         :ivar was: mode and owner of the file, if the node sets them
@@ -116,8 +116,38 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         exists: bool
         empty: bool
         last: str | None
-        lines: list[RemovedLine]
         was: NotRequired[PathRecord]
+
+    class LineMemory(TextMemory):
+        """The memory of a `line_in_file`."""
+
+        lines: list[RemovedLine]
+
+    class BlockMemory(TextMemory):
+        """The memory of a `block_in_file`. `block` has the former block with its markers; it is empty without one."""
+
+        begin: str
+        end: str
+        block: list[RemovedLine]
+
+    class Replacement(TypedDict):
+        """The attributes of a `replace` that say what it replaces."""
+
+        pattern: str
+        replacement: str
+        after: str | None
+        before: str | None
+
+    class ReplaceContext(TypedDict):
+        """The file before a `replace` changed it; None if its content is not recorded."""
+
+        file: PathRecord | None
+
+    class ReplaceMemory(TextMemory):
+        """The memory of a `replace`. `lines` has the lines that it changes."""
+
+        lines: list[str]
+        context: ReplaceContext
 
     class CommandMemory(TypedDict):
         """The memory of a `command`. `done` tells whether its result existed before; None if it has no `undo`."""

@@ -81,7 +81,7 @@ def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: 
     elif project is not None:
         raise click.UsageError("--project is only for saved plans: a playbook belongs to its own project.")
     else:
-        asks = session.asks(yes)
+        asks = session.asks(yes, "Pass --yes or apply a saved plan (statecfg plan --out FILE).")
         with hooks(path, chosen) as events:
             work = session.prepare(path, chosen, events, store)
             agreed = session.agreed()

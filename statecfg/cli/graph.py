@@ -43,10 +43,10 @@ def command(playbook: str, picture_format: str | None, target: str | None, no_co
         raise click.UsageError("Cannot print a PNG picture to a terminal. Name a file with -o.")
     from statecfg.cli import session
     from statecfg.run.prepare import offline
-    from statecfg.views import pictures
+    from statecfg.views import drawing, pictures
 
     work = session.warned(offline(Path(playbook), session.choice(chosen)))
-    drawings = pictures.fold((job.host.name, job.definition.layers) for job in work.jobs)
+    drawings = drawing.fold((job.host.name, job.definition.layers) for job in work.jobs)
     if picture_format == "text":
         _text(pictures.text_lines(drawings), target, no_color)
         return exit_codes.DONE

@@ -15,7 +15,7 @@ from statecfg.cli import answers, exit_codes, options
 from statecfg.cli.host_store import HostOptions, HostStore
 from statecfg.cli.interrupt import interactive
 from statecfg.cli.options import Command, Group
-from statecfg.remote.graph.events import NodeEvent
+from statecfg.remote.graph.events import HostEvent
 
 if TYPE_CHECKING:
     pass
@@ -153,7 +153,7 @@ def bind(host_options: HostOptions, name: str, playbook: str) -> None:
     with HostStore(host_options) as opened:
         is_new = hosts.bind(opened.store, opened.name(name), bound)
         if is_new:
-            failed = host_events.fire(opened.store, NodeEvent.BOUND, opened.stored(name), bound, belongs)
+            failed = host_events.fire(opened.store, HostEvent.BOUND, opened.stored(name), bound, belongs)
     _warn(failed)
     answers.say(f"{name}: bound to {bound}" if is_new else f"{name}: it was bound to {bound} before")
 
@@ -180,7 +180,7 @@ def unbind(host_options: HostOptions, name: str, playbook: str) -> None:
         if there:
             project = opened.store.project
             change = functools.partial(hosts.unbind_in, project=project, name=name, playbook=bound)
-            failed = host_events.fire(opened.store, NodeEvent.UNBOUND, record, bound, belongs, change)
+            failed = host_events.fire(opened.store, HostEvent.UNBOUND, record, bound, belongs, change)
     _warn(failed)
     others = f"; it is bound to: {', '.join(record.playbooks)}" if record.playbooks else ""
     answers.say(f"{name}: no longer bound to {bound}" if there else f"{name}: it is not bound to {bound}{others}")
@@ -210,7 +210,7 @@ def forget(host_options: HostOptions, name: str, yes: bool) -> int:
         services.forget_units(opened.store, opened.store.project, name)
         record = hosts.forget(opened.store, name)
         if record is not None:
-            failed = host_events.fire(opened.store, NodeEvent.DELETED, record, None, opened.project)
+            failed = host_events.fire(opened.store, HostEvent.DELETED, record, None, opened.project)
     _warn(failed)
     answers.say(f"{name}: forgotten")
     return exit_codes.DONE

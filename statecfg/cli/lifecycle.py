@@ -21,7 +21,8 @@ from statecfg.remote.graph.names import Mode
 if TYPE_CHECKING:
     from statecfg.hooks.bus import Bus
     from statecfg.hooks.preview import Preview
-    from statecfg.run.fleet import Job, Options
+    from statecfg.run.fleet import Options
+    from statecfg.run.job import Job
     from statecfg.run.prepare import Work
     from statecfg.run.report_model import Report, Unit
     from statecfg.store.database import Store

@@ -49,7 +49,7 @@ def _jobs(work: Work, playbook: Path, left: Sequence[LeftHost]) -> list[Any]:
     """Return jobs with an empty definition for those hosts in `left` that have an address."""
     from statecfg.playbook.compile import Definition
     from statecfg.run import prepare
-    from statecfg.run.fleet import Job
+    from statecfg.run.job import Job
 
     inventory = work.inventory
     if inventory is None:

@@ -305,6 +305,9 @@ def _refusal(differs: Sequence[str], report: Host, called: Sequence[Mapping[str,
     """
     from statecfg.run.saved import differences, hosts
 
+    why = differences.without_plan(report)
+    if [why] == list(differs):
+        return hosts.without_plan(why)
     host = hosts.refusal(differs)
     hooks = sorted({call["hook"] for call in called if call["status"] == HookStatus.OK})
     if hooks:

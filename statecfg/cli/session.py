@@ -278,34 +278,42 @@ def show_plan(finished: Finished, output: Output, words: Sequence[str]) -> None:
     :param words: the arguments of `statecfg apply` in that command
     """
     lines = list(plan_lines(finished.report, detail(output)))
-    sound = all(host["status"] == HostStatus.OK for host in finished.report["hosts"].values())
-    if sound and pending(finished.report):
-        lines.insert(len(lines) - 1, _to_do(words))
+    hosts = finished.report["hosts"].values()
+    if all(host["status"] == HostStatus.OK for host in hosts) and pending(finished.report):
+        needs_yes = "--yes" not in words and any(map(_needs_yes, hosts))
+        lines.insert(len(lines) - 1, _to_do([*words, "--yes"] if needs_yes else words))
     show.report(finished.report, lines, output)
+
+
+def _needs_yes(host: HostReport) -> bool:
+    """Return whether a host warns that it would refuse an apply without --yes."""
+    return any("an apply would be refused: " in text and "pass --yes" in text for text in host.get("warnings") or ())
 
 
 def _to_do(words: Sequence[str]) -> Line:
     return make(("To do it: ", "dim"), f"statecfg apply {shlex.join(words)}")._replace(whole=True)
 
 
-def asks(yes: bool) -> bool:
+def asks(yes: bool, help: str = "Pass --yes.") -> bool:
     """Return whether to ask before making changes.
 
     :param yes: `--yes` was given
+    :param help: what to do if statecfg can't ask
     :raises click.UsageError: statecfg must ask, but has no terminal
     """
     if not yes and not interactive():
-        raise click.UsageError(
-            "Cannot ask for confirmation: stdin is not a terminal. "
-            "Pass --yes or apply a saved plan (statecfg plan --out FILE)."
-        )
+        raise click.UsageError(f"Cannot ask for confirmation: stdin is not a terminal. {help}")
     return not yes
 
 
 def agreed() -> bool:
     """Return whether --yes was given on the command line. The environment can't allow the removal of most resources."""
-    source = click.get_current_context().get_parameter_source("yes")
-    return source is click.core.ParameterSource.COMMANDLINE
+    return _written("yes")
+
+
+def _written(option: str) -> bool:
+    """Return whether an option is on the command line, and not only in the environment."""
+    return click.get_current_context().get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE
 
 
 def end(finished: Finished, output: Output, problems: Sequence[str] = ()) -> int:
@@ -336,7 +344,10 @@ def words(playbook: str, chosen: Selection, how: ConnectionOptions) -> list[str]
 
 
 def way(how: ConnectionOptions, saved: bool = False) -> list[str]:
-    """Return the arguments for the same connection options. A saved plan contains all except `-K`."""
+    """Return the arguments for the same connection options and store.
+
+    :param saved: a saved plan is applied, which contains all connection options except `-K`
+    """
     arguments = [] if saved else [text for flag, value in (
         ("-u", how.user), ("--become-user", how.become_user), ("--ssh-config", how.ssh_config)
     ) if value for text in (flag, value)]  # fmt: skip
@@ -344,7 +355,7 @@ def way(how: ConnectionOptions, saved: bool = False) -> list[str]:
         arguments.append("-b")
     if how.ask_become_pass:
         arguments.append("-K")
-    return arguments
+    return [*arguments, "--store", click.get_current_context().params["store"]] if _written("store") else arguments
 
 
 def show_outcome(finished: Finished, output: Output) -> None:

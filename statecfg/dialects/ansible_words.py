@@ -32,7 +32,7 @@ KEYWORDS: Mapping[str, str] = {
     "become": _BECOME,
     "become_user": _BECOME,
     "become_method": _BECOME,
-    "gather_facts": "remove it: statecfg reads facts of the host when they are needed",
+    "gather_facts": "remove it; playbooks can't read facts (`statecfg facts` shows them)",
     "delegate_to": "write a play for that host",
     "run_once": "write a play for one host",
     "block": "`- resources: [ENTRY, …]` with `when:` or `for_each:` contains entries",
@@ -40,18 +40,19 @@ KEYWORDS: Mapping[str, str] = {
     "always": "statecfg stops at a failure; --keep-going continues with what does not depend on it",
     "ignore_errors": "--keep-going continues with what does not depend on a failed node",
     "changed_when": "use the guards of `command`: `creates`, `unless`, `onlyif`",
-    "failed_when": "let the command end with an exit code other than 0",
+    "failed_when": "use `failed_when` of `command`: exit statuses, and patterns for its output",
     "vars_files": "write `vars:`, or pass -e @FILE",
     "set_fact": "write `vars:` of the play or of an include",
     "environment": "set `env:` of the command",
     "debug": "`statecfg inventory --vars` shows variables",
+    "state": "omit it, or write `absent: true`; for a service, `running: true`",
     "no_log": "declare the value as a secret: `!secret {env: NAME}`",
 }
 # Module → node type.
 MODULES: Mapping[str, str] = {
     "apt": "package", "yum": "package", "dnf": "package", "copy": "file", "template": "file",
-    "lineinfile": "line_in_file", "systemd": "service", "systemd_service": "service", "shell": "command",
-    "script": "command", "raw": "command",
+    "lineinfile": "line_in_file", "blockinfile": "block_in_file", "systemd": "service", "systemd_service": "service",
+    "shell": "command", "script": "command", "raw": "command",
 }  # fmt: skip
 
 
@@ -60,6 +61,8 @@ def equivalent(word: str) -> str:
 
     :param word: a keyword, or a module with or without its collection
     """
+    if word == "state":  # of many modules, not a keyword of a task
+        return f"`state` is a word of Ansible: {KEYWORDS[word]}"
     if word in KEYWORDS:
         return f"`{word}` is an Ansible keyword: {KEYWORDS[word]}"
     module = word.removeprefix("ansible.builtin.").removeprefix("ansible.legacy.")

@@ -5,20 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from statecfg.remote.graph.errors import StatecfgError
+from statecfg.dialects import hy_source
+from statecfg.dialects.hy_source import BadForm
 
 WORDS = {"spit": "(. machine spit)", "slurp": "(. machine slurp)", "sh": "(_borg.shell machine)"}
-
-
-class BadForm(StatecfgError):
-    """A macro received an invalid argument.
-
-    :param form: the invalid part of the call
-    """
-
-    def __init__(self, message: str, form: Any) -> None:
-        super().__init__(message)
-        self.form = form
 
 
 def form_type(form: Any) -> str:
@@ -82,8 +72,6 @@ def symbols(form: Any) -> Iterator[str]:
 def bind_words(parameters: Iterable[Any], body: Iterable[Any]) -> list[Any]:
     """Return forms that bind the Borg document's words in the body of an op to its machine."""
     used = {name for form in body for name in symbols(form)} - set(op_parameters(parameters))
-    from statecfg.dialects import hy_source
-
     return [hy_source.form(f"(setv {word} {value})") for word, value in WORDS.items() if word in used]
 
 

@@ -21,13 +21,24 @@ from hy.compiler import hy_compile
 from hy.reader import read_many
 
 from statecfg.dialects import brackets
-from statecfg.dialects.forms import BadForm
 from statecfg.dialects.keywords import plain_keywords
 from statecfg.problems import InvalidInput, Problem, SourceLocation, problem, suggest
+from statecfg.remote.graph.errors import StatecfgError
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 unmangle = hy.unmangle
+
+
+class BadForm(StatecfgError):
+    """A macro received an invalid argument.
+
+    :param form: the invalid part of the call
+    """
+
+    def __init__(self, message: str, form: Any) -> None:
+        super().__init__(message)
+        self.form = form
 
 
 def form(text: str) -> Any:

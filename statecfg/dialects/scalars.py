@@ -78,7 +78,7 @@ def describe(value: Any) -> str:
     if isinstance(value, (int, float)):
         return f"the number {value}"
     if isinstance(value, str):
-        return f"the text {shorten(value)!r}"
+        return f"the string {shorten(value)!r}"
     return "a map" if isinstance(value, dict) else "a list" if isinstance(value, (list, tuple)) else "something else"
 
 

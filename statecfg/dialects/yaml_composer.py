@@ -121,6 +121,7 @@ class Composer:
             parent.items.append(node)
         elif self.pending is None:
             self._bad_key(node)
+            parent.wrong = True
             self.pending = Scalar((node.file, node.line, node.column), None, None)
         else:
             if isinstance(self.pending.value, str) and self.pending.value not in parent.items:
@@ -197,7 +198,7 @@ class Composer:
             return event.tag  # type: ignore[no-any-return]  # PyYAML does not type its events
         short = event.tag.replace("tag:yaml.org,2002:", "!!")
         why = "statecfg never creates Python objects" if "python/" in short else "the tag is unknown"
-        help_text = "remove the tag. To make a value a text, quote it. Valid tags: " + ", ".join(TAGS)
+        help_text = "remove the tag. To make a value a string, quote it. Valid tags: " + ", ".join(TAGS)
         self._report("SC0312", f"{short}: {why}", help_text, self._location(event))
         return None
 

@@ -31,6 +31,7 @@ from statecfg.problems import (
 )
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.nodetype import NodeType
+from statecfg.remote.graph.wrong_values import AS_STRING
 
 SHAPE = "a list of resources"
 MAX_INCLUDES = 100
@@ -260,14 +261,16 @@ def _placed(node: tree.Node, value: Any) -> Any:
 
 
 def _about_templates(reported: Problem, entry: Entry) -> Problem:
-    """Return a problem with another help if a template returned a number for a text, which is already in quotes."""
+    """Return a problem with another help if a template returned a value for a string, which is already in quotes."""
     nodes = (entry.argument, *entry.attrs.values())
     written = [node for node in nodes if isinstance(node, tree.Scalar) and isinstance(node.value, str)]
     locations = {entry.locations.get(name, node.location) for name, node in entry.attrs.items() if node in written}
     is_templated = any(templates.is_template(node.value) for node in written)
     concerned = is_templated and reported.places[0] in (entry.location, *locations)
     if concerned and reported.help.startswith("put it in quotes"):
-        return replace(reported, help="convert it to text: `{{ … | string }}`")
+        return replace(reported, help="convert it to a string: `{{ … | string }}`")
+    if concerned and reported.help == AS_STRING:  # a list or a map
+        return replace(reported, help="convert it to a string: `{{ … | join(',') }}` or `{{ … | tojson }}`")
     return reported
 
 

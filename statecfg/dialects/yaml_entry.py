@@ -80,7 +80,8 @@ class Reader:
         if not isinstance(node, tree.Mapping) or node.tag is not None:
             detail = f"an entry must be a map that starts with a node type; this is {yaml_tree.describe(node)}"
             text = node.value if isinstance(node, tree.Scalar) and isinstance(node.value, str) else "NAME"
-            report(problem("SC0316", detail, f"write - TYPE: NAME, such as - package: {text}", node.location))
+            example = "file" if text.startswith("/") else "package"
+            report(problem("SC0316", detail, f"write - TYPE: NAME, such as - {example}: {text}", node.location))
             return _unreadable("", node)
         when = node.items.get("when")
         if "include" in node.items:

@@ -10,7 +10,19 @@ from typing import Any
 from statecfg.dialects import yaml_text, yaml_tree
 from statecfg.dialects.yaml_tree import Node, Scalar, Sequence, describe
 from statecfg.playbook import secrets
-from statecfg.playbook.inventory import ALL, LOCAL, TRANSPORTS, Group, Host, Inventory, Login, Vars, wrong_name
+from statecfg.playbook.inventory import (
+    ALL,
+    LOCAL,
+    RESERVED,
+    RESERVED_DETAIL,
+    TRANSPORTS,
+    Group,
+    Host,
+    Inventory,
+    Login,
+    Vars,
+    wrong_name,
+)
 from statecfg.problems import InvalidInput, collecting, problem, report
 from statecfg.problems.positions import SourceLocation
 
@@ -169,6 +181,9 @@ def variables(node: Node | None, what: str, convert: Callable[[Node], Any] | Non
             detail = f"`{name}` is not a valid name of a variable"
             report(problem("SC0308", detail, "use letters, digits and _, and don't start with a digit", location))
             continue
+        if name == RESERVED:
+            report(problem("SC0308", RESERVED_DETAIL, "choose another name", location))
+            continue
         converted = convert(value) if convert is not None else yaml_tree.plain(value, secrets.tagged)
         result[name] = (converted, SourceLocation(value.file, value.line, value.column))
     return result
@@ -203,7 +218,9 @@ def _text(node: Node | None, key: str, pattern: re.Pattern[str], expected: str =
     if node is None or value is None:
         return None
     if not isinstance(value, str) or not pattern.match(value):
-        _refuse(node, key, expected or "a text without white space and shell characters, and without `-` at its start")
+        _refuse(
+            node, key, expected or "a string without white space and shell characters, and without `-` at its start"
+        )
         return None
     return value
 

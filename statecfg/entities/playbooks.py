@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from statecfg import dialects
 from statecfg.entities import disclosure
 from statecfg.problems import InvalidInput, Problem, SourceLocation, problem
-from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HookStatus, HostStatus, Outcome
 from statecfg.store import StoreError
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from statecfg.hooks.bus import Bus
     from statecfg.playbook.inventory import Host
     from statecfg.playbook.project import Project
-    from statecfg.run.fleet import Job
+    from statecfg.run.job import Job
     from statecfg.run.prepare import Choice, Work
     from statecfg.run.report_model import Host as HostReport
     from statecfg.run.report_model import Report
@@ -203,7 +203,7 @@ def _removed(order: _Order, kept: set[str], secrets: Mapping[str, str] | None) -
     :param kept: names of hosts to skip
     """
     from statecfg.playbook.compile import Definition
-    from statecfg.run.fleet import Job
+    from statecfg.run.job import Job
     from statecfg.run.prepare import Work
     from statecfg.store import hosts, opened
 
@@ -306,7 +306,7 @@ class _Progress:
         self.done, self.percent, self.update = 0, 0, update
 
     def __call__(self, event: Any) -> None:
-        if event.kind == HostEvent.NODE_FINISHED and self.all:
+        if event.kind == RunEvent.NODE_FINISHED and self.all:
             self.done = min(self.done + 1, self.all)
             percent = 99 * self.done // self.all
             if percent > self.percent:

@@ -11,7 +11,7 @@ from statecfg.problems import Problem, problem
 from statecfg.remote.graph.wrong_values import show
 
 # Several nodes of these types may have the same `path`. Each can set its mode, owner and group.
-SHARING = ("file", "line_in_file")
+SHARING = ("file", "line_in_file", "block_in_file", "replace")
 PERMISSIONS = ("mode", "owner", "group")
 PRESENT = ("file", "directory", "symlink")
 

@@ -62,7 +62,7 @@ class _Edge:
 
     def __str__(self) -> str:
         through = f" through {self.reference}" if self.reference else ""
-        return f"{self.node.provides} requires {self.required}{through} ({self.place.short()})"
+        return f"{self.node.provides} requires {self.required}{through} ({self.place})"
 
 
 def _without(waiting: dict[str, set[str]], path: Iterable[str]) -> dict[str, set[str]]:

@@ -17,7 +17,7 @@ from statecfg.problems import InvalidInput, Problem, clipped, positions, problem
 from statecfg.problems.positions import SourceLocation, Written
 from statecfg.remote.graph.nodetype import OPTIONS, NodeType
 from statecfg.remote.graph.value_rules import no_controls
-from statecfg.remote.graph.wrong_values import Wrong, show, type_words
+from statecfg.remote.graph.wrong_values import PublicSecret, Wrong, show, type_words
 
 MAX_NODE_NAME = 4096 + 64  # bytes: the longest path, and the name of a type before it
 NO_LOCATIONS: Mapping[str, SourceLocation] = {}
@@ -165,7 +165,7 @@ class _Declaration:
                 self.wrong(
                     "SC0108",
                     f"provides is {type_words(explicit)}: {show(explicit)}",
-                    "write a name as text",
+                    "write a name as a string",
                     "provides",
                 )
                 return f"{type_name}:"
@@ -258,7 +258,10 @@ class _Declaration:
             try:
                 validate({name: value for name, value in kept.items() if name != "type"})
             except ValueError as error:
-                self.wrong("SC0107", f"{self.name}: {error}", getattr(error, "help", ""))
+                if isinstance(error, PublicSecret):
+                    self._refuse(error.attribute, None, error)
+                else:
+                    self.wrong("SC0107", f"{self.name}: {error}", getattr(error, "help", ""))
         return pmap(kept)
 
     def _unknown(self, name: str, value: Any) -> None:
@@ -286,12 +289,15 @@ class _Declaration:
         )
 
     def _refuse(self, name: str, value: Any, error: ValueError) -> None:
+        if isinstance(error, PublicSecret):
+            self.wrong("SC0425", f"`{name}` of {self.name} {error}", error.help, name)
+            return
         right_type = not isinstance(error, types.Mismatch)
         detail = str(error)
         if right_type and not types.hidden(value) and show(value) not in detail:
-            detail = (
-                f"{show(value)} is {detail}" if type(error) is Wrong and " " in detail else f"{show(value)}: {detail}"
-            )
+            sentence = type(error) is Wrong and " " in detail
+            verb = "" if detail.startswith("contains ") else "is "
+            detail = f"{show(value)} {verb}{detail}" if sentence else f"{show(value)}: {detail}"
         self.wrong(
             "SC0202" if right_type else "SC0201", f"`{name}` of {self.name}: {detail}", getattr(error, "help", ""), name
         )

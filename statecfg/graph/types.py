@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import collections.abc
 import math
+import shlex
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from statecfg.graph.value import Value
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.values import Rule
-from statecfg.remote.graph.wrong_values import Wrong, show, type_words
+from statecfg.remote.graph.wrong_values import Wrong, in_quotes, show, type_words
 
 Json = dict[str, Any]
 _OPEN = frozenset((str, int, bool, float, list, dict, type(None)))
@@ -35,6 +36,10 @@ class TypeProblem(StatecfgError):
 
 class Mismatch(Wrong):
     """A value has the wrong type."""
+
+
+class ElementMismatch(Mismatch):
+    """An element of a list, or a value of a map, has the wrong type. The message says which."""
 
 
 class Type:
@@ -82,10 +87,10 @@ def _string(value: Any) -> Any:
     if hidden(value):
         return value
     if isinstance(value, (bool, int, float)):
-        raise mismatch(value, "text", f'put it in quotes: "{show(value)}"')
+        raise mismatch(value, "a string", in_quotes(value))
     if isinstance(value, PurePath):
         return str(value)
-    raise mismatch(value, "text")
+    raise mismatch(value, "a string")
 
 
 def _integer(value: Any) -> int:
@@ -110,7 +115,7 @@ def _number(value: Any) -> float | int:
 def _truth(value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    raise mismatch(value, "a truth value", "write true or false (True or False in Python and Hy)")
+    raise mismatch(value, "true or false", "write true or false (True or False in Python and Hy)")
 
 
 def _nothing(value: Any) -> None:
@@ -139,7 +144,7 @@ def frozen(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         wrong = next((key for key in value if not isinstance(key, str)), None)
         if wrong is not None and not hasattr(wrong, "name"):
-            raise mismatch(wrong, "text as the key of a map")
+            raise mismatch(wrong, "a string as the key of a map")
         return types.MappingProxyType(
             {getattr(key, "name", key): frozen(item, depth + 1) for key, item in value.items()}
         )
@@ -150,10 +155,10 @@ def frozen(value: Any, depth: int = 0) -> Any:
 
 ANY = Type("anything", frozen)
 _PLAIN: dict[Any, Type] = {
-    str: Type("text", _string, {"type": "string"}),
+    str: Type("a string", _string, {"type": "string"}),
     int: Type("an integer", _integer, {"type": "integer"}),
     float: Type("a number", _number, {"type": "number"}),
-    bool: Type("a truth value", _truth, {"type": "boolean"}),
+    bool: Type("true or false", _truth, {"type": "boolean"}),
     bytes: Type("bytes", _bytes, {}),
     type(None): Type("nothing", _nothing, {"type": "null"}),
     None: Type("nothing", _nothing, {"type": "null"}),
@@ -231,7 +236,7 @@ def _annotated(inner: Type, marks: tuple[Any, ...]) -> Type:
             try:
                 value = check_inner(value)
             except Mismatch as error:
-                if not described:
+                if not described or isinstance(error, ElementMismatch):
                     raise
                 raise mismatch(value, expects, error.help) from None
         for rule in rules:
@@ -302,8 +307,7 @@ def _list(inner: Type) -> Type:
 
     def check(value: Any) -> Any:
         if not isinstance(value, (list, tuple, PVector)):
-            help = f"write a list with one element: [{show(value)}]" if isinstance(value, str) else ""
-            raise mismatch(value, "a list", help)
+            raise mismatch(value, "a list", _as_list(value) if isinstance(value, str) else "")
         items = []
         for index, item in enumerate(value):
             try:
@@ -325,7 +329,7 @@ def _map(inner: Type) -> Type:
         for key, item in value.items():
             name = getattr(key, "name", key)
             if not isinstance(name, str):
-                raise mismatch(key, "text as the key of a map", f'put it in quotes: "{show(key)}"')
+                raise mismatch(key, "a string as the key of a map", f'put it in quotes: "{show(key)}"')
             try:
                 items[str.__str__(name)] = inner.check(item)
             except Wrong as error:
@@ -335,8 +339,20 @@ def _map(inner: Type) -> Type:
     return Type(expects, check, {"type": "object", "additionalProperties": inner.schema})
 
 
+def _as_list(text: str) -> str:
+    """Return a help text that shows how to write a list instead of a string."""
+    try:
+        words = shlex.split(text)
+    except ValueError:  # a quote is not closed
+        words = []
+    # Only a shell understands the other characters.
+    plain = len(words) > 1 and not set(text) & set("|&;<>()$`*?~#")
+    return f"write a list: {show(words)}" if plain else f"write a list with one element: [{show(text)}]"
+
+
 def _inside(error: Wrong, where: str) -> Wrong:
-    return type(error)(f"{where}: {error}", error.help)
+    text = f"{where}: {error}"
+    return ElementMismatch(text, error.help) if isinstance(error, Mismatch) else Wrong(text, error.help)
 
 
 def _instance(cls: type) -> Type:

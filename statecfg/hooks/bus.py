@@ -22,7 +22,7 @@ from statecfg.hooks.registration.model import Registration
 from statecfg.hooks.run_mark import RunMark
 from statecfg.hooks.store_problems import StoreProblems
 from statecfg.problems import InvalidInput, problem
-from statecfg.remote.graph.events import NodeEvent
+from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
 from statecfg.store import StoreError, hosts, left_hosts, opened, runs
 from statecfg.units import in_run
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from statecfg.hooks.http.asking import Fired
     from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.project import Project
-    from statecfg.run.fleet import Job, Options
+    from statecfg.run.fleet import Options
+    from statecfg.run.job import Job
     from statecfg.run.prepare import Work
     from statecfg.run.report_model import Unit
     from statecfg.store.hooks.records import Policy
@@ -165,7 +166,7 @@ class Bus:
             self.units.going()
         with self.problems.collecting():
             if self.mode == Mode.APPLY and hosts.bind(self.store, host, self.playbook):
-                self.events.fire(NodeEvent.BOUND, host, self.playbook)
+                self.events.fire(HostEvent.BOUND, host, self.playbook)
 
     def unit(self, host: str, frame: Json, tell: Callable[[Json], None], address: str) -> None:
         """Handle a host's frame about its units."""
@@ -229,11 +230,11 @@ class Bus:
 
         self.store.attempt(enter)
         if installed:
-            self.events.fire(NodeEvent.INSTALLED, host, self.playbook)
+            self.events.fire(HostEvent.INSTALLED, host, self.playbook)
         elif self.mode == Mode.DESTROY and done:
             record = hosts.get(self.store, host)
             if record is not None and self.playbook in record.playbooks:
-                self.events.fire(NodeEvent.UNBOUND, host, self.playbook, unbind)
+                self.events.fire(HostEvent.UNBOUND, host, self.playbook, unbind)
 
     # After the run
 

@@ -27,7 +27,7 @@ def fire(
 ) -> list[dict[str, str]]:
     """Fire an event of a host: queue its hooks and run the queue.
 
-    :param event: one of `NodeEvent`
+    :param event: one of `HostEvent`
     :param record: the host; for a host that was just forgotten, its last record
     :param playbook: of the event; None if the event has none
     :param change: changes the store together with the event, as in `Engine.trigger`

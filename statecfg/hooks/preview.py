@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.project import Project
     from statecfg.run.deployment import Deployment
-    from statecfg.run.fleet import Job, Options
+    from statecfg.run.fleet import Options
+    from statecfg.run.job import Job
     from statecfg.run.prepare import Work
     from statecfg.run.report_model import Unit
     from statecfg.store.left_hosts import LeftHost

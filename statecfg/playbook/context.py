@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statecfg import problems
-from statecfg.problems import InvalidInput, inputs, positions, problem, suggest_file
+from statecfg.problems import InvalidInput, inputs, positions, problem, report, suggest_file
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.model import Blob
 
@@ -174,13 +173,13 @@ class WireContext:
         :param variables: variables in addition to those of the host
         :raises InvalidInput: the file is missing, the template is wrong, or a variable is undefined
         """
-        from statecfg import templates
+        from statecfg.templates import render_file, render_text
 
         host_vars = self.own.get(node.provides, self.vars)
         values = {"host": {"name": self.host, "groups": list(self.groups)}, **host_vars, **(variables or {})}
         if "\n" in template or "{" in template:
-            return templates.render_text(template, values, node.position)
-        return templates.render_file(self.find(node, template, "templates"), values, node.position, self.base)
+            return render_text(template, values, node.position)
+        return render_file(self.find(node, template, "templates"), values, node.position, self.base)
 
     @staticmethod
     def secret(name: str, value: str) -> Any:
@@ -198,4 +197,4 @@ class WireContext:
         :param detail: the reason
         :param help: what to do; "" if there is no advice
         """
-        problems.report(problem("SC0116", f"{node.provides}: {detail}", help, *node.positions))
+        report(problem("SC0116", f"{node.provides}: {detail}", help, *node.positions))

@@ -51,7 +51,9 @@ def match(pattern: str, names: Names, what: str, *locations: SourceLocation) -> 
     if not started:
         chosen = set(names.hosts)
     chosen = chosen.intersection(*kept) - dropped
-    if not chosen and not problems:
+    if not chosen and not problems and not names.hosts:
+        problems.append(_nothing(pattern, pattern, names, what, locations))
+    elif not chosen and not problems:
         detail = f"{what} `{pattern}` selects none of {len(names.hosts)} hosts"
         problems.append(problem("SC0406", detail, "check the terms with `&` and `!`, which remove hosts", *locations))
     order = dict.fromkeys([*names.hosts, LOCAL])

@@ -10,12 +10,16 @@ from typing import Any
 
 from statecfg.playbook import host_patterns
 from statecfg.playbook.host_patterns import ALL, LOCAL
-from statecfg.problems import InvalidInput, Problem, problem, suggest
+from statecfg.problems import InvalidInput, Problem, did_you_mean, problem, suggest
 from statecfg.problems.positions import NOWHERE, SourceLocation
 
 __all__ = ["ALL", "LOCAL", "Group", "Host", "Inventory", "Login", "wrong_name"]
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+
+# The name that templates always have for the host's name and groups.
+RESERVED = "host"
+RESERVED_DETAIL = f"`{RESERVED}` is reserved"
 
 Vars = Mapping[str, tuple[Any, SourceLocation]]
 
@@ -146,7 +150,7 @@ class Inventory:
             problems += wrong
             remaining = [name for name in chosen if name in allowed]
             if chosen and not remaining and not problems and not empty_ok:
-                detail = f"--limit `{limit}` excludes all {len(chosen)} hosts of `{pattern}`"
+                detail = f"--limit `{limit}` excludes every host of `{pattern}`"
                 problems.append(problem("SC0406", detail, suggest(limit, chosen, "its hosts"), *locations))
             chosen = remaining
         if problems:
@@ -161,8 +165,8 @@ class Inventory:
         if name == LOCAL:
             return self.hosts.get(LOCAL) or Host(LOCAL, "localhost", transport="local")
         if name not in self.hosts:
-            detail = f"there is no host `{name}`"
-            raise InvalidInput([problem("SC0404", detail, suggest(name, [*self.hosts, LOCAL], "there are"))])
+            help_text = suggest(name, dict.fromkeys([*self.hosts, LOCAL]), "there are")
+            raise InvalidInput([problem("SC0404", f"there is no host `{name}`", help_text)])
         return self.hosts[name]
 
     def members(self, group: str) -> list[str]:
@@ -195,9 +199,11 @@ class Inventory:
 
     @staticmethod
     def _unknown(category: str, name: str, valid: list[str], location: SourceLocation) -> Problem:
-        add = f"add it to {category}s:"
-        help_text = suggest(name, valid, f"{add} There are")
-        return problem("SC0404", f"there is no {category} `{name}`", help_text or add, location)
+        add = f"add it to `{category}s:`"
+        near = did_you_mean(name, valid)
+        listed = suggest(name, valid, "there are")
+        help_text = f"{near} Otherwise {add}" if near else f"{add}; {listed}" if listed else add
+        return problem("SC0404", f"there is no {category} `{name}`", help_text, location)
 
     def _check_cycles(self) -> list[Problem]:
         visited: set[str] = set()

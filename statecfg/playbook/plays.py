@@ -15,11 +15,12 @@ from statecfg.graph.graph import EMPTY, Graph, gap, merge_graphs
 from statecfg.graph.merging import Contained
 from statecfg.graph.nodes import MAX_NODES, Node
 from statecfg.graph.recording import recording
+from statecfg.playbook.inventory import RESERVED, RESERVED_DETAIL
 from statecfg.problems import InvalidInput, SourceLocation, positions, problem, report, reporting, suggest
 from statecfg.remote.graph.wrong_values import show, type_words
 
 if TYPE_CHECKING:
-    from statecfg.playbook.services import Service
+    from statecfg.playbook.service import Service
 
 __all__ = ["HostContext", "Play", "Vars", "collected", "evaluate", "play", "written_options"]
 
@@ -52,7 +53,7 @@ class Vars(Mapping[str, Any]):
 
     def __missing__(self, key: object) -> Any:
         name = str(getattr(key, "name", key))
-        hint = suggest(name, self._values, "there are") or "set it in the inventory, in the play's vars or with -e"
+        hint = suggest(name, self._values, "variables here") or "set it in the inventory, in the play's vars or with -e"
         location = positions.of_frame(sys._getframe(1))
         raise UnknownVariable([problem("SC0514", f"there is no variable {name}", hint, location)])
 
@@ -137,17 +138,28 @@ class Play:
 
 
 def play(
-    *, hosts: str | Sequence[str], vars: Mapping[str, Any] | None = None, name: str | None = None, prune: bool = False
+    function: object = None,
+    /,
+    *,
+    hosts: str | Sequence[str] = (),
+    vars: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    prune: bool = False,
 ) -> Callable[[Callable[..., Any]], Play]:
     """Turn a function into a play: `@play(hosts="web", vars={"port": 8080})`.
 
     The function takes the host (`HostContext`) or no argument, and returns a graph or a list of graphs.
 
+    :param function: the function of a `@play` without parentheses, which is refused
     :param hosts: a host pattern, or a list of them
     :param vars: variables of this play
     :param name: the play's name; default: the name of the function
     :param prune: every apply removes orphans, as with `--prune`
+    :raises InvalidInput: `@play` has no parentheses
     """
+    if function is not None:
+        location = positions.of_frame(sys._getframe(1))
+        raise InvalidInput([problem("SC0512", "the play has no hosts", 'write @play(hosts="web")', location)])
     define = defining(hosts, vars, name, prune)
     return lambda function: add_definition(define(function))
 
@@ -180,6 +192,8 @@ def defining(
             detail = f"`{option}` of a play is {type_words(value)}: {show(value)}"
             report(problem("SC0512", detail, f"write {example}", positions.of_frame(sys._getframe(1))))
     variables = MappingProxyType(dict(vars) if isinstance(vars, Mapping) else {})
+    if RESERVED in variables:
+        report(problem("SC0512", RESERVED_DETAIL, "choose another name", positions.of_frame(sys._getframe(1))))
 
     def make(function: Callable[..., Any]) -> Play:
         title = name if name and isinstance(name, str) else getattr(function, "__name__", "play").replace("_", "-")

@@ -59,13 +59,14 @@ def tagged(tag: str, value: Any, location: SourceLocation) -> Secret:
     :param location: the source location of the tag
     """
     keys = value if isinstance(value, dict) else {}
-    for key in keys:
-        if key not in ("env", "file", "name"):
-            report(problem("SC0422", f"a secret has no key `{key}`", suggest(key, ("env", "file", "name")), location))
+    unknown = [key for key in keys if key not in ("env", "file", "name")]
+    for key in unknown:
+        report(problem("SC0422", f"a secret has no key `{key}`", suggest(key, ("env", "file", "name")), location))
     texts = {key: item for key, item in keys.items() if isinstance(item, str) and item}
     if ("env" in texts) == ("file" in texts) or len(texts) != len(keys):
         detail = f"{tag} requires a map with either env or file"
-        report(problem("SC0422", detail, f"write {tag} {{env: NAME}} or {tag} {{file: PATH}}", location))
+        if not unknown:  # otherwise one of them is probably the misspelled key
+            report(problem("SC0422", detail, f"write {tag} {{env: NAME}} or {tag} {{file: PATH}}", location))
         return Secret(str(texts.get("name", "wrong")), _UNKNOWN, available=False)
     path = texts.get("file")
     if path is not None and not os.path.isabs(path):

@@ -11,7 +11,9 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     ├── Unknown                   remote.graph    a check needs what another node's action decides
     ├── Stays                     remote.graph    an orphan can't be undone in this run
     ├── Wrong                     remote.graph    a value is not allowed (also a ValueError)
+    │   ├── PublicSecret          remote.graph    a program's arguments contain a secret
     │   └── Mismatch              graph           a value does not have the type of its attribute
+    │       └── ElementMismatch   graph           the value is inside a list or a map
     ├── WriteAttempt              remote.machine  a check tried to change the host
     ├── UnsafePath                remote.machine  another user controls a link on the way (also an OSError)
     ├── ProtocolError             remote.wire     bytes that are not a frame

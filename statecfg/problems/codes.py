@@ -98,7 +98,10 @@ CODES: dict[str, tuple[str, str]] = {
         "unused variable",
         "The command line sets a variable that neither the playbook nor the inventory declares or reads.",
     ),
-    "SC0425": ("secret in a name", "A name, argument, path, tag or host contains a secret. Everyone can read these."),
+    "SC0425": (
+        "secret in a public place",
+        "A name, argument, path, tag, host or command contains a secret. Everyone can read these.",
+    ),
     "SC0430": (
         "saved plan can't be used",
         "A saved plan is damaged, was edited, can't be read or written, or would contain a secret.",

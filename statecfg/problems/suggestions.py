@@ -15,8 +15,8 @@ def suggest(name: str, valid: Iterable[str], what: str = "it may be") -> str:
 
     :param name: the misspelled name
     :param valid: the names that are allowed, in the order in which the text lists them
-    :param what: the words before the list
-    :returns: such as "did you mean `mode`? (it takes: owner, group)"; "" if there are no valid names
+    :param what: the words before the list if no name is similar
+    :returns: such as "did you mean `mode`? (also valid: owner, group)"; "" if there are no valid names
     """
     names = list(valid)
     close = nearest(name, names)
@@ -24,8 +24,8 @@ def suggest(name: str, valid: Iterable[str], what: str = "it may be") -> str:
     meant = question(close)
     if not others:
         return meant
-    listed = f"{what}: {', '.join(others)}" + (", …" if len(names) > LISTED else "")
-    return f"{meant} ({listed})" if meant else listed
+    listed = ", ".join(others) + (", …" if len(names) > LISTED else "")
+    return f"{meant} (also valid: {listed})" if meant else f"{what}: {listed}"
 
 
 def suggest_file(path: str | os.PathLike[str]) -> str:

@@ -17,7 +17,7 @@ from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.management import Management
 from statecfg.remote.run.order import Order
 from statecfg.remote.run.planning import Planner
-from statecfg.remote.run.report import portions, summary
+from statecfg.remote.run.report import differing, fingerprints, portions, summary
 from statecfg.remote.wire.channel import Channel
 from statecfg.remote.wire.frames import PROTOCOL, ProtocolError, decode_node
 
@@ -49,7 +49,7 @@ def main(source: int, sink: int, hello: JsonMap, frames: List[Frame]) -> None:
     try:
         status, more = session.run()
     except state.StateError as problem:
-        status, more = HostStatus.FAILED, {"error": str(problem)}
+        status, more = HostStatus.FAILED, {"error": str(problem), "hint": problem.hint}
     except ProtocolError as problem:
         status, more = HostStatus.FAILED, {"error": "the session ended early: %s" % problem}
     except Exception as problem:
@@ -133,7 +133,7 @@ class Session:
         facets = Facets()
         started = time.monotonic()
         plan = self.plan(managed, facets)
-        differs = [*(plan.differing(self.expect, mask) if order.expect else ()), *order.differs]
+        differs = [*(differing(self.expect, fingerprints(plan, mask)) if order.expect else ()), *order.differs]
         due = order.acting and managed.due(plan)
         waits = (due or self.units is not None) and not differs and not managed.refusal
         self.show(plan, managed, time.monotonic() - started, waits)
@@ -150,7 +150,8 @@ class Session:
         if order.asks:
             # The host may have changed while the user read the plan.
             facets = Facets()
-            differs = self.plan(managed, facets).differing(plan.fingerprints(mask), mask)
+            again = self.plan(managed, facets)
+            differs = differing(fingerprints(plan, mask), fingerprints(again, mask))
             if differs:
                 return self.end(HostStatus.REFUSED, differs=differs)
         if self.units is None:
@@ -294,8 +295,8 @@ class Session:
         :param seconds: how long the planning took
         :param waits: the run now waits for the controller's answer `go` or `no`
         """
-        prints, spent = plan.fingerprints(self.channel.mask), [0]
-        self.warnings += [step.reason for step in plan.removal_steps() if step.stays]
+        prints, spent = fingerprints(plan, self.channel.mask), [0]
+        self.warnings += [step.reason for step in plan.removal_steps() if step.cannot_undo]
         for part, layers in (("removals", plan.removals), ("layers", plan.layers), ("left", plan.to_keep)):
             for number, steps in enumerate(layers):
                 for nodes in portions((managed.report(step) for step in steps), spent):

@@ -1,8 +1,9 @@
 """The bundle: the code that statecfg sends to a host, in parts that the host keeps by their digests.
 
-The first part contains the executor's core and the node types of the host's definition; the bootstrap fetches it. Two
-more parts follow only if they are needed: code for hooks that run on hosts, and for units. The node types of orphans
-are unknown until the host has read its ledger. If the definition does not use them, the host requests them by name.
+The first part contains the executor's core and the node types of the host's definition; the bootstrap fetches it.
+Three more parts follow only if they are needed: code for hooks that run on hosts, for units, and for rare attributes of
+commands. The node types of orphans are unknown until the host has read its ledger. If the definition does not use them,
+the host requests them by name.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 import statecfg
 from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.resources.shared.commands import RARE
 from statecfg.run import host_modules
 from statecfg.run.stripping_cache import cache
 
@@ -64,14 +66,24 @@ def build(types: Iterable[str]) -> Bundle:
     return _build(tuple((name, REGISTRY[name].module) for name in sorted(types)))
 
 
-def parts(order: Mapping[str, Any]) -> dict[str, Part]:
+def parts(order: Mapping[str, Any], layers: Iterable[Iterable[Mapping[str, Any]]] = ()) -> dict[str, Part]:
     """Return digest → part for the parts that a host needs in addition to its bundle.
 
     :param order: the additional data for the executor, with `hooks` and `units`
+    :param layers: the nodes of the host's definition
     """
-    hooks = any(hook["where"] == "host" for hook in order.get("hooks", ()))
-    wanted = [name for name, needed in (("hooks", hooks), ("units", order.get("units"))) if needed]
-    return {part.sha256: part for part in map(_part, wanted)}
+    needed = {
+        "hooks": any(hook["where"] == "host" for hook in order.get("hooks", ())),
+        "units": order.get("units"),
+        "commands": any(node["type"] == "command" and _is_rare(node) for layer in layers for node in layer),
+    }
+    return {part.sha256: part for part in (_part(name) for name in needed if needed[name])}
+
+
+def _is_rare(command: Mapping[str, Any]) -> bool:
+    """Return whether a command needs the code for rare attributes."""
+    attrs = command.get("attrs", {})
+    return any(attrs.get(name) is not None for name in RARE)
 
 
 def digest(types: Iterable[str]) -> str:

@@ -27,12 +27,14 @@ class Evaluated:
     :param variables: node name → variables of the play that declares the node
     :param again: node name → source locations of its declarations in other plays, with the variables of these plays
     :param secrets: the secrets in the graph and the variables
+    :param tags: the tags of all resources, if only some tags were requested
     """
 
     graph: Graph
     variables: Variables
     secrets: Mapping[str, Secret]
     again: Again
+    tags: frozenset[str] = frozenset()
 
 
 def evaluate(host: Host, plays: Sequence[Play], extra: Mapping[str, Any], tags: Sequence[str]) -> Evaluated:
@@ -47,7 +49,10 @@ def evaluate(host: Host, plays: Sequence[Play], extra: Mapping[str, Any], tags: 
     with opaque.recording() as used:
         graph, variables, again = _graph(host, plays, extra)
         graph = _expanded(graph)
-    return Evaluated(tagged(graph, tags) if tags else graph, variables, dict(used), again)
+    if not tags:
+        return Evaluated(graph, variables, dict(used), again)
+    existing = frozenset(tag for node in graph.nodes() for tag in node.options.get("tags") or ())
+    return Evaluated(tagged(graph, tags), variables, dict(used), again, existing)
 
 
 def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project) -> Definition:

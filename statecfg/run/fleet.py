@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from statecfg.playbook.compile import Definition
-from statecfg.playbook.inventory import Host
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.run import bundle
 from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.events import Events, Late, Unjoined
 from statecfg.run.host.gate import Gate
 from statecfg.run.host.request import Order, Request
+from statecfg.run.job import Job
 from statecfg.run.options import Access, Expected, Limits
 from statecfg.run.report_model import Host as HostReport
 from statecfg.run.report_model import Report
@@ -26,44 +25,16 @@ from statecfg.run.report_model import Report
 if TYPE_CHECKING:
     from statecfg.run.deployment import Deployment
 
-__all__ = ["Access", "Event", "Expected", "Job", "Limits", "Options", "Report", "RunHooks", "run"]
+__all__ = ["Access", "Event", "Expected", "Limits", "Options", "Report", "RunHooks", "run"]
 
 FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Job:
-    """The work for one host.
-
-    :param playbook: the playbook's file, relative to the project
-    :param prune: whether to remove orphans
-    :param partial: whether the definition contains only some of the playbook's resources, so that it shows no orphans
-    :param ledger: the last known lineage of the host's ledger, "" if unknown
-    :param node: the host in the form that hooks on the host receive
-    :param policy: the playbook in the form that these hooks receive
-    :param owner: the name of the owning playbook in the host's ledger; `playbook` if empty
-    :param units: the units that may run hooks on the host, and their content (see `units.coordinator`)
-    :param differs: differences from a saved plan that the controller found; the host refuses the plan if there are any
-    """
-
-    host: Host
-    definition: Definition
-    playbook: str
-    prune: bool = False
-    partial: bool = False
-    ledger: str = ""
-    node: Mapping[str, Any] = field(default_factory=dict)
-    policy: Mapping[str, Any] = field(default_factory=dict)
-    owner: str = ""
-    units: Mapping[str, Any] = field(default_factory=dict)
-    differs: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Event:
     """Something that happened on a host during a run.
 
-    :param kind: one of `HostEvent`
+    :param kind: one of `RunEvent`
     """
 
     host: str

@@ -24,7 +24,10 @@ Module = tuple[bool, str, str]
 PARTS = {
     "hooks": ("statecfg.remote.hooks.run", "statecfg.remote.hooks.result"),
     "units": ("statecfg.remote.units",),
+    "commands": ("statecfg.resources.shared.command_attempts",),
 }
+# Modules that only the controller uses. Node types import them inside functions that only the controller calls.
+_CONTROLLER = ("statecfg.remote.graph.wrong_values", "statecfg.resources.shared.command_rules")
 
 _PACKAGE = Path(statecfg.__file__).parent
 _OURS = (_PACKAGE.resolve(), (_PACKAGE / "resources").resolve())
@@ -45,7 +48,7 @@ def of_part(part: str) -> dict[str, Module]:
     """Return the modules of a part (see `PARTS`) and those that they import, without the core."""
     files = (_PACKAGE / "remote").rglob("*.py")
     names = [".".join(("statecfg", *path.relative_to(_PACKAGE).with_suffix("").parts)) for path in files]
-    names = [name.removesuffix(".__init__") for name in names]
+    names = [*(name.removesuffix(".__init__") for name in names), *PARTS[part]]
     return _without_core(closure([name for name in names if _is_of(name, PARTS[part])], with_parts=True))
 
 
@@ -126,7 +129,7 @@ def closure(names: Iterable[str], with_parts: bool = False) -> dict[str, Module]
     """
     modules: dict[str, Module] = {}
     waiting = list(names)
-    skipped = () if with_parts else [name for names in PARTS.values() for name in names]
+    skipped = [*_CONTROLLER, *(() if with_parts else (name for names in PARTS.values() for name in names))]
     while waiting:
         name = _home(waiting.pop())
         path = _path(name) if name not in modules and not _is_of(name, skipped) else None

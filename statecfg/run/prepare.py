@@ -15,14 +15,13 @@ from statecfg.run import evaluation
 from statecfg.run.reshaping import HookedHost, call_hooks
 
 if TYPE_CHECKING:
-    from statecfg.playbook.compile import Definition
     from statecfg.playbook.inventory import Host, Inventory
     from statecfg.playbook.plays import Play
     from statecfg.playbook.project import Project
     from statecfg.playbook.services import Relation
     from statecfg.run.declared import ServiceWork
-    from statecfg.run.fleet import Job
     from statecfg.run.hook_failure import HookFailure
+    from statecfg.run.job import Job
     from statecfg.run.reshaping import Reshape
 
 SLOW = ("SC0323", "SC0507")  # error codes of time limits
@@ -107,7 +106,7 @@ def playbook(path: Path, choice: Choice, reshape: Reshape | None = None) -> Work
 
 def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
     from statecfg.graph import opaque
-    from statecfg.run import bundle, project_inputs
+    from statecfg.run import bundle, project_inputs, unguarded
 
     failed: list[HookFailure] = []
     services: Sequence[ServiceWork] = ()
@@ -137,7 +136,7 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
         failed=failed,
         services=services,
         relations=relations,
-        warnings=chosen.warnings,
+        warnings=(*chosen.warnings, *unguarded.warnings(jobs)),
         everywhere=chosen.everywhere,
         inventory=chosen.inventory,
     )
@@ -157,16 +156,19 @@ def _order(item: Problem) -> tuple[str, int, int]:
 
 
 def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
-    from statecfg.run.fleet import Job
+    from statecfg.run.job import Job
 
     project = chosen.project
     name, whose = project.relative(path), owner(project, path, choice.instance)
     jobs: list[Job] = []
     shared = _SharedProblems()
+    tags: set[str] = set()
     for host, plays in chosen.hosts:
         definition = None
         with collecting() as problems, reporting():
-            definition = _definition(host, plays, project, choice)
+            evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags)
+            tags |= evaluated.tags
+            definition = evaluation.definition(host, evaluated.graph, evaluated, project)
         shared.add(host.name, problems)
         if any(item.code in SLOW for item in problems):
             break  # every other host would take as long
@@ -176,7 +178,8 @@ def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
             jobs.append(Job(host, definition, name, prune and not choice.tags, bool(choice.tags), owner=whose))
     report(*shared.problems())
     if chosen.hosts and not jobs and not shared.problems():
-        report(problem("SC0431", f"tags: {', '.join(choice.tags)}", "see the tags in the playbook"))
+        help_text = suggest(choice.tags[0], sorted(tags), "tags in the playbook")
+        report(problem("SC0431", f"tags: {', '.join(choice.tags)}", help_text or "add `tags: [NAME]` to resources"))
     return jobs
 
 
@@ -333,7 +336,7 @@ def hosts(pattern: str, choice: Choice) -> Work:
     """
     from statecfg.playbook import project as projects
     from statecfg.playbook.compile import Definition
-    from statecfg.run.fleet import Job
+    from statecfg.run.job import Job
 
     project = projects.find(Path.cwd())
     chosen = dialects.inventory(project, choice.inventory).select(pattern, choice.limit)
@@ -369,8 +372,3 @@ def _more(names: Sequence[str], inventory: Inventory, limit: str | None) -> list
     """Return the hosts with these names that are in the inventory and within the limit."""
     present = [name for name in sorted({*names}) if name == LOCAL or name in inventory.hosts]
     return [host for name in present for host in inventory.select(name, limit, empty_ok=True)]
-
-
-def _definition(host: Host, plays: Sequence[Play], project: Project, choice: Choice) -> Definition:
-    evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags)
-    return evaluation.definition(host, evaluated.graph, evaluated, project)

@@ -1,5 +1,7 @@
 """Remove the parts of Python source that hosts don't need: annotations, docstrings, comments, imports for annotations.
 
+The checks of attributes (`@kind.validate`) run on the controller only, so their bodies are removed too.
+
 Every remaining line keeps its number, so a traceback from a host names the right line. Annotations in the body of a
 class stay, because dataclasses and named tuples need them.
 """
@@ -73,6 +75,7 @@ class _Stripping(ast.NodeVisitor):
         self.imported: list[ast.Import | ast.ImportFrom] = []
         self.in_class = False
         self.tree = ast.parse(text)
+        self.types = {node.name for node in self.tree.body if isinstance(node, _Function) and is_type(node)}
         self.aliases = [node for node in self.tree.body if isinstance(node, ast.Assign) and is_alias(node)]
 
     def text(self) -> str:
@@ -117,6 +120,11 @@ class _Stripping(ast.NodeVisitor):
 
     # The parts that are removed
 
+    def is_validate(self, node: ast.expr) -> bool:
+        """Tell whether a decorator registers the check of attributes of a node type of this source."""
+        named = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        return named and ast.unparse(node) in {f"{name}.validate" for name in self.types}
+
     def visit_FunctionDef(self, node: _Function) -> None:
         """Cut the annotations of the parameters and of the result, and the docstring."""
         arguments = node.args
@@ -133,6 +141,9 @@ class _Stripping(ast.NodeVisitor):
                 self.visit(node.returns)
         for child in (*node.decorator_list, *arguments.defaults, *filter(None, arguments.kw_defaults)):
             self.visit(child)
+        if any(map(self.is_validate, node.decorator_list)):
+            self.cut(self.span(node.body[0])[0], self.span(node.body[-1])[1], b"pass")
+            return
         self.docstring(node)
         self.body(node.body, in_class=False)
 
@@ -266,6 +277,11 @@ class _Stripping(ast.NodeVisitor):
         module = statement.module if isinstance(statement, ast.ImportFrom) else item.name
         name = (item.asname or item.name).partition(".")[0]
         return name not in self.used and (name in self.annotated or module in _FOR_ANNOTATIONS)
+
+
+def is_type(node: _Function) -> bool:
+    """Return whether a function is the signature of a node type."""
+    return any(isinstance(decorator, ast.Name) and decorator.id == "node_type" for decorator in node.decorator_list)
 
 
 def is_alias(node: ast.Assign) -> bool:

@@ -64,6 +64,4 @@ def _shape(request: Request, task: Task) -> Shape:
 
 @routes("GET", "/openapi.json", VIEWER, "Describe this API (OpenAPI 3.1).", {200: "OpenAPI"})
 def _description(request: Request) -> Response:
-    from statecfg.server.routes import ROUTES  # imported here because `routes` imports this module
-
-    return JSONResponse(openapi.document(ROUTES, request.base))
+    return JSONResponse(openapi.document(request.app.state.table, request.base))

@@ -155,7 +155,7 @@ def create(
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = THREADS
-        app.state.delays = auth.Delays()
+        app.state.delays, app.state.table = auth.Delays(), table
         end = await to_thread.run_sync(start, app.state)
         try:
             yield

@@ -4,29 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.errors import StatecfgError
+from statecfg.store.errors import Busy, StoreError
 
 if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.store.database import Store
 
 __all__ = ["Busy", "StoreError", "opened"]
-
-
-class StoreError(StatecfgError):
-    """The store can't be used. Stop whatever needs it (exit code 8).
-
-    :param detail: what is wrong and where the store is; never contains a password
-    :param help: what to do; "" for no advice
-    """
-
-    def __init__(self, detail: str, help: str = "") -> None:
-        self.detail, self.help = detail, help
-        super().__init__(detail)
-
-
-class Busy(StoreError):
-    """Another process or thread holds the lock or writes to the store."""
 
 
 def opened(project: Project | None = None, url: str | None = None) -> Store:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sqlalchemy import Connection, create_engine, exc, pool
 
-from statecfg.store import Busy, StoreError, migrations, postgresql, sqlite, tables
+from statecfg.store import migrations, postgresql, sqlite, tables
+from statecfg.store.errors import Busy, StoreError
 
 if TYPE_CHECKING:
     from statecfg.store.address import Address
-    from statecfg.store.locks import Lock
 
 T = TypeVar("T")
 BUSY = sqlite.BUSY
@@ -137,17 +137,6 @@ class Store:
                 time.sleep(pause * secrets.randbelow(1000) / 1000)
         return results[-1]
 
-    def lock(self, name: str, wait: float) -> contextlib.AbstractContextManager[Lock]:
-        """Hold the lock with this name. It has one holder at a time, across all processes and threads.
-
-        :param wait: seconds to wait for the lock
-        :raises Busy: another process or thread still holds the lock after that time
-        """
-        from statecfg.store import locks
-
-        self._same_process()
-        return locks.taken(self, name, wait)
-
     def schema(self) -> int:
         """Return the version of the store's schema."""
         with self.reading() as connection:
@@ -243,7 +232,7 @@ class Store:
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
         """Convert the database's exceptions into StoreError."""
-        self._same_process()
+        self.check_process()
         try:
             yield
         except exc.TimeoutError:
@@ -262,7 +251,11 @@ class Store:
             # Python can't decode SQLite's error message.
             raise StoreError(f"{self.label}: it is damaged", sqlite.RESTORE) from None
 
-    def _same_process(self) -> None:
+    def check_process(self) -> None:
+        """Check that this process opened the store.
+
+        :raises StoreError: the process was forked since then
+        """
         if self._pid != os.getpid():
             raise StoreError(
                 f"{self.label}: it was opened by process {self._pid}, and this is {os.getpid()}",

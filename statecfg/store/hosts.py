@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
-from statecfg.remote.graph.events import NodeEvent
+from statecfg.remote.graph.events import HostEvent
 from statecfg.store.database import Store
 from statecfg.store.tables import binding, host
 
@@ -69,9 +69,9 @@ def check_in(store: Store, name: str, facts: Mapping[str, Any], ledger: str, boo
         events = [
             event
             for event, true in (
-                (NodeEvent.REGISTERED, record.registered is None),
-                (NodeEvent.FACTS_CHANGED, _lasting(record.facts) != _lasting(facts)),
-                (NodeEvent.BOOTED, bool(record.boot_id and boot_id and record.boot_id != boot_id)),
+                (HostEvent.REGISTERED, record.registered is None),
+                (HostEvent.FACTS_CHANGED, _lasting(record.facts) != _lasting(facts)),
+                (HostEvent.BOOTED, bool(record.boot_id and boot_id and record.boot_id != boot_id)),
             )
             if true
         ]

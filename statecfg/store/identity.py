@@ -5,23 +5,13 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from sqlalchemy import CheckConstraint, Column, Integer, String, Table
-
 from statecfg.store import opened
-from statecfg.store.tables import metadata
+from statecfg.store.tables import store_identity
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from statecfg.playbook.project import Project
-
-table = Table(
-    "store_identity",
-    metadata,
-    Column("one", Integer, CheckConstraint("one = 1"), primary_key=True, autoincrement=False),
-    Column("identity", String(32), nullable=False),
-    info={"since": 3},
-)
 
 
 def of(project: Project, url: str | None = None) -> str:
@@ -35,9 +25,9 @@ def of(project: Project, url: str | None = None) -> str:
 
 
 def _ensure(connection: Connection) -> str:
-    row = connection.execute(table.select()).one_or_none()
+    row = connection.execute(store_identity.select()).one_or_none()
     if row is not None:
         return str(row.identity)
     identity = uuid.uuid4().hex
-    connection.execute(table.insert().values(one=1, identity=identity))
+    connection.execute(store_identity.insert().values(one=1, identity=identity))
     return identity

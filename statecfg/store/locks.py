@@ -18,7 +18,8 @@ from urllib.parse import quote
 
 from sqlalchemy import select, update
 
-from statecfg.store import Busy, StoreError, tables
+from statecfg.store import tables
+from statecfg.store.errors import Busy, StoreError
 from statecfg.store.postgresql import server_time
 
 if TYPE_CHECKING:
@@ -48,7 +49,12 @@ class Lock:
 
 
 def taken(store: Store, name: str, wait: float) -> contextlib.AbstractContextManager[Lock]:
-    """Return the lock with this name as a context manager. Entering it raises Busy after `wait` seconds."""
+    """Hold the lock with this name. It has one holder at a time, across all processes and threads.
+
+    :param wait: seconds to wait for the lock
+    :raises Busy: on entering, another process or thread still holds the lock after that time
+    """
+    store.check_process()
     return _leased(store, name, wait) if store.shared else _locked(store, name, wait)
 
 

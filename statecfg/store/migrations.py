@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 # Imported for their tables: `metadata` contains only the tables of imported modules.
-from statecfg.store import identity, schema_3, service_tables, tables  # noqa: F401  # see above
+from statecfg.store import schema_3, service_tables, tables  # noqa: F401  # see above
 from statecfg.store.entities import tables as entity_tables  # noqa: F401  # see above
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, create_engine, delete, exc, func
 from sqlalchemy.engine import make_url
 
-from statecfg.store import Busy, StoreError, sqlite
+from statecfg.store import sqlite
+from statecfg.store.errors import Busy, StoreError
 from statecfg.store.tables import commit_mark
 
 if TYPE_CHECKING:

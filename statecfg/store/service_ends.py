@@ -17,7 +17,7 @@ from statecfg.store.units import relations as unit_relations
 from statecfg.store.units import rows as unit_rows
 from statecfg.store.units.records import Declared, DeclaredRelation, End
 from statecfg.store.units.relations import ADDRESS
-from statecfg.units.rules import workflow
+from statecfg.unit_rules import workflow
 
 NOTHING: dict[str, list[str]] = {"hosts": [], "relations": []}
 

@@ -126,7 +126,7 @@ relation_unit = Table(
 )
 
 # The events of units in relations, in their order. They are reduced when the next hook is determined (see
-# `units.rules.scheduler`). So events that happen while a hook runs do not count as handled by that hook.
+# `unit_rules.scheduler`). So events that happen while a hook runs do not count as handled by that hook.
 unit_event = Table(
     "unit_event",
     metadata,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from statecfg.store import StoreError
+from statecfg.store.errors import StoreError
 
 if TYPE_CHECKING:
     from statecfg.store.address import Address

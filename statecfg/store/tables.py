@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from statecfg.store import StoreError
+from statecfg.store.errors import StoreError
 
 metadata = MetaData()
 
@@ -233,4 +233,12 @@ requeue = Table(
     Column("since", Double, nullable=False),
     Column("next", Double, nullable=False, index=True),
     Column("error", Text, nullable=False),
+)
+
+store_identity = Table(
+    "store_identity",
+    metadata,
+    Column("one", Integer, CheckConstraint("one = 1"), primary_key=True, autoincrement=False),
+    Column("identity", String(32), nullable=False),
+    info={"since": 3},
 )

@@ -22,9 +22,10 @@ from jinja2.parser import Parser
 from jinja2.runtime import Undefined as _Undefined
 
 from statecfg.graph.opaque import Value, mask_secrets, resolve_tokens
-from statecfg.problems import InvalidInput, Problem, inputs, problem, suggest
+from statecfg.problems import InvalidInput, Problem, inputs, problem
 from statecfg.problems.positions import SourceLocation
 from statecfg.problems.tokens import SecretError
+from statecfg.templates import hints
 from statecfg.templates.filters.limits import BUDGET, SIZE, Budget, Refused, TooMuch
 from statecfg.templates.sandbox import UNREADABLE, Missing, Sandbox
 
@@ -235,7 +236,9 @@ def _expression(text: str) -> Compiled:
     parser = Parser(environment, text, state="variable")
     tree = parser.parse_expression()
     if not parser.stream.eos:
-        raise TemplateSyntaxError("there is more text after the end of the expression", parser.stream.current.lineno)
+        token = parser.stream.current
+        message = f"expected the end of the expression, got {token.value!r}"
+        raise TemplateSyntaxError(message, token.lineno)
     return _assign(environment.limited(tree))
 
 
@@ -294,9 +297,9 @@ def _explain(error: Exception, location: SourceLocation, block: bool, variables:
     if isinstance(error, SecretError):
         return problem("SC0423", str(error), error.help, *locations)
     if isinstance(error, Missing):
-        return _undefined(error, variables, locations)
+        return hints.undefined(error, variables, locations)
     if isinstance(error, TemplateSyntaxError):
-        return problem("SC0320", str(error.message), _syntax_help(str(error.message)), *locations)
+        return problem("SC0320", str(error.message), hints.syntax(str(error.message), _environment()), *locations)
     if isinstance(error, TooMuch):
         return problem("SC0323", str(error), "simplify the template, or compute the value in a play", *locations)
     if isinstance(error, Refused):
@@ -314,28 +317,6 @@ def _explain(error: Exception, location: SourceLocation, block: bool, variables:
         return problem("SC0323", "a macro calls itself too deeply", "end the recursion", *locations[-1:])
     detail = f"{type(error).__name__}: {mask_secrets(str(error))}"
     return problem("SC0322", detail, "check the values that the template uses", *locations)
-
-
-def _undefined(error: Missing, variables: Mapping[str, Any], locations: list[SourceLocation]) -> Problem:
-    if error.owner is None:
-        hint = suggest(str(error.name), sorted(variables), "there are") if error.name else ""
-        return problem("SC0321", f"there is no variable `{error.name}`", hint, *locations)
-    if isinstance(error.owner, Mapping):
-        hint = suggest(str(error.name), [str(key) for key in error.owner], "it has")
-        return problem("SC0321", f"a map has no key `{error.name}`", hint, *locations)
-    what = "a list" if isinstance(error.owner, (list, tuple)) else f"a value ({type(error.owner).__name__})"
-    return problem("SC0321", f"{what} has no `{error.name}`", "check the value of the name before it", *locations)
-
-
-def _syntax_help(message: str) -> str:
-    environment = _environment()
-    for category, valid in (("filter", environment.filters), ("test", environment.tests)):
-        start = f"No {category} named '"
-        if message.startswith(start):
-            return suggest(message[len(start) :].split("'")[0], sorted(valid), "there are")
-    if "expected token" in message or "unexpected" in message:
-        return "check the expression, and quote the strings in it"
-    return "close every {% block %} with its {% end… %}"
 
 
 def _locations(error: Exception, location: SourceLocation, block: bool) -> list[SourceLocation]:

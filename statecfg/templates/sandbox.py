@@ -36,7 +36,7 @@ TOO_WIDE = "the template formats a text with a width of millions"
 class Missing(StatecfgError, UndefinedError):
     """A name does not exist.
 
-    :param owner: the value that should have the name; None if the name is a variable
+    :param owner: the value that should have the name; `missing` if the name is a variable
     """
 
     def __init__(self, message: str, name: Any, owner: Any) -> None:
@@ -50,10 +50,8 @@ class Undefined(runtime.StrictUndefined):
     __slots__ = ()
 
     def __init__(self, hint: Any = None, obj: Any = missing, name: Any = None, exc: Any = UndefinedError) -> None:
-        owner = None if obj is missing else obj
-
         def fail(message: str | None = None) -> Exception:
-            return Missing(str(message), name, owner) if exc is UndefinedError else exc(message)
+            return Missing(str(message), name, obj) if exc is UndefinedError else exc(message)
 
         super().__init__(hint, obj, name, fail)  # type: ignore[arg-type]  # called for an exception, as a class would be
 

@@ -19,6 +19,9 @@ DEFAULT_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 # OpenSSH's valid_hostname and valid_ruser (CVE-2023-51385), but stricter about `%` and spaces.
 _HOST = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,254}")
 _USER = re.compile(r"[^-\s\x00-\x1f\x7f'\"`$\\;&<>|(){}][^\s\x00-\x1f\x7f'\"`$\\;&<>|(){}]{0,254}")
+# The name, port and user of each connection on the way to a host.
+Logins = tuple[tuple[str, int, str], ...]
+
 _JUMP = re.compile(r"(?:ssh://)?(?:(?P<user>[^@]+)@)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:@\[\]]+))(?::(?P<port>\d+))?/?")
 
 
@@ -71,13 +74,18 @@ def route(target: Target, settings: Settings) -> tuple[Hop, ...]:
         raise Unreachable(target.name, str(problem)) from problem
 
 
-def _hops(target: Target, settings: Settings, config: SshConfig, seen: tuple[str, ...]) -> tuple[Hop, ...]:
+def _hops(target: Target, settings: Settings, config: SshConfig, seen: Logins) -> tuple[Hop, ...]:
     name = target.address or target.name
     _check_host(target.name, name)
-    if name in seen or len(seen) >= MAX_HOPS:
-        raise Unreachable(target.name, "ProxyJump is circular: " + " → ".join((*seen, name)))
     host_config = config.lookup(name, target.user)
     hop = _hop(target, settings, host_config)
+    login = (name, hop.port, hop.user)
+    if login in seen or len(seen) >= MAX_HOPS:
+        # Names alone can be equal: different ports of one address can be different hosts.
+        ports = {port for _, port, _ in seen} | {hop.port}
+        chain = (one if len(ports) == 1 else f"{one}:{port}" for one, port, _ in (*seen, login))
+        help_text = "Set `ProxyJump none` for the jump host in ssh_config."
+        raise Unreachable(target.name, "ProxyJump is circular: " + " → ".join(chain), help_text)
     jump = target.proxy_jump or host_config.get("proxyjump")
     if jump is None:
         command = host_config.get("proxycommand")
@@ -91,7 +99,7 @@ def _hops(target: Target, settings: Settings, config: SshConfig, seen: tuple[str
         step = _jump_target(target.name, text)
         # As in ssh, only the first jump host can have its own jump host; the others are reached through it.
         step = step if index == 0 else replace(step, proxy_jump="none")
-        hops += _hops(step, settings, config, (*seen, name))
+        hops += _hops(step, settings, config, (*seen, login))
     return (*hops, hop)
 
 

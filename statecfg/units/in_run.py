@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.graph.model import Blob
     from statecfg.run.deployment import Deployment
-    from statecfg.run.fleet import Job
+    from statecfg.run.job import Job
     from statecfg.run.options import Expected
     from statecfg.run.report_model import Unit
     from statecfg.store.database import Store

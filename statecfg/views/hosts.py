@@ -17,7 +17,7 @@ MEANING = {
     HostStatus.FAILED: "failed",
     HostStatus.UNREACHABLE: "could not be reached",
     HostStatus.UNKNOWN: "outcome unknown",
-    HostStatus.REFUSED: "refused: its plan has changed",
+    HostStatus.REFUSED: "refused",
     HostStatus.LOCKED: "locked by another run",
     HostStatus.CANCELLED: "cancelled",
 }
@@ -46,8 +46,6 @@ def or_nothing(host: Host, lines: Iterable[Line], lead: str = "Nothing to do") -
 
 def status_text(host: Host) -> str:
     """Return the status of a host in a few words, "" if it is ok."""
-    if host.get("refusal"):
-        return "refused"
     return "stopped early" if stopped(host) else MEANING.get(host["status"], host["status"])
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from statecfg.views import safe
-from statecfg.views.pictures import Drawing
+from statecfg.views.drawing import Drawing
 
 BOX_HEIGHT = 40
 MARGIN = 24

@@ -10,7 +10,7 @@ from statecfg.views import hosts as host_lines
 from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Span, Style, make
-from statecfg.views.plan import BRIEF, Detail, action_text, goes_as, left_lines, reasons, stays, where
+from statecfg.views.plan import BRIEF, Detail, action_text, goes_as, left_lines, leftovers, reasons, where
 from statecfg.views.tally import Effect, Fate, count, fates, fold, names, nodes, plural, touched, unresolved
 
 LOG_LINES = 12
@@ -61,9 +61,9 @@ def _next(report: Report) -> Iterator[Line]:
     if any(host["status"] == HostStatus.UNKNOWN for host in hosts):
         text = f"Run {verb} again. Each host has recorded its progress and checks interrupted steps again."
     elif any(fate.effect == Outcome.FAILED for host in hosts if touched(host) for fate in fates(host)):
-        text = f"Fix the cause and run {verb} again. Completed steps are not repeated."
+        text = f"Fix the cause and run {verb} again. It checks every resource again."
     elif any(host_lines.stopped(host) for host in hosts):
-        text = f"Run {verb} again to continue. Completed steps are not repeated."
+        text = f"Run {verb} again to continue. It checks every resource again."
     else:
         return
     yield make(("Next: ", "skip"), text, hang=6)
@@ -180,7 +180,7 @@ def _node(fate: Fate, detail: Detail) -> Iterator[Line]:
     state: Span = (f"  {unsure}", "unknown") if unsure else ("", "")
     done: Span = (f"  {said}" if said else "", "dim")
     yield make((f"  {sign} ", style), (node["name"], style), done, state, hang=6, right=right)
-    yield from stays(node)
+    yield from leftovers(node)
     causes = [str(action["reason"]) for action in node.get("actions") or [] if action.get("reason")]
     yield from reasons(node, said=causes)
     for action in node.get("actions") or []:

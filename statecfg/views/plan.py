@@ -145,7 +145,7 @@ def node_lines(fate: Fate, detail: Detail) -> Iterator[Line]:
     title: tuple[Span, ...] = (symbol, STYLES[what]), (node["name"], STYLES[what]), done, after, state
     yield make(*title, hang=6, right=node.get("position") or "")
     yield from reasons(node)
-    yield from stays(node)
+    yield from leftovers(node)
     if node.get("shutdown_first"):
         yield make(("      ! ", "change"), "stopped first: ", action_text(node["shutdown_first"]), hang=8)
     yield from change_lines(node, detail.full)
@@ -160,11 +160,11 @@ def left_lines(node: Node, detail: Detail) -> Iterator[Line]:
     yield make(("  - ", "skip"), (node["name"], "skip"), (text, "dim"), hang=6, right=node.get("position") or "")
     if detail.verbose:
         yield from reasons(node)
-        yield from stays(node)
+        yield from leftovers(node)
         yield from change_lines(node, detail.full)
 
 
-def stays(node: Node) -> Iterator[Line]:
+def leftovers(node: Node) -> Iterator[Line]:
     """Yield what remains after a removal, and why."""
     for text in node.get("leaves") or []:
         yield make(("      ↳ ", "dim"), text, hang=8)
@@ -225,5 +225,7 @@ def action_text(action: Action) -> str:
         argv = [str(word) for word in arguments["argv"]]
         text = argv[2] if argv[:2] == ["/bin/sh", "-c"] and len(argv) == 3 else shlex.join(argv)
         return f"{action['op']}: {text}" if len(text) <= 400 else f"{action['op']}: {text[:399]}…"
+    if isinstance(arguments.get("mode"), int):
+        arguments["mode"] = f"{arguments['mode']:04o}"
     args = ", ".join(f"{key}: {value_text(value, 60)}" for key, value in arguments.items())
     return f"{action['op']}({args})" if len(args) <= 400 else f"{action['op']}({args[:399]}…)"

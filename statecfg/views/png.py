@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from statecfg.problems import InvalidInput, problem
 from statecfg.problems.positions import NOWHERE
 from statecfg.views import layout
+from statecfg.views.drawing import Drawing
 from statecfg.views.layout import Box, Edge, Layout
-from statecfg.views.pictures import Drawing
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw

@@ -70,7 +70,10 @@ def _problem(problem: Problem, base: Path) -> Iterator[Line]:
     yield make((f"error[{problem.code}]", "remove"), (f": {problem.summary}", "bold"), hang=4)
     for number, position in enumerate(problem.places):
         yield from _excerpt(position, base, first=number == 0)
-    yield from _explanation(problem.detail, problem.help)
+    detail = problem.detail
+    for position in problem.places:
+        detail = detail.replace(str(position), str(nearer(position, base)))
+    yield from _explanation(detail, problem.help)
 
 
 def failure_lines(summary: str, detail: str, help: str) -> Iterator[Line]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TextIO
 
 from statecfg.hooks import waited
-from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import ActionStatus, HookStatus, HostStatus, Outcome
 from statecfg.remote.machine.redact import Redactor
 from statecfg.views import safe
@@ -18,12 +18,12 @@ from statecfg.views.tally import plural
 HEARTBEAT = 30.0  # seconds
 # After these events, a host does something new.
 _BEGINNINGS = (
-    HostEvent.CONNECTING,
-    HostEvent.UPLOADING,
-    HostEvent.PLANNED,
-    HostEvent.NODE_STARTED,
-    HostEvent.HOOK_STARTED,
-    HostEvent.UNIT_HOOK,
+    RunEvent.CONNECTING,
+    RunEvent.UPLOADING,
+    RunEvent.PLANNED,
+    RunEvent.NODE_STARTED,
+    RunEvent.HOOK_STARTED,
+    RunEvent.UNIT_HOOK,
 )
 
 
@@ -113,7 +113,7 @@ class _Hosts:
 
     def note(self, event: Event) -> None:
         """Process one event."""
-        if event.kind == HostEvent.FINISHED:
+        if event.kind == RunEvent.FINISHED:
             self._finished += 1
             self._current.pop(event.host, None)
         elif event.kind in _BEGINNINGS:
@@ -171,13 +171,13 @@ class PlainProgress:
     def __call__(self, event: Event) -> None:
         event = masked(event, self._redactor)
         self._hosts.note(event)
-        if event.kind in (HostEvent.HOOK_STARTED, HostEvent.FIRED, HostEvent.FINISHED):
+        if event.kind in (RunEvent.HOOK_STARTED, RunEvent.FIRED, RunEvent.FINISHED):
             self._waits.end(event.host)
-        if event.kind == HostEvent.HOOK_STARTED:
+        if event.kind == RunEvent.HOOK_STARTED:
             self._waits.begin(event.host, f"{event.host}: {doing(event)}")
-        if event.kind == HostEvent.ACTION_FINISHED and event.data.get("status") == ActionStatus.ERROR:
+        if event.kind == RunEvent.ACTION_FINISHED and event.data.get("status") == ActionStatus.ERROR:
             self._failed.add((event.host, str(event.data.get("node"))))
-        elif event.kind == HostEvent.NODE_FINISHED and (event.host, str(event.data.get("name"))) in self._failed:
+        elif event.kind == RunEvent.NODE_FINISHED and (event.host, str(event.data.get("name"))) in self._failed:
             return  # the line about its action reported this, with the reason
         for text in event_text(event, self._verbose):
             self._say(f"{event.host}: {text}")
@@ -196,16 +196,16 @@ class PlainProgress:
 
 def doing(event: Event) -> str:
     """Return in a few words what a host does after this event."""
-    if event.kind == HostEvent.NODE_STARTED:
+    if event.kind == RunEvent.NODE_STARTED:
         return str(event.data.get("name", ""))
-    if event.kind == HostEvent.HOOK_STARTED:
+    if event.kind == RunEvent.HOOK_STARTED:
         data, seconds = event.data, event.data.get("seconds")
         if seconds is None:
             return f"waits for hook {_hook(data)}: other hooks run before it"
         return waited.text(str(data["hook"]), str(data["event"]), str(data["name"]), int(data["attempt"]), seconds)
-    if event.kind == HostEvent.UNIT_HOOK:
+    if event.kind == RunEvent.UNIT_HOOK:
         return f"{event.data['unit']} {event.data['hook']}"
-    return "sending the executor" if event.kind == HostEvent.UPLOADING else event.kind
+    return "sending the executor" if event.kind == RunEvent.UPLOADING else event.kind
 
 
 def _hook(data: Mapping[str, Any]) -> str:
@@ -215,31 +215,31 @@ def _hook(data: Mapping[str, Any]) -> str:
 def event_text(event: Event, verbose: int) -> Iterator[str]:
     """Yield the lines of a log for an event, none if it is not important enough."""
     data = event.data
-    if event.kind == HostEvent.WARNING:
+    if event.kind == RunEvent.WARNING:
         yield f"warning: {data.get('text', '')}"
-    elif event.kind == HostEvent.NODE_FINISHED:
+    elif event.kind == RunEvent.NODE_FINISHED:
         outcome = data.get("outcome")
         if verbose or outcome not in (Outcome.UNCHANGED, None):
             yield f"{outcome} {data.get('name', '')}"
-    elif event.kind == HostEvent.ACTION_FINISHED and data.get("status") == ActionStatus.ERROR:
+    elif event.kind == RunEvent.ACTION_FINISHED and data.get("status") == ActionStatus.ERROR:
         yield f"failed {data.get('node', '')}: {data.get('op', '')}: {data.get('reason', '')}"
-    elif event.kind == HostEvent.FIRED and (verbose or data.get("status") != HookStatus.OK):
+    elif event.kind == RunEvent.FIRED and (verbose or data.get("status") != HookStatus.OK):
         why = f": {data['error']}" if data.get("error") else ""
         yield f"hook {_hook(data)}: {HOOK_ENDS.get(str(data.get('status')), ('', '', '?'))[2]}{why}"
-    elif event.kind == HostEvent.UNIT_HOOK:
+    elif event.kind == RunEvent.UNIT_HOOK:
         failed = f" failed: {data['error']}" if data.get("error") else ""
         if verbose or data["status"] != HookStatus.OK:
             yield f"{data['unit']} {data['hook']}{failed or (' done' if data['status'] == HookStatus.OK else '')}"
-    elif event.kind == HostEvent.UNIT_LOG and (verbose or int(data["level"]) >= 30):
+    elif event.kind == RunEvent.UNIT_LOG and (verbose or int(data["level"]) >= 30):
         for text in str(data.get("text", "")).splitlines():
             yield f"{data['unit']} {data['hook']} | {text}"
-    elif event.kind == HostEvent.OUTPUT and verbose > 1:
+    elif event.kind == RunEvent.OUTPUT and verbose > 1:
         for text in str(data.get("text", "")).splitlines():
             yield f"{data.get('node', '')} | {text}"
-    elif event.kind == HostEvent.FINISHED and data.get("status") not in (HostStatus.OK, None):
+    elif event.kind == RunEvent.FINISHED and data.get("status") not in (HostStatus.OK, None):
         error = (data.get("report") or {}).get("error") or {}
         # Earlier lines have reported the failures of a host whose status is only `failed`.
         if error.get("summary") or data["status"] != HostStatus.FAILED:
             yield f"{data['status']}{': ' + str(error['summary']) if error.get('summary') else ''}"
-    elif verbose and event.kind in (HostEvent.CONNECTING, HostEvent.CONNECTED, HostEvent.UPLOADING):
+    elif verbose and event.kind in (RunEvent.CONNECTING, RunEvent.CONNECTED, RunEvent.UPLOADING):
         yield event.kind

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from statecfg.views import layout, safe
+from statecfg.views.drawing import Drawing
 from statecfg.views.layout import Box, Edge, Layout
-from statecfg.views.pictures import Drawing
 
 _FONT = "font-family=\"ui-sans-serif, system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\""
 

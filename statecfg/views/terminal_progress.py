@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HostStatus, Outcome
 from statecfg.remote.machine.redact import Redactor
 from statecfg.views import safe
@@ -79,34 +79,34 @@ class LiveProgress:
             self._take(event)
         for text in event_text(event, self._verbose):
             if self._verbose or event.kind in (
-                HostEvent.WARNING,
-                HostEvent.ACTION_FINISHED,
-                HostEvent.FIRED,
-                HostEvent.FINISHED,
+                RunEvent.WARNING,
+                RunEvent.ACTION_FINISHED,
+                RunEvent.FIRED,
+                RunEvent.FINISHED,
             ):
                 clean = safe.line(f"{event.host}: {text}")
                 self._console.print(Text(clean), highlight=False)
 
     def _take(self, event: Event) -> None:
         row = self._rows.setdefault(event.host, _Row())
-        if event.kind == HostEvent.FINISHED:
+        if event.kind == RunEvent.FINISHED:
             del self._rows[event.host]
             self._finished += 1
             self._bad += event.data.get("status") != HostStatus.OK
-        elif event.kind == HostEvent.PLANNED:
+        elif event.kind == RunEvent.PLANNED:
             row.total = _planned(event.data)
             row.doing = "planned"
-        elif event.kind in (HostEvent.NODE_FINISHED, HostEvent.ACTION_FINISHED):
+        elif event.kind in (RunEvent.NODE_FINISHED, RunEvent.ACTION_FINISHED):
             # The host reports the end of a node when its layer ends. So the end of an action already moves the bar.
             row.done.add(str(event.data.get("name") or event.data.get("node")))
-        elif event.kind == HostEvent.OUTPUT:
+        elif event.kind == RunEvent.OUTPUT:
             row.output = (str(event.data.get("text", "")).strip().splitlines() or [row.output])[-1]
         elif event.kind in (
-            HostEvent.CONNECTING,
-            HostEvent.CONNECTED,
-            HostEvent.UPLOADING,
-            HostEvent.NODE_STARTED,
-            HostEvent.HOOK_STARTED,
+            RunEvent.CONNECTING,
+            RunEvent.CONNECTED,
+            RunEvent.UPLOADING,
+            RunEvent.NODE_STARTED,
+            RunEvent.HOOK_STARTED,
         ):
             row.doing, row.output, row.since = doing(event), "", time.monotonic()
 

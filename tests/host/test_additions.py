@@ -320,7 +320,7 @@ def add_host_event(copy: Copy) -> None:
     text = file.read_text()
     tag = "        record = (hosts.untag if remove else hosts.tag)(opened.store, opened.name(name), tags)\n"
     assert text.count(tag) == 1
-    fire = "        host_events.fire(opened.store, NodeEvent.TAGGED, record, None, projects.find(Path(name)))\n"
+    fire = "        host_events.fire(opened.store, HostEvent.TAGGED, record, None, projects.find(Path(name)))\n"
     imports = (
         "        from statecfg.hooks import host_events\n        from statecfg.playbook import project as projects\n\n"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import graphlib
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -34,7 +35,7 @@ ROOMS = (
     "playbook",
     "dialects",
     "transport",
-    "units.rules",
+    "unit_rules",
     "store",
     "run",
     "units",
@@ -184,6 +185,24 @@ def test_a_file_imports_only_from_its_floor_and_lower_ones() -> None:
     assert not above
 
 
+def test_modules_do_not_import_each_other_in_a_cycle() -> None:
+    """Imports in functions and under `if TYPE_CHECKING` count too, also inside a room."""
+    graph = {
+        module_name(path): {home(module) for module, _ in all_imports(path)} - {module_name(path)} for path in FILES
+    }
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        raise AssertionError(" → ".join(error.args[1])) from None
+
+
+def home(module: str) -> str:
+    """Return the module of statecfg that an imported name belongs to; "" for a name of the package, or of others."""
+    while module and module not in MODULES:
+        module = module.rpartition(".")[0]
+    return "" if module == "statecfg" else module
+
+
 def test_only_the_package_and_its_command_are_outside_rooms() -> None:
     assert sorted(path.name for path in ROOT.glob("*.py")) == ["__init__.py", "__main__.py"]
 
@@ -317,7 +336,7 @@ def is_document(path: Path, definition: ast.ClassDef) -> bool:
 
 
 def is_list_of_names(definition: ast.ClassDef) -> bool:
-    """Return whether a class has constants and nothing else, as `HostEvent`."""
+    """Return whether a class has constants and nothing else, as `RunEvent`."""
     _, *body = definition.body  # the first is the docstring
     return all(isinstance(node, ast.AnnAssign) and dotted(node.annotation) == "Final" for node in body)
 

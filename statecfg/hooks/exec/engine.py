@@ -16,7 +16,7 @@ from statecfg.hooks.exec.call import Caller
 from statecfg.hooks.exec.hooks import ExecHooks
 from statecfg.hooks.exec.lock import HookLock, never
 from statecfg.problems import InvalidInput, problem, suggest
-from statecfg.remote.graph.events import NodeEvent
+from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.hooks import run
 from statecfg.remote.hooks.result import Judged
 from statecfg.store import Busy
@@ -155,9 +155,9 @@ class Engine:
         :raises InvalidInput: there is no such hook or event
         :raises Busy: other hooks ran for two minutes, or this process is a hook itself
         """
-        if event not in NodeEvent.ALL:
-            detail = f"event must refer to one of {', '.join(NodeEvent.ALL)}"
-            raise InvalidInput([problem("SC0604", detail, suggest(event, NodeEvent.ALL))])
+        if event not in HostEvent.ALL:
+            detail = f"event must refer to one of {', '.join(HostEvent.ALL)}"
+            raise InvalidInput([problem("SC0604", detail, suggest(event, HostEvent.ALL))])
         playbook = input.playbook_of(host, policy)
         keep = self.caller.keep | {"input", "output"} if debug else self.caller.keep
         item = self._item(name, event, self.caller.hook_input(host, playbook), playbook)

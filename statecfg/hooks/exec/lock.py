@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from statecfg.store import Busy
+from statecfg.store import Busy, locks
 
 if TYPE_CHECKING:
     from statecfg.store.database import Store
@@ -75,7 +75,7 @@ class HookLock:
             while True:
                 left = end - time.monotonic()
                 try:
-                    lock = stack.enter_context(self.store.lock(name, min(LOOK, max(left, 0.0))))
+                    lock = stack.enter_context(locks.taken(self.store, name, min(LOOK, max(left, 0.0))))
                     break
                 except Busy:
                     if stopped():

@@ -29,7 +29,7 @@ from statecfg.problems import InvalidInput, Problem
 from statecfg.remote.graph.names import HookStatus
 from statecfg.remote.hooks.on_failure import RULES
 from statecfg.run.hook_failure import HookFailure
-from statecfg.store import Busy, objects
+from statecfg.store import Busy, locks, objects
 from statecfg.store.objects import Reconciled
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class Reconciler:
         :raises Busy: another run holds the lock too long
         """
         name = hashlib.sha256(f"{playbook}\0{host}".encode()).hexdigest()[:32]
-        return self.store.lock(f"object {name}", sum(hook.deadline for hook in self.hooks_of(host)))
+        return locks.taken(self.store, f"object {name}", sum(hook.deadline for hook in self.hooks_of(host)))
 
 
 def retry_due(store: Store, project: Project, now: float | None = None) -> list[OwedResult]:

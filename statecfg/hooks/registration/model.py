@@ -8,11 +8,11 @@ from typing import Any
 
 from statecfg.problems import Problem, durations
 from statecfg.problems.positions import NOWHERE, SourceLocation
-from statecfg.remote.graph.events import NodeEvent
+from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.graph.names import ResourceEvent
 from statecfg.remote.hooks.on_failure import ABORT
 
-EVENTS = (*NodeEvent.ALL, *ResourceEvent.ALL)
+EVENTS = (*HostEvent.ALL, *ResourceEvent.ALL)
 CAPABILITIES = (ResourceEvent.PRE_RECONCILE, ResourceEvent.FINALIZE)
 PLACES = ("controller", "host")
 

@@ -14,7 +14,7 @@ from statecfg.hooks.registration.model import ExecHook, Registration, Selector
 from statecfg.hooks.registration.values import choice_of, map_of, text_of, texts_of
 from statecfg.problems import durations, problem, report
 from statecfg.problems.positions import SourceLocation
-from statecfg.remote.graph.events import NodeEvent
+from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.graph.names import ResourceEvent
 from statecfg.remote.hooks.on_failure import RULES
 
@@ -71,7 +71,7 @@ def _shared(registration: Registration, spec: Mapping) -> Registration:
     location = spec.keys["where"].location if "where" in spec.keys else spec.location
     if where == "host" and registration.protocol == "http":
         report(problem("SC0603", "the controller calls HTTP hooks, not the host", "remove `where:`", location))
-    if where == "host" and any(event in NodeEvent.ALL for event in registration.events):
+    if where == "host" and any(event in HostEvent.ALL for event in registration.events):
         detail = "events of hosts happen on the controller, so `where: host` has no effect on them"
         report(problem("SC0603", detail, f"these happen on hosts: {', '.join(ResourceEvent.ALL)}", location))
     return replace(

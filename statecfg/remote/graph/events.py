@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing_extensions import Final
 
 
-class NodeEvent:
+class HostEvent:
     """The events in the life of a host, for which hooks are called. Source: Razor, which calls a host a node."""
 
     REGISTERED: Final = "node-registered"
@@ -20,7 +20,7 @@ class NodeEvent:
     ALL: Final = (BOOTED, REGISTERED, BOUND, UNBOUND, DELETED, FACTS_CHANGED, INSTALLED)
 
 
-class HostEvent:
+class RunEvent:
     """The events of one host during a run."""
 
     CONNECTING: Final = "connecting"

@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
-    from statecfg.remote.graph.ops import Op
-
     Json = Any
     JsonMap = Dict[str, Any]
     Attrs = Dict[str, Any]  # attributes of a node: JSON types and content
@@ -237,6 +235,21 @@ def required(node: Node, nodes: Mapping[str, Node]) -> Set[str]:
     return names
 
 
+class Maker:
+    """What makes actions: an op.
+
+    :ivar turn: the mutex: actions with the same one never run concurrently on a host
+    :ivar batch: the parameter, a list, whose values are joined to make one action of several in a layer
+    """
+
+    turn: Optional[str] = None
+    batch: Optional[str] = None
+
+    def joined(self, actions: Sequence[Action]) -> Action:
+        """Return one action that does the work of several."""
+        raise NotImplementedError
+
+
 class Action(Record):
     """One step that changes a machine, as data, with the function that performs it.
 
@@ -247,7 +260,7 @@ class Action(Record):
     :param args: its arguments by name
     :param function: performs the step on a machine
     :param body: the op's body as a list
-    :param maker: the op, if it is an `Op`
+    :param maker: the op
     """
 
     __slots__ = ("args", "body", "function", "maker", "op")
@@ -259,7 +272,7 @@ class Action(Record):
         args: Attrs,
         function: Callable[[Any], Any],
         body: Sequence[Any] = (),
-        maker: Optional[Op] = None,
+        maker: Optional[Maker] = None,
     ) -> None:
         self.op, self.args, self.body, self.function, self.maker = op, args, list(body), function, maker
 

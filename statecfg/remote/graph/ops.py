@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import Action
+from statecfg.remote.graph.model import Action, Maker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, overload
 
 
-class Op:
+class Op(Maker):
     """A function that returns actions (`defop` of the Borg document).
 
     A call with the op's arguments returns an `Action`. `node(node)` takes each argument from the node's attributes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from statecfg.remote.graph.model import Blob
-from statecfg.remote.graph.wrong_values import Wrong, show, type_words
+from statecfg.remote.graph.wrong_values import PublicSecret, Wrong, in_quotes, show, type_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def no_nul(value: str) -> str:
     """
     at = value.find("\0")
     if at >= 0:
-        raise Wrong("a text with a NUL byte at index %d" % at, "remove the NUL")
+        raise Wrong("a string with a NUL byte at index %d" % at, "remove the NUL")
     return value
 
 
@@ -38,7 +38,7 @@ def no_controls(value: str) -> str:
     for at, letter in enumerate(value):
         if letter < " " or "\x7f" <= letter < "\xa0" or letter in "\u2028\u2029":
             what = "line break" if letter in "\n\r\x85\u2028\u2029" else "control character"
-            raise Wrong("a text with a %s (U+%04X) at index %d" % (what, ord(letter), at), "remove it")
+            raise Wrong("a string with a %s (U+%04X) at index %d" % (what, ord(letter), at), "remove it")
     return value
 
 
@@ -50,7 +50,7 @@ def encodable(value: str) -> str:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise Wrong("not valid Unicode at index %d" % error.start, "pass bytes if it is not text") from None
+        raise Wrong("not valid Unicode at index %d" % error.start, "pass bytes if it is binary") from None
     return value
 
 
@@ -207,7 +207,7 @@ def argv(value: List[Any]) -> List[str]:
         raise Wrong("no program", 'write the program and its arguments: ["systemctl", "reload", "nginx"]')
     for item in value:
         if not isinstance(item, str):  # a secret, the only other type that counts as text
-            raise Wrong("a secret in the arguments, which every user of the host can read", "put it into a file")
+            raise PublicSecret("put it into a file")
         no_nul(encodable(item))
     return value
 
@@ -235,8 +235,18 @@ def one_line(value: str) -> str:
     """
     no_nul(encodable(value))
     if "\n" in value or "\r" in value:
-        raise Wrong("a line break; this must be one line")
+        raise Wrong("contains a line break; write one line")
     return value
+
+
+def marker(value: str) -> str:
+    """Return the text of the marker lines of a block.
+
+    :raises Wrong: if it is not one line, or lacks `{mark}`
+    """
+    if "{mark}" not in value:
+        raise Wrong("a marker without {mark}", "write {mark} where BEGIN and END belong, such as `# {mark} {name}`")
+    return one_line(value)
 
 
 def local_path(value: str) -> str:
@@ -296,7 +306,7 @@ def content(value: Any) -> Any:
         return encodable(value)
     if isinstance(value, (bytes, Blob)):
         return value
-    raise Wrong("%s, not text or bytes" % type_words(value), 'put it in quotes: "%s"' % show(value))
+    raise Wrong("%s, not a string or bytes" % type_words(value), in_quotes(value))
 
 
 def pattern(value: str) -> str:

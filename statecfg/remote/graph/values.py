@@ -15,6 +15,7 @@ from statecfg.remote.graph.value_rules import (
     content,
     encodable,
     local_path,
+    marker,
     mode,
     no_nul,
     one_line,
@@ -87,9 +88,10 @@ class Rule:
 
 AbsolutePath = Annotated[str, Rule("an absolute path", absolute_path, {"pattern": "^/"}, shown=True)]
 WorkingDirectory = Annotated[str, Rule("an absolute path", working_directory, {"pattern": "^/"}, shown=True)]
-Text = Annotated[str, Rule("text", encodable)]
-NoNul = Annotated[str, Rule("text without NUL", no_nul)]
-Line = Annotated[str, Rule("one line of text", one_line)]
+Text = Annotated[str, Rule("a string", encodable)]
+NoNul = Annotated[str, Rule("a string without NUL", no_nul)]
+Line = Annotated[str, Rule("one line", one_line)]
+Marker = Annotated[str, Rule("one line with {mark}", marker, {"pattern": r"\{mark\}"}, shown=True)]
 Name = Annotated[str, Rule("a name", plain_name, {"minLength": 1, "maxLength": MAX_NAME}, shown=True)]
 Names = Annotated["list[Name]", Rule("a list of names", list)]
 Mode = Annotated[
@@ -107,5 +109,5 @@ Argv = Annotated["list[str]", Rule("a list of a program and its arguments", argv
 LocalPath = Annotated[str, Rule("a path on this machine", local_path, {"minLength": 1}, shown=True)]
 Suffix = Annotated[str, Rule("a suffix such as .bak", suffix, {"minLength": 1, "maxLength": 64})]
 PackageName = Annotated[str, Rule("the name of a package", package_name, {"minLength": 2})]
-Content = Annotated["str | bytes | Blob", Rule("text or bytes", content, {"type": "string"}, takes=True)]
+Content = Annotated["str | bytes | Blob", Rule("a string or bytes", content, {"type": "string"}, takes=True)]
 Pattern = Annotated[str, Rule("a regular expression", pattern, {"format": "regex"})]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statecfg.remote.graph.errors import StatecfgError
 
 MAX_SHOWN = 80  # characters of a value in a message
+AS_STRING = "write it as a string"  # the help for a list or a map
 
 
 class Wrong(StatecfgError, ValueError):
@@ -17,6 +18,18 @@ class Wrong(StatecfgError, ValueError):
     def __init__(self, message: str, help: str = "") -> None:
         ValueError.__init__(self, message)
         self.help = help
+
+
+class PublicSecret(Wrong):
+    """A secret is in a program's arguments.
+
+    :param help: where to put the secret instead
+    :param attribute: the name of the attribute with the value; "" if the caller knows it
+    """
+
+    def __init__(self, help: str, attribute: str = "") -> None:
+        super().__init__("contains a secret, which every user of the host can read", help)
+        self.attribute = attribute
 
 
 def show(value: object) -> str:
@@ -36,15 +49,22 @@ def show(value: object) -> str:
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 
+def in_quotes(value: object) -> str:
+    """Return a help text for a value that must be a string."""
+    if isinstance(value, bool):
+        return 'put it in quotes: "%s"' % str(value).lower()  # as YAML writes it
+    return 'put it in quotes: "%s"' % show(value) if isinstance(value, (int, float)) else AS_STRING
+
+
 def type_words(value: object) -> str:
     """Return a description of a value's type, with an article."""
     if value is None:
         return "nothing"
     words = {
-        "bool": "a truth value",
+        "bool": "a boolean",
         "int": "an integer",
         "float": "a number",
-        "str": "text",
+        "str": "a string",
         "bytes": "bytes",
         "list": "a list",
         "tuple": "a list",

@@ -52,10 +52,10 @@ if TYPE_CHECKING:
         playbook: str
 
     class Record(Protocol):
-        """The journal, which stores entities durably."""
+        """The journal, which stores states durably."""
 
         def manage(self, resources: Sequence[Resource]) -> None: ...
-        def entity(self, node: str, **fields: Any) -> None: ...
+        def state_changed(self, node: str, **fields: Any) -> None: ...
 
 
 PRE_RECONCILE, POST_CREATE, POST_UPDATE, PRE_DELETE, FINALIZE, POST_DELETE = ResourceEvent.ALL
@@ -63,8 +63,8 @@ PRE_CREATED, RESOLVED, RESOLUTION_ERROR, IN_DELETION = State.ALL
 ALL_HOOKS = 120.0  # seconds for all hooks of one event of one resource
 
 
-class Entity:
-    """A node's entry in the ledger.
+class Tracked:
+    """The state of a node in the ledger.
 
     :param state: "" for a node that is not managed yet
     :param owing: pairs of event and hook that a later run must call
@@ -80,14 +80,14 @@ class Entity:
 
 
 class Lifecycle:
-    """The entities of one run, and the hooks around them.
+    """The states of the nodes of one run, and the hooks around them.
 
-    :param entities: by node name, including orphans
+    :param tracked: by node name, including orphans
     :param hooks: the hooks that may be called, in order
     """
 
-    def __init__(self, entities: Dict[str, Entity], hooks: Sequence[HookOrder]) -> None:
-        self.entities, self.hooks = entities, hooks
+    def __init__(self, tracked: Dict[str, Tracked], hooks: Sequence[HookOrder]) -> None:
+        self.tracked, self.hooks = tracked, hooks
 
     def attach(
         self,
@@ -105,53 +105,53 @@ class Lifecycle:
         """
         self.record, self.call, self.tell, self.new_record = record, call, tell, new_record
 
-    def entity(self, node: Node) -> Entity:
-        """Return a node's entity."""
-        return self.entities.setdefault(node.provides, Entity(node.provides))
+    def of(self, node: Node) -> Tracked:
+        """Return the state of a node."""
+        return self.tracked.setdefault(node.provides, Tracked(node.provides))
 
     # Creation and change
 
     def manage(self, nodes: Sequence[Node]) -> None:
         """Record nodes as managed before they are changed. Nodes that are managed already stay unchanged."""
-        fresh = [node for node in nodes if not self.entity(node).state]
+        fresh = [node for node in nodes if not self.of(node).state]
         if fresh:
             self.record.manage([self.new_record(node) for node in fresh])
         for node in fresh:
-            self.entity(node).state = PRE_CREATED
+            self.of(node).state = PRE_CREATED
 
     def before(self, node: Node) -> str:
         """Call the hooks before a node is processed; return why it must not be processed, "" if it may."""
-        entity = self.entity(node)
-        if entity.state == IN_DELETION:  # it was defined again after its removal had begun
+        tracked = self.of(node)
+        if tracked.state == IN_DELETION:  # it was defined again after its removal had begun
             self.set_state(node, PRE_CREATED)
         return self.require(PRE_RECONCILE, node)
 
     def after(self, node: Node, changed: bool) -> str:
         """Call the hooks after a node has converged; return why it has failed nevertheless, "" if it has not.
 
-        Source of the rule: a failed post-create leaves the entity in RESOLUTION_ERROR, so that the next run retries it;
+        Source of the rule: a failed post-create leaves the resource in RESOLUTION_ERROR, so the next run retries it;
         a failed post-update does not change the state.
         """
-        entity = self.entity(node)
-        if entity.state != RESOLVED:
+        tracked = self.of(node)
+        if tracked.state != RESOLVED:
             why = self.fire(POST_CREATE, node, Outcome.CHANGED if changed else Outcome.UNCHANGED)
             again = self.was_postponed(node, POST_CREATE)
             self.set_state(node, RESOLUTION_ERROR if why or again else RESOLVED)
             return why
-        if changed or entity.owing:
-            only = None if changed else [hook for _, hook in entity.owing]
-            before, entity.owing = entity.owing, []
+        if changed or tracked.owing:
+            only = None if changed else [hook for _, hook in tracked.owing]
+            before, tracked.owing = tracked.owing, []
             why = self.fire(POST_UPDATE, node, Outcome.CHANGED if changed else Outcome.UNCHANGED, only)
             if why:  # the hooks after the failed one were not called
-                entity.owing += [pair for pair in before if pair not in entity.owing]
-            if before != entity.owing:
-                self.set_state(node, entity.state)
+                tracked.owing += [pair for pair in before if pair not in tracked.owing]
+            if before != tracked.owing:
+                self.set_state(node, tracked.state)
             return why
         return ""
 
     def failed(self, node: Node) -> None:
         """Mark a node that could not be created as RESOLUTION_ERROR."""
-        if self.entity(node).state == PRE_CREATED:
+        if self.of(node).state == PRE_CREATED:
             self.set_state(node, RESOLUTION_ERROR)
 
     # Removal
@@ -159,10 +159,10 @@ class Lifecycle:
     def before_removal(self, node: Node) -> str:
         """Call the hooks before a removal; return why it must not happen, "" if it may.
 
-        Source of the rule: a failed pre-delete changes nothing. It is not called again for an entity that is
-        IN_DELETION. A failed finalize leaves the entity IN_DELETION, for a later run.
+        Source of the rule: a failed pre-delete changes nothing. It is not called again for a resource that is
+        IN_DELETION. A failed finalize leaves the resource IN_DELETION, for a later run.
         """
-        if self.entity(node).state != IN_DELETION:
+        if self.of(node).state != IN_DELETION:
             why = self.require(PRE_DELETE, node)
             if why:
                 return why
@@ -170,52 +170,52 @@ class Lifecycle:
         return self.require(FINALIZE, node)
 
     def after_removal(self, node: Node) -> str:
-        """Call the hooks after a removal; return why the entity stays IN_DELETION, "" if it was forgotten."""
+        """Call the hooks after a removal; return why the resource stays IN_DELETION, "" if it was forgotten."""
         why = self.require(POST_DELETE, node, Outcome.CHANGED)
         if not why:
             self.forget(node)
         return why
 
     def forget(self, node: Node, successor: Sequence[str] = ()) -> None:
-        """Record that an entity is no longer managed.
+        """Record that a resource is no longer managed.
 
         :param successor: playbook and name of the node that manages the same object now, if there is one
         """
-        self.entity(node).state = ""
+        self.of(node).state = ""
         more = {"heir": list(successor)} if successor else {}
-        self.record.entity(recorded_name(node), state="", **more)
+        self.record.state_changed(recorded_name(node), state="", **more)
 
     # Hooks
 
     def set_state(self, node: Node, state: str) -> None:
-        """Record a new state of an entity."""
-        entity = self.entity(node)
-        entity.state = state
-        self.record.entity(recorded_name(node), state=state, owing=entity.owing)
+        """Record a new state of a resource."""
+        tracked = self.of(node)
+        tracked.state = state
+        self.record.state_changed(recorded_name(node), state=state, owing=tracked.owing)
 
     def require(self, event: str, node: Node, outcome: str = "") -> str:
         """Call the hooks of an event that must succeed; return why the node must stop in this run, or ""."""
         why = self.fire(event, node, outcome)
         if not why and self.was_postponed(node, event):
-            entity = self.entity(node)
-            entity.postponed = True
-            return "%s; a later run tries again" % entity.why
+            tracked = self.of(node)
+            tracked.postponed = True
+            return "%s; a later run tries again" % tracked.why
         return why
 
     def was_postponed(self, node: Node, event: str) -> bool:
         """Return whether a hook of an event was postponed. Forget that, because the event itself will happen again."""
-        entity = self.entity(node)
-        postponed = [pair for pair in entity.owing if pair[0] == event]
-        entity.owing = [pair for pair in entity.owing if pair[0] != event]
+        tracked = self.of(node)
+        postponed = [pair for pair in tracked.owing if pair[0] == event]
+        tracked.owing = [pair for pair in tracked.owing if pair[0] != event]
         return bool(postponed)
 
     def due(self, node: Node, changed: bool) -> bool:
         """Return whether processing a node would call a hook or change its state."""
-        entity = self.entity(node)
-        if entity.state in (PRE_CREATED, RESOLUTION_ERROR, IN_DELETION) or entity.owing:
+        tracked = self.of(node)
+        if tracked.state in (PRE_CREATED, RESOLUTION_ERROR, IN_DELETION) or tracked.owing:
             return True
         events = [PRE_RECONCILE]
-        if not entity.state:
+        if not tracked.state:
             events.append(POST_CREATE)
         elif changed:
             events.append(POST_UPDATE)
@@ -223,15 +223,15 @@ class Lifecycle:
 
     def would_fire(self, node: Node, acts: bool, removal: bool) -> List[ExpectedHook]:
         """Return the hooks that a node would call: hook, event, name, where."""
-        entity = self.entity(node)
+        tracked = self.of(node)
         if removal:
-            begun = entity.state == IN_DELETION
+            begun = tracked.state == IN_DELETION
             events = [FINALIZE, POST_DELETE] if begun else [PRE_DELETE, FINALIZE, POST_DELETE]
         else:
             events = [PRE_RECONCILE]
-            if entity.state != RESOLVED:
+            if tracked.state != RESOLVED:
                 events.append(POST_CREATE)
-            elif acts or entity.owing:
+            elif acts or tracked.owing:
                 events.append(POST_UPDATE)
         return [
             {"hook": hook.name, "event": event, "name": node.provides, "where": hook.where}
@@ -247,7 +247,7 @@ class Lifecycle:
         :param only: names of the hooks to call; None for all
         """
         end = time.monotonic() + ALL_HOOKS
-        entity = self.entity(node)
+        tracked = self.of(node)
         for hook in self.hooks:
             if not hook.fires(event, node) or (only is not None and hook.name not in only):
                 continue
@@ -255,7 +255,7 @@ class Lifecycle:
             if left <= 0:
                 answer: Mapping[str, Any] = {"ok": False, "error": "the event's hooks took %g s together" % ALL_HOOKS}
             else:
-                answer = self.call(hook, event, resource(node, entity.state, outcome), min(left, hook.deadline))
+                answer = self.call(hook, event, resource(node, tracked.state, outcome), min(left, hook.deadline))
                 end += answer.get("waited", 0.0)  # don't count the time in which other hosts' hooks ran
             status = HookStatus.OK if answer["ok"] else hook.on_failure.status
             called: CalledHook = {"hook": hook.name, "event": event, "name": node.provides, "where": hook.where}
@@ -266,8 +266,8 @@ class Lifecycle:
             self.tell(called)
             said = "the %s hook %s failed: %s" % (event, hook.name, answer.get("error") or "it gave no reason")
             if status == HookStatus.OWED:
-                entity.owing.append([event, hook.name])
-                entity.why = said
+                tracked.owing.append([event, hook.name])
+                tracked.why = said
             elif status == HookStatus.FAILED:
                 return said
         return ""

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
     from statecfg.remote.graph.model import Attrs, JsonMap
-    from statecfg.remote.ledger.records import EntityChange
+    from statecfg.remote.ledger.records import StateChange
     from statecfg.remote.ledger.state import Account
 
     Defined = Mapping[str, Optional[Resource]]  # see `Ledger.fold`
 
+DAMAGED = "Restore the file from a backup, or move it away: statecfg then starts a new ledger, which is empty."
 KEPT = 1000  # the ledger keeps this many runs, the newest ones
 _JSON = ("claims", "memory", "attrs", "requires", "tags", "owing", "triggers")
 _COLUMNS = (
@@ -46,7 +47,8 @@ class Ledger:
         try:
             self.database = open_database(path, reading)
         except (sqlite3.DatabaseError, OSError) as problem:
-            raise StateError("the ledger %s can't be used: %s" % (path, problem)) from None
+            damaged = "not a database" in str(problem) or "malformed" in str(problem)
+            raise StateError("the ledger %s can't be used: %s" % (path, problem), DAMAGED if damaged else "") from None
 
     def meta(self, key: str) -> str:
         """Return a property of the ledger: its `lineage`, or the `machine` that created it; "" if unknown."""
@@ -234,7 +236,7 @@ class Ledger:
             (playbook, *_cells(row, _COLUMNS)),
         )
 
-    def _change_state(self, playbook: str, run: str, change: EntityChange) -> None:
+    def _change_state(self, playbook: str, run: str, change: StateChange) -> None:
         """Change a resource's state, or delete the record of a resource that is no longer managed."""
         database, name = self.database, change.name
         if change.state:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statecfg.remote.ledger import state
 from statecfg.remote.ledger.ledger import Ledger
-from statecfg.remote.ledger.records import Recorded
+from statecfg.remote.ledger.recorded import Recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

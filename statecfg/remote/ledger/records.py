@@ -10,10 +10,9 @@ from statecfg.remote.machine.paths import normal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+    from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
 
     from statecfg.remote.graph.model import Attrs, JsonMap
-    from statecfg.remote.ledger.ledger import Ledger
 
 
 class Definition:
@@ -135,7 +134,7 @@ class Debt(Record):
         self.node, self.cause, self.since, self.run, self.how = node, cause, since, run, how
 
 
-class EntityChange:
+class StateChange:
     """A new state of a resource, as a journal records it.
 
     :param state: "" if the resource is no longer managed
@@ -148,26 +147,6 @@ class EntityChange:
         self, name: str, state: str, owing: Sequence[Sequence[str]] = (), successor: Optional[Sequence[str]] = None
     ) -> None:
         self.name, self.state, self.owing, self.successor = name, state, owing, successor
-
-
-class Recorded:
-    """What the ledger says about one playbook when a run begins.
-
-    :param state_dir: the state directory
-    :ivar ledger: None if there is none, or only one of another machine
-    :ivar lineage: the ledger's lineage
-    :ivar resources: the managed resources by name
-    :ivar debts: the restarts that earlier runs owe
-    :ivar owing: the nodes that owe a restart because of this run or an earlier one
-    """
-
-    def __init__(self, state_dir: str) -> None:
-        self.state_dir = state_dir
-        self.ledger: Optional[Ledger] = None
-        self.lineage = ""
-        self.resources: Dict[str, Resource] = {}
-        self.debts: List[Debt] = []
-        self.owing: Set[str] = set()
 
 
 class Orphan(Node):

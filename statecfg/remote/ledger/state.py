@@ -11,7 +11,7 @@ import time
 
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import ActionStatus, Outcome
-from statecfg.remote.ledger.records import EntityChange, Resource
+from statecfg.remote.ledger.records import Resource, StateChange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,14 @@ LOOKING = 0.2  # seconds for which a plan of another process may hold the lock
 
 
 class StateError(StatecfgError):
-    """The host can't keep its record, so no run may change it."""
+    """The host can't keep its record, so no run may change it.
+
+    :param hint: what to do; "" if the message says it
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def directory() -> str:
@@ -158,11 +165,16 @@ class Lock:
         return None
 
     def current_holder(self, wait: float) -> Optional[Holder]:
-        """Return data about the run that still holds the lock after `wait` seconds, or None; don't take the lock."""
+        """Return data about the run that still holds the lock after `wait` seconds, or None; don't take the lock.
+
+        :raises StateError: if the lock can't be read
+        """
         try:
             self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             return None
+        except OSError as problem:
+            raise StateError("cannot read %s: %s" % (self.path, problem.strerror)) from None
         holder = self.wait(fcntl.LOCK_SH, wait)
         self.drop()
         return holder
@@ -273,8 +285,8 @@ class Journal:
             self.add(manage=resource.to_json())
         self.sync()
 
-    def entity(self, node: str, **fields: Any) -> None:
-        """Record an entity's new state ("" if it is deleted) and its owed hooks.
+    def state_changed(self, node: str, **fields: Any) -> None:
+        """Record the new state of a resource ("" if it is deleted) and its owed hooks.
 
         This is not durable: after a power failure, the next run determines the state again and calls its hooks again.
         """
@@ -291,7 +303,7 @@ class Account:
         self.started: Set[str] = set()
         self.outcomes: Dict[str, str] = {}
         self.actions: List[Tuple[str, str, str, str]] = []  # node, op, status, reason
-        self.records: List[Union[Resource, EntityChange]] = []
+        self.records: List[Union[Resource, StateChange]] = []
         open_actions: Dict[Tuple[str, str], int] = {}
         for line in lines:
             try:
@@ -305,7 +317,7 @@ class Account:
         if isinstance(entry.get("manage"), dict):
             self.manage(Resource.from_json(entry["manage"]))
         elif isinstance(entry.get("entity"), str):
-            change = EntityChange(entry["entity"], entry["state"], entry.get("owing", []), entry.get("heir"))
+            change = StateChange(entry["entity"], entry["state"], entry.get("owing", []), entry.get("heir"))
             self.records.append(change)
         if not isinstance(entry.get("node"), str):
             return

@@ -12,10 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Optional, Sequence, Tuple
 
-    from statecfg.remote.machine.world import Stat
-
-    # Type ("user", "group", "owning group"; the first two may begin with "default "), name, and permission bits.
-    Entry = Tuple[str, str, int]
+    from statecfg.remote.machine.world import AclEntry, Stat
 
 ACCESS = "system.posix_acl_access"
 DEFAULT = "system.posix_acl_default"
@@ -23,14 +20,14 @@ DEFAULT = "system.posix_acl_default"
 _USER, _OWNING_GROUP, _GROUP = 0x02, 0x04, 0x08
 
 
-def read(info: os.stat_result, path: str, follow: bool = False) -> Tuple[Entry, ...]:
+def read(info: os.stat_result, path: str, follow: bool = False) -> Tuple[AclEntry, ...]:
     """Return the access list of a file or directory; empty if it has only the entries of the mode.
 
     :param info: its `lstat`
     :param path: a path that leads to it
     :param follow: whether to follow the last part of the path if it is a link, such as an entry of `/proc/self/fd`
     """
-    entries: List[Entry] = []
+    entries: List[AclEntry] = []
     attributes = (ACCESS, DEFAULT) if st.S_ISDIR(info.st_mode) else (ACCESS,) if st.S_ISREG(info.st_mode) else ()
     for attribute in attributes:
         try:
@@ -41,9 +38,9 @@ def read(info: os.stat_result, path: str, follow: bool = False) -> Tuple[Entry, 
     return tuple(entries)
 
 
-def _entries(packed: bytes, prefix: str) -> List[Entry]:
+def _entries(packed: bytes, prefix: str) -> List[AclEntry]:
     """Return the entries of a list in the kernel's format: 4 bytes of version, then tag, permissions and number."""
-    entries: List[Entry] = []
+    entries: List[AclEntry] = []
     for at in range(4, len(packed) - 7, 8):
         tag, allowed, number = (int.from_bytes(packed[at + a : at + b], "little") for a, b in ((0, 2), (2, 4), (4, 8)))
         if tag == _OWNING_GROUP and not prefix:
@@ -55,7 +52,7 @@ def _entries(packed: bytes, prefix: str) -> List[Entry]:
     return entries
 
 
-def excess(entries: Sequence[Entry], mode: int) -> List[str]:
+def excess(entries: Sequence[AclEntry], mode: int) -> List[str]:
     """Return the entries that grant more than a mode does, such as ``user:eve:rw-``.
 
     A listed user or group counts as one of the others. The group's bits of the mode are the mask of the list: they
@@ -68,7 +65,7 @@ def excess(entries: Sequence[Entry], mode: int) -> List[str]:
     ]
 
 
-def as_text(entries: Sequence[Entry]) -> Optional[str]:
+def as_text(entries: Sequence[AclEntry]) -> Optional[str]:
     """Return the list as a report shows it: names and what they may do; None for an empty list."""
     return ", ".join(excess([entry for entry in entries if entry[0] != "owning group"], 0o070)) or None
 
@@ -78,8 +75,8 @@ def _permissions(allowed: int) -> str:
 
 
 def outcome(
-    entries: Tuple[Entry, ...], now: int, wanted: Optional[int], trusted: bool
-) -> Tuple[Tuple[Entry, ...], int]:
+    entries: Tuple[AclEntry, ...], now: int, wanted: Optional[int], trusted: bool
+) -> Tuple[Tuple[AclEntry, ...], int]:
     """Return the access list and mode of a file after it gets a mode, an owner or new content.
 
     The list is removed if it grants more than the wanted mode, or if an untrusted owner may have made it.

@@ -39,10 +39,13 @@ class Outcome:
 
 
 class Children:
-    """The running children. An interrupted run ends them through this object."""
+    """The running children. An interrupted run ends them through this object.
+
+    :ivar cancelled: whether the user has stopped the run: the children run to their end, and nothing new may start
+    """
 
     def __init__(self) -> None:
-        self.stopping = False
+        self.stopping = self.cancelled = False
         self.protected = 0
         self._lock = threading.Lock()
 

@@ -7,8 +7,10 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
     from statecfg.remote.graph.model import Blob, Node, Result
-    from statecfg.remote.machine.access import Entry as AclEntry
 
+    # An entry of an access list: type ("user", "group", "owning group"; the first two may begin with "default "), name,
+    # and permission bits.
+    AclEntry = Tuple[str, str, int]
     Fields = Dict[str, Any]  # an entry of a facet
     Facet = Dict[str, Fields]  # key → entry
     Effect = Mapping[str, Any]

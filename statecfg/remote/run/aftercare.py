@@ -12,14 +12,15 @@ from statecfg.remote.run.planning import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, List, Optional
+    from typing import Any, Callable, Iterable, List, Mapping, Optional
 
     from statecfg.remote.graph.model import Node
+    from statecfg.remote.graph.nodetype import NodeType
     from statecfg.remote.machine.real import Facets
     from statecfg.remote.machine.world import World
-    from statecfg.remote.run.execution import Execution
     from statecfg.remote.run.login_guard import Lockout, LoginGuard
     from statecfg.remote.run.node_run import NodeRun
+    from statecfg.remote.run.performing import Performer
     from statecfg.remote.run.plan import Plan
     from statecfg.remote.wire.channel import Channel
 
@@ -27,25 +28,34 @@ if TYPE_CHECKING:
 class Aftercare:
     """Corrects the outcome of nodes whose layer was already reported.
 
-    :param execution: the run
+    :param runs: the executions of all nodes by name
+    :param types: the node types by name
     :param guard: None if the host has no sshd to watch
+    :param halt: ends the run; receives the reason
     """
 
-    def __init__(self, execution: Execution, guard: Optional[LoginGuard]) -> None:
-        self.of, self.guard = execution, guard
+    def __init__(
+        self,
+        runs: Mapping[str, NodeRun],
+        performer: Performer,
+        types: Mapping[str, NodeType[...]],
+        guard: Optional[LoginGuard],
+        halt: Callable[[str], None],
+    ) -> None:
+        self.runs, self.performer, self.types, self.guard, self.halt = runs, performer, types, guard, halt
         self.refused = False  # sshd refused its configuration
 
     def after_layer(self) -> None:
         """Request a test login if sshd was restarted, and restore its files if it refused them; halt on failure."""
         if self.guard is None:
             return
-        refused = [node for node in self.of.state.values() if self._refused(node)]
+        refused = [node for node in self.runs.values() if self._refused(node)]
         lockout = self.guard.take_back() if refused and not self.refused else self.guard.look()
         self.refused = self.refused or bool(refused)
         if lockout is None:
             return
-        self.of.halted = lockout.reason
-        touched = [node for node in self.of.state.values() if self._touched(node, lockout)]
+        self.halt(lockout.reason)
+        touched = [node for node in self.runs.values() if self._touched(node, lockout)]
         self._amend([node for node in touched if is_sshd(node.step.node)], lockout.reason)
         brief = "undone: %s" % lockout.brief
         self._amend([node for node in touched if not is_sshd(node.step.node)], brief)
@@ -59,12 +69,12 @@ class Aftercare:
     def at_end(self) -> None:
         """Wait until started units have run for long enough; fail their nodes if they no longer run."""
         due = []
-        for node in self.of.state.values():
+        for node in self.runs.values():
             lasting = self._lasting(node) if node.outcome == Outcome.CHANGED else None
             if lasting is not None and lasting[0]:
                 due.append((node, lasting))
         end = max((node.ended + seconds for node, (seconds, _) in due), default=0.0)
-        while time.monotonic() < end and not self.of.performer.stopped():
+        while time.monotonic() < end and not self.performer.stopped():
             time.sleep(min(0.1, max(0.0, end - time.monotonic())))
         for node, (_, check) in due:
             why = self._ask(node, check)
@@ -80,14 +90,14 @@ class Aftercare:
         return self._ask(node, lasting[1]) if lasting is not None else ""
 
     def _lasting(self, node: NodeRun) -> Any:
-        node_type = self.of.rechecks.types.get(node.step.node.type)
+        node_type = self.types.get(node.step.node.type)
         method = node_type.methods.get("lasting") if node_type is not None else None
         ops = [action["op"] for action in node.done if action["status"] == ActionStatus.OK]
         return method(node.step.node, ops) if method is not None else None
 
     def _ask(self, node: NodeRun, check: Callable[[World, float], str]) -> str:
         try:
-            return check(RealMachine(self.of.performer.facets), node.ended)
+            return check(RealMachine(self.performer.facets), node.ended)
         except Exception as problem:  # systemd doesn't answer, or the node type has a bug
             return "statecfg can't check it again: %s" % describe(problem)
 
@@ -95,8 +105,8 @@ class Aftercare:
         for node in nodes:
             node.fail(why)
             name = node.step.node.provides
-            self.of.performer.record.finished(name, Outcome.FAILED)
-            self.of.performer.send({"type": "amended", "node": name, "reason": why})
+            self.performer.record.finished(name, Outcome.FAILED)
+            self.performer.send({"type": "amended", "node": name, "reason": why})
 
     def _touched(self, node: NodeRun, lockout: Lockout) -> bool:
         """Tell whether the guard undid a node's work."""
@@ -109,7 +119,7 @@ class Aftercare:
         orphans = [node.step.node for node in nodes]
         again = [node.resource for node in orphans if isinstance(node, Orphan) and not isinstance(node, Dependent)]
         if again:
-            self.of.performer.record.manage(again)
+            self.performer.record.manage(again)
 
 
 def guard_of(plan: Plan, channel: Channel, facets: Facets, remote: bool, warnings: List[str]) -> Optional[LoginGuard]:

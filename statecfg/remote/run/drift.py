@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List
 
-    from statecfg.remote.ledger.records import Recorded
+    from statecfg.remote.ledger.recorded import Recorded
     from statecfg.remote.run.definitions import Definitions
     from statecfg.remote.run.plan import Step
 

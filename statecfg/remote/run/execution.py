@@ -68,7 +68,7 @@ class Execution:
         self.spent = [0]
         self.halted = ""
         self.acted = False
-        self.after = Aftercare(self, guard)
+        self.after = Aftercare(self.state, self.performer, types, guard, self.halt)
 
     def run(self) -> List[List[NodeReport]]:
         """Perform the plan; return the reports of all nodes, layer by layer, removals first."""
@@ -83,6 +83,10 @@ class Execution:
         self.after.at_end()
         layers = (*self.plan.removals, *self.plan.layers)
         return [[self.state[step.node.provides].report() for step in steps] for steps in layers]
+
+    def halt(self, reason: str) -> None:
+        """End the run: start no further layer."""
+        self.halted = reason
 
     # Shutdown-first
 

@@ -7,7 +7,8 @@ import os
 from statecfg.remote.graph.names import Mode, Outcome, State
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
-from statecfg.remote.ledger.records import Recorded, claims, with_content
+from statecfg.remote.ledger.recorded import Recorded
+from statecfg.remote.ledger.records import claims, with_content
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.run.dependents import Dependent, Dependents
 from statecfg.remote.run.report import step_report
@@ -184,16 +185,16 @@ class Management:
 
     @property
     def life(self) -> Lifecycle:
-        """The entities of this run, created on first use."""
+        """The states of the nodes of this run, and their hooks; created on first use."""
         if self._life is None:
-            from statecfg.remote.hooks.lifecycle import Entity, Lifecycle
+            from statecfg.remote.hooks.lifecycle import Lifecycle, Tracked
 
             resources = dict(self.recorded.resources)
             resources.update((orphan.provides, orphan.resource) for orphan in self.all_orphans())
-            entities = {name: Entity(name, resource.state, resource.owing) for name, resource in resources.items()}
+            tracked = {name: Tracked(name, resource.state, resource.owing) for name, resource in resources.items()}
             for name, resource in self.orphans.renamed.items() if self.orphans is not None else ():
-                entities[name] = Entity(name, "", resource.owing)  # it becomes managed under its new name
-            self._life = Lifecycle(entities, self.hooks)
+                tracked[name] = Tracked(name, "", resource.owing)  # it becomes managed under its new name
+            self._life = Lifecycle(tracked, self.hooks)
         return self._life
 
     def due(self, plan: Plan) -> bool:
@@ -253,7 +254,7 @@ class Management:
     # The run
 
     def begin(self, plan: Plan, journal: state.Journal, facets: Facets, channel: Channel) -> Lifecycle:
-        """Record the run in the ledger, with all restarts that its changes will owe; return the entities' life."""
+        """Record the run in the ledger, with all restarts that it will owe; return the lifecycle of its nodes."""
         from statecfg.remote.hooks.firing import Firing
 
         ledger, definitions = self.recorded.ledger, self.definitions

@@ -72,7 +72,7 @@ class NodeEvents:
             return
         why = self.life.after_removal(orphan)
         node.forgotten = not why
-        if why and self.life.entity(orphan).postponed:  # the change on the host itself is complete
+        if why and self.life.of(orphan).postponed:  # the change on the host itself is complete
             node.reason = why
         elif why:
             node.fail(why)
@@ -85,7 +85,7 @@ class NodeEvents:
         if not why:
             return True
         assert self.life is not None
-        if self.life.entity(node.step.node).postponed:
+        if self.life.of(node.step.node).postponed:
             node.outcome, node.reason = Outcome.SKIPPED, why
         else:
             node.fail(why)

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from typing import (
         AbstractSet,
         Any,
-        Callable,
         Collection,
         Dict,
         FrozenSet,
@@ -57,14 +56,14 @@ class Step:
     """A node with its planned outcome and actions.
 
     :ivar outcome: "unchanged", "changed" (it would change), "unknown" (see `known_after`), "failed" or "skipped"
-    :ivar stays: the node is an orphan that this run cannot undo
+    :ivar cannot_undo: the node is an orphan that this run cannot undo
     :ivar conflict: the node failed because it conflicts with other nodes of this run
     :ivar trace: what the node read and changed, while its layer is planned
     :ivar touches: what the execution needs of the trace afterwards
     """
 
     __slots__ = (
-        *("changes", "conflict", "known_after", "node", "outcome", "reason", "spec", "stays", "touches", "trace"),
+        *("cannot_undo", "changes", "conflict", "known_after", "node", "outcome", "reason", "spec", "touches", "trace"),
         "triggered_by",
     )
 
@@ -75,7 +74,7 @@ class Step:
         self.known_after: Optional[str] = None
         self.changes: List[Change] = []
         self.reason = ""
-        self.stays = self.conflict = False
+        self.cannot_undo = self.conflict = False
         self.triggered_by: Sequence[str] = ()
         self.trace = Trace()
         self.touches = Touches()
@@ -151,37 +150,8 @@ class Plan:
         """Return the step of a node or of a removal, None if this run has neither."""
         return self.steps.get(name) or self.removed.get(name)
 
-    def fingerprints(self, mask: Optional[Callable[[Any], Any]] = None) -> Dict[str, str]:
-        """Return a digest of each node's planned changes: equal digests mean equal plans.
 
-        :param mask: replaces secrets in JSON data. Saved plans contain the digests, and a secret could be guessed from
-            its digest. The controller itself checks that a secret still has the same value.
-        """
-        import hashlib
-        import json
-
-        from statecfg.remote.run.report import step_report
-
-        digests = {}
-        for step in (*self.steps.values(), *self.removal_steps()):
-            if step.outcome != Outcome.UNCHANGED or step.removal:
-                # A node's source location does not affect its changes.
-                report = dict(step_report(step), position="")
-                text = json.dumps(mask(report) if mask is not None else report, sort_keys=True)
-                digests[step.node.provides] = hashlib.sha256(text.encode()).hexdigest()[:32]
-        return digests
-
-    def differing(self, expect: Mapping[str, str], mask: Optional[Callable[[Any], Any]]) -> List[str]:
-        """Return the names of the nodes whose planned changes differ from an earlier plan.
-
-        :param expect: the fingerprints of the earlier plan
-        :param mask: as for `fingerprints`
-        """
-        digests = self.fingerprints(mask)
-        return sorted(name for name in set(expect) | set(digests) if expect.get(name) != digests.get(name))
-
-
-def stays(node: Node) -> Step:
+def kept_step(node: Node) -> Step:
     """Return the step of an orphan that this run keeps and does not check."""
     step = Step(node)
     step.outcome, step.reason = Outcome.SKIPPED, "it left the definition; it stays until an apply with --prune"

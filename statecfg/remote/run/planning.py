@@ -10,7 +10,7 @@ from statecfg.remote.machine.changes import hidden, secretive
 from statecfg.remote.machine.guard import WriteAttempt, reading_only
 from statecfg.remote.machine.world import ANYTHING
 from statecfg.remote.run.dependents import Dependent, Dependents
-from statecfg.remote.run.plan import NONE, Plan, Step, stays
+from statecfg.remote.run.plan import NONE, Plan, Step, kept_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Planner:
         claims = (claim for layer in to_keep for node in layer for claim in node.resource.definition.claims)
         self.managed = self.managed.difference(claims)
         for layer in to_keep:
-            plan.to_keep.append(self.layer(layer, kept_steps) if checking_kept else [stays(node) for node in layer])
+            plan.to_keep.append(self.layer(layer, kept_steps) if checking_kept else [kept_step(node) for node in layer])
         return plan
 
     def layer(self, layer: Sequence[Node], earlier: Dict[str, Step]) -> List[Step]:
@@ -152,7 +152,7 @@ class Planner:
         except Unknown as unknown:
             step.outcome, step.known_after = Outcome.UNKNOWN, unknown.cause
         except Stays as why:
-            step.outcome, step.reason, step.stays = Outcome.SKIPPED, str(why), True
+            step.outcome, step.reason, step.cannot_undo = Outcome.SKIPPED, str(why), True
         except (CheckError, OSError, WriteAttempt) as problem:
             step.outcome, step.reason, step.conflict = Outcome.FAILED, describe(problem), isinstance(problem, Conflict)
         except (Exception, SystemExit) as problem:  # a bug in a node type: its node fails, the others are planned

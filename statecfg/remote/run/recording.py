@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
     from statecfg.remote.graph.model import Attrs, JsonMap, Node
-    from statecfg.remote.ledger.records import Recorded
+    from statecfg.remote.ledger.recorded import Recorded
     from statecfg.remote.machine.real import Facets
     from statecfg.remote.run.definitions import Definitions
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.names import ActionStatus
+import hashlib
+import json
+
+from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.changes import as_json, without_diff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
+    from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional
 
     from typing_extensions import TypedDict
 
     from statecfg.remote.graph.model import Action, Result
     from statecfg.remote.machine.changes import Change
-    from statecfg.remote.run.plan import Step
+    from statecfg.remote.run.plan import Plan, Step
 
     class ActionReport(TypedDict, total=False):
         """An action as data. `reason` and `log` are there only if the action has them."""
@@ -148,3 +151,28 @@ def summary(nodes: Iterable[Mapping[str, Any]]) -> Dict[str, int]:
     for node in nodes:
         counts[node["outcome"]] = counts.get(node["outcome"], 0) + 1
     return counts
+
+
+def fingerprints(plan: Plan, mask: Optional[Callable[[Any], Any]] = None) -> Dict[str, str]:
+    """Return a digest of each node's planned changes.
+
+    :param mask: replaces secrets in JSON data. Saved plans contain the digests, and a secret could be guessed from its
+        digest. The controller itself checks that a secret still has the same value.
+    """
+    digests = {}
+    for step in (*plan.steps.values(), *plan.removal_steps()):
+        if step.outcome != Outcome.UNCHANGED or step.removal:
+            # A node's source location does not affect its changes.
+            report = dict(step_report(step), position="")
+            text = json.dumps(mask(report) if mask is not None else report, sort_keys=True)
+            digests[step.node.provides] = hashlib.sha256(text.encode()).hexdigest()[:32]
+    return digests
+
+
+def differing(expect: Mapping[str, str], digests: Mapping[str, str]) -> List[str]:
+    """Return the names of the nodes whose planned changes differ between two plans.
+
+    :param expect: the fingerprints of the earlier plan
+    :param digests: the fingerprints of the present plan
+    """
+    return sorted(name for name in set(expect) | set(digests) if expect.get(name) != digests.get(name))

@@ -184,7 +184,7 @@ class Channel:
         with self.arrived:
             for header, body in frames:
                 if header["type"] == "cancel":
-                    self.cancelled = True
+                    self.cancelled = CHILDREN.cancelled = True
                 elif header["type"] != "beat":
                     self.backlog += len(body)
                     self.frames.append((header, body))

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from statecfg.remote.graph.errors import StatecfgError
-from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.remote.wire import frames as wire
 from statecfg.run.bundle import command
@@ -63,7 +63,7 @@ def other_key(planned: str, now: str) -> bool:
 class HostDriver:
     """One host of a run, from the connection to its report.
 
-    :param emit: called for each event with its name (one of `HostEvent`) and its data
+    :param emit: called for each event with its name (one of `RunEvent`) and its data
     :param late: waits for the data that the controller looks up while it connects, and returns it
     :param gate: None if the user need not confirm the plan
     :param cancel: set when the user stops the run
@@ -115,13 +115,13 @@ class HostDriver:
         if why:
             self.session.hold_back(why)
         if self._tell_end():
-            self.emit(HostEvent.FINISHED, {"status": self.report["status"], "report": self.report})
+            self.emit(RunEvent.FINISHED, {"status": self.report["status"], "report": self.report})
         return self.report
 
     def failed(self, problem: Exception) -> None:
         """Report that a bug of statecfg ended the session."""
         self.session.failed(problem)
-        self.emit(HostEvent.FINISHED, {"status": self.report["status"], "report": self.report})
+        self.emit(RunEvent.FINISHED, {"status": self.report["status"], "report": self.report})
 
     def _tell_end(self) -> bool:
         """Tell `events` how the run ended on this host, also if it never began; return False if there are none."""
@@ -153,11 +153,11 @@ class HostDriver:
         :raises Exception: any error that `run` reports
         """
         request = self.session.request
-        self.emit(HostEvent.CONNECTING, {})
+        self.emit(RunEvent.CONNECTING, {})
         connection = connect(request.target, request.order.access.settings)
         try:
             self.report["peer"], self.address = connection.peer, connection.address
-            self.emit(HostEvent.CONNECTED, {"peer": connection.peer})
+            self.emit(RunEvent.CONNECTED, {"peer": connection.peer})
             if other_key(request.peer, connection.peer):
                 raise OtherHost
             for text in connection.warnings:
@@ -289,7 +289,7 @@ class HostDriver:
             raise Broken("it requests a hook that is not part of this run", SUSPICIOUS)
 
         def begun() -> None:
-            self.emit(HostEvent.HOOK_STARTED, {**action.about, "seconds": frame.seconds, "attempt": 1})
+            self.emit(RunEvent.HOOK_STARTED, {**action.about, "seconds": frame.seconds, "attempt": 1})
 
         def call() -> None:
             try:

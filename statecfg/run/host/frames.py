@@ -360,6 +360,7 @@ class End(Frame):
     halted: str = ""
     error: str = ""
     trace: str = ""
+    hint: str = ""
     unchanged: bool = False
     refusal: str = ""
     ledger: str = ""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from statecfg.playbook.compile import Definition
-from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import ActionStatus, HostStatus, Mode, Outcome
 from statecfg.remote.hooks.lifecycle import ALL_HOOKS
 from statecfg.remote.run.report import summary
@@ -31,7 +31,7 @@ _STALE = {
     "summary": "its plan has changed; nothing was applied",
     "hint": "Plan again, review the new plan, and apply it.",
 }
-_REFUSED = {"hint": "Nothing was changed on this host."}
+_REFUSED = {"detail": "Nothing was changed on this host.", "hint": ""}
 _WHY_NOT = {
     HostStatus.REFUSED: "not started: the plan has changed",
     HostStatus.OK: "not started: declined",
@@ -43,7 +43,7 @@ class HostReport:
     """Builds the report of one host from its frames.
 
     :param mode: one of `Mode`
-    :param emit: called for each event with its name (one of `HostEvent`) and its data
+    :param emit: called for each event with its name (one of `RunEvent`) and its data
     """
 
     def __init__(self, definition: Definition, mode: str, emit: Emit) -> None:
@@ -120,7 +120,7 @@ class HostReport:
         self.data.update({key: fields[key] for key in ("hooks", "facts", "ledger") if fields.get(key)})
         self.data["fingerprints"] = self.plan.fingerprints
         layers = [*self.plan.removals, *self.plan.layers]
-        self.emit(HostEvent.PLANNED, {"layers": layers, "summary": self.count()})
+        self.emit(RunEvent.PLANNED, {"layers": layers, "summary": self.count()})
 
     # Acting
 
@@ -131,20 +131,20 @@ class HostReport:
     def _action(self, frame: frames.ActionEvent) -> None:
         self._may_act()
         if self.progress.action(frame):
-            self.emit(HostEvent.NODE_STARTED, {"name": frame.node})
+            self.emit(RunEvent.NODE_STARTED, {"name": frame.node})
         data: Json = {"node": frame.node, "op": frame.op}
         if frame.event == "started":
-            self.emit(HostEvent.ACTION_STARTED, data)
+            self.emit(RunEvent.ACTION_STARTED, data)
         else:
-            self.emit(HostEvent.ACTION_FINISHED, {**data, "status": frame.status, "reason": frame.reason or None})
+            self.emit(RunEvent.ACTION_FINISHED, {**data, "status": frame.status, "reason": frame.reason or None})
 
     def _output(self, frame: frames.Output) -> None:
-        self.emit(HostEvent.OUTPUT, {"node": self.plan.checked_name(frame.node), "stream": "out", "text": frame.text})
+        self.emit(RunEvent.OUTPUT, {"node": self.plan.checked_name(frame.node), "stream": "out", "text": frame.text})
 
     def _finished(self, frame: frames.Finished) -> None:
         self._may_act()
         self.progress.node(frame)
-        self.emit(HostEvent.NODE_FINISHED, {"name": frame.node, "outcome": frame.outcome})
+        self.emit(RunEvent.NODE_FINISHED, {"name": frame.node, "outcome": frame.outcome})
 
     def _layer(self, frame: frames.Layer) -> None:
         self._may_act()
@@ -153,7 +153,7 @@ class HostReport:
     def _amended(self, frame: frames.Amended) -> None:
         self._may_act()
         self.progress.amended(frame)
-        self.emit(HostEvent.NODE_FINISHED, {"name": frame.node, "outcome": Outcome.FAILED})
+        self.emit(RunEvent.NODE_FINISHED, {"name": frame.node, "outcome": Outcome.FAILED})
 
     def _login(self, frame: frames.Login) -> None:
         """Process a request for a new login, which the host sends after it restarted sshd."""
@@ -179,14 +179,14 @@ class HostReport:
         self._may_act()
         self._check_seconds(frame.seconds)
         self.plan.checked_name(frame.name)
-        self.emit(HostEvent.HOOK_STARTED, {**frame.to_json(), "attempt": 1})
+        self.emit(RunEvent.HOOK_STARTED, {**frame.to_json(), "attempt": 1})
 
     def _fired(self, frame: frames.Fired) -> None:
         self._may_act()
         self.plan.checked_name(frame.name)
         fired = {key: value for key, value in frame.to_json().items() if value is not None}
         self.data.setdefault("fired", []).append(fired)
-        self.emit(HostEvent.FIRED, fired)
+        self.emit(RunEvent.FIRED, fired)
 
     # The end
 
@@ -221,9 +221,9 @@ class HostReport:
     def _explain(self, end: frames.End, holder: Json) -> None:
         """Put the error of the `end` frame, if there is one, into the report."""
         if end.error:
-            self.data["error"] = {"summary": end.error, "detail": end.trace, "hint": ""}
+            self.data["error"] = {"summary": end.error, "detail": end.trace, "hint": end.hint}
         elif end.refusal:
-            self.data["error"] = {**_REFUSED, "summary": end.refusal, "detail": ""}
+            self.data["error"] = {**_REFUSED, "summary": end.refusal}
         elif end.status in (HostStatus.LOCKED, HostStatus.REFUSED):
             error = _HELD if end.status == HostStatus.LOCKED else _STALE
             self.data["error"] = {**error, "detail": _holder(holder)}

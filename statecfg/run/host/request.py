@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,9 +80,11 @@ class Request:
     @property
     def patience(self) -> float:
         """Maximum number of seconds that the host may take without progress."""
-        spans = [node.get("attrs", {}).get("timeout") for layer in self.definition.layers for node in layer]
-        spans.append((self.more.get("units") or {}).get("longest"))
-        longest = max((span for span in spans if isinstance(span, int | float)), default=0.0)
+        nodes = [node.get("attrs", {}) for layer in self.definition.layers for node in layer]
+        units = (self.more.get("units") or {}).get("longest")
+        # A command that is repeated may be silent while it waits and while it runs.
+        delays = _longest(attrs["retry_delay"] for attrs in nodes if "retry_delay" in attrs)
+        longest = max(_longest(attrs.get("timeout") for attrs in nodes) + delays, _longest([units]))
         return self.order.limits.patience + longest
 
     def opening(self, nonce: str) -> Iterator[bytes]:
@@ -121,3 +123,9 @@ class Request:
         :param parts: digests of the additional parts of the executor that this host needs
         """
         return wire.encode({**self.more, "type": "begin", "parts": parts})
+
+
+def _longest(spans: Iterable[Any]) -> float:
+    """Return the longest of some numbers of seconds, also in lists; 0 if there is none."""
+    every = [one for span in spans for one in (span if isinstance(span, list) else [span])]
+    return max((float(span) for span in every if isinstance(span, int | float)), default=0.0)

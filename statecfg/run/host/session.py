@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from statecfg.playbook.compile import Definition
-from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
 from statecfg.remote.wire import frames as wire
 from statecfg.run.bundle import parts
@@ -42,7 +42,7 @@ Json = dict[str, Any]  # of frames and events
 class HostSession:
     """The session with one host.
 
-    :param emit: called for each event with its name (one of `HostEvent`) and its data
+    :param emit: called for each event with its name (one of `RunEvent`) and its data
     :param clock: returns seconds
     :param decoding: entered while one frame is decoded; sessions that share it decode one at a time
     """
@@ -85,7 +85,7 @@ class HostSession:
         """
         self.request = replace(self.request, definition=definition, more=more)
         self.deadlines = Deadlines(self.deadlines.clock, self.request.patience)
-        more_parts = parts(more)
+        more_parts = parts(more, definition.layers)
         self.supplies.parts.update(more_parts)
         return self.request.begin(list(more_parts))
 
@@ -134,7 +134,7 @@ class HostSession:
             about = None
             if answer["do"] == "hook":
                 about = {"unit": answer["step"]["unit"], "hook": answer["step"]["hook"]}
-                self.emit(HostEvent.UNIT_HOOK, {**about, "status": "started"})
+                self.emit(RunEvent.UNIT_HOOK, {**about, "status": "started"})
             self.unit_hooks[answer["id"]] = about
         elif answer["type"] == "units-go" and self.state is State.SERVING_UNITS:
             self.report.state = State.ACTING
@@ -193,7 +193,7 @@ class HostSession:
             raise Broken("it requests a hook for a resource that is not part of this run", SUSPICIOUS)
         self.report.state = State.ASKING
         about = {"hook": frame.hook, "event": frame.event, "name": frame.resource.name}
-        self.emit(HostEvent.HOOK_STARTED, about)
+        self.emit(RunEvent.HOOK_STARTED, about)
         return actions.CallHook(frame, about)
 
     def _unit(self, frame: frames.Frame) -> actions.TellUnits:
@@ -201,19 +201,19 @@ class HostSession:
             raise Broken("it mentions units that are not part of this run", SUSPICIOUS)
         fields = {**frame.to_json(), "type": frames.TYPES[type(frame)]}
         if isinstance(frame, frames.UnitLog):
-            self.emit(HostEvent.UNIT_LOG, fields)
+            self.emit(RunEvent.UNIT_LOG, fields)
         elif isinstance(frame, frames.UnitDone):
             about = self.unit_hooks.pop(frame.id, None)
             if about is not None:
                 status = HookStatus.OK if frame.ok else HookStatus.FAILED
-                self.emit(HostEvent.UNIT_HOOK, {**about, "status": status, "error": frame.error})
+                self.emit(RunEvent.UNIT_HOOK, {**about, "status": status, "error": frame.error})
         last = isinstance(frame, frames.UnitsPhase) and frame.phase == "after"
         return actions.TellUnits(fields, waits_for_others=last)
 
     def warn(self, text: str) -> None:
         """Add a warning for the user to the report."""
         self.report.data.setdefault("warnings", []).append(text)
-        self.emit(HostEvent.WARNING, {"text": text})
+        self.emit(RunEvent.WARNING, {"text": text})
 
     def _warn_of_noise(self) -> None:
         if self.reader.greeted and self.reader.noise:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from statecfg.playbook.compile import Definition
-from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.wire import frames as wire
 from statecfg.run.bundle import Part, modules_of
@@ -45,7 +45,7 @@ class Supplies:
                 what = "was sent already" if sha256 in self.sent else "is not part of this run"
                 raise Broken(f"it requests content {sha256[:12]!r}, which {what}", SUSPICIOUS)
             self.sent.add(sha256)
-            self.emit(HostEvent.UPLOADING, {"bytes": blob.size})
+            self.emit(RunEvent.UPLOADING, {"bytes": blob.size})
             yield _content(blob)
 
     def _part(self, sha256: str) -> Iterator[bytes]:
@@ -54,7 +54,7 @@ class Supplies:
             raise Broken("it requests the executor twice, or another one", SUSPICIOUS)
         self.sent.add(sha256)
         data = self.parts[sha256].data
-        self.emit(HostEvent.UPLOADING, {"bytes": len(data)})
+        self.emit(RunEvent.UPLOADING, {"bytes": len(data)})
         starts = range(0, len(data), PIECE)
         return map(partial(_piece, data), starts)
 

@@ -16,6 +16,7 @@ from statecfg.run.saved.model import DefinitionDigests, InventoryData, SavedPlan
 if TYPE_CHECKING:
     from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.project import Project
+    from statecfg.run.report_model import Host
 
 AGAIN = "plan again, review the plan, and apply it: statecfg plan PLAYBOOK --out FILE"
 MOST = 50  # maximum number of differences to show
@@ -149,21 +150,31 @@ def of_definitions(plan: SavedPlan, now: Mapping[str, DefinitionDigests]) -> dic
     """
     differences: dict[str, list[str]] = {}
     for name, host in plan["hosts"].items():
-        status = host["report"]["status"]
         if name not in now:
             differences[name] = ["the playbook no longer names this host"]
-        elif status != HostStatus.OK:
-            differences[name] = [_NO_PLAN.get(status, f"when the plan was made, its outcome was `{status}`")]
+        elif without_plan(host["report"]):
+            differences[name] = [without_plan(host["report"])]
         elif host["definition"] != now[name]["definition"]:
             differences[name] = _nodes(host["nodes"], now[name]["nodes"])
     return differences
 
 
+def without_plan(report: Host) -> str:
+    """Return why a plan has no usable plan for a host; "" if it has one.
+
+    :param report: the host's report in the plan
+    """
+    status = report["status"]
+    if status == HostStatus.OK:
+        return ""
+    return _NO_PLAN.get(status, f"When the plan was made, its outcome was `{status}`.")
+
+
 _NO_PLAN = {
-    HostStatus.UNREACHABLE: "it could not be reached when the plan was made",
-    HostStatus.FAILED: "a check failed on it when the plan was made",
-    HostStatus.CANCELLED: "the planning run was stopped before it reached this host",
-    HostStatus.LOCKED: "another run had locked it when the plan was made",
+    HostStatus.UNREACHABLE: "It could not be reached when the plan was made.",
+    HostStatus.FAILED: "A check failed on it when the plan was made.",
+    HostStatus.CANCELLED: "The planning run was stopped before it reached this host.",
+    HostStatus.LOCKED: "Another run had locked it when the plan was made.",
 }
 BY_ITSELF = (
     "No input has changed: evaluating the playbook gave another result this time. It may use random values, the time, "

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.compile import Definition
     from statecfg.playbook.inventory import Host
     from statecfg.remote.graph.model import Blob
-    from statecfg.run.fleet import Job
+    from statecfg.run.job import Job
 
 # About 50 ms and 16 MiB for each guess. Source: RFC 7914; OWASP's minimum values for scrypt.
 COST: Mapping[str, int] = {"n": 1 << 14, "r": 8, "p": 1}

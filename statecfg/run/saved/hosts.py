@@ -78,6 +78,15 @@ def expected(plan: SavedPlan) -> Expected:
     )
 
 
+def without_plan(why: str) -> Host:
+    """Return the report of a host that has no usable plan in a saved plan.
+
+    :param why: why the plan has none
+    """
+    error: Error = {**STALE, "summary": "the saved plan has no usable plan for this host; nothing was applied"}
+    return {"status": "refused", "layers": [], "summary": {}, "error": {**error, "detail": why}}
+
+
 def refusal(differs: Sequence[str]) -> Host:
     """Return the report of a host that statecfg refused without connecting to it."""
     return {"status": "refused", "layers": [], "summary": {}, "error": STALE.copy(), "differs": list(differs)}

@@ -4,7 +4,7 @@
 import { param, to } from "./address.js";
 import { role, send, want } from "./data.js";
 import { h } from "./dom.js";
-import { API, stateOf } from "./entities.js";
+import { API, stateOf } from "./entity_links.js";
 import { choice } from "./filters.js";
 import { drawAnswer } from "./runs.js";
 import { content, fields, isExact } from "./schema_form.js";

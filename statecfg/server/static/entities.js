@@ -1,9 +1,10 @@
 // Entities that the signed-in user may see.
 
-import { changed, listed, param, to } from "./address.js";
+import { listed, param, to } from "./address.js";
 import { administrator, role, want } from "./data.js";
 import { actions, newEntity } from "./edit.js";
 import { h } from "./dom.js";
+import { API, entityLink, numbered, stateOf } from "./entity_links.js";
 import { choice, text } from "./filters.js";
 import { fold } from "./fold.js";
 import { tree } from "./hosts.js";
@@ -11,7 +12,6 @@ import { drawAnswer, runRow, RUNS } from "./runs.js";
 import { task, TASKS } from "./tasks.js";
 import { badge, code, empty, pair, tone, when } from "./words.js";
 
-export const API = "/cloudapi/1.0.0";
 const PAGE = 25;
 const SHOWN = 5;
 const DAY = 86_400_000; // milliseconds
@@ -20,7 +20,6 @@ const STATES = ["PRE_CREATED", "RESOLVED", "RESOLUTION_ERROR", "IN_DELETION"];
 // Return a value for a filter: special characters get a backslash.
 export const quoted = (text) => text.replace(/[\\;,()]/g, "\\$&");
 
-export const entityLink = (id, ...label) => h("a", { href: to("entities", id) }, label.length ? label : id);
 const typeName = (id) => (id ?? "").split(":").slice(3).join(" ");
 
 export function entities() {
@@ -51,8 +50,6 @@ export function entities() {
   ];
 }
 
-export const stateOf = (entity) => entity.entityState ?? entity.state;
-
 function row(entity) {
   const state = stateOf(entity);
   return h(
@@ -61,18 +58,6 @@ function row(entity) {
     h("div.lead", {}, badge(state), entityLink(entity.id, h("span.name", {}, entity.name)), h("span.dim", {}, typeName(entity.entityType))),
     h("div.facts", {}, h("span", {}, entity.owner?.name), "changed ", when(entity.lastModificationDate)),
     entity.message ? h("p.bad", {}, entity.message) : null,
-  );
-}
-
-// Return links to the previous and the next page of a list with numbered pages.
-export function numbered(list) {
-  if (list.pageCount < 2) return null;
-  return h(
-    "p.pages",
-    {},
-    list.page > 1 ? h("a.button", { href: changed({ page: list.page - 1 }) }, "Newer") : null,
-    h("span.dim", {}, ` ${list.page} of ${list.pageCount} `),
-    list.page < list.pageCount ? h("a.button", { href: changed({ page: list.page + 1 }) }, "Older") : null,
   );
 }
 

@@ -3,7 +3,7 @@
 import { listed, to } from "./address.js";
 import { want } from "./data.js";
 import { h } from "./dom.js";
-import { entityLink, API } from "./entities.js";
+import { entityLink, API } from "./entity_links.js";
 import { outcome, pages, query, text } from "./filters.js";
 import { fold } from "./fold.js";
 import { report } from "./report.js";
@@ -61,7 +61,7 @@ function cutOff(record) {
     {},
     h("p", {}, h("strong", {}, "This run was cut off: "), "its controller was killed or lost the store. Each host has recorded its progress:"),
     code(`statecfg run-history --run ${record.id}`),
-    h("p", {}, "Run apply again to continue. Completed steps are not repeated."),
+    h("p", {}, "Run apply again to continue. It checks every resource again."),
   );
 }
 

@@ -3,7 +3,7 @@
 import { listed, param, to } from "./address.js";
 import { administrator, want } from "./data.js";
 import { h } from "./dom.js";
-import { entityLink, numbered } from "./entities.js";
+import { entityLink, numbered } from "./entity_links.js";
 import { choice } from "./filters.js";
 import { fold } from "./fold.js";
 import { drawAnswer, runLink } from "./runs.js";

@@ -35,13 +35,13 @@ def read_in(connection: Connection, unit_id: int, node: Sequence[str], secrets: 
             return {**unit_rows.effective(owner), **hidden, **(secrets or {})}
         case ["leader"]:
             return dict(owner.leader)
-        case ["relation", number_of, name]:
-            return _relation_settings(connection, row.id, number_of, name)
+        case ["relation", relation_id, name]:
+            return _relation_settings(connection, row.id, relation_id, name)
     raise ValueError(f"there is no settings node {list(node)}")
 
 
-def _relation_settings(connection: Connection, unit_id: int, number_of: str, name: str) -> Settings:
-    own = in_relation(connection, unit_id, number_of)
+def _relation_settings(connection: Connection, unit_id: int, relation_id: str, name: str) -> Settings:
+    own = in_relation(connection, unit_id, relation_id)
     for row in unit_relations.entered(connection, own.relation):
         if unit_name(row.service_name, row.number) == name:
             return dict(row.settings)

@@ -94,7 +94,7 @@ class DeclaredRelation:
 class UnitCondition:
     """The state of a unit and its errors.
 
-    :param state: new, installed, started, stopped, or a value of `units.rules.workflow.ERRORS`
+    :param state: new, installed, started, stopped, or a value of `unit_rules.workflow.ERRORS`
     :param since: time of its last change of state (seconds since 1970)
     :param why: the error of its failed hook; "" if no hook failed
     :param relation_errors: relation id → error of the hook that failed there

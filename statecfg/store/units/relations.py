@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, and_, delete, exists, insert, or_, selec
 from statecfg.store import projects
 from statecfg.store.service_tables import project, relation, relation_unit, service, unit, unit_event
 from statecfg.store.units.records import End
-from statecfg.units.rules import scheduler, workflow
+from statecfg.unit_rules import scheduler, workflow
 
 ADDRESS = "private-address"
 # The columns of a unit in a relation without a failed or stopped hook.

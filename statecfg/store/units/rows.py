@@ -22,7 +22,7 @@ from statecfg.store.units.records import (
     UnitStatus,
 )
 from statecfg.store.units.relations import identity, unit_name
-from statecfg.units.rules import workflow
+from statecfg.unit_rules import workflow
 
 SECRET = "secret"  # noqa: S105  # the type of an option whose value is in no store
 
@@ -93,7 +93,7 @@ def relations_of(connection: Connection, unit_id: int) -> list[workflow.Entered]
     )
     return [
         workflow.Entered(
-            number=row.relation,
+            key=row.relation,
             name=row.name,
             dying=row.dying,
             failed=row.failed,

@@ -24,9 +24,9 @@ from statecfg.store.units.records import (
     UnitNow,
 )
 from statecfg.store.units.relations import ANSWERED, unit_name
-from statecfg.units.rules import workflow
-from statecfg.units.rules.scheduler import MODIFIED, Queue
-from statecfg.units.rules.workflow import Due, Entered
+from statecfg.unit_rules import workflow
+from statecfg.unit_rules.scheduler import MODIFIED, Queue
+from statecfg.unit_rules.workflow import Due, Entered
 
 
 def next_in(connection: Connection, unit_id: int, run: str | None) -> Step | None:
@@ -42,9 +42,9 @@ def next_in(connection: Connection, unit_id: int, run: str | None) -> Step | Non
 
 
 def _step(connection: Connection, row: Row[Any], owner: Row[Any], entered: Sequence[Entered], due: Due) -> Step:
-    about = next((item for item in entered if item.number == due.relation), None)
+    about = next((item for item in entered if item.key == due.relation), None)
     others = unit_rows.others(connection, owner)
-    members = {item.number: due.members if item is about else tuple(sorted(item.members)) for item in entered}
+    members = {item.key: due.members if item is about else tuple(sorted(item.members)) for item in entered}
     return Step(
         unit=unit_name(owner.name, row.number),
         unit_id=row.id,
@@ -62,8 +62,8 @@ def _step(connection: Connection, row: Row[Any], owner: Row[Any], entered: Seque
             failed_before=bool(row.error if about is None else about.failed),
         ),
         around=Surroundings(
-            relations={item.id: members[item.number] for item in entered},
-            services={item.id: others[item.number] for item in entered},
+            relations={item.id: members[item.key] for item in entered},
+            services={item.id: others[item.key] for item in entered},
             goal=unit_rows.goal(connection, owner),
         ),
         handled=Handled(
@@ -78,7 +78,7 @@ def _relation(about: Entered, due: Due) -> StepRelation:
     return StepRelation(
         id=about.id,
         number=int(about.id.rpartition(":")[2]),
-        key=about.number,
+        key=about.key,
         name=about.name,
         remote=due.remote,
         members=due.members,
@@ -120,8 +120,8 @@ def _hook_type(step: Step) -> str:
 
 def _write(connection: Connection, row: Row[Any], owner: Row[Any], changes: Changes) -> set[int]:
     notified: set[int] = set()
-    for number_of, change in sorted(changes.get("relations", {}).items()):
-        own = in_relation(connection, row.id, number_of)
+    for relation_id, change in sorted(changes.get("relations", {}).items()):
+        own = in_relation(connection, row.id, relation_id)
         settings = merged(own.settings, change)
         if settings != own.settings:
             this = and_(relation_unit.c.relation == own.relation, relation_unit.c.unit == row.id)
@@ -139,13 +139,13 @@ def merged(settings: dict[str, str], change: Change) -> dict[str, str]:
     return {key: value for key, value in {**settings, **change.get("set", {})}.items() if key not in gone}
 
 
-def in_relation(connection: Connection, unit_id: int, number_of: str) -> Row[Any]:
+def in_relation(connection: Connection, unit_id: int, relation_id: str) -> Row[Any]:
     """Return the row of a unit in a relation, with a column `dying` of the relation.
 
-    :param number_of: id of the relation: NAME:NUMBER
+    :param relation_id: id of the relation: NAME:NUMBER
     :raises UnitError: the unit is not in the relation
     """
-    name, _, number = number_of.rpartition(":")
+    name, _, number = relation_id.rpartition(":")
     if number.isascii() and number.isdecimal() and len(number) < 10:
         own = (
             select(relation_unit, relation.c.dying)
@@ -156,7 +156,7 @@ def in_relation(connection: Connection, unit_id: int, number_of: str) -> Row[Any
         row = connection.execute(own).one_or_none()
         if row is not None:
             return row
-    raise UnitError("UnitRelationStateNotFound", f"The unit is in no relation '{number_of}'")
+    raise UnitError("UnitRelationStateNotFound", f"The unit is in no relation '{relation_id}'")
 
 
 def _moved(connection: Connection, row: Row[Any], hook: str, handled: Handled, now: float) -> set[int]:
@@ -276,12 +276,12 @@ def resolved_in(connection: Connection, unit_id: int, now: float) -> list[str]:
 
 def _passed(connection: Connection, unit_id: int, about: Entered) -> None:
     """Treat the failed hook of a relation as successful if it is still the one that is due there."""
-    this = and_(relation_unit.c.relation == about.number, relation_unit.c.unit == unit_id)
+    this = and_(relation_unit.c.relation == about.key, relation_unit.c.unit == unit_id)
     failed = connection.execute(select(relation_unit.c.remote, relation_unit.c.upto).where(this)).one()
     dying = connection.execute(select(unit.c.dying).where(unit.c.id == unit_id)).scalar_one()
     due = workflow.ended(about) if about.dying or dying else workflow.happening(about)
     if due is not None and (due.hook, due.remote) == (about.failed, failed.remote):
-        _answered(connection, unit_id, about.number, due.kind, due.remote, failed.upto)
+        _answered(connection, unit_id, about.key, due.kind, due.remote, failed.upto)
     connection.execute(update(relation_unit).where(this).values(ANSWERED))
 
 

@@ -76,7 +76,7 @@ def test_plays_that_do_not_take_one_host_are_refused(tmp_path: Path) -> None:
     assert "one takes 2 arguments; statecfg passes only the host to a play" in said
     assert "two requires the keyword argument host; statecfg passes only the host to a play" in said
     assert "Three is a type, not a function" in said
-    assert "help: did you mean `hosts`? (it takes: charm, " in said
+    assert "help: did you mean `hosts`? (also valid: charm, " in said
     assert "4 problems found" in said
 
 

@@ -52,7 +52,7 @@ CASES = (
     ("no usable key to log in", "key: {locked}", ""),
     ("it did not accept any key", "key: {other}", ""),
     ("ssh_config sets ProxyCommand", "", "ProxyCommand nc %h %p"),
-    ("ProxyJump is circular", "jump: 127.0.0.1", ""),
+    ("ProxyJump is circular", "jump: {sshd.user}@{sshd.address}:{sshd.port}", ""),
     ("there is no Python 3.8 or newer on this host", "python: /nowhere/python3", ""),
 )
 
@@ -64,7 +64,7 @@ def test_the_ssh_page_explains_each_message(
     files = {"other": key(tmp_path / "other"), "locked": key(tmp_path / "locked", "passphrase")}
     files["changed"] = changed(Path(sshd.known_hosts), files["other"])
     given = {"address": sshd.address, "port": sshd.port, "user": sshd.user, "key": sshd.identity}
-    given.update(pair.split(": ") for pair in settings.format(**files).split(", ") if pair)
+    given.update(pair.split(": ") for pair in settings.format(**files, sshd=sshd).split(", ") if pair)
     values = ", ".join(f"{name}: {value}" for name, value in given.items())
     (tmp_path / "inventory.yml").write_text(f"hosts:\n  web1: {{{values}}}\n")
     known = "" if "KnownHosts" in config else f"UserKnownHostsFile {sshd.known_hosts}\n"

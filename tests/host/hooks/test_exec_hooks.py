@@ -16,7 +16,7 @@ from statecfg.hooks.exec.types import HookTypes
 from statecfg.hooks.registration.model import ExecHook, Registration
 from statecfg.problems import InvalidInput
 from statecfg.remote.hooks.run import RUNNING
-from statecfg.store import Busy, hosts
+from statecfg.store import Busy, hosts, locks
 from statecfg.store.database import Store
 from statecfg.store.hooks import log as hook_log
 from statecfg.store.hooks import objects as hook_objects
@@ -381,7 +381,7 @@ def test_invocations_not_begun_in_time_stay_queued(shop: Workshop) -> None:
 def test_an_invocation_stays_queued_while_another_engine_runs(shop: Workshop) -> None:
     shop.simple("h", QUIET)
     shop.engine.trigger(BOOTED, shop.host)
-    with shop.store.lock("hooks", 0):
+    with locks.taken(shop.store, "hooks", 0):
         assert shop.engine.drain(0.2) == []
     assert queue.waiting(shop.store) == 1
 

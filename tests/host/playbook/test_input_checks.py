@@ -227,7 +227,7 @@ def test_ansible_words_are_explained_at_their_location(project: Path) -> None:
     for line, word in (
         (2, "become"), (4, "name"), (5, "apt"), (7, "notify"), (8, "loop"), (9, "roles"), (10, "ansible.builtin.copy")
     ):  # fmt: skip
-        assert f"play.yml:{line}:" in said and f"`{word}` is a " in said, word
+        assert f"play.yml:{line}:" in said and f"`{word}` is an Ansible" in said, word
     assert "for_each: LIST" in said and "restart_on" in said and "the node type is `package`" in said
 
 

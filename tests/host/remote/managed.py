@@ -26,7 +26,7 @@ from tests import ROOT
 
 Json = dict[str, Any]
 CALLS = ("write", "fsync", "rename", "unlink", "mkdir", "open", "close", "chmod", "fchmod", "replace", "rmdir")
-PLACED = ("file", "directory", "symlink", "line_in_file", "command")
+PLACED = ("file", "directory", "symlink", "line_in_file", "block_in_file", "replace", "command")
 SERVER = f"""
 import json, os, signal, sys
 sys.path.insert(0, {str(ROOT)!r})

@@ -28,7 +28,7 @@ from tests.host.resources.test_cases import placed
 from tests.host.resources.undo import Ledger, different, snapshot
 from tests.unit.resources.test_cases import arrange, cases, declared, layers, meant, project
 
-FILES = ("file", "directory", "symlink", "line_in_file")
+FILES = ("file", "directory", "symlink", "line_in_file", "block_in_file", "replace")
 
 
 def on_files(case: dict[str, Any]) -> bool:
@@ -291,8 +291,8 @@ def test_a_command_undo_runs_once_and_only_for_its_own_work(site: Site) -> None:
         resources.command("one-way", argv=["true"], effects={}),
     )
     assert sorted(site.undo()) == [
-        "the result of the command keep existed before it: it stays",
         "the effects of the command one-way stay: it has no undo",
+        "the result of the command keep existed before it: it stays",
     ]
     assert log.read_text() == "undone\n"
     log.unlink()
@@ -435,6 +435,8 @@ NODES = {
     "line_in_file": st.fixed_dictionaries(
         {"line": LINES, "create": st.booleans()}, optional={"match": LINES, "absent": st.just(True), "mode": MODES}
     ).map(lambda attrs: {k: v for k, v in attrs.items() if k not in ("create", "mode") or "absent" not in attrs}),
+    "block_in_file": st.fixed_dictionaries({"block": CONTENT, "create": st.booleans()}, optional={"mode": MODES}),
+    "replace": st.fixed_dictionaries({"pattern": LINES, "replacement": st.sampled_from(["", "x", "n"])}),
     "directory absent": st.fixed_dictionaries({"absent": st.just(True), "recursive": st.booleans()}),
     "file absent": st.just({"absent": True}),
     "symlink absent": st.just({"absent": True}),

@@ -14,7 +14,20 @@ from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.playbook.inventory import Host as Target
 from statecfg.playbook.inventory import Login
-from statecfg.resources import command, directory, file, group, line_in_file, package, process, service, symlink, user
+from statecfg.resources import (
+    block_in_file,
+    command,
+    directory,
+    file,
+    group,
+    line_in_file,
+    package,
+    process,
+    replace,
+    service,
+    symlink,
+    user,
+)
 from statecfg.run import fleet
 from statecfg.transport import Settings
 from tests.lab import Host
@@ -173,6 +186,40 @@ def _line_drift(host: Host, root: str) -> None:
     host.write(f"{root}/conf", "color = red\nshape = round\n")
 
 
+def _block(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    path = f"{root}/conf"
+    return [
+        block_in_file(
+            path, block="color = blue\nsize = 3\n", name="a", create=True, mode="0644", requires=[above], provides="a"
+        ),
+        block_in_file(path, block="shape = round", before="^# BEGIN", requires=["a"], provides="b"),
+    ]
+
+
+def _block_drift(host: Host, root: str) -> None:
+    text = "# BEGIN managed by statecfg: a\ncolor = red\n# END managed by statecfg: a\nby hand\n"
+    host.write(f"{root}/conf", text)
+
+
+def _replace_bare(host: Host, root: str) -> None:
+    host.write(f"{root}/conf", "color = red\n#size = 1\n")
+
+
+def _replace(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    path = f"{root}/conf"
+    color = replace(path, pattern="^color = .*", replacement="color = blue", requires=[above], provides="color")
+    return [
+        color,
+        replace(path, pattern=r"^#(\w+) = \d+", replacement=r"\1 = 3", requires=["color"], provides="size"),
+    ]
+
+
+def _replace_drift(host: Host, root: str) -> None:
+    host.write(f"{root}/conf", "color = green\nby hand\n#size = 2\n")
+
+
 def _process(root: str, requires: list[Graph]) -> list[Graph]:
     attrs = {"user": "root", "group": "root", "env": {"A": "1"}, "args": ["7301"], "requires": requires}
     return [process("/usr/bin/sleep", attrs)]
@@ -192,5 +239,7 @@ CASES = [
     Case("group", _group, _group_drift),
     Case("command", _command, _command_drift),
     Case("line_in_file", _line, _line_drift),
+    Case("block_in_file", _block, _block_drift),
+    Case("replace", _replace, _replace_drift, _replace_bare),
     Case("process", _process, _process_drift),
 ]

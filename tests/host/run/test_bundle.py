@@ -18,7 +18,9 @@ from tests.host.command import statecfg
 
 PYENV = Path.home() / ".pyenv" / "versions"
 PYTHONS = [str(path) for minor in range(8, 20) for path in PYENV.glob(f"3.{minor}.*/bin/python")] or [sys.executable]
-LARGEST_CORE, LARGEST = 65_000, 100_000  # size limits in bytes: of the core, and of the core with ten node types
+# Size limits in bytes: of the core, and of the core with these ten node types. The other types are only printed.
+LARGEST_CORE, LARGEST = 65_000, 100_000
+TEN = ["command", "directory", "file", "group", "line_in_file", "package", "process", "service", "symlink", "user"]
 
 NEWER = """\
 from statecfg import node_type
@@ -74,12 +76,12 @@ def ours() -> list[str]:
 
 
 def test_the_bundle_stays_below_its_size_limits() -> None:
-    types = ours()
-    core, all_types = len(bundle.build([]).data), len(bundle.build(types).data)
-    print(f"bundle: core {core:,} bytes, with {len(types)} node types {all_types:,} bytes")
-    assert len(types) == 10
+    others = sorted(set(ours()) - set(TEN))
+    core, ten, everything = (len(bundle.build(types).data) for types in ((), TEN, [*TEN, *others]))
+    print(f"bundle: core {core:,} bytes, with ten node types {ten:,}, with {', '.join(others)} as well {everything:,}")
+    assert set(TEN) < set(ours())
     assert core <= LARGEST_CORE
-    assert all_types <= LARGEST
+    assert ten <= LARGEST
 
 
 def test_a_host_gets_only_the_node_types_of_its_definition() -> None:

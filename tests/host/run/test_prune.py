@@ -148,7 +148,8 @@ def test_pruning_more_than_half_of_a_host_needs_an_explicit_yes(site: Site, ligh
     site("apply", "site.py", "--yes")
     site.play(*text(place))
     why = "this would remove 3 of the 4 resources that statecfg manages on this host"
-    assert f"an apply would be refused: {why}" in site("plan", "site.py", "--prune", "--out", "x.plan").out
+    planned = site("plan", "site.py", "--prune", "--out", "x.plan").out
+    assert f"an apply would be refused: {why}" in planned and "To do it: statecfg apply x.plan --yes\n" in planned
     for arguments in (["apply", "site.py", "--prune"], ["apply", "x.plan"], ["prune", "site.py"]):
         refused = site(*arguments, code=5, STATECFG_YES="1")
         assert why in refused.out

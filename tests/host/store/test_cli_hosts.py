@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.remote.graph.events import NodeEvent
+from statecfg.remote.graph.events import HostEvent
 from statecfg.store import hosts, opened
 from tests.host.command import Ran, statecfg
 
@@ -158,7 +158,7 @@ def test_bind_unbind_and_forget_run_their_hooks_once(run: Run, tmp_path: Path) -
     playbook.write_text("resources: []\n")
     folder = tmp_path / "hooks/note.hook"
     folder.mkdir(parents=True)
-    for event in (NodeEvent.BOUND, NodeEvent.UNBOUND, NodeEvent.DELETED):
+    for event in (HostEvent.BOUND, HostEvent.UNBOUND, HostEvent.DELETED):
         (folder / event).write_text(f"#!/bin/sh\ncat >> '{seen}'\necho >> '{seen}'\n")
         (folder / event).chmod(0o700)
     statecfg("hook", "create", "note", "note", cwd=tmp_path, STATECFG_STORE=str(tmp_path / "store.db"))
@@ -170,8 +170,8 @@ def test_bind_unbind_and_forget_run_their_hooks_once(run: Run, tmp_path: Path) -
     assert run("forget", "web1", "--yes").out == "web1: forgotten\n"
     told = [json.loads(line) for line in seen.read_text().splitlines()]
     assert [(each["hook"]["cause"], (each["policy"] or {}).get("name"), each["node"]["name"]) for each in told] == [
-        (NodeEvent.BOUND, whose, "web1"),
-        (NodeEvent.UNBOUND, whose, "web1"),
-        (NodeEvent.DELETED, None, "web1"),
+        (HostEvent.BOUND, whose, "web1"),
+        (HostEvent.UNBOUND, whose, "web1"),
+        (HostEvent.DELETED, None, "web1"),
     ]
     assert "SC0118" in run("bind", "web1", "playbooks/none.yml", code=5).err

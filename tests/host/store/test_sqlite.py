@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.store import Busy, StoreError, hosts, opened, sqlite
+from statecfg.store import Busy, StoreError, hosts, locks, opened, sqlite
 from tests.host.command import statecfg
 from tests.host.store import workers
 
@@ -60,7 +60,7 @@ def test_connections_use_durable_sqlite_settings(path: Path) -> None:
 
 def test_store_path_may_contain_special_characters(tmp_path: Path) -> None:
     path = tmp_path / "a #%41 é\n.db"
-    with opened(url=str(path)) as store, store.lock("x", 0):
+    with opened(url=str(path)) as store, locks.taken(store, "x", 0):
         hosts.tag(store, "web1", ["a"])
         assert sorted(item.name for item in tmp_path.iterdir()) == [path.name, f"{path.name}-turn-x"]
     assert [item.name for item in tmp_path.iterdir()] == [path.name]
@@ -349,7 +349,7 @@ def test_a_backup_during_writes_is_complete(path: Path, tmp_path: Path) -> None:
 def test_backup_command_copies_the_store_and_refuses_bad_targets(filled: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     assert statecfg("store", "--store", filled, "backup", copy).out == f"{filled} → {copy}\n"
-    assert "there already" in statecfg("store", "--store", filled, "backup", copy, code=5).err
+    assert "already exists" in statecfg("store", "--store", filled, "backup", copy, code=5).err
     statecfg("store", "--store", filled, "backup", copy, "--yes")
     assert "the store itself" in statecfg("store", "--store", filled, "backup", filled, "--yes", code=5).err
     ran = statecfg("store", "--store", filled, "backup", tmp_path / "none/copy.db", code=8)

@@ -81,19 +81,19 @@ def test_only_one_process_holds_a_lock_at_a_time(url: str, tmp_path: Path) -> No
 
 
 def test_a_lock_also_excludes_other_threads(store: Store) -> None:
-    with store.lock("a", 1) as lock:
-        with pytest.raises(Busy, match=r"@.* holds the lock a"), store.lock("a", 0.2):
+    with locks.taken(store, "a", 1) as lock:
+        with pytest.raises(Busy, match=r"@.* holds the lock a"), locks.taken(store, "a", 0.2):
             raise AssertionError
-        with store.lock("b/../c", 0):
+        with locks.taken(store, "b/../c", 0):
             store.attempt(lock.hold)
-    with store.lock("a", 0):
+    with locks.taken(store, "a", 0):
         assert hosts.every(store) == []
 
 
 def test_waiting_for_a_lock_times_out(store: Store) -> None:
-    with store.lock("a", 0):
+    with locks.taken(store, "a", 0):
         before = time.monotonic()
-        with pytest.raises(Busy), store.lock("a", 0.5):
+        with pytest.raises(Busy), locks.taken(store, "a", 0.5):
             raise AssertionError
         assert 0.5 <= time.monotonic() - before < 20
 
@@ -183,11 +183,11 @@ def test_locks_of_killed_or_stopped_holders_are_released(url: str) -> None:
         with opened(url=url) as store:
             before = time.monotonic()
             if not store.shared:
-                with store.lock("killed", 20):
+                with locks.taken(store, "killed", 20):
                     assert time.monotonic() - before < 15
                 return
             os.kill(stopped.pid, signal.SIGSTOP)
-            with store.lock("killed", locks.LEASE + 30), store.lock("stopped", 30) as lock:
+            with locks.taken(store, "killed", locks.LEASE + 30), locks.taken(store, "stopped", 30) as lock:
                 assert time.monotonic() - before < locks.LEASE + 30
                 os.kill(stopped.pid, signal.SIGCONT)
                 pipe.send("still?")

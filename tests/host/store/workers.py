@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from statecfg.store import StoreError, hosts, migrations, opened
+from statecfg.store import StoreError, hosts, locks, migrations, opened
 
 # The fork server has all modules loaded. It starts processes quickly, and without the threads of the test process.
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -96,7 +96,7 @@ def take_turns(pipe: Pipe, url: str, marker: str, times: int) -> None:
     """Take the lock again and again. Fail if another process holds it at the same time."""
     with opened(url=url) as store:
         for _ in range(times):
-            with store.lock("marker", 60):
+            with locks.taken(store, "marker", 60):
                 os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
                 time.sleep(0.002)
                 os.unlink(marker)
@@ -104,7 +104,7 @@ def take_turns(pipe: Pipe, url: str, marker: str, times: int) -> None:
 
 def hold_turn(pipe: Pipe, url: str, name: str) -> None:
     """Take the lock and send "held". Then answer each message with whether this process still holds the lock."""
-    with opened(url=url) as store, store.lock(name, 60) as lock:
+    with opened(url=url) as store, locks.taken(store, name, 60) as lock:
         pipe.send("held")
         while True:
             pipe.recv()

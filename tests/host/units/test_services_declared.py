@@ -227,7 +227,7 @@ def test_an_unknown_setting_gets_a_suggestion(project):
     text = "service: db\nhosts: db1\ncharm: ../charms/db\nsettings:\n  prot: 81\n"
     (found,) = refused(project, text)
     assert (found.code, found.places[0].line) == ("SC0708", 5)
-    assert found.help == "did you mean `port`? (it has: title)"
+    assert found.help == "did you mean `port`? (also valid: title)"
 
 
 def test_a_setting_without_a_schema_is_refused(project):
@@ -314,8 +314,8 @@ def test_all_mistakes_are_reported_at_once(project):
 
 
 CASES = {
-    "an unknown service": ("[wob:db, db:db]", "SC0712", "did you mean `web`? (there are: db)"),
-    "an unknown end": ("[web:dv, db:db]", "SC0713", "did you mean `db`? (it has: cache)"),
+    "an unknown service": ("[wob:db, db:db]", "SC0712", "did you mean `web`? (also valid: db)"),
+    "an unknown end": ("[web:dv, db:db]", "SC0713", "did you mean `db`? (also valid: cache)"),
     "different interfaces": ("[web:cache, db:db]", "SC0714", "relate ends that have the same interface"),
     "two ends that provide": ("[db2:admin, db:db]", "SC0714", "one of them must provide what the other requires"),
     "a peer relation with two ends": ("[web:db, db:ring]", "SC0714", "write [db:ring] alone"),

@@ -348,3 +348,10 @@ def test_play_can_use_a_node_type_of_the_project(project):
 def test_package_name_refuses_a_number_from_a_template(project):
     (found,) = refused(project, 'hosts: web\nvars: {port: 80}\nresources: [{package: "{{ port }}"}]\n')
     assert "| string" in found.help
+
+
+def test_unknown_tag_lists_the_tags_of_the_playbook(project):
+    text = "hosts: web\nresources:\n  - {file: /x, content: '', tags: [%s]}\n"
+    assert refused(project, text % "net, base", tags=("nets",))[0].help == "did you mean `net`? (also valid: base)"
+    assert refused(project, text % "net, base", tags=("x",))[0].help == "tags in the playbook: base, net"
+    assert "add `tags: [NAME]`" in refused(project, text % "", tags=("x",))[0].help

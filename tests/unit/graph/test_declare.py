@@ -86,7 +86,7 @@ def test_declare_reports_all_mistakes_of_a_node_together() -> None:
     assert by_code["SC0102"].detail == "t_rich:/a lacks the attribute `owner`, a user name"
     assert by_code["SC0102"].help == "owner: who it belongs to, in one name"
     assert by_code["SC0202"].help.startswith("write '0644'; 644 decimal is 01204")
-    assert by_code["SC0201"].detail == "`count` of t_rich:/a: expected an integer, got text: '3'"
+    assert by_code["SC0201"].detail == "`count` of t_rich:/a: expected an integer, got a string: '3'"
     assert "requires of t_rich:/a contains a number: 3.5" in by_code["SC0105"].detail
     assert {item.places[0].line for item in found} == {line() - 9}
 

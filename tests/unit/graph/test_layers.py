@@ -62,7 +62,7 @@ def test_cycle_is_reported_as_a_path_with_all_places() -> None:
         layers(merge_graphs(c, b, a, outside))
     text = found[0].detail
     assert "a → b → c → a" in text
-    shown = {node.provides: f"test_layers.py:{node.position.line}:{node.position.column}" for node in (a.node, c.node)}
+    shown = {node.provides: str(node.position) for node in (a.node, c.node)}
     assert f"a requires b ({shown['a']})" in text and f"c requires a ({shown['c']})" in text
     assert "free" not in text
     assert list(found[0].places) == [a.node.position, b.node.position, c.node.position]

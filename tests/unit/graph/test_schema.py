@@ -64,7 +64,7 @@ def default(name: str, *, size: int = "big") -> None: ...
         (option, "`requires` is already an option of every node"),
         (own_type, "`type` is already an option of every node"),
         (unknown, "name 'Nowhere' is not defined"),
-        (default, "the default of `size`: expected an integer, got text: 'big'"),
+        (default, "the default of `size`: expected an integer, got a string: 'big'"),
     ],
 )
 def test_schema_refuses_a_wrong_definition_at_its_line(function: Any, message: str) -> None:

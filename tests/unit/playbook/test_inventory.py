@@ -102,7 +102,7 @@ def test_pattern_selects_hosts_in_inventory_order(pattern, hosts):
         ("~we(b", None, "SC0407", ""),
         ("x*", None, "SC0406", ""),
         ("web", "nothing", "SC0406", ""),
-        ("web", "db1", "SC0406", ""),
+        ("web", "db1", "SC0406", "its hosts: web1"),
         ("web", "", "SC0407", ""),
     ],
 )
@@ -209,3 +209,35 @@ def test_large_inventory_can_be_read_and_selected():
     names = [f"h{n}" for n in range(3000)]
     text = "hosts: [" + ", ".join(names) + "]\ngroups: {a: {hosts: [" + ", ".join(names) + "], vars: {x: 1}}}"
     assert len(read(text).select("a:!h1")) == 2999
+
+
+def test_inventory_without_hosts_is_named_as_the_cause():
+    for pattern in ("all", "!web1", "web"):
+        with pytest.raises(InvalidInput) as caught:
+            Inventory().select(pattern)
+        (found,) = caught.value.problems
+        assert found.code == "SC0406" and "matches nothing: the inventory has no hosts" in found.detail
+        assert found.help == "pass an inventory with -i, or use @local for this machine"
+
+
+def test_limit_that_excludes_every_host_names_the_pattern():
+    with pytest.raises(InvalidInput, match="--limit `db1` excludes every host of `web1`"):
+        read(TEXT).select("web1", "db1")
+
+
+def test_unknown_host_of_a_group_can_be_corrected_or_added():
+    helps = {
+        "hosts: [web1, base]\ngroups: {web: {hosts: [wbe1]}}\n": ("did you mean `web1`? Otherwise add it to `hosts:`"),
+        "hosts: [web1]\ngroups: {web: {hosts: [other]}}\n": "add it to `hosts:`; there are: web1",
+        "hosts: []\ngroups: {web: {hosts: [other]}}\n": "add it to `hosts:`",
+    }
+    for text, help_text in helps.items():
+        with pytest.raises(InvalidInput) as caught:
+            read(text)
+        assert caught.value.problems[0].help == help_text
+
+
+def test_this_machine_is_suggested_once():
+    with pytest.raises(InvalidInput) as caught:
+        read("hosts: ['@local', web1]\n").host("other")
+    assert caught.value.problems[0].help == "there are: @local, web1"

@@ -200,4 +200,16 @@ def test_command_refuses_a_secret_among_its_arguments() -> None:
     with pytest.raises(InvalidInput) as caught:
         command("x", argv=["echo", secrets.Secret("pw", "hunter222")])
     (found,) = caught.value.problems
-    assert found.code == "SC0202" and "a secret in the arguments" in found.detail and "hunter222" not in str(found)
+    assert found.code == "SC0425" and "hunter222" not in str(found)
+    assert found.detail == "`argv` of command:x contains a secret, which every user of the host can read"
+
+
+def test_command_refuses_a_secret_in_its_script() -> None:
+    """The script is an argument of the shell."""
+    from statecfg.resources import command
+
+    with pytest.raises(InvalidInput) as caught:
+        command("x", shell=secrets.Secret("pw", "hunter222"))
+    (found,) = caught.value.problems
+    assert found.code == "SC0425" and "hunter222" not in str(found) and "put it into `env`" in found.help
+    assert found.detail == "`shell` of command:x contains a secret, which every user of the host can read"

@@ -80,7 +80,7 @@ def test_typing_errors_are_counted_up_to_a_limit(one: str, other: str, far: int)
 
 def test_suggestion_names_the_nearest_and_lists_at_most_eight() -> None:
     names = ["content", "mode", "owner", "group", "source", "template", "validate", "backup", "absent", "follow"]
-    assert suggest("contnet", names).startswith("did you mean `content`? (it may be: mode, owner")
+    assert suggest("contnet", names).startswith("did you mean `content`? (also valid: mode, owner")
     assert suggest("dst", names, "takes") == (
         "takes: content, mode, owner, group, source, template, validate, backup, …"
     )

@@ -11,7 +11,7 @@ from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import Definition, WireContext, compile_graph
 from statecfg.playbook.inventory import Host
 from statecfg.remote.wire import frames as wire
-from statecfg.resources import file
+from statecfg.resources import command, file
 from statecfg.run.bundle import Bundle
 from statecfg.run.host import actions, deadlines
 from statecfg.run.host.broken import SUSPICIOUS, Broken
@@ -362,3 +362,13 @@ def test_connection_that_ends_inside_a_frame_is_reported() -> None:
     case.greet()
     list(case.session.receive(wire.encode(HELLO)[:-2]))
     assert "the connection ended inside a frame" in case.session.silence(None, "").summary
+
+
+def test_the_controller_waits_for_the_longest_timeout_and_the_longest_pause_before_a_repetition() -> None:
+    graphs = [
+        command("one", argv=["true"], timeout=1000),
+        command("two", argv=["true"], timeout=20, retries=2, retry_delay=[5, 3000]),
+        command("three", argv=["true"], timeout=30, retries=2, retry_delay=7),
+    ]
+    request = Case(defined=definition(*graphs)).session.request
+    assert request.patience - request.order.limits.patience == 4000

@@ -31,6 +31,10 @@ CASES = {
     "s = '# no comment'  # é comment\n# more": "s = '# no comment'\n",
     "x = '''\n  # text  \n'''": "x = '''\n  # text  \n'''",
     "import a\nx = 1": "import a\nx = 1",
+    "@node_type\ndef a(): ...\n@a.validate\ndef b(attrs: c):\n    'D.'\n    if attrs:\n        raise e\nf = 1": (
+        "@node_type\ndef a(): ...\n@a.validate\ndef b(attrs):\n    pass\n\n\nf = 1"
+    ),
+    "@a.validate\ndef b():\n    return 1": "@a.validate\ndef b():\n    return 1",
 }
 
 

@@ -66,6 +66,7 @@ def test_expression_returns_a_truth_value_or_a_problem():
     assert templates.expression("{{ port > 80 }}", variables, HERE) is False
     assert problem_of(templates.expression, "port >", variables, HERE).code == "SC0320"
     assert problem_of(templates.expression, "port port", variables, HERE).code == "SC0320"
+    assert problem_of(templates.expression, "port = 80", variables, HERE).help == "to compare, write `==`"
 
 
 @pytest.mark.parametrize(
@@ -77,8 +78,19 @@ def test_expression_returns_a_truth_value_or_a_problem():
         ("{{ prot.x }}", "SC0321", "no variable `prot`", "`port`"),
         ("{{ [prot] | join }}", "SC0321", "no variable `prot`", "`port`"),
         ("{% for x in prot %}{% endfor %}", "SC0321", "no variable `prot`", "`port`"),
-        ("{{ port.x }}", "SC0321", "has no `x`", ""),
-        ("{{ port", "SC0320", "unexpected end", ""),
+        ("{{ table.kye }}", "SC0321", "`table` has no key `kye`", "did you mean `key`"),
+        ("{{ {'key': 1}.b }}", "SC0321", "a map has no key `b`", "it has: key"),
+        ("{{ port.x }}", "SC0321", "`port` is a number and has no `x`", ""),
+        ("{{ table.key.x }}", "SC0321", "`table.key` is a number and has no `x`", ""),
+        ("{{ names.x }}", "SC0321", "`names` is a list and has no `x`", ""),
+        ("{{ nothing.x }}", "SC0321", "`nothing` is empty and has no `x`", ""),
+        ("{{ 'a'.x }}", "SC0321", "a string has no `x`", ""),
+        ("{{ q }}", "SC0321", "no variable `q`", "variables here: names"),
+        ("{{ port", "SC0320", "unexpected end", "close `{{` with `}}`"),
+        ("{% if port", "SC0320", "unexpected end", "close `{%` with `%}`"),
+        ("{# port", "SC0320", "end of comment", "close `{#` with `#}`"),
+        ("{{ port = 3 }}", "SC0320", "got '='", "to compare, write `==`"),
+        ("{% iff port %}", "SC0320", "unknown tag", "a tag of Jinja"),
         ("{% if port %}", "SC0320", "", "{% end"),
         ("{{ port | uper }}", "SC0320", "uper", "did you mean `upper`"),
         ("x{{ none }}", "SC0322", "None", "default"),
@@ -94,7 +106,7 @@ def test_expression_returns_a_truth_value_or_a_problem():
     ],
 )
 def test_evaluate_reports_mistakes_with_place_and_help(text, code, detail, help_text):
-    found = problem_of(templates.evaluate, text, {"port": 80, "table": {"key": 1}, "names": []}, HERE)
+    found = problem_of(templates.evaluate, text, {"port": 80, "table": {"key": 1}, "names": [], "nothing": None}, HERE)
     assert (found.code, found.places[-1]) == (code, HERE)
     assert detail in found.detail
     assert help_text in found.help

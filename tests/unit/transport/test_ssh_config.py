@@ -116,8 +116,18 @@ def test_route_goes_through_all_jump_hosts(tmp_path: Path, jump: str, way: list[
 
 def test_route_refuses_a_cycle_of_jump_hosts(tmp_path: Path) -> None:
     text = "Host a\n  ProxyJump b\nHost b\n  ProxyJump a\n"
-    with pytest.raises(Unreachable, match="ProxyJump is circular: a → b → a"):
+    with pytest.raises(Unreachable, match="ProxyJump is circular: a → b → a") as raised:
         hops(tmp_path, text, Target("a"))
+    assert raised.value.hint == "Set `ProxyJump none` for the jump host in ssh_config."
+
+
+def test_jump_host_can_have_the_same_address_with_another_port_or_user(tmp_path: Path) -> None:
+    near = Target("a", address="::1", port=2602, user="u", proxy_jump="u@[::1]:1")
+    assert names(hops(tmp_path, "", near)) == ["u@::1:1", "u@::1:2602"]
+    near = Target("a", address="::1", port=22, user="u", proxy_jump="v@[::1]")
+    assert names(hops(tmp_path, "", near)) == ["v@::1:22", "u@::1:22"]
+    with pytest.raises(Unreachable, match="circular"):
+        hops(tmp_path, "", Target("a", address="::1", port=22, user="u", proxy_jump="u@[::1]"))
 
 
 def test_jump_host_for_all_hosts_must_exclude_itself(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from statecfg.views import layout, pictures
+from statecfg.views.drawing import Drawing, fold
 from statecfg.views.lines import plain
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -45,12 +46,12 @@ def random_layers(seed):
 
 
 def test_hosts_with_the_same_graph_are_drawn_once():
-    drawings = pictures.fold([("web1", LAYERS), ("db", [LAYERS[0]]), ("web2", LAYERS)])
+    drawings = fold([("web1", LAYERS), ("db", [LAYERS[0]]), ("web2", LAYERS)])
     assert [drawing.hosts for drawing in drawings] == [["web1", "web2"], ["db"]]
 
 
 def test_text_shows_layers_requirements_and_triggers():
-    text = plain(pictures.text_lines(pictures.fold([("web1", LAYERS)])))
+    text = plain(pictures.text_lines(fold([("web1", LAYERS)])))
     assert "  layer 3\n    service:nginx  (web.hy:3)\n      ← package:nginx\n      ↻ file:/etc/nginx.conf\n" in text
     assert "4 resources in 3 layers" in text
 
@@ -62,7 +63,7 @@ def test_text_shows_all_declarations_of_a_node():
 
 
 def test_svg_contains_every_node_and_edge():
-    drawing = pictures.fold([("web1", LAYERS)])
+    drawing = fold([("web1", LAYERS)])
     root = ET.fromstring(pictures.draw("svg", drawing).decode())  # our text
     titles = [element.text for element in root.iter(f"{SVG}title")]
     assert sorted(titles) == sorted(n["provides"] for layer in LAYERS for n in layer)
@@ -72,12 +73,12 @@ def test_svg_contains_every_node_and_edge():
 
 
 def test_svg_is_the_same_for_the_same_graph():
-    assert pictures.draw("svg", pictures.fold([("a", LAYERS)])) == pictures.draw("svg", pictures.fold([("a", LAYERS)]))
+    assert pictures.draw("svg", fold([("a", LAYERS)])) == pictures.draw("svg", fold([("a", LAYERS)]))
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_boxes_never_overlap_and_edges_go_forward(seed):
-    placed = layout.arrange(pictures.Drawing(["h"], random_layers(seed)))
+    placed = layout.arrange(Drawing(["h"], random_layers(seed)))
     for one, other in itertools.combinations(placed.boxes, 2):
         apart = (
             one.x + one.width <= other.x or other.x + other.width <= one.x
@@ -97,16 +98,16 @@ def test_boxes_never_overlap_and_edges_go_forward(seed):
 def test_png_has_the_size_of_the_layout():
     from PIL import Image
 
-    data = pictures.draw("png", pictures.fold([("web1", LAYERS)]))
+    data = pictures.draw("png", fold([("web1", LAYERS)]))
     image = Image.open(io.BytesIO(data))
-    placed = layout.arrange(pictures.Drawing(["web1"], LAYERS))
+    placed = layout.arrange(Drawing(["web1"], LAYERS))
     assert image.format == "PNG"
     assert image.size == (round(placed.width * 2), round(placed.height * 2))
     assert len(image.getcolors(1_000_000)) > 20
 
 
 def test_dot_and_mermaid_name_every_edge():
-    drawings = pictures.fold([("web1", LAYERS)])
+    drawings = fold([("web1", LAYERS)])
     dot = pictures.draw("dot", drawings).decode()
     assert '"0/package:nginx" -> "0/service:nginx";' in dot
     assert '"0/file:/etc/nginx.conf" -> "0/service:nginx" [color="#bf8700", style=dashed];' in dot
@@ -117,7 +118,7 @@ def test_dot_and_mermaid_name_every_edge():
 
 
 def test_pictures_escape_hostile_names():
-    drawings = pictures.fold([("h", [[node('file:/a"]; b\\N<script>')]])])
+    drawings = fold([("h", [[node('file:/a"]; b\\N<script>')]])])
     assert 'label="file:/a\\"]; b\\\\N<script>"' in pictures.draw("dot", drawings).decode()
     assert "<script>" not in pictures.draw("svg", drawings).decode()
     assert '"]' not in pictures.draw("mermaid", drawings).decode().split("\n")[2].removesuffix('"]')

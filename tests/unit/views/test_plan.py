@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from statecfg.run.saved import differences
+from statecfg.run.saved import hosts as saved_hosts
 from statecfg.views import stream
 from statecfg.views.history import history_lines
 from statecfg.views.lines import make, plain
 from statecfg.views.outcome import duration, outcome_lines
-from statecfg.views.plan import Detail, plan_lines
+from statecfg.views.plan import Detail, action_text, plan_lines
 from statecfg.views.tally import of_changes, pending
 from statecfg.views.terminal import render
 from statecfg.views.verify import verify_lines
@@ -216,3 +218,17 @@ def test_failed_run_suggests_the_same_command_again(mode):
     report = {"mode": mode, "hosts": {"web1": {"status": "failed", "layers": [], "removals": [[failed]]}}}
     text = plain(outcome_lines(report))
     assert f"Next: Fix the cause and run {mode} again" in text
+
+
+def test_mode_of_an_action_is_octal():
+    assert action_text({"op": "mkdir", "args": {"path": "/x", "mode": 493}}) == "mkdir(path: /x, mode: 0755)"
+    assert action_text({"op": "mkdir", "args": {"path": "/x", "mode": None}}).startswith("mkdir(path: /x, mode: ")
+
+
+def test_host_without_a_plan_in_a_saved_plan_is_not_called_changed():
+    why = differences.without_plan({"status": "unreachable"})
+    host = saved_hosts.without_plan(why)
+    text = plain(outcome_lines({"format": 1, "mode": "apply", "playbook": "p.yml", "hosts": {"web1": host}}))
+    assert "── web1  refused" in text and "✗ the saved plan has no usable plan for this host" in text
+    assert "It could not be reached when the plan was made." in text and "has changed" not in text
+    assert differences.without_plan({"status": "ok"}) == ""

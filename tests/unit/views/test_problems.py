@@ -66,3 +66,9 @@ def test_long_line_is_shown_around_the_marked_word(tmp_path):
     source, mark = text.splitlines()[3:5]
     assert max(map(len, (source, mark))) < 80
     assert source[mark.index("^") :][: mark.count("^")] == "wrong"
+
+
+def test_positions_in_a_detail_are_relative_to_the_project(tmp_path):
+    position = SourceLocation(str(tmp_path / "playbooks/a.yml"), 3, 5)
+    wrong = Problem("SC0113", "circular requirements", f"a requires a ({position}), not {tmp_path}/b", "", (position,))
+    assert f"\n  a requires a (playbooks/a.yml:3:5), not {tmp_path}/b\n" in plain(problem_lines([wrong], tmp_path))

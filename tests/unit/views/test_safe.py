@@ -11,6 +11,7 @@ import pytest
 
 from statecfg.problems import Problem, SourceLocation
 from statecfg.views import as_json, pictures, safe
+from statecfg.views.drawing import fold
 from statecfg.views.facts import facts_lines
 from statecfg.views.lines import plain
 from statecfg.views.plan import plan_lines
@@ -90,7 +91,7 @@ def test_facts_problems_and_pictures_escape_hostile_text(tmp_path):
     wrong = Problem("SC0101", HOSTILE, HOSTILE, HOSTILE, (SourceLocation("x.yml", 1, 3), SourceLocation("gone", 1)))
     assert_harmless(plain(problem_lines([wrong] * 25, tmp_path)))
     node = {"provides": "file:" + HOSTILE, "type": "file", "requires": [], "position": HOSTILE}
-    drawings = pictures.fold([("h" + HOSTILE, [[node]])])
+    drawings = fold([("h" + HOSTILE, [[node]])])
     assert_harmless(plain(pictures.text_lines(drawings)))
     for kind in ("dot", "mermaid", "svg"):
         assert_harmless(pictures.draw(kind, drawings).decode())

@@ -21,8 +21,8 @@ PAGES = {
     names.State: "lifecycle.md",
     names.Mode: "report.md",
     names.ResourceEvent: "lifecycle.md",
-    events.NodeEvent: "lifecycle.md",
-    events.HostEvent: "architecture.md",
+    events.HostEvent: "lifecycle.md",
+    events.RunEvent: "architecture.md",
 }
 # The value of an expression that ends in one of these keys or attributes is such a name.
 COMPARED = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statecfg.units.rules.scheduler import ADDED, MODIFIED, REMOVED, Queue, at_once
+from statecfg.unit_rules.scheduler import ADDED, MODIFIED, REMOVED, Queue, at_once
 
 HOOKS = {ADDED: "joined", REMOVED: "departed", MODIFIED: "changed"}
 Tick = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from statecfg.units.rules.scheduler import ADDED, REMOVED, Queue
+from statecfg.unit_rules.scheduler import ADDED, REMOVED, Queue
 
 NEW, INSTALLED, STARTED, STOPPED = "new", "installed", "started", "stopped"
 INSTALL, CONFIG, START, STOP, UPGRADE = "install", "config-changed", "start", "stop", "upgrade-charm"
@@ -51,7 +51,7 @@ class Life:
 class Entered:
     """The state of a unit in a relation that it has entered and not left.
 
-    :param number: the store's key of the relation
+    :param key: the store's key of the relation
     :param name: the relation's name in the unit's service
     :param dying: whether the relation is ending
     :param failed: the hook that failed there; "" for none
@@ -61,7 +61,7 @@ class Entered:
     :param id: the relation's id for hooks: NAME:NUMBER
     """
 
-    number: int
+    key: int
     name: str
     dying: bool = False
     failed: str = ""
@@ -124,7 +124,7 @@ def due(life: Life, relations: Sequence[Entered], run: str | None) -> Due | None
     """
     if life.error and life.tried and life.tried == run:
         return None
-    ordered = sorted(relations, key=lambda relation: relation.number)
+    ordered = sorted(relations, key=lambda relation: relation.key)
     if life.dying:
         # A dying unit leaves all its relations before it stops. Source: juju 2.
         return _ending(ordered, run) or _stop(life, ordered)
@@ -169,8 +169,8 @@ def ended(relation: Entered) -> Due:
     """Return the next hook with which a unit leaves a relation."""
     first, *others = sorted(relation.members) or [""]
     if not first:
-        return Due(f"{relation.name}-relation-{BROKEN}", relation.number, BROKEN)
-    return Due(f"{relation.name}-relation-{DEPARTED}", relation.number, DEPARTED, first, tuple(others))
+        return Due(f"{relation.name}-relation-{BROKEN}", relation.key, BROKEN)
+    return Due(f"{relation.name}-relation-{DEPARTED}", relation.key, DEPARTED, first, tuple(others))
 
 
 def _happened(relations: Sequence[Entered], run: str | None) -> Due | None:
@@ -191,7 +191,7 @@ def happening(relation: Entered) -> Due | None:
         return None
     remote, op = event
     event_type = JOINED if op == ADDED else DEPARTED if op == REMOVED else CHANGED
-    return Due(f"{relation.name}-relation-{event_type}", relation.number, event_type, remote, queue.members)
+    return Due(f"{relation.name}-relation-{event_type}", relation.key, event_type, remote, queue.members)
 
 
 def _waits(relation: Entered, run: str | None) -> bool:

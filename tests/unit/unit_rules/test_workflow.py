@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statecfg.units.rules import workflow
-from statecfg.units.rules.scheduler import ADDED, MODIFIED, REMOVED
-from statecfg.units.rules.workflow import Due, Entered, Life, due, over
+from statecfg.unit_rules import workflow
+from statecfg.unit_rules.scheduler import ADDED, MODIFIED, REMOVED
+from statecfg.unit_rules.workflow import Due, Entered, Life, due, over
 
 FRESH = Life(charm="", digest="c1", configured="", config="s1")
 UP = Life(state="started", charm="c1", digest="c1", configured="s1", config="s1")

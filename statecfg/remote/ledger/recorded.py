@@ -1,0 +1,30 @@
+"""What a ledger says about one playbook."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List, Optional, Set
+
+    from statecfg.remote.ledger.ledger import Ledger
+    from statecfg.remote.ledger.records import Debt, Resource
+
+
+class Recorded:
+    """What the ledger says about one playbook when a run begins.
+
+    :param state_dir: the state directory
+    :ivar ledger: None if there is none, or only one of another machine
+    :ivar lineage: the ledger's lineage
+    :ivar resources: the managed resources by name
+    :ivar debts: the restarts that earlier runs owe
+    :ivar owing: the nodes that owe a restart because of this run or an earlier one
+    """
+
+    def __init__(self, state_dir: str) -> None:
+        self.state_dir = state_dir
+        self.ledger: Optional[Ledger] = None
+        self.lineage = ""
+        self.resources: Dict[str, Resource] = {}
+        self.debts: List[Debt] = []
+        self.owing: Set[str] = set()

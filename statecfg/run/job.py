@@ -1,0 +1,38 @@
+"""The work for one host of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from statecfg.playbook.compile import Definition
+from statecfg.playbook.inventory import Host
+
+
+@dataclass(frozen=True)
+class Job:
+    """The work for one host.
+
+    :param playbook: the playbook's file, relative to the project
+    :param prune: whether to remove orphans
+    :param partial: whether the definition contains only some of the playbook's resources, so that it shows no orphans
+    :param ledger: the last known lineage of the host's ledger, "" if unknown
+    :param node: the host in the form that hooks on the host receive
+    :param policy: the playbook in the form that these hooks receive
+    :param owner: the name of the owning playbook in the host's ledger; `playbook` if empty
+    :param units: the units that may run hooks on the host, and their content (see `units.coordinator`)
+    :param differs: differences from a saved plan that the controller found; the host refuses the plan if there are any
+    """
+
+    host: Host
+    definition: Definition
+    playbook: str
+    prune: bool = False
+    partial: bool = False
+    ledger: str = ""
+    node: Mapping[str, Any] = field(default_factory=dict)
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    owner: str = ""
+    units: Mapping[str, Any] = field(default_factory=dict)
+    differs: Sequence[str] = ()
