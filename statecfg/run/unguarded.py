@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from statecfg.run.fleet import Job
+    from statecfg.run.job import Job
 
 # With one of these attributes or `always`, a command does not run in every apply, or its author has thought about that.
 DELIBERATE = ("creates", "removes", "unless", "onlyif", "effects")

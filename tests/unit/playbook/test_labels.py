@@ -83,7 +83,7 @@ def test_dialects_report_references_without_a_match(tmp_path: Path, suffix: str)
     with pytest.raises(InvalidInput) as caught:
         work(tmp_path, suffix, DIALECTS[suffix].replace("tag:web", "tag:wbe"))
     (found,) = caught.value.problems
-    assert (found.code, found.help) == ("SC0111", "did you mean `tag:web`? (there are: tag:site)")
+    assert (found.code, found.help) == ("SC0111", "did you mean `tag:web`? (also valid: tag:site)")
 
 
 def test_declaration_that_a_play_does_not_return_is_reported_although_an_equal_one_is(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_text_shows_layers_requirements_and_triggers():
 
 def test_text_shows_all_declarations_of_a_node():
     layers = [[{**node("package:nginx"), "also": ["db.hy:4", "db.hy:9"]}]]
-    text = plain(pictures.text_lines(pictures.fold([("web1", layers)])))
+    text = plain(pictures.text_lines(fold([("web1", layers)])))
     assert "    package:nginx  (web.hy:3)\n      also declared  (db.hy:4)\n      also declared  (db.hy:9)\n" in text
 
 
