@@ -13,7 +13,6 @@ import click
 
 from statecfg.cli import answers, exit_codes, options
 from statecfg.cli.host_store import HostOptions, HostStore
-from statecfg.cli.interrupt import interactive
 from statecfg.cli.options import Command, Group
 from statecfg.remote.graph.events import HostEvent
 
@@ -196,15 +195,14 @@ def forget(host_options: HostOptions, name: str, yes: bool) -> int:
     The host itself and its ledger stay as they are. The next apply tells the units on other hosts that its units
     departed.
     """
+    from statecfg.cli import session
     from statecfg.hooks import host_events
     from statecfg.store import hosts, services
 
     failed: Sequence[Mapping[str, Any]] = ()
     with HostStore(host_options) as opened:
         opened.stored(name)
-        if not yes and not interactive():
-            raise click.UsageError("Cannot ask for confirmation: stdin is not a terminal. Pass --yes.")
-        if not yes and not click.confirm(f"Forget {name}, its tags, metadata, bindings and units?", err=True):
+        if session.asks(yes) and not click.confirm(f"Forget {name}, its tags, metadata, bindings and units?", err=True):
             click.echo("Nothing was changed.", err=True)
             return exit_codes.INTERRUPTED
         services.forget_units(opened.store, opened.store.project, name)

@@ -287,7 +287,9 @@ def show_plan(finished: Finished, output: Output, words: Sequence[str]) -> None:
 
 def _needs_yes(host: HostReport) -> bool:
     """Return whether a host warns that it would refuse an apply without --yes."""
-    return any("an apply would be refused: " in text and "pass --yes" in text for text in host.get("warnings") or ())
+    from statecfg.remote.ledger.orphans import CONFIRM
+
+    return any(text.endswith(CONFIRM) for text in host.get("warnings") or ())
 
 
 def _to_do(words: Sequence[str]) -> Line:

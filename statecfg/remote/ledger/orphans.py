@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 PACKAGE = "package"  # the type of the nodes that the undo of other nodes may need
+CONFIRM = "pass --yes to confirm"  # ends a refusal that --yes overrides
 
 
 class Orphans:
@@ -199,7 +200,7 @@ def refusal(orphans_found: Orphans, total: int, agreed: bool) -> str:
     counted = [orphan for orphan in orphans if orphan.successor is None and not orphan.replaced]
     removed = sum(orphan.resource.state != State.IN_DELETION for orphan in counted)
     if removed * 2 > total and not agreed:
-        return "this would remove %d of the %d resources that statecfg manages on this host; pass --yes to confirm" % (
-            removed, total,
+        return "this would remove %d of the %d resources that statecfg manages on this host; %s" % (
+            removed, total, CONFIRM,
         )  # fmt: skip
     return ""

@@ -72,8 +72,3 @@ def _loaded(text: str, load: Callable[[str], Any]) -> Any:
 def type_debug(value: Any) -> str:
     """Return the name of a value's Python type."""
     return type(value).__name__
-
-
-def contains(items: Any, value: Any) -> bool:
-    """Tell whether a list, map or text contains a value."""
-    return value in items
