@@ -8,6 +8,7 @@ import hashlib
 import html
 import io
 import json
+import random
 import re
 import shlex
 import textwrap
@@ -206,6 +207,17 @@ def test_each_secret_has_a_token_of_its_own() -> None:
     assert str(Secret("b", "value-1")) not in found
 
 
+def test_tokens_cannot_be_guessed() -> None:
+    """Each token has 16 random bytes, and they do not come from the generator that programs can seed."""
+    random.seed(1)
+    first = tokens.new_token()
+    random.seed(1)
+    drawn = [first, *(tokens.new_token() for _ in range(3000))]
+    digits = [[letter for letter in token if letter in tokens.DIGITS] for token in drawn]
+    assert len(set(drawn)) == len(drawn)
+    assert [len(set(column)) > 240 for column in zip(*digits, strict=True)] == [True] * 16
+
+
 HEAD = """\
 from statecfg import play, secret
 from statecfg.resources import command, file, line_in_file, process
@@ -345,6 +357,25 @@ def test_error_in_user_code_does_not_show_the_secret(made: Callable[..., Any]) -
     for body in ('raise ValueError(f"bad {token}")', "raise ValueError(token.reveal())", 'int(token.reveal() + "x")'):
         assert refused(made, f"{HEAD}    {body}\n", "site.py") == [("SC0504", 7)]
     assert refused(made, f"{HEAD}    raise SystemExit(token.reveal())\n", "site.py", "plain-value") == [("SC0505", 7)]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise ValueError(token)", "ValueError: <secret tok>"),
+        ('raise KeyError(f"a {token}")', "a <secret "),
+        ('x = "".join([token])', "(secrets here: tok)"),
+        ('x = b"x" + token', "(secrets here: tok)"),
+        ("x = list(token)", "(secrets here: tok)"),
+        ('x = "%d" % token', "(secrets here: tok)"),
+    ],
+)
+def test_error_in_user_code_names_the_secret_and_its_place(made: Callable[..., Any], body: str, said: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        made(f"{HEAD}    {body}\n", "site.py")
+    text = str(caught.value)
+    assert said in text and "site.py:7" in text and VALUE not in text
+    assert not tokens.IN_BYTES.search(re.sub("<secret [^>]*>", "", text).encode("utf-8", "surrogatepass"))
 
 
 def test_lost_token_is_reported_with_its_place(made: Callable[..., Any]) -> None:
