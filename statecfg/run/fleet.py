@@ -9,10 +9,11 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.run import bundle
+from statecfg.run.deployment import Deployment
 from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.events import Events, Late, Unjoined
 from statecfg.run.host.gate import Gate
@@ -21,9 +22,6 @@ from statecfg.run.job import Job
 from statecfg.run.options import Access, Expected, Limits
 from statecfg.run.report_model import Host as HostReport
 from statecfg.run.report_model import Report
-
-if TYPE_CHECKING:
-    from statecfg.run.deployment import Deployment
 
 __all__ = ["Access", "Event", "Expected", "Limits", "Options", "Report", "RunHooks", "run"]
 

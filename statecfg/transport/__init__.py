@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from statecfg.playbook.inventory import TRANSPORTS
+from statecfg.playbook.inventory import TRANSPORTS, Host
 
 from .errors import (
     AuthenticationFailed,
@@ -20,9 +20,6 @@ from .errors import (
     TransportError,
     Unreachable,
 )
-
-if TYPE_CHECKING:
-    from statecfg.playbook.inventory import Host
 
 __all__ = [
     "CHUNK",

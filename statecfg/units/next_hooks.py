@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.names import Mode
 from statecfg.store import services
+from statecfg.store.database import Store
 from statecfg.store.units.records import Step
 from statecfg.units.state import RunHost, RunUnit, wake
-
-if TYPE_CHECKING:
-    import threading
-
-    from statecfg.store.database import Store
 
 MOST = 25  # how often a unit's hook may run for the same remote unit in one run
 
