@@ -40,6 +40,14 @@ LONGEST = 4096  # characters of a behavior's short texts
 CANNOT_RESOLVE = "RDE_CANNOT_RESOLVE"
 DETAILS = 64 << 10  # characters of its long texts, the newest
 SINGLE = {"create": POST_CREATE, "update": POST_UPDATE, "invoke": ""}  # work with a single step, shown by its own task
+# The columns of a running task without work.
+_RUNNING_TASK: Mapping[str, Any] = {
+    **dict.fromkeys(("parent", "details", "log", "worker"), ""),
+    **dict.fromkeys(("result", "error", "ended", "work", "due", "invocation")),
+    "status": RUNNING,
+    "progress": 1,
+    "serial": False,
+}
 
 
 class Work(TypedDict):
@@ -69,33 +77,11 @@ def add_task(
 
     :param values: columns that differ from those of a running task without work
     """
-    row = {
-        "id": urn.task(),
-        "parent": "",
-        "name": name,
-        "operation": operation,
-        "entity": entity.id,
-        "entity_name": entity.name,
-        "user": principal.name,
-        "org": principal.org,
-        "role": principal.role,
-        "status": RUNNING,
-        "progress": 1,
-        "details": "",
-        "log": "",
-        "result": None,
-        "error": None,
-        "created": now,
-        "started": now,
-        "ended": None,
-        "work": None,
-        "serial": False,
-        "due": None,
-        "worker": "",
-        "invocation": None,
-    }
-    records.add(connection, tables.task, row | values)
-    return str((row | values)["id"])
+    row = {**_RUNNING_TASK, "id": urn.task(), "name": name, "operation": operation, "created": now, "started": now}
+    row |= {"entity": entity.id, "entity_name": entity.name}
+    row |= {"user": principal.name, "org": principal.org, "role": principal.role, **values}
+    records.add(connection, tables.task, row)
+    return str(row["id"])
 
 
 def queue(connection: Any, principal: Principal, entity: Any, name: str, operation: str, work: Work, now: float) -> str:
