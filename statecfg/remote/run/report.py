@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         reason: str
         log: str
 
-    class ShutdownReport(ActionReport):
-        """A shutdown-first action with the name of its node."""
+    class ShutdownReport(ActionReport, total=False):
+        """An action; `node` is only in the list of shutdown-first actions."""
 
         node: str
 
@@ -107,8 +107,6 @@ def portions(nodes: Iterable[NodeReport], spent: List[int]) -> Iterator[List[Nod
 
     :param spent: a list of one number, the bytes of JSON so far. It is updated. Above `WHOLE`, all large nodes are cut
     """
-    import json
-
     part: List[NodeReport] = []
     size = 0
     for node in nodes:
