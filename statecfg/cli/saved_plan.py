@@ -138,7 +138,7 @@ def apply(
             raise differences.stale(name, changed)
         refused = differences.of_definitions(plan, digests.definitions(work.jobs, work.secrets))
         kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
-        finished = session.converse(
+        finished = session.run(
             replace(work, jobs=kept),
             "apply",
             here.how,
