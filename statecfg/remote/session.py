@@ -350,7 +350,7 @@ class Session:
         )
         layers = execution.run()
         unchanged = {name for name, node in execution.state.items() if node.outcome == Outcome.UNCHANGED}
-        for name in sorted((unchanged & managed.recorded.owing) | plan.paid):
+        for name in sorted((unchanged & managed.recorded.restarts) | plan.paid):
             journal.finished(name, Outcome.UNCHANGED)
         counts = summary([node for layer in layers for node in layer])
         journal.sync()

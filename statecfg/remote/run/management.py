@@ -266,7 +266,7 @@ class Management:
         ]
         owed += [(name, cause, None) for name, cause in (self.dependents.later if self.dependents is not None else ())]
         owed = [debt for debt in owed if plan.acts(debt[1])]
-        self.recorded.owing = {debt.node for debt in self.recorded.debts}.union(node for node, _, _ in owed)
+        self.recorded.restarts = {debt.node for debt in self.recorded.debts}.union(node for node, _, _ in owed)
         ledger.begin(self._run, owed)
         firing = Firing(self.order, ledger, definitions.mask, channel)
         self.life.attach(journal, firing.call, firing.tell, self._start_recording(facets).new_resource)
