@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 if TYPE_CHECKING:
-    from statecfg.remote.machine.changes import Change
-    from statecfg.remote.run.report import NodeReport as Node
-    from statecfg.remote.run.report import ShutdownReport as Action
+    from statecfg.remote.machine import changes
+    from statecfg.remote.run import report
     from statecfg.store.left_hosts import LeftHost
+
+    Change, Action, Node = changes.Change, report.ActionReport, report.NodeReport
 else:
     # The executor declares these only for type checkers, because hosts don't import `typing`.
-    Change = Node = Action = dict
+    Change = Action = Node = dict
 
 
 class Error(TypedDict):

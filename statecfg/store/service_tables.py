@@ -12,7 +12,7 @@ from sqlalchemy import Boolean, Column, Double, ForeignKey, Integer, String, Tab
 from statecfg.store.tables import Json, metadata, numbered
 
 _NEW = {"since": 2}
-_numbered = partial(numbered, **_NEW)
+_numbered = partial(numbered, since=2)
 
 # A project in this store. `mark` distinguishes it from projects with the same name in other stores: hosts store it with
 # their units. `next_relation` is the number of its next relation.

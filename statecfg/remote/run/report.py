@@ -20,17 +20,16 @@ if TYPE_CHECKING:
     from statecfg.remote.run.plan import Plan, Step
 
     class ActionReport(TypedDict, total=False):
-        """An action as data. `reason` and `log` are there only if the action has them."""
+        """An action as data. `reason` and `log` are there only if the action has them.
+
+        `node` is there only in the list of shutdown-first actions.
+        """
 
         op: str
         args: Dict[str, Any]
         status: str
         reason: str
         log: str
-
-    class ShutdownReport(ActionReport, total=False):
-        """An action; `node` is only in the list of shutdown-first actions."""
-
         node: str
 
     class NodeReport(TypedDict, total=False):

@@ -9,7 +9,7 @@ from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, Stri
 from statecfg.store.tables import Json, metadata, numbered
 
 _NEW = {"since": 2}
-_numbered = partial(numbered, number="number", **_NEW)
+_numbered = partial(numbered, number="number", since=2)
 
 # Ids are URNs; ids of behaviors contain two of them. `number` is the order of creation; it is never reused.
 interface = _numbered(

@@ -143,7 +143,7 @@ def typed_keys(module: types.ModuleType, name: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("read", "module", "sent"),
-    [(frames.Node, report, "NodeReport"), (frames.Action, report, "ActionReport")],
+    [(frames.Node, report, "NodeReport"), (frames.Shutdown, report, "ActionReport")],
 )
 def test_the_controller_reads_the_keys_that_the_executor_sends(read, module, sent):
     assert {field.name for field in dataclasses.fields(read)} == typed_keys(module, sent)
