@@ -251,13 +251,13 @@ def _done(order: _Order, work: Work, mode: str, bus: Bus) -> Report:
     from statecfg.remote.machine.redact import Redactor
     from statecfg.run import fleet
     from statecfg.run import hook_failure as failure
-    from statecfg.transport import Settings
+    from statecfg.transport import SshSettings
 
     settings = order.project.settings
     jobs = [replace(job, host=_become(job.host, order.project)) for job in work.jobs]
     options = fleet.Options(
         mode=mode,
-        access=fleet.Access(Settings(ssh_config=settings.ssh_config, accept_new=bool(settings.accept_new_host_keys))),
+        access=fleet.Access(SshSettings(settings.ssh_config, accept_new=bool(settings.accept_new_host_keys))),
         limits=fleet.Limits(
             settings.forks or 16,
             bool(settings.keep_going),

@@ -17,7 +17,7 @@ from statecfg.run.deployment import Deployment
 from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.events import Events, Late, Unjoined
 from statecfg.run.host.gate import Gate
-from statecfg.run.host.request import Order, Request
+from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.job import Job
 from statecfg.run.options import Access, Expected, Limits
 from statecfg.run.report_model import Host as HostReport
@@ -94,7 +94,7 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
         with lock:
             listen(Event(host, kind, data))
 
-    order = Order(
+    order = CommonRequest(
         options.run or uuid.uuid4().hex[:12],
         options.mode,
         f"{getpass.getuser()}@{socket.gethostname()}",
@@ -188,7 +188,7 @@ class _Joined:
         return job.definition, _more(job, self.options), self.options.hooks.events
 
 
-def _request(job: Job, options: Options, order: Order) -> Request:
+def _request(job: Job, options: Options, order: CommonRequest) -> Request:
     """Return the request to one host."""
     host, expected = job.host.name, options.expected
     return Request(
@@ -239,7 +239,7 @@ def _drive(driver: HostDriver, slots: threading.Semaphore) -> None:
     released.wait()
 
 
-def _report(order: Order, playbook: str, drivers: Sequence[HostDriver]) -> Report:
+def _report(order: CommonRequest, playbook: str, drivers: Sequence[HostDriver]) -> Report:
     """Return the report of the run so far."""
     hosts: Any = {driver.host: driver.report for driver in drivers}
     return {

@@ -27,11 +27,11 @@ from statecfg.store.units.records import (
     LogLine,
     RelationRow,
     ServiceRow,
-    Step,
     StepRelation,
     UnitError,
     UnitRelation,
     UnitRow,
+    UnitStep,
 )
 from statecfg.store.units.rows import unit_in, units_in
 from statecfg.store.units.steps import again_in, commit_in, endless_in, fail_in, gone_in, next_in, over_in, resolved_in
@@ -45,11 +45,11 @@ __all__ = [
     "RelationRow",
     "ServiceRow",
     "Snapshot",
-    "Step",
     "StepRelation",
     "UnitError",
     "UnitRelation",
     "UnitRow",
+    "UnitStep",
     "add_unit",
     "addressed_in",
     "again_in",

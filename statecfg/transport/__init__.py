@@ -31,7 +31,7 @@ __all__ = [
     "Connection",
     "ConnectionLost",
     "HostKeyRejected",
-    "Settings",
+    "SshSettings",
     "Stream",
     "Target",
     "TransportError",
@@ -125,7 +125,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Settings:
+class SshSettings:
     """How to connect. Times are in seconds.
 
     :param ssh_config: a file that must exist; None for the files of the user and the system; "none" for no file, as in
@@ -147,7 +147,7 @@ class Settings:
     channel_timeout: float = 10.0
 
 
-def connect(target: Target, settings: Settings | None = None) -> Connection:
+def connect(target: Target, settings: SshSettings | None = None) -> Connection:
     """Connect to a host: verify its key, then log in.
 
     :param target: the host
@@ -160,5 +160,5 @@ def connect(target: Target, settings: Settings | None = None) -> Connection:
         raise Unreachable(target.name, f"unknown transport {name!r}", f"use one of: {', '.join(TRANSPORTS)}")
     # Each of these modules has a function `connect` with these parameters.
     transport = import_module(f"statecfg.transport.{TRANSPORTS[name]}")
-    connection: Connection = transport.connect(target, settings or Settings())
+    connection: Connection = transport.connect(target, settings or SshSettings())
     return connection
