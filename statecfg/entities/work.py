@@ -194,9 +194,10 @@ def advance(connection: Connection, task: Row[Any], now: float) -> Invocation | 
         return None
     if "hook" not in task.work:
         _begin(connection, task, entity, now)
-        task = records.find(connection, tables.task, id=task.id)
-        if task is None or task.ended is not None:
+        begun = records.find(connection, tables.task, id=task.id)
+        if begun is None or begun.ended is not None:
             return None
+        task = begun
     invocation = _invocation(connection, task, entity)
     if invocation is not None and invocation.applies and invocation.rejected:
         _reject(connection, task, entity, invocation, now)

@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from statecfg.remote.run import report
     from statecfg.store.left_hosts import LeftHost
 
-    Change, Action, Node = changes.Change, report.ActionReport, report.NodeReport
+    Change = changes.Change
+    Action = report.ActionReport
+    Node = report.NodeReport
 else:
     # The executor declares these only for type checkers, because hosts don't import `typing`.
     Change = Action = Node = dict
