@@ -105,12 +105,17 @@ def begin(store: Store, id: str, started: float, mode: str, who: str, playbook: 
         connection.execute(insert(going).values(head))
         if parts:
             connection.execute(insert(going_host), parts)
-        query = select(going.c.id).order_by(going.c.started.desc(), going.c.id).offset(KEPT)
-        ids = list(connection.execute(query).scalars())
-        if ids:
-            connection.execute(delete(going).where(going.c.id.in_(ids)))
+        _forget_old(connection, going)
 
     store.attempt(enter)
+
+
+def _forget_old(connection: Connection, table: Table) -> None:
+    """Delete all runs of a table except the newest."""
+    query = select(table.c.id).order_by(table.c.started.desc(), table.c.id).offset(KEPT)
+    ids = list(connection.execute(query).scalars())
+    if ids:
+        connection.execute(delete(table).where(table.c.id.in_(ids)))
 
 
 def beat(store: Store, id: str, over: bool = False) -> None:
@@ -221,10 +226,7 @@ def record(store: Store, report: Mapping[str, Any], started: float, ended: float
         connection.execute(insert(run).values(head))
         if hosts:
             connection.execute(insert(run_host), hosts)
-        query = select(run.c.id).order_by(run.c.started.desc(), run.c.id).offset(KEPT)
-        ids = list(connection.execute(query).scalars())
-        if ids:
-            connection.execute(delete(run).where(run.c.id.in_(ids)))
+        _forget_old(connection, run)
 
     store.attempt(enter)
 
