@@ -152,8 +152,8 @@ def task_xml(task: Mapping[str, Any]) -> bytes:
 
     :param task: its JSON value
     """
-    names = ("href", "type", "id", "operationKey", "name", "status")
-    names += ("operation", "operationName", "startTime", "endTime")
+    first = ("href", "type", "id", "operationKey", "name", "status")
+    names = (*first, "operation", "operationName", "startTime", "endTime")
     attributes = {name: str(task[name]) for name in names if task.get(name) is not None}
     inside = [_reference("Owner", task.get("owner"))]
     problem = task.get("error")
