@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from statecfg.run.deployment import Deployment
     from statecfg.run.options import Expected
     from statecfg.run.prepare import Choice, Work
-    from statecfg.run.report_model import Host as HostReport
+    from statecfg.run.report_model import Host as HostData
     from statecfg.run.report_model import Report
 
 
@@ -160,7 +160,7 @@ class _Interaction:
         return agreed
 
 
-def _so_far(host: HostReport) -> HostReport:
+def _so_far(host: HostData) -> HostData:
     """Return a host's report for the question during a run. A host that has planned and waits counts as ok."""
     waits = "fingerprints" in host and not host.get("error")
     return {**host, "status": HostStatus.OK} if waits else host
@@ -285,7 +285,7 @@ def show_plan(finished: Finished, output: Output, arguments: Sequence[str]) -> N
     show.report(finished.report, lines, output)
 
 
-def _needs_yes(host: HostReport) -> bool:
+def _needs_yes(host: HostData) -> bool:
     """Return whether a host warns that it would refuse an apply without --yes."""
     from statecfg.remote.ledger.orphans import CONFIRM
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.run.job import Job
     from statecfg.run.prepare import Choice, Work
-    from statecfg.run.report_model import Host as HostReport
+    from statecfg.run.report_model import Host as HostData
     from statecfg.run.report_model import Report
 
 _VARIABLES = ("entity", "entity_id", "entity_name", "arguments")  # of the playbook, from the request
@@ -353,7 +353,7 @@ def _failures(report: Report) -> list[str]:
     return failures
 
 
-def _reasons(host: HostReport) -> Iterator[str]:
+def _reasons(host: HostData) -> Iterator[str]:
     error = host.get("error")
     if error:
         yield ": ".join(filter(None, (str(error.get("summary", "")), str(error.get("detail") or ""))))

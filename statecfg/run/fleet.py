@@ -20,7 +20,7 @@ from statecfg.run.host.gate import Gate
 from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.job import Job
 from statecfg.run.options import Access, Expected, Limits
-from statecfg.run.report_model import Host as HostReport
+from statecfg.run.report_model import Host as HostData
 from statecfg.run.report_model import Report
 
 __all__ = ["Access", "Event", "Expected", "Limits", "Options", "Report", "RunHooks", "run"]
@@ -148,7 +148,7 @@ def _with_shared_ledgers(report: Report) -> Report:
     return report
 
 
-def _holders(report: Report, host: HostReport) -> list[str]:
+def _holders(report: Report, host: HostData) -> list[str]:
     """Return the other names under which this run holds a locked host, none if another run holds it."""
     if host["status"] != HostStatus.LOCKED or (host.get("holder") or {}).get("run") != report["run"]:
         return []

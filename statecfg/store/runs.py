@@ -17,7 +17,7 @@ KEPT = 1000  # maximum number of runs in the store
 LARGEST = 4 << 20  # maximum bytes of JSON of one host's report
 BEAT = 10.0  # seconds between two signs of life of a run
 CUT_OFF = 45.0  # seconds without a sign of life after which a run counts as interrupted
-HostReport = Mapping[str, Any]  # a host's part of a report in format 1
+HostData = Mapping[str, Any]  # a host's part of a report in format 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def host_results(connection: Connection, table: Table, runs: Iterable[str]) -> d
     return results
 
 
-def bounded(report: HostReport) -> HostReport:
+def bounded(report: HostData) -> HostData:
     """Return a host's report as the store keeps it. If it is too large, omit differences and logs, or all resources.
 
     A warning in the report says what was omitted.
@@ -271,9 +271,9 @@ def head(store: Store, id: str) -> RunRecord | None:
     return next(iter(ended(store, select(run).where(run.c.id == id))), None)
 
 
-def host_report(store: Store, id: str, host: str) -> HostReport | None:
+def host_report(store: Store, id: str, host: str) -> HostData | None:
     """Return a host's report in a run; None if the store does not have it."""
     part = select(run_host.c.report).where(run_host.c.run == id, run_host.c.host == host)
     with store.reading() as connection:
-        report: HostReport | None = connection.execute(part).scalar_one_or_none()
+        report: HostData | None = connection.execute(part).scalar_one_or_none()
     return report
