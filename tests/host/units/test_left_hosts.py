@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,24 @@ def test_a_host_that_left_is_removed_only_by_prune_hosts(fabric: Fabric, pair: l
     assert fabric.noted(pair[1]) == ["stop web/1  []"]
     assert not pair[1].path("/srv/web").exists() and pair[0].path("/srv/web").is_dir()
     assert sorted(fabric.units()) == ["web/0"]
+    assert "left" not in fabric("plan", "site.yml").out
+
+
+def test_the_printed_command_empties_a_host_that_left_a_plain_play(fabric: Fabric, pair: list[Host]) -> None:
+    play = "hosts: {0}\nresources: [{{directory: /srv/plain}}]\n"
+    fabric.play(play.format("light*"))
+    fabric.apply()
+    assert "left" not in fabric("plan", "site.yml").out
+    fabric.play(play.format("light1"))
+    applied = fabric("apply", "site.yml", "--yes").out
+    assert "light2  1 resource: directory:/srv/plain" in applied, applied
+    assert pair[1].path("/srv/plain").is_dir()
+    (left,) = fabric("plan", "site.yml", "--json").json()["left_hosts"]
+    assert (left["host"], left["units"], left["resources"]) == ("light2", [], ["directory:/srv/plain"])
+    (printed,) = re.findall(r"statecfg destroy --hosts .*?\.yml", applied)
+    assert printed == left["command"]
+    fabric(*shlex.split(printed)[1:], "--yes")
+    assert not pair[1].path("/srv/plain").exists() and pair[0].path("/srv/plain").is_dir()
     assert "left" not in fabric("plan", "site.yml").out
 
 
