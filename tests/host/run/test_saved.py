@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -346,6 +349,35 @@ def test_a_plan_holds_no_secret(site: Checkout) -> None:
     assert "a plan file would contain this text" in told
     assert SECRET not in told
     assert not (site.root / "three.plan").exists()
+
+
+DIGESTS = [name for name in sorted(hashlib.algorithms_guaranteed) if not name.startswith("shake")]
+
+
+def test_a_plan_holds_no_quick_digest_of_a_secret(site: Checkout) -> None:
+    """A quick digest would tell whether a guess is right, with the salts of the plan and without them."""
+    entry = f'  - file: {site.out}/pin\n    content: "{{{{ token }}}}"\n    requires: [directory:{site.out}]\n'
+    site.edit("playbooks/web.yml", "  - note:", f"{entry}  - note:")
+    site.edit("inventory.yml", "zone: eu", "zone: eu, pin: !secret {env: TOKEN}")
+    site.out.mkdir()
+    (site.out / "pin").write_text(f"old {SECRET}\n")
+    values = [SECRET, f"{SECRET}\n", f"old {SECRET}\n", f"# head\nport 8080 eu {SECRET}\n", json.dumps(SECRET)]
+    recorded = []
+    for name in ("one.plan", "two.plan"):
+        site("plan", "playbooks/web.yml", "--out", name)
+        text = (site.root / name).read_text()
+        plan = json.loads(text)
+        recorded.append(plan["secrets"]["TOKEN"])
+        assert plan["secrets"].keys() == {"TOKEN"} and SECRET not in text
+        hexadecimal = [plan["salt"], recorded[-1]["salt"]]
+        salts = [b"", *(salt.encode() for salt in hexadecimal), *map(bytes.fromhex, hexadecimal)]
+        for value, salt, algorithm in itertools.product(map(str.encode, values), salts, DIGESTS):
+            for data in (salt + value, value + salt):
+                raw = hashlib.new(algorithm, data).digest()
+                for written in (raw.hex(), base64.b64encode(raw).decode()):
+                    assert written[:12] not in text, (algorithm, value)
+    one, two = recorded
+    assert one["salt"] != two["salt"] and one["scrypt"] != two["scrypt"]
 
 
 PYTHON = """\
