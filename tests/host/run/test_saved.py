@@ -8,10 +8,12 @@ import itertools
 import json
 import os
 import shutil
+import socket
 import stat
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -467,6 +469,19 @@ def test_show_prints_the_origin_of_a_saved_plan(site: Checkout, tmp_path: Path) 
     assert told.startswith("### Plan: 5 to add")
     assert f"- Commit: `{commit}, dirty" in told
     assert "can't be combined" in site("show", tmp_path / "web.plan", "--markdown", "--json", code=5).err
+
+
+def test_show_says_when_a_plan_was_made_and_by_whom(site: Checkout) -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    site("plan", "playbooks/web.yml", "--out", "web.plan", LOGNAME="ann")
+    after = datetime.now(UTC)
+    made = site("show", "web.plan", "--json", LOGNAME="bob").json()["saved"]["made"]
+    at = datetime.fromisoformat(made["at"])
+    assert before <= at <= after and at.utcoffset() == timedelta(0)
+    assert made["by"] == f"ann@{socket.gethostname()}"
+    said = f"{at:%Y-%m-%d %H:%M:%S} UTC by {made['by']} with statecfg {VERSION}"
+    assert f"Made:       {said}\n" in site("show", "web.plan", LOGNAME="bob").out
+    assert f"- Made: `{said}`\n" in site("show", "web.plan", "--markdown", LOGNAME="bob").out
 
 
 def test_a_playbook_with_services_needs_the_same_store(site: Checkout, tmp_path: Path) -> None:
