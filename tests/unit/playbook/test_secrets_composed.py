@@ -316,6 +316,10 @@ PLACES = [
     ('  - file: /a\n    content: a\n    requires: ["file:{{ token }}"]\n', 6),
     ('  - file: /a\n    source: "{{ token }}"\n', 5),
     ('  - command: a\n    argv: [x, "{{ token }}"]\n', 5),
+    ('  - package: nginx\n    version: "{{ token }}"\n', 5),
+    ('  - user: ann\n    comment: "{{ token }}"\n', 5),
+    ('  - user: ann\n    groups: [adm, "{{ token }}"]\n', 5),
+    ('  - file: /a\n    content: a\n    backup: ".{{ token }}"\n', 6),
 ]
 
 
