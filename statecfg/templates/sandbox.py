@@ -15,6 +15,7 @@ from jinja2.utils import missing
 from statecfg.graph.opaque import Secret, composed, derived, refuse_number, resolve_tokens, revealed
 from statecfg.graph.value import CHANGING, TELLING, Value
 from statecfg.problems import InvalidInput
+from statecfg.problems.tokens import SecretError
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.templates.filters import FILTERS, TESTS
 from statecfg.templates.filters.limits import BUDGET, SIZE, Refused, TooMuch
@@ -214,7 +215,11 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return resolve_tokens(function(*args, **kwargs))
         sources: list[Secret] = []
         revealed_args = [revealed(value, sources) for value in args]
-        result = function(*revealed_args, **{key: revealed(value, sources) for key, value in kwargs.items()})
+        revealed_named = {key: revealed(value, sources) for key, value in kwargs.items()}
+        try:
+            result = function(*revealed_args, **revealed_named)
+        except Exception as error:
+            raise _without_secrets(error, f"the filter `{name}`", sources) from None
         if sources:
             refuse_number(f"the filter `{name}`", revealed_args[0], result, sources[0].name)
         if any(result is value for value in args):  # for example `replace` if there is nothing to replace
@@ -231,6 +236,22 @@ def _tested(name: str, function: Any) -> Any:
     @functools.wraps(function)
     def tested(*args: Any, **kwargs: Any) -> Any:
         sources: list[Secret] = []
-        return function(*(revealed(value, sources) for value in args), **kwargs)
+        revealed_args = [revealed(value, sources) for value in args]
+        revealed_named = {key: revealed(value, sources) for key, value in kwargs.items()}
+        try:
+            return function(*revealed_args, **revealed_named)
+        except Exception as error:
+            raise _without_secrets(error, f"the test `{name}`", sources) from None
 
     return tested
+
+
+def _without_secrets(error: Exception, what: str, sources: list[Secret]) -> Exception:
+    """Return the exception to raise for a failed filter or test. Messages may quote its arguments, or parts of them.
+
+    :param what: the filter or test
+    :param sources: the secrets in its arguments
+    """
+    if not sources or isinstance(error, (InvalidInput, Missing, SecretError, TooMuch)):
+        return error
+    return Refused(f"{what} fails on {sources[0]!r}", getattr(error, "help", ""))

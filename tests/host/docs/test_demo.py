@@ -22,7 +22,7 @@ AGAIN = "Nothing to do: 5 resources as defined."
 
 def environment(scratch: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("STATECFG_", "PYTHON"))}
-    return {**kept, "TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)}
+    return {**kept, "TMPDIR": str(scratch), "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(scratch.parent / "cache")}
 
 
 def clone(target: Path) -> None:
@@ -94,7 +94,7 @@ def test_demo_works_twice_on_a_fresh_clone(tmp_path: Path) -> None:
         check_output(done.stdout)
         shown.append(set(re.findall(rf"{re.escape(str(scratch))}/[\w.-]+", done.stdout + done.stderr)))
     assert len(shown[0]) == len(shown[1]) == 1 and shown[0] != shown[1]  # each shows only its own directory
-    assert not list(scratch.iterdir())
+    assert not list(scratch.iterdir()) and not (tmp_path / "cache/statecfg").exists()
     assert machine_ledger() == before
     # The demo installs only what statecfg itself needs.
     listed = subprocess.run([tmp_path / "clone/.venv/bin/python", "-c", "import pytest"], capture_output=True)
@@ -124,4 +124,4 @@ def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
         if demo.poll() is None:
             processes.end(demo)
     processes.wait_until(lambda: not mentions(str(scratch)), 30, "the processes of the demo to end")
-    assert not list(scratch.iterdir())
+    assert not list(scratch.iterdir()) and not (tmp_path / "cache").exists()

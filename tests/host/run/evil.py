@@ -331,6 +331,61 @@ def facts_in_facts(evil: Evil) -> None:
     time.sleep(60)
 
 
+# Output of hooks and settings of units that take too much memory or are nested too deeply.
+
+
+def fired(evil: Evil, **more: Any) -> None:
+    evil.plan()
+    evil.take("go")
+    evil.say(type="fired", hook="h", event="post-create", name=NAME, where="host", status="ok", **more)
+    time.sleep(60)
+
+
+def nested(levels: int) -> Any:
+    """Return maps that are nested this deeply."""
+    return {"a": nested(levels - 1)} if levels else 1
+
+
+def large_output_of_a_hook(evil: Evil) -> None:
+    fired(evil, entry={"output": [{"": 0}] * 40_000})
+
+
+def deep_output_of_a_hook(evil: Evil) -> None:
+    fired(evil, entry=nested(110))
+
+
+def large_metadata(evil: Evil) -> None:
+    fired(evil, metadata={"a": [{"": 0}] * 40_000})
+
+
+def deep_metadata(evil: Evil) -> None:
+    fired(evil, metadata=nested(110))
+
+
+def large_attributes(evil: Evil) -> None:
+    evil.plan()
+    evil.take("go")
+    resource = {"name": NAME, "type": "file", "state": "RESOLVED", "position": "", "tags": [], "playbook": "tests"}
+    resource["attributes"] = {"content": [{"": 0}] * 40_000}
+    evil.say(type="hook", id=1, hook="h", event="post-create", seconds=1.0, resource=resource)
+    time.sleep(60)
+
+
+def unit_done(evil: Evil, changes: Any) -> None:
+    evil.plan()
+    evil.take("go")
+    evil.say(type="unit-done", id=1, ok=True, ran=True, error="", seconds=1.0, changes=changes)
+    time.sleep(60)
+
+
+def large_settings(evil: Evil) -> None:
+    unit_done(evil, {"relations": {"db:0": {"set": {str(number): "" for number in range(90_000)}}}})
+
+
+def deep_settings(evil: Evil) -> None:
+    unit_done(evil, {"relations": nested(110)})
+
+
 # Frames with keys that the protocol does not have.
 
 

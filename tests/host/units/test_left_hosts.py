@@ -75,6 +75,24 @@ def test_the_printed_command_empties_a_host_that_left_a_plain_play(fabric: Fabri
     assert "left" not in fabric("plan", "site.yml").out
 
 
+def test_the_resources_of_a_left_host_come_from_all_its_newest_runs(fabric: Fabric, pair: list[Host]) -> None:
+    """Runs of some tags, failed applies and removals are counted together; plans are not."""
+    entries = (
+        "{directory: /srv/web}, {directory: /srv/tagged, tags: [t]}, {directory: /srv/gone}, "
+        "{command: fails, argv: ['false'], unless: 'test -e /srv/fine', effects: {}}"
+    )
+    play = PLAY.replace("{{directory: /srv/web}}", entries.replace("{", "{{").replace("}", "}}"))
+    fabric.play(play.format("light*"))
+    fabric.apply(code=1)
+    fabric.play(play.format("light*").replace(", {directory: /srv/gone}", ""))
+    fabric("apply", "site.yml", "--yes", "--prune", code=1)
+    fabric("apply", "site.yml", "--yes", "-t", "t")
+    fabric.play(PLAY.format("light1"))
+    for _ in range(2):
+        (left,) = fabric("plan", "site.yml", "--json").json()["left_hosts"]
+        assert left["resources"] == ["directory:/srv/tagged", "directory:/srv/web"]
+
+
 def test_a_host_gone_from_the_inventory_is_listed_and_kept(fabric: Fabric, pair: list[Host]) -> None:
     fabric.apply()
     fabric.play(PLAY.format("light1"))
