@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jinja2 import nodes, runtime, visitor
@@ -215,11 +215,7 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return resolve_tokens(function(*args, **kwargs))
         sources: list[Secret] = []
         revealed_args = [revealed(value, sources) for value in args]
-        revealed_named = {key: revealed(value, sources) for key, value in kwargs.items()}
-        try:
-            result = function(*revealed_args, **revealed_named)
-        except Exception as error:
-            raise _without_secrets(error, f"the filter `{name}`", sources) from None
+        result = _called(f"the filter `{name}`", function, revealed_args, kwargs, sources)
         if sources:
             refuse_number(f"the filter `{name}`", revealed_args[0], result, sources[0].name)
         if any(result is value for value in args):  # for example `replace` if there is nothing to replace
@@ -236,22 +232,27 @@ def _tested(name: str, function: Any) -> Any:
     @functools.wraps(function)
     def tested(*args: Any, **kwargs: Any) -> Any:
         sources: list[Secret] = []
-        revealed_args = [revealed(value, sources) for value in args]
-        revealed_named = {key: revealed(value, sources) for key, value in kwargs.items()}
-        try:
-            return function(*revealed_args, **revealed_named)
-        except Exception as error:
-            raise _without_secrets(error, f"the test `{name}`", sources) from None
+        return _called(f"the test `{name}`", function, [revealed(value, sources) for value in args], kwargs, sources)
 
     return tested
 
 
-def _without_secrets(error: Exception, what: str, sources: list[Secret]) -> Exception:
-    """Return the exception to raise for a failed filter or test. Messages may quote its arguments, or parts of them.
+def _called(
+    what: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], sources: list[Secret]
+) -> Any:
+    """Return the result of a filter or test. Its message may quote its arguments: an error with secrets hides them.
 
     :param what: the filter or test
-    :param sources: the secrets in its arguments
+    :param args: its arguments, revealed
+    :param kwargs: its named arguments
+    :param sources: the secrets in `args`; those in `kwargs` are added
     """
-    if not sources or isinstance(error, (InvalidInput, Missing, SecretError, TooMuch)):
-        return error
-    return Refused(f"{what} fails on {sources[0]!r}", getattr(error, "help", ""))
+    named = {key: revealed(value, sources) for key, value in kwargs.items()}
+    try:
+        return function(*args, **named)
+    except (InvalidInput, Missing, SecretError, TooMuch):
+        raise
+    except Exception as error:
+        if not sources:
+            raise
+        raise Refused(f"{what} fails on {sources[0]!r}", getattr(error, "help", "")) from None

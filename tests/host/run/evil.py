@@ -334,11 +334,15 @@ def facts_in_facts(evil: Evil) -> None:
 # Output of hooks and settings of units that take too much memory or are nested too deeply.
 
 
-def fired(evil: Evil, **more: Any) -> None:
+def say_while_acting(evil: Evil, **frame: Any) -> None:
     evil.plan()
     evil.take("go")
-    evil.say(type="fired", hook="h", event="post-create", name=NAME, where="host", status="ok", **more)
+    evil.say(**frame)
     time.sleep(60)
+
+
+def fired(evil: Evil, **more: Any) -> None:
+    say_while_acting(evil, type="fired", hook="h", event="post-create", name=NAME, where="host", status="ok", **more)
 
 
 def nested(levels: int) -> Any:
@@ -363,19 +367,13 @@ def deep_metadata(evil: Evil) -> None:
 
 
 def large_attributes(evil: Evil) -> None:
-    evil.plan()
-    evil.take("go")
     resource = {"name": NAME, "type": "file", "state": "RESOLVED", "position": "", "tags": [], "playbook": "tests"}
     resource["attributes"] = {"content": [{"": 0}] * 40_000}
-    evil.say(type="hook", id=1, hook="h", event="post-create", seconds=1.0, resource=resource)
-    time.sleep(60)
+    say_while_acting(evil, type="hook", id=1, hook="h", event="post-create", seconds=1.0, resource=resource)
 
 
 def unit_done(evil: Evil, changes: Any) -> None:
-    evil.plan()
-    evil.take("go")
-    evil.say(type="unit-done", id=1, ok=True, ran=True, error="", seconds=1.0, changes=changes)
-    time.sleep(60)
+    say_while_acting(evil, type="unit-done", id=1, ok=True, ran=True, error="", seconds=1.0, changes=changes)
 
 
 def large_settings(evil: Evil) -> None:
