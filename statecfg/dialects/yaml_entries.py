@@ -29,13 +29,12 @@ from statecfg.problems import (
     suggest_file,
 )
 from statecfg.problems.positions import SourceLocation
-from statecfg.remote.graph.nodetype import NodeType
+from statecfg.remote.graph.nodetype import OPTIONS, NodeType
 from statecfg.remote.graph.wrong_values import AS_STRING
 
 SHAPE = "a list of resources"
 CONTROL = ("when", "for_each")
 INCLUDE_KEYS = ("include", "vars", *CONTROL)
-OPTIONS = ("requires", "restart_on", "provides", "tags", "protect")
 MAX_INCLUDES = 100
 
 Values = dict[str, Any]

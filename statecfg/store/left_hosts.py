@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
-from statecfg.playbook.inventory import LOCAL
+from statecfg.playbook.inventory import LOCAL, Inventory
 from statecfg.remote.graph.names import Mode, Outcome
 from statecfg.store import hosts, runs, services
-
-if TYPE_CHECKING:
-    from statecfg.playbook.inventory import Inventory
-    from statecfg.store.database import Store
+from statecfg.store.database import Store
 
 LOOKED_AT = 20  # number of runs that changed a host, to search for its resources
 

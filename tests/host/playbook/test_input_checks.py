@@ -15,7 +15,7 @@ from statecfg.cli import preflight
 from statecfg.dialects import ansible_words
 from statecfg.playbook.inventory import Host, Login
 from statecfg.problems import InvalidInput
-from statecfg.transport import Settings, key_files
+from statecfg.transport import SshSettings, key_files
 from tests.host.command import Ran, statecfg
 from tests.lab import PlainSshd
 
@@ -161,7 +161,7 @@ def test_having_only_unusable_keys_is_an_error(
 ) -> None:
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     bad = tuple(str(path) for name, path in keys.items() if name != "good")
-    settings = Settings(ssh_config="none", default_keys=False)
+    settings = SshSettings(ssh_config="none", default_keys=False)
     hosts = [Host(name, "192.0.2.1", login=Login(identity_files=bad)) for name in ("web1", "web2")]
     with pytest.raises(InvalidInput) as caught:
         preflight.check(hosts, settings, 16)
@@ -204,12 +204,12 @@ def test_too_many_forks_for_the_open_file_limit_are_refused() -> None:
     if child == 0:  # the limit can't be raised again
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (64, 128))
-            preflight.check([], Settings(ssh_config="none"), 500)
+            preflight.check([], SshSettings(ssh_config="none"), 500)
             local = [Host(f"h{number}", transport="local") for number in range(500)]
-            preflight.check(local[:5], Settings(ssh_config="none"), 500)
+            preflight.check(local[:5], SshSettings(ssh_config="none"), 500)
             assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 124
             try:
-                preflight.check(local, Settings(ssh_config="none"), 500)
+                preflight.check(local, SshSettings(ssh_config="none"), 500)
             except InvalidInput as wrong:
                 (item,) = wrong.problems
                 os._exit(0 if "--forks 500 needs" in item.detail and "use --forks 5" in item.help else 3)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.transport import BecomeFailed, Connection, Settings, Stream, Target, connect
+from statecfg.transport import BecomeFailed, Connection, SshSettings, Stream, Target, connect
 from statecfg.transport.become import Become, open_become, wrap
 from tests.lab import Host, add_user
 
@@ -28,7 +28,7 @@ def host(light_host: Host) -> Host:
 
 def login(host: Host, user: str) -> Connection:
     target = Target(host.name, host.address, host.port, user, (str(host.identity),))
-    return connect(target, Settings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False))
+    return connect(target, SshSettings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False))
 
 
 @pytest.fixture

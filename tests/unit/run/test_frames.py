@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statecfg.playbook.compile import Definition
+from statecfg.remote.run import report
 from statecfg.run.host import frames
 from statecfg.run.host.broken import Broken
 from statecfg.run.host.report import HostReport
@@ -173,3 +176,21 @@ def test_host_may_not_call_a_hook_with_an_invalid_time_limit(seconds: float) -> 
         said.take(said.read({**calling, "seconds": seconds}))
     with pytest.raises(Broken, match="not part of this run"):
         said.take(said.read({**calling, "seconds": 30.0}))
+
+
+def typed_keys(module: types.ModuleType, name: str) -> set[str]:
+    """Return the keys of a class that a module of the executor declares only for type checkers."""
+    (definition,) = (
+        node
+        for node in ast.walk(ast.parse(inspect.getsource(module)))
+        if isinstance(node, ast.ClassDef) and node.name == name
+    )
+    return {node.target.id for node in definition.body if isinstance(node, ast.AnnAssign)}
+
+
+@pytest.mark.parametrize(
+    ("read", "module", "sent"),
+    [(frames.Node, report, "NodeReport"), (frames.Shutdown, report, "ActionReport")],
+)
+def test_the_controller_reads_the_keys_that_the_executor_sends(read, module, sent):
+    assert {field.name for field in dataclasses.fields(read)} == typed_keys(module, sent)
