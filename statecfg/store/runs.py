@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -231,15 +231,24 @@ def record(store: Store, report: Mapping[str, Any], started: float, ended: float
     store.attempt(enter)
 
 
-def recent(store: Store, limit: int = 50, host: str | None = None, playbook: str | None = None) -> list[RunRecord]:
+def recent(
+    store: Store,
+    limit: int = 50,
+    host: str | None = None,
+    playbook: str | None = None,
+    modes: Sequence[str] = (),
+) -> list[RunRecord]:
     """Return the newest runs, newest first.
 
     :param limit: maximum number of runs
     :param host: only runs on this host
     :param playbook: only runs of this playbook
+    :param modes: only runs in one of these modes; (): in any mode
     """
     mine = select(run).where(of_project(store, run.c.project))
     query = mine.order_by(run.c.started.desc(), run.c.id).limit(limit)
+    if modes:
+        query = query.where(run.c.mode.in_(modes))
     if playbook is not None:
         query = query.where(run.c.playbook == playbook)
     if host is not None:

@@ -54,12 +54,20 @@ def test_a_variable_that_nothing_reads_is_refused(project: Path) -> None:
     assert "SC0424" in said and "-e sets `prot`" in said and "did you mean `port`?" in said
 
 
-def test_a_python_playbook_only_warns_of_an_unmentioned_variable(project: Path) -> None:
-    (project / "play.py").write_text(
+PROGRAMS = {
+    "play.py": (
         "from statecfg import play\nfrom statecfg.resources import file\n\n"
         "@play(hosts='all')\ndef web(host):\n    return file('/x', content=host.vars.get('mentioned', ''))\n"
-    )
-    ran = statecfg("validate", "play.py", "-e", "mentioned=1", "-e", "other=1", cwd=project)
+    ),
+    "play.hy": "(require statecfg.dialects.hy [defplay])\n(import statecfg.resources [file])\n"
+    '(defplay web [host]\n  {:hosts "all"}\n  (file "/x" :content (.get host.vars "mentioned" "")))\n',
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_as_playbook_only_warns_of_an_unmentioned_variable(project: Path, name: str) -> None:
+    (project / name).write_text(PROGRAMS[name])
+    ran = statecfg("validate", name, "-e", "mentioned=1", "-e", "other=1", cwd=project)
     assert "does not seem to read `other`" in ran.err and "mentioned" not in ran.err
 
 
@@ -222,12 +230,15 @@ def test_ansible_words_are_explained_at_their_location(project: Path) -> None:
         "  - package: nginx\n    notify: restart\n    loop: [a, b]\n"
         "  - roles: [web]\n"
         "  - ansible.builtin.copy: {src: a}\n"
+        "  - command: id\n    argv: [id]\n    register: who\n    become: true\n"
     )
     said = refused(project)
     for line, word in (
-        (2, "become"), (4, "name"), (5, "apt"), (7, "notify"), (8, "loop"), (9, "roles"), (10, "ansible.builtin.copy")
+        (2, "become"), (4, "name"), (5, "apt"), (7, "notify"), (8, "loop"), (9, "roles"), (10, "ansible.builtin.copy"),
+        (13, "register"), (14, "become"),
     ):  # fmt: skip
         assert f"play.yml:{line}:" in said and f"`{word}` is an Ansible" in said, word
+    assert "`creates`, `unless`, `onlyif`" in said and said.count("set `become` for the host in the inventory") == 2
     assert "for_each: LIST" in said and "restart_on" in said and "the node type is `package`" in said
 
 

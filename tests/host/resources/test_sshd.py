@@ -406,11 +406,46 @@ def test_a_local_run_says_that_no_new_login_was_tried(site: Site) -> None:
 # Units that fail
 
 
-def test_a_unit_that_ends_soon_after_its_start_has_failed(site: Site) -> None:
-    """The report contains its result and last lines without the secret, and dependents did not have to wait."""
+def dying(site: Site) -> None:
+    """Give a host a service that ends when /run/die exists, and a socket for it."""
     script = "echo last words of hunter2-token; while ! test -e /run/die; do sleep 0.1; done; exit 7"
     site.host.write("/usr/lib/systemd/system/dies.service", f"[Service]\nExecStart=/bin/sh -c '{script}'\n")
+    site.host.write("/usr/lib/systemd/system/dies.socket", "[Socket]\nListenStream=/run/dies.socket\n")
     site.host.run(["systemctl", "daemon-reload"])
+
+
+@pytest.mark.parametrize(
+    ("unit", "cause"),
+    [("dies", "restarted by its node"), ("dies.socket", "started again after its socket")],
+    ids=["service", "socket"],
+)
+def test_a_unit_that_ends_soon_after_its_restart_has_failed(site: Site, unit: str, cause: str) -> None:
+    dying(site)
+    site.host.run(["systemctl", "start", "dies"])
+    playbook = f"""
+hosts: guarded
+resources:
+  - file: /etc/dies
+    content: "{cause}"
+  - service: {unit}
+    running: true
+    restart_on: ["file:/etc/dies"]
+  - command: go-on
+    shell: touch /run/die; while systemctl is-active --quiet dies; do sleep 0.1; done
+    requires: [service:{unit}]
+"""
+    done = site.report("apply", playbook, code=1)
+    nodes = {node["name"]: node for layer in done["layers"] for node in layer}
+    assert nodes[f"service:{unit}"]["outcome"] == "failed"
+    assert "dies.service is failed, result: exit-code 7" in nodes[f"service:{unit}"]["reason"]
+    site.host.run(["rm", "/run/die"])
+    site.say("destroy")
+    site.host.run(["systemctl", "stop", "dies.socket", "dies.service"])
+
+
+def test_a_unit_that_ends_soon_after_its_start_has_failed(site: Site) -> None:
+    """The report contains its result and last lines without the secret, and dependents did not have to wait."""
+    dying(site)
     playbook = """
 hosts: guarded
 vars: {token: !secret {env: LIFE_TOKEN}}

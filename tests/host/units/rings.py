@@ -29,7 +29,7 @@ for id in $(relation-ids ring); do
 done
 """
 # Checks that the settings of the remote unit are consistent, and that they do not change while this hook runs.
-# A tool fails if its executor was killed. The hook must stop then, because the empty output is no setting.
+# A tool fails if its executor was killed. Then the hook stops. Otherwise it would take the empty output for a setting.
 READ = """#!/bin/bash
 set -e
 first=$(relation-get first)

@@ -316,6 +316,10 @@ PLACES = [
     ('  - file: /a\n    content: a\n    requires: ["file:{{ token }}"]\n', 6),
     ('  - file: /a\n    source: "{{ token }}"\n', 5),
     ('  - command: a\n    argv: [x, "{{ token }}"]\n', 5),
+    ('  - package: nginx\n    version: "{{ token }}"\n', 5),
+    ('  - user: ann\n    comment: "{{ token }}"\n', 5),
+    ('  - user: ann\n    groups: [adm, "{{ token }}"]\n', 5),
+    ('  - file: /a\n    content: a\n    backup: ".{{ token }}"\n', 6),
 ]
 
 
@@ -344,6 +348,39 @@ def test_host_pattern_with_a_secret_is_refused(made: Callable[..., Any]) -> None
     text = "from statecfg import play, secret\n@play(hosts=f\"a-{secret('t', env='STATECFG_TEST_TOKEN')}\")"
     text += "\ndef x(host): ...\n"
     assert refused(made, text, "site.py") == [("SC0425", 2)]
+
+
+CONNECTION = ["address", "port", "user", "key", "jump", "become", "become_user", "python", "transport"]
+
+
+@pytest.mark.parametrize("setting", CONNECTION)
+def test_secret_in_a_connection_setting_is_refused_with_its_place(
+    made: Callable[..., Any], tmp_path: Path, setting: str
+) -> None:
+    inventory = tmp_path / "inventory.yml"
+    inventory.write_text(f"hosts:\n  web1:\n    {setting}: !secret {{env: STATECFG_TEST_TOKEN}}\n")
+    with pytest.raises(InvalidInput) as caught:
+        made("hosts: web1\nresources: []\n", value="192.0.2.7")
+    (found,) = caught.value.problems
+    assert (found.code, found.places[0].file, found.places[0].line) == ("SC0405", str(inventory), 3)
+    assert f"`{setting}`" in found.detail and "192.0.2.7" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "code"),
+    [
+        ("!secret {env: STATECFG_TEST_TOKEN}", "SC0310"),
+        ("[web1, !secret {env: STATECFG_TEST_TOKEN}]", "SC0310"),
+        ('"web{{ token }}"', "SC0406"),
+        ('[web1, "{{ token }}"]', "SC0406"),
+    ],
+)
+def test_yaml_host_pattern_with_a_secret_is_refused_with_its_place(
+    made: Callable[..., Any], tmp_path: Path, hosts: str, code: str
+) -> None:
+    (tmp_path / "inventory.yml").write_text("hosts: [web1, web2]\n")
+    text = f"vars: {{token: !secret {{env: STATECFG_TEST_TOKEN}}}}\nhosts: {hosts}\nresources: []\n"
+    assert refused(made, text) == [(code, 2)]
 
 
 def test_messages_mask_secrets_inside_attribute_values(made: Callable[..., Any]) -> None:
