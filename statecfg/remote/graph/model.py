@@ -160,6 +160,20 @@ class Blob:
         return "<%d bytes, sha256 %s>" % (self.size, self.sha256[:12])
 
 
+class Pending(Blob):
+    """Content that a real machine makes while it writes it. A plan knows only where it comes from.
+
+    :param sha256: the digest; "" if it is unknown
+    :param origin: where it comes from, for reports
+    """
+
+    __slots__ = ("origin",)
+
+    def __init__(self, sha256: str, origin: str) -> None:
+        Blob.__init__(self, sha256, 0)
+        self.origin = origin
+
+
 class Unknown(StatecfgError):
     """A value that a check needs can't be known yet.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 
-from statecfg.remote.graph.model import Blob, Unknown
+from statecfg.remote.graph.model import Blob, Pending, Unknown
 from statecfg.remote.machine.changes import DIFFED
-from statecfg.remote.machine.paths import LINKS, normal
+from statecfg.remote.machine.paths import LINKS, normal, within
 from statecfg.remote.machine.world import Machine, Probe, Stat
 
 TYPE_CHECKING = False
@@ -241,10 +241,12 @@ class Overlay(Machine):
             self.trace.looked.add(stat.identity[:2])
         return stat
 
-    def _planned_content(self, path: str) -> Tuple[str, Optional[Blob]]:
+    def _planned_content(self, path: str, digest: bool = False) -> Tuple[str, Optional[Blob]]:
         """Return the canonical path that `path` refers to, and the content that the plan puts there.
 
+        :param digest: whether the digest is enough
         :raises OSError: if it is not a file
+        :raises Unknown: if the content does not exist yet
         """
         real_path = self._followed(path)
         stat = self._standing(real_path)
@@ -253,6 +255,8 @@ class Overlay(Machine):
         if stat.kind != "file":
             raise OSError(errno.EINVAL, "is not a regular file", path)
         entry = self.entries.get(real_path)
+        if entry is not None and isinstance(entry.blob, Pending) and not (digest and entry.blob.sha256):
+            raise Unknown(self.ticks[entry.when], "the content of %s is" % path)
         return real_path, entry.blob if entry is not None else None
 
     def _missing(self, above: str, path: str) -> OSError:
@@ -273,7 +277,7 @@ class Overlay(Machine):
         return data
 
     def digest(self, path: str) -> str:
-        real_path, blob = self._planned_content(path)
+        real_path, blob = self._planned_content(path, digest=True)
         if blob is not None:
             return blob.sha256
         digest: str = self.base.digest(real_path)
@@ -382,17 +386,13 @@ class Overlay(Machine):
             if cause.node in self.before.ancestors and facet not in cause.tables:
                 if any(name in cause.facets for name in ("*", facet, FILES)):
                     return cause.node
-                if any(_within(changed, path) or _within(path, changed) for path in paths for changed in cause.paths):
+                if any(within(changed, path) or within(path, changed) for path in paths for changed in cause.paths):
                     return cause.node
         for changed, entry in self.entries.items():
             node = self.ticks[entry.when]
-            if node in self.before.ancestors and any(_within(changed, path) for path in paths):
+            if node in self.before.ancestors and any(within(changed, path) for path in paths):
                 return node
         return None
-
-
-def _within(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory + "/")
 
 
 def _inside(directory: str, name: str) -> str:
