@@ -35,6 +35,8 @@ def blobs(node: Node, world: World) -> list[Blob]:
     content = node.attrs.get("content")
     if not isinstance(content, Blob):
         return []
+    if node.attrs.get("create_only") and world.apparent(node.attrs["path"]) is not None:
+        return []
     try:
         return [] if world.digest(node.attrs["path"]) == content.sha256 else [content]
     except (OSError, Unknown):
@@ -58,6 +60,16 @@ def remember(node: Node, world: World) -> records.FileMemory:
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], bool(attrs.get("follow")))
     written = attrs.get("content") is not None
+    if attrs.get("create_only") and world.apparent(path) is not None:
+        written = False
+    return recorded(world, attrs, path, written)
+
+
+def recorded(world: World, attrs: records.Attrs, path: str, written: bool) -> records.FileMemory:
+    """Return the record of the file at a path.
+
+    :param written: whether the node sets its content
+    """
     snap = snapshot.Snapshot(world, snapshot.REMEMBERED if written or attrs.get("absent") else snapshot.SMALL)
     memory: records.FileMemory = {"path": path, "was": snap.entry(path), "written": written}
     if attrs.get("backup"):
@@ -73,7 +85,7 @@ def undo(node: Node, memory: records.FileMemory, world: World) -> ActionSpec:
     if attrs.get("absent"):
         if was is not None:
             restoring.back_if_missing(path, was)
-    elif attrs.get("content") is not None or memory["written"]:
+    elif memory["written"] or (attrs.get("content") is not None and not attrs.get("create_only")):
         restoring.back(path, was, ("file",))
         restore.back_up(restoring, memory, attrs.get("backup"))
     elif was is not None:
