@@ -36,9 +36,18 @@ def remove(machine: Machine, path: str, recursive: bool = False) -> Result:
     return machine.remove(path, recursive)
 
 
-def mode_bits(mode: str | int | None) -> int | None:
-    """Return a mode as a number; it is given as an octal string, as a number, or as None."""
-    return int(mode, 8) if isinstance(mode, str) else mode
+def mode_bits(mode: str | int | None, stat: Stat | None = None, directory: bool = False) -> int | None:
+    """Return a mode as a number; it is given as an octal string, as a symbolic mode, as a number, or as None.
+
+    :param stat: the path that gets the mode; None if it is new
+    :param directory: whether it is a directory
+    """
+    if not isinstance(mode, str) or mode.isdigit():
+        return int(mode, 8) if isinstance(mode, str) else mode
+    from statecfg.remote.graph import symbolic_modes  # only if a node has a symbolic mode
+
+    present = stat.mode if stat is not None else 0o755 if directory else 0o644
+    return symbolic_modes.applied(mode, present, directory)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -176,7 +185,7 @@ def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node
         require_parent(world, parent, node, nodes, True)
         return
     for name, other in sorted(nodes.items()):
-        if other.attrs.get("path") == parent and not other.attrs.get("absent"):
+        if other.attrs.get("path") == parent and other.type != "archive" and not other.attrs.get("absent"):
             raise CheckError("its directory %s does not exist yet: add %s to requires" % (parent, name))
     raise CheckError("its directory %s does not exist; declare directory %s and require it" % (parent, parent))
 

@@ -31,7 +31,8 @@ def target(node: Node, nodes: Mapping[str, Node], world: World, help: str) -> tu
     """
     path = paths.followed(world, node.attrs["path"])
     for name, other in nodes.items():
-        if other.type == "file" and other.attrs.get("path") == path and other.attrs.get("content") is not None:
+        whole = other.attrs.get("content") is not None and not other.attrs.get("create_only")
+        if other.attrs.get("path") == path and ((other.type == "file" and whole) or other.attrs.get("checksum")):
             raise CheckError("%s manages the whole file %s: %s" % (name, path, help))
     stat = world.stat(path)
     if stat is not None and stat.kind != "file":
