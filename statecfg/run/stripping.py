@@ -1,6 +1,7 @@
 """Remove the parts of Python source that hosts don't need: annotations, docstrings, comments, imports for annotations.
 
-The checks of attributes (`@kind.validate`) run on the controller only, so their bodies are removed too.
+Functions that check attributes (`@kind.validate`) or prepare nodes (`@kind.to_wire`) run on the controller only, so
+their bodies are removed too.
 
 Every remaining line keeps its number, so a traceback from a host names the right line. Annotations in the body of a
 class stay, because dataclasses and named tuples need them.
@@ -120,10 +121,10 @@ class _Stripping(ast.NodeVisitor):
 
     # The parts that are removed
 
-    def is_validate(self, node: ast.expr) -> bool:
-        """Tell whether a decorator registers the check of attributes of a node type of this source."""
-        named = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-        return named and ast.unparse(node) in {f"{name}.validate" for name in self.types}
+    def is_of_controller(self, node: ast.expr) -> bool:
+        """Tell whether a decorator registers a function of a node type that only the controller calls."""
+        named = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in self.types
+        return named and isinstance(node, ast.Attribute) and node.attr in ("validate", "to_wire")
 
     def visit_FunctionDef(self, node: _Function) -> None:
         """Cut the annotations of the parameters and of the result, and the docstring."""
@@ -141,7 +142,7 @@ class _Stripping(ast.NodeVisitor):
                 self.visit(node.returns)
         for child in (*node.decorator_list, *arguments.defaults, *filter(None, arguments.kw_defaults)):
             self.visit(child)
-        if any(map(self.is_validate, node.decorator_list)):
+        if any(map(self.is_of_controller, node.decorator_list)):
             self.cut(self.span(node.body[0])[0], self.span(node.body[-1])[1], b"pass")
             return
         self.docstring(node)

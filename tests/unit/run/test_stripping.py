@@ -35,6 +35,9 @@ CASES = {
         "@node_type\ndef a(): ...\n@a.validate\ndef b(attrs):\n    pass\n\n\nf = 1"
     ),
     "@a.validate\ndef b():\n    return 1": "@a.validate\ndef b():\n    return 1",
+    "@node_type\ndef a(): ...\n@a.to_wire\ndef b(n: c):\n    return n\n@a.check\ndef d(): return 1": (
+        "@node_type\ndef a(): ...\n@a.to_wire\ndef b(n):\n    pass\n@a.check\ndef d(): return 1"
+    ),
 }
 
 
