@@ -184,8 +184,9 @@ def _matches(text: str, expected: str) -> bool:
 
 def _edited(text: str, form: str, key: list[str], value: Any, absent: bool) -> str:
     edited: str = EDITORS[form].remove(text, key) if absent else text
-    if not absent and not has(form, text, key, value):
-        edited = EDITORS[form].put(text, key, value, restore.masked(value))
+    hidden = restore.masked(value)  # any value could be the secret
+    if not absent and (hidden or not has(form, text, key, value)):
+        edited = EDITORS[form].put(text, key, value, hidden)
     return edited
 
 
