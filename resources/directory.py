@@ -11,6 +11,7 @@ from statecfg import (
     HostNode,
     LocalPath,
     Mode,
+    ModeChange,
     NodeOptions,
     Owner,
     OwnerGroup,
@@ -24,7 +25,7 @@ from statecfg.resources.shared import directories, paths, tree
 def directory(
     path: AbsolutePath,
     *,
-    mode: Mode | None = None,
+    mode: ModeChange | None = None,
     owner: Owner | None = None,
     group: OwnerGroup | None = None,
     parents: bool = False,
@@ -40,14 +41,16 @@ def directory(
 
     If you omit mode, owner or group, an existing directory keeps its own; a new directory gets mode 0755. With
     `source`, `mode` also applies to every directory of the source, and `owner` and `group` to everything in the source.
-    They do not apply to other entries of the directory.
+    They do not apply to other entries of the directory. statecfg sends only files of the source whose content the host
+    does not have at their path.
 
     Undo: statecfg removes what the node created, from the files of the source to the parent directories. It removes a
     directory only if nothing else is in it. It restores what the node replaced, purged or removed. For this, it keeps
     up to 10,000 files and 64 MiB, at most 200 levels deep; the plan of the removal lists what it did not keep.
 
     :param path: the path of the directory
-    :param mode: permission bits as an octal string, such as ``"0755"``
+    :param mode: permission bits as an octal string, such as ``"0755"``, or a symbolic mode, such as ``g+rwX``, which
+        starts from the directory's present mode
     :param owner: user who owns it, by name or number
     :param group: group that owns it, by name or number
     :param parents: also create missing parent directories

@@ -136,5 +136,5 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return [downloads.action(path, stat, attrs, mode, owner, group)]
 
 
-download.remember(downloads.remember)
+download.remember(files.remember)
 download.undo(files.undo)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import Action, Blob, Node, Pending
+from statecfg.remote.graph.model import Action, Blob, Pending
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine import process
@@ -150,8 +150,3 @@ def action(
     names = ("checksum", "backup", "validate", "headers", "proxy", "ca", "timeout")
     options = {name: attrs.get(name) for name in names}
     return download(path, attrs["url"], mode=mode, owner=owner, group=group, **options)
-
-
-def remember(node: Node, world: World) -> records.FileMemory:
-    """Record the file in place of the download."""
-    return files.recorded(world, node.attrs, node.attrs["path"], True)

@@ -42,12 +42,11 @@ def mode_bits(mode: str | int | None, stat: Stat | None = None, directory: bool 
     :param stat: the path that gets the mode; None if it is new
     :param directory: whether it is a directory
     """
-    if not isinstance(mode, str) or mode.isdigit():
-        return int(mode, 8) if isinstance(mode, str) else mode
-    from statecfg.remote.graph import symbolic_modes  # only if a node has a symbolic mode
+    if isinstance(mode, str) and not mode.isdigit():
+        from statecfg.remote.graph import symbolic_modes  # only hosts with such modes get it
 
-    present = stat.mode if stat is not None else 0o755 if directory else 0o644
-    return symbolic_modes.applied(mode, present, directory)
+        return symbolic_modes.applied(mode, stat.mode if stat else 0o755 if directory else 0o644, directory)
+    return int(mode, 8) if isinstance(mode, str) else mode
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
