@@ -29,6 +29,7 @@ from tests.host.resources.undo import Ledger, different, snapshot
 from tests.unit.resources.test_cases import arrange, cases, declared, layers, meant, project
 
 FILES = ("file", "directory", "symlink", "line_in_file", "block_in_file", "replace")
+FILES += ("ini_key", "json_key", "toml_key", "yaml_key", "archive", "remove")
 
 
 def on_files(case: dict[str, Any]) -> bool:

@@ -5,6 +5,11 @@ A case declares nodes, prepares a bare host for them, and changes the host by ha
 
 from __future__ import annotations
 
+import atexit
+import functools
+import shutil
+import tempfile
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,23 +19,32 @@ from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.playbook.inventory import Host as Target
 from statecfg.playbook.inventory import Login
+from statecfg.remote.graph.nodetype import NodeType
 from statecfg.resources import (
+    archive,
     block_in_file,
     command,
     directory,
+    download,
     file,
     group,
+    ini_key,
+    json_key,
     line_in_file,
     package,
     process,
+    remove,
     replace,
     service,
     symlink,
+    toml_key,
     user,
+    yaml_key,
 )
 from statecfg.run import fleet
 from statecfg.transport import Settings
 from tests.lab import Host
+from tests.lab.web import Web
 
 STATES = ("bare", "converged", "drifted", "half-failed")
 
@@ -92,7 +106,7 @@ def _file_drift(host: Host, root: str) -> None:
 def _directory(root: str, requires: list[Graph]) -> list[Graph]:
     above = directory(root, mode="0750", purge=True, requires=requires)
     return [
-        directory(f"{root}/in", owner="daemon", requires=[above]),
+        directory(f"{root}/in", owner="daemon", mode="g+w,o-rx", requires=[above]),
         file(f"{root}/kept", content="k", requires=[above]),
     ]
 
@@ -220,6 +234,94 @@ def _replace_drift(host: Host, root: str) -> None:
     host.write(f"{root}/conf", "color = green\nby hand\n#size = 2\n")
 
 
+@functools.cache
+def web() -> Web:
+    """Return an HTTPS server that runs until the tests end."""
+    with tempfile.TemporaryDirectory() as directory:
+        return Web(Path(directory))
+
+
+def _download_bare(host: Host, root: str) -> None:
+    host.write("/srv/download.pem", web().authority_text)
+
+
+def _download(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    checksum, url = web().put("/tool", "tool\n"), web().url
+    web().put("/key", "key\n")
+    ca = "/srv/download.pem"
+    return [
+        download(f"{root}/tool", url=f"{url}/tool", checksum=checksum, ca=ca, mode="0755", requires=[above]),
+        download(f"{root}/key", url=f"{url}/key", ca=ca, owner="daemon", requires=[above]),
+    ]
+
+
+def _download_drift(host: Host, root: str) -> None:
+    host.write(f"{root}/tool", "by hand\n")
+    host.path(f"{root}/key").unlink()
+
+
+def _keys(node_type: NodeType[...], drifted: str) -> Case:
+    """Return the case of a node type that edits a key: two keys of one file, the first of which creates it."""
+
+    def declare(root: str, requires: list[Graph]) -> list[Graph]:
+        above, path = directory(root, requires=requires), f"{root}/conf"
+        section = {"section": "log"} if node_type is ini_key else {}
+        size = "size" if section else "log.size"
+        first = node_type(path, key="port", value=80, create=True, mode="0640", requires=[above], provides="port")
+        return [first, node_type(path, key=size, value="10m", requires=["port"], provides="size", **section)]
+
+    return Case(node_type.name, declare, lambda host, root: host.write(f"{root}/conf", drifted))
+
+
+def _archive_bare(host: Host, root: str) -> None:
+    files = {"app/bin/run": "#!/bin/sh\n", "app/conf": "port = 80\n"}
+    for name, text in files.items():
+        host.write(f"/srv/packed/{name}", text, 0o755 if text.startswith("#!") else 0o644)
+    host.run(["tar", "-C", "/srv/packed", "-czf", "/srv/packed.tgz", "app"])
+
+
+def _archive(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    copy = file(f"{root}.zip", source=str(_zip()), requires=requires)
+    return [
+        archive(root, host_source="/srv/packed.tgz", owner="daemon", requires=[above], provides="tar"),
+        archive(root, source=str(_zip()), strip_components=1, requires=[above], provides="zip"),
+        archive(root, host_source=f"{root}.zip", requires=[above, copy], provides="copied zip"),
+    ]
+
+
+@functools.cache
+def _zip() -> Path:
+    """Return an archive on this machine. It stays until the tests end."""
+    directory = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, directory)
+    with zipfile.ZipFile(directory / "site.zip", "w") as packed:
+        packed.writestr("site/index.html", "<p>hello\n")
+        packed.writestr("site/img/", "")
+    return directory / "site.zip"
+
+
+def _archive_drift(host: Host, root: str) -> None:
+    host.write(f"{root}/app/conf", "port = 81\n")
+    host.path(f"{root}/index.html").chmod(0o600)
+
+
+def _remove_bare(host: Host, root: str) -> None:
+    host.write(f"{root}/in/file", "x\n")
+    host.write(f"{root}-file", "x\n")
+
+
+def _remove(root: str, requires: list[Graph]) -> list[Graph]:
+    gone = remove(root, recursive=True, requires=requires)
+    return [gone, remove(f"{root}-file", requires=[gone]), remove(f"{root}-link", requires=requires)]
+
+
+def _remove_drift(host: Host, root: str) -> None:
+    host.run(["ln", "-s", "/elsewhere", f"{root}-link"])
+    host.run(["mkfifo", f"{root}-file"])
+
+
 def _process(root: str, requires: list[Graph]) -> list[Graph]:
     attrs = {"user": "root", "group": "root", "env": {"A": "1"}, "args": ["7301"], "requires": requires}
     return [process("/usr/bin/sleep", attrs)]
@@ -241,5 +343,12 @@ CASES = [
     Case("line_in_file", _line, _line_drift),
     Case("block_in_file", _block, _block_drift),
     Case("replace", _replace, _replace_drift, _replace_bare),
+    _keys(ini_key, "; by hand\nport = 81\n[log]\nsize = 1m\n"),
+    _keys(json_key, '{"port": 81, "log": {"size": "1m", "by": "hand"}}\n'),
+    _keys(toml_key, 'port = 81 # by hand\n[log]\nsize = "1m"\n'),
+    _keys(yaml_key, "# by hand\nport: 81\nlog:\n  size: 1m\n"),
+    Case("archive", _archive, _archive_drift, _archive_bare),
+    Case("remove", _remove, _remove_drift, _remove_bare),
+    Case("download", _download, _download_drift, _download_bare),
     Case("process", _process, _process_drift),
 ]
