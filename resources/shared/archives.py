@@ -52,8 +52,10 @@ class Archive:
     def _add(self, member: Any) -> None:
         name = getattr(member, "filename", None) or member.name
         parts = [part for part in name.split("/") if part not in ("", ".")]
-        if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
+        if name.startswith("/") or ".." in parts:
             raise ValueError("the name %r leads out of the directory" % name)
+        if not _utf8(name):
+            raise ValueError("the name %r is not UTF-8" % name)
         if len(self._members) >= MOST_ENTRIES:
             raise ValueError("it has more than %d entries" % MOST_ENTRIES)
         parts = parts[self.strip :]
@@ -67,7 +69,7 @@ class Archive:
     def _check_link(self, name: str, member: Any) -> None:
         target = self.target(member)
         inside = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
-        if target.startswith("/") or inside == ".." or inside.startswith("../"):
+        if target.startswith("/") or not _utf8(target) or inside == ".." or inside.startswith("../"):
             raise ValueError("the link %r to %r leads out of the directory" % (name, target))
 
     def _check_parents(self) -> None:
@@ -171,6 +173,13 @@ def _is_zip(stream: Any) -> bool:
     return bool(start in (b"PK\x03\x04", b"PK\x05\x06"))
 
 
+def _utf8(name: str) -> bool:
+    try:
+        return bool(name.encode("utf-8"))
+    except UnicodeEncodeError:
+        return False
+
+
 def _kind(member: Any) -> str:
     """Return the file type of a member. A hard link is a file with the content of its target.
 
@@ -247,13 +256,21 @@ def actions(world: World, node: Node, nodes: Mapping[str, Node]) -> list[Action]
 
     Compressed archives can only be read from the beginning to the end.
     """
+    root = node.attrs["path"]
+    for name, other in nodes.items():
+        if node.attrs.get("host_source") and other.attrs.get("purge") and other.attrs.get("path") == root:
+            said = "%s purges %s, but does not know what is in host_source; use source, or another directory"
+            raise CheckError(said % (name, root))
     node = with_tree(node, world)
-    found = tree.check(world, node.attrs["path"], node, nodes)
+    found = tree.check(world, root, node, nodes)
     packed = next((action.args["content"] for action in found if action.op == "write"), None)
     if packed is None:
         return found
-    names = packed.archive.members()
-    order = {posixpath.join(node.attrs["path"], name): at for at, name in enumerate(names)}
+    try:
+        names = packed.archive.members()
+    except LookupError:  # the host has no archive, because it has all files: only their owners differ
+        return found
+    order = {posixpath.join(root, name): at for at, name in enumerate(names)}
 
     def place(action: Action) -> tuple[bool, int]:
         directory = action.op == "mkdir"

@@ -64,7 +64,8 @@ def remember(node: Node, world: World) -> records.FileMemory:
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], bool(attrs.get("follow")))
     # A `download` has a URL instead of content.
-    written = (attrs.get("content") or attrs.get("url")) is not None and not stays(attrs, world.apparent(path))
+    written = attrs.get("content") is not None or attrs.get("url") is not None
+    written = written and not stays(attrs, world.apparent(path))
     snap = snapshot.Snapshot(world, snapshot.REMEMBERED if written or attrs.get("absent") else snapshot.SMALL)
     memory: records.FileMemory = {"path": path, "was": snap.entry(path), "written": written}
     if attrs.get("backup"):
