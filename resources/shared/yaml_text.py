@@ -18,6 +18,7 @@ _ENTRY = re.compile(r"( *)(%s|<<|[A-Za-z0-9_./$][^:#'\"\[\]{},&*]*?)[ \t]*:(?=[ 
 _STRING = re.compile("(?:%s)(?=[ \t]*(?:#|\\Z))" % _QUOTED)
 _COMMENT = re.compile(r"(?:\A|[ \t]+)#.*\Z|[ \t]+\Z", re.S)
 _ITEM = re.compile(r"( *)-[ \t]+(.*)\Z", re.S)
+_ANCHOR = re.compile(r"(?:\A|[\s\[{,])&([^\s\[\]{},]+)")
 _WORD = re.compile(r"[A-Za-z_/.][A-Za-z0-9_/.+@-]*")
 _NUMBER = re.compile(r"[+-]?(?:0|[1-9]\d*)")
 _FLOAT = re.compile(r"[+-]?(?:0|[1-9]\d*)\.\d+(?:e[+-]?\d+)?")
@@ -164,6 +165,18 @@ def get(text: str, key: Sequence[str]) -> Any:
     return MISSING if entry is None or depth < len(key) - 1 else _value(rows, entry)
 
 
+def _require_unused(rows: Sequence[str], entry: _Entry) -> None:
+    """Check that nothing refers to a value that is replaced or removed.
+
+    :raises NotEditable: if an alias does
+    """
+    value = "".join([rows[entry.row][entry.start :], *rows[entry.row + 1 : entry.end]])
+    rest = "".join([*rows[: entry.row], *rows[entry.end :]])
+    for name in _ANCHOR.findall(value):
+        if "*" + name in rest:
+            raise NotEditable(entry.row, "the value has the anchor &%s, which other lines use" % name)
+
+
 def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
     """Return the text in which the key has this value."""
     rows = lines.split(text)
@@ -171,6 +184,7 @@ def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
     end = lines.line_ends(rows)
     entry = next((entry for entry in entries if entry.name == key[depth]), None)
     if entry is not None:
+        _require_unused(rows, entry)
         row = rows[entry.row]
         before = row[: entry.start] if row[entry.start - 1] in " \t" else row[: entry.start] + " "
         before = lines.bare(before).rstrip(" \t") + " " if not entry.text else before
@@ -211,6 +225,7 @@ def remove(text: str, key: Sequence[str]) -> str:
     entry = next((entry for entry in entries if entry.name == key[depth]), None)
     if entry is None or depth < len(key) - 1:
         return text
+    _require_unused(rows, entry)
     del rows[entry.row : entry.end]
     if len(entries) == 1 and above is not None:
         row = rows[above.row]
