@@ -15,12 +15,13 @@ from statecfg import (
     NodeOptions,
     Owner,
     OwnerGroup,
+    PublicLine,
     Seconds,
     Suffix,
     World,
     node_type,
 )
-from statecfg.resources.shared import downloads, files, paths
+from statecfg.resources.shared import download_rules, downloads, fetched, files, paths
 
 
 @node_type
@@ -28,7 +29,7 @@ def download(
     path: AbsolutePath,
     *,
     url: Line | None = None,
-    checksum: Line | None = None,
+    checksum: PublicLine | None = None,
     mode: Mode | None = None,
     owner: Owner | None = None,
     group: OwnerGroup | None = None,
@@ -96,20 +97,16 @@ download.claims(paths.path_claim)
 @download.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse invalid values, and attributes that contradict each other."""
-    from statecfg.resources.shared import download_rules
-
     download_rules.check(attrs)
 
 
 @download.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Give the host only the digest of content that the controller fetches."""
-    from statecfg.resources.shared.fetched import Fetched
-
     attrs = node.attrs
     if attrs.get("via") != "controller":
         return node
-    content = Fetched(attrs["url"], attrs["checksum"].partition(":")[2], dict(attrs))
+    content = fetched.Fetched(attrs["url"], attrs["checksum"].partition(":")[2], dict(attrs))
     return node.with_attrs(content=content, headers=None, proxy=None, ca=None)
 
 

@@ -22,7 +22,7 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import files, paths
+from statecfg.resources.shared import file_sources, files, paths
 
 CONTENT = ("content", "source", "template")
 
@@ -112,8 +112,6 @@ def contradictions(attrs: dict[str, Any]) -> None:
 @file.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Read the source or render the template, so that only content is sent to the host."""
-    from statecfg.resources.shared import file_sources
-
     return file_sources.with_content(node, context)
 
 

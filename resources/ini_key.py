@@ -19,7 +19,7 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import ini_text, keys
+from statecfg.resources.shared import ini_text, key_rules, keys
 
 
 @node_type
@@ -89,8 +89,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @ini_key.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other, and what such a file can't contain."""
-    from statecfg.resources.shared import key_rules
-
     key_rules.check(attrs, ini=True)
     key_rules.check_ini(attrs)
 

@@ -19,7 +19,7 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import json_text, keys
+from statecfg.resources.shared import json_text, key_rules, keys
 
 
 @node_type
@@ -88,8 +88,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @json_key.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other, and what such a file can't contain."""
-    from statecfg.resources.shared import key_rules
-
     key_rules.check(attrs)
 
 

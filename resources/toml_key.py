@@ -19,7 +19,7 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import keys, toml_text
+from statecfg.resources.shared import key_rules, keys, toml_text
 
 
 @node_type
@@ -86,8 +86,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @toml_key.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other, and what such a file can't contain."""
-    from statecfg.resources.shared import key_rules
-
     key_rules.check(attrs)
     key_rules.check_simple(attrs.get("value"))
 

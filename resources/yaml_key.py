@@ -19,7 +19,7 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import keys, yaml_text
+from statecfg.resources.shared import key_rules, keys, yaml_text
 
 
 @node_type
@@ -87,8 +87,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @yaml_key.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other, and what such a file can't contain."""
-    from statecfg.resources.shared import key_rules
-
     key_rules.check(attrs)
     key_rules.check_simple(attrs.get("value"))
 

@@ -28,11 +28,7 @@ PARTS = {
     "modes": ("statecfg.remote.graph.symbolic_modes",),
 }
 # Modules that only the controller uses. Node types import them inside functions that only the controller calls.
-_CONTROLLER = (
-    "statecfg.remote.graph.wrong_values",
-    "statecfg.resources.shared.command_rules",
-    "statecfg.resources.shared.fetched",
-)
+_CONTROLLER = ("statecfg.remote.graph.wrong_values",)
 
 _PACKAGE = Path(statecfg.__file__).parent
 _OURS = (_PACKAGE.resolve(), (_PACKAGE / "resources").resolve())

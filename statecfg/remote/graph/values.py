@@ -93,6 +93,7 @@ Text = Annotated[str, Rule("a string", encodable)]
 NoNul = Annotated[str, Rule("a string without NUL", no_nul)]
 Line = Annotated[str, Rule("one line", one_line)]
 Marker = Annotated[str, Rule("one line with {mark}", marker, {"pattern": r"\{mark\}"}, shown=True)]
+PublicLine = Annotated[str, Rule("one line", one_line, shown=True)]  # others can read it, for example in arguments
 Name = Annotated[str, Rule("a name", plain_name, {"minLength": 1, "maxLength": MAX_NAME}, shown=True)]
 Names = Annotated["list[Name]", Rule("a list of names", list)]
 Mode = Annotated[
@@ -107,8 +108,8 @@ ModeChange = Annotated[
         takes=True,
     ),
 ]
-UserName = Annotated[str, Rule("a user name", account_name("user"), {"minLength": 1, "maxLength": 32})]
-GroupName = Annotated[str, Rule("a group name", account_name("group"), {"minLength": 1, "maxLength": 32})]
+UserName = Annotated[str, Rule("a user name", account_name("user"), {"minLength": 1, "maxLength": 32}, shown=True)]
+GroupName = Annotated[str, Rule("a group name", account_name("group"), {"minLength": 1, "maxLength": 32}, shown=True)]
 Owner = Annotated[str, Rule("a user name or id", owner_name("user"), {"minLength": 1})]
 OwnerGroup = Annotated[str, Rule("a group name or id", owner_name("group"), {"minLength": 1})]
 Id = Annotated[int, Rule("a user or group id", within(0, MAX_ID), {"minimum": 0, "maximum": MAX_ID})]
@@ -117,7 +118,7 @@ Seconds = Annotated[float, Rule("a number of seconds", seconds, {"exclusiveMinim
 Pause = Annotated[float, Rule("a number of seconds, 0 for none", pause, {"minimum": 0, "maximum": 3600})]
 Argv = Annotated["list[str]", Rule("a list of a program and its arguments", argv, {"minItems": 1})]
 LocalPath = Annotated[str, Rule("a path on this machine", local_path, {"minLength": 1}, shown=True)]
-Suffix = Annotated[str, Rule("a suffix such as .bak", suffix, {"minLength": 1, "maxLength": 64})]
+Suffix = Annotated[str, Rule("a suffix such as .bak", suffix, {"minLength": 1, "maxLength": 64}, shown=True)]
 PackageName = Annotated[str, Rule("the name of a package", package_name, {"minLength": 2})]
 Content = Annotated["str | bytes | Blob", Rule("a string or bytes", content, {"type": "string"}, takes=True)]
 Pattern = Annotated[str, Rule("a regular expression", pattern, {"format": "regex"})]
