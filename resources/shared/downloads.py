@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import Action, Blob, Pending
+from statecfg.remote.graph.model import Action, Blob
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine import process
@@ -19,19 +19,20 @@ PIECE = 1 << 18  # bytes
 SILENCE = 60.0  # seconds without any data
 
 
-class Download(Pending):
+class Download(Blob):
     """The content of a URL. A plan does not fetch it.
 
     :param checksum: algorithm and digest, such as `sha256:…`; None accepts any content
     :param how: `headers`, `proxy`, `ca` and `timeout` (see the node type)
     """
 
-    __slots__ = ("checksum", "how", "url")
+    __slots__ = ("checksum", "how", "origin", "url")
 
     def __init__(self, url: str, checksum: str | None, how: Mapping[str, Any]) -> None:
         algorithm, _, digest = (checksum or "").partition(":")
-        Pending.__init__(self, digest if algorithm == "sha256" else "", url)
+        Blob.__init__(self, digest if algorithm == "sha256" else "", 0)
         self.url, self.checksum, self.how = url, checksum, how
+        self.origin = "%sfrom %s" % ("sha256:%s " % self.sha256 if self.sha256 else "", url)
 
     def chunks(self, size: int = PIECE) -> Iterator[bytes]:
         """Fetch the content, and yield it in pieces.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import Blob, Pending
+from statecfg.remote.graph.model import Blob
 from statecfg.remote.machine import access
 
 TYPE_CHECKING = False
@@ -117,8 +117,8 @@ def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
     """
     if blob is None:
         return None
-    if isinstance(blob, Pending):
-        return "sha256:%s from %s" % (blob.sha256, blob.origin) if blob.sha256 else "from %s" % blob.origin
+    if blob.origin:
+        return blob.origin
     if secret or blob.hides():
         return "%s (%d bytes)" % (_HOLDS, blob.size)
     return "sha256:%s (%d bytes)" % (blob.sha256, blob.size)
