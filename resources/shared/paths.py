@@ -45,7 +45,7 @@ def mode_bits(mode: str | int | None, stat: Stat | None = None, directory: bool 
     if isinstance(mode, str) and not mode.isdigit():
         from statecfg.remote.graph import symbolic_modes  # only hosts with such modes get it
 
-        return symbolic_modes.applied(mode, stat.mode if stat else 0o755 if directory else 0o644, directory)
+        return symbolic_modes.of(mode, stat, directory)
     return int(mode, 8) if isinstance(mode, str) else mode
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _CLAUSE = re.compile(r"([ugoa]+)((?:[-+=](?:[ugo]|[rwxXst]*))+)\Z")
 _STEP = re.compile(r"([-+=])([ugo]|[rwxXst]*)")
 _SHIFTS = {"u": 6, "g": 3, "o": 0}
@@ -31,6 +35,14 @@ def stable(text: str) -> bool:
             if applied(text, once, directory) != once:
                 return False
     return True
+
+
+def of(text: str, stat: Any, directory: bool) -> int:
+    """Return the mode that a path gets.
+
+    :param stat: its Stat; None if it is new
+    """
+    return applied(text, stat.mode if stat else 0o755 if directory else 0o644, directory)
 
 
 def applied(text: str, mode: int, directory: bool) -> int:
