@@ -7,7 +7,7 @@ import os
 
 from statecfg.remote.graph.model import Blob, Unknown
 from statecfg.remote.machine.changes import DIFFED
-from statecfg.remote.machine.paths import LINKS, normal
+from statecfg.remote.machine.paths import LINKS, normal, within
 from statecfg.remote.machine.world import Machine, Probe, Stat
 
 TYPE_CHECKING = False
@@ -387,17 +387,13 @@ class Overlay(Machine):
             if cause.node in self.before.ancestors and facet not in cause.tables:
                 if any(name in cause.facets for name in ("*", facet, FILES)):
                     return cause.node
-                if any(_within(changed, path) or _within(path, changed) for path in paths for changed in cause.paths):
+                if any(within(changed, path) or within(path, changed) for path in paths for changed in cause.paths):
                     return cause.node
         for changed, entry in self.entries.items():
             node = self.ticks[entry.when]
-            if node in self.before.ancestors and any(_within(changed, path) for path in paths):
+            if node in self.before.ancestors and any(within(changed, path) for path in paths):
                 return node
         return None
-
-
-def _within(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory + "/")
 
 
 def _inside(directory: str, name: str) -> str:
