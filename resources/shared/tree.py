@@ -80,6 +80,10 @@ def unmanaged(world: World, node: Node, nodes: Mapping[str, Node], root: str) ->
     """Return what removes everything under `root` that neither the node's source contains nor another node manages."""
     own = {posixpath.join(root, name) for name in node.attrs.get("tree") or ()}
     others = {path for other in nodes.values() if other.provides != node.provides for path in managed(other)}
+    if node.attrs.get("exclude"):
+        from statecfg.resources.shared import exclusions  # only hosts with such nodes get it
+
+        others.update(exclusions.present(world, root, node.attrs["exclude"]))
     return _unmanaged(world, root, own, others, {parent for path in own | others for parent in _parents(path)})
 
 

@@ -1,9 +1,9 @@
 """The bundle: the code that statecfg sends to a host, in parts that the host keeps by their digests.
 
 The first part contains the executor's core and the node types of the host's definition; the bootstrap fetches it.
-Four more parts follow only if they are needed: code for hooks that run on hosts, for units, for rare attributes of
-commands, and for symbolic modes. The node types of orphans are unknown until the host has read its ledger. If the
-definition does not use them, the host requests them by name.
+Five more parts follow only if they are needed: code for hooks that run on hosts, for units, for rare attributes of
+commands, for symbolic modes, and for excluded entries of directories. The node types of orphans are unknown until the
+host has read its ledger. If the definition does not use them, the host requests them by name.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def parts(order: Mapping[str, Any], layers: Iterable[Iterable[Mapping[str, Any]]
         "units": order.get("units"),
         "commands": any(node["type"] == "command" and _is_rare(node) for layer in layers for node in layer),
         "modes": any(isinstance(node.get("attrs", {}).get("mode"), str) for layer in layers for node in layer),
+        "exclusions": any(node.get("attrs", {}).get("exclude") for layer in layers for node in layer),
     }
     return {part.sha256: part for part in (_part(name) for name in needed if needed[name])}
 
