@@ -81,6 +81,21 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         path: str
         was: PathRecord | None
 
+    class AclMemory(TypedDict):
+        """The memory of an `acl`: the entries for users and groups, such as ``user:deploy:r-x``."""
+
+        entries: list[str]
+
+    class ValueMemory(TypedDict):
+        """The memory of an `xattr` or `capabilities`: the former value as text; None if there was none."""
+
+        value: str | None
+
+    class HardLinkMemory(LinkMemory):
+        """The memory of a `hard_link`. `linked` tells whether the path was a name of the target already."""
+
+        linked: bool
+
     class TreeMemory(Memory):
         """A directory and its entries.
 

@@ -13,7 +13,7 @@ from statecfg.remote.graph.wrong_values import show
 # Several nodes of these types may have the same `path`. Each can set its mode, owner and group.
 SHARING = ("file", "line_in_file", "block_in_file", "replace", "ini_key", "json_key", "toml_key", "yaml_key")
 PERMISSIONS = ("mode", "owner", "group")
-PRESENT = ("file", "download", "directory", "symlink", "archive", "remove")
+PRESENT = ("file", "download", "directory", "symlink", "hard_link", "archive", "remove")
 
 
 def check(nodes: Iterable[Node]) -> list[Problem]:

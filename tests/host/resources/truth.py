@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import atexit
 import functools
+import os
 import shutil
+import struct
 import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
@@ -21,13 +23,16 @@ from statecfg.playbook.inventory import Host as Target
 from statecfg.playbook.inventory import Login
 from statecfg.remote.graph.nodetype import NodeType
 from statecfg.resources import (
+    acl,
     archive,
     block_in_file,
+    capabilities,
     command,
     directory,
     download,
     file,
     group,
+    hard_link,
     ini_key,
     json_key,
     line_in_file,
@@ -39,8 +44,10 @@ from statecfg.resources import (
     symlink,
     toml_key,
     user,
+    xattr,
     yaml_key,
 )
+from statecfg.resources.shared import file_capabilities
 from statecfg.run import fleet
 from statecfg.transport import SshSettings
 from tests.lab import Host
@@ -128,6 +135,94 @@ def _symlink(root: str, requires: list[Graph]) -> list[Graph]:
 def _symlink_drift(host: Host, root: str) -> None:
     host.run(["ln", "-sfn", "/elsewhere", f"{root}/current"])
     host.run(["ln", "-s", "/elsewhere", f"{root}/old"])
+
+
+def _hard_link_bare(host: Host, root: str) -> None:
+    host.write(f"{root}/kept", "kept\n")
+    host.write(f"{root}/old", "old\n")
+
+
+def _hard_link(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    config = file(f"{root}/config", content="port = 80\n", mode="0640", requires=[above])
+    return [
+        hard_link(f"{root}/also", target=f"{root}/config", replace=True, requires=[config]),
+        hard_link(f"{root}/second", target=f"{root}/kept", replace=True, requires=[above]),
+        hard_link(f"{root}/old", absent=True, requires=[above]),
+    ]
+
+
+def _hard_link_drift(host: Host, root: str) -> None:
+    host.write(f"{root}/config", "port = 81\n")
+    host.write(f"{root}/old", "back again\n")
+    host.run(["cp", "--remove-destination", f"{root}/kept", f"{root}/second"])
+
+
+def _acl_bare(host: Host, root: str) -> None:
+    host.write(f"{root}/kept", "kept\n", 0o664)
+
+
+def _acl(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    log = file(f"{root}/log", content="", mode="0640", requires=[above])
+    shared = directory(f"{root}/shared", mode="0770", requires=[above])
+    return [
+        acl(f"{root}/log", entries=["group:adm:r--"], requires=[log]),
+        acl(f"{root}/shared", entries=["user:daemon:rwx", "default:user:daemon:rwx"], exact=True, requires=[shared]),
+        acl(f"{root}/kept", absent=True, requires=[above]),
+    ]
+
+
+def _acl_drift(host: Host, root: str) -> None:
+    host.path(f"{root}/log").chmod(0o600)
+    _set_list(host.path(f"{root}/kept"), 0o664)
+    os.removexattr(host.path(f"{root}/shared"), "system.posix_acl_default")
+
+
+def _set_list(path: Path, mode: int) -> None:
+    """Let the user with the id 1 read and write a file."""
+    group = mode >> 3 & 7
+    entries = [(1, mode >> 6 & 7, -1), (2, 6, 1), (4, group, -1), (0x10, group, -1), (0x20, mode & 7, -1)]
+    packed = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    os.setxattr(path, "system.posix_acl_access", packed)
+
+
+def _xattr_bare(host: Host, root: str) -> None:
+    host.write(f"{root}/kept", "kept\n")
+    os.setxattr(host.path(f"{root}/kept"), "user.old", b"1")
+
+
+def _xattr(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    page = file(f"{root}/page", content="hello\n", requires=[above])
+    return [
+        xattr(f"{root}/page", name="user.mime_type", value="text/plain", requires=[page]),
+        xattr(root, name="trusted.backup", value="0x00ff", requires=[above]),
+        xattr(f"{root}/kept", name="user.old", absent=True, requires=[above]),
+    ]
+
+
+def _xattr_drift(host: Host, root: str) -> None:
+    host.write(f"{root}/page", "by hand\n")
+    os.setxattr(host.path(root), "trusted.backup", b"by hand")
+
+
+def _capabilities_bare(host: Host, root: str) -> None:
+    host.write(f"{root}/kept", "#!/bin/sh\n", 0o755)
+    os.setxattr(host.path(f"{root}/kept"), "security.capability", file_capabilities.as_bytes("cap_chown=ep"))
+
+
+def _capabilities(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    program = file(f"{root}/program", content="#!/bin/sh\n", mode="0755", requires=[above])
+    return [
+        capabilities(f"{root}/program", value="cap_net_bind_service=ep", requires=[program]),
+        capabilities(f"{root}/kept", absent=True, requires=[above]),
+    ]
+
+
+def _capabilities_drift(host: Host, root: str) -> None:
+    os.setxattr(host.path(f"{root}/program"), "security.capability", file_capabilities.as_bytes("cap_kill=ep"))
 
 
 def _package(root: str, requires: list[Graph]) -> list[Graph]:
@@ -335,6 +430,10 @@ CASES = [
     Case("file", _file, _file_drift),
     Case("directory", _directory, _directory_drift),
     Case("symlink", _symlink, _symlink_drift),
+    Case("hard_link", _hard_link, _hard_link_drift, _hard_link_bare),
+    Case("acl", _acl, _acl_drift, _acl_bare),
+    Case("xattr", _xattr, _xattr_drift, _xattr_bare),
+    Case("capabilities", _capabilities, _capabilities_drift, _capabilities_bare),
     Case("package", _package, _package_drift),
     Case("service", _service, _service_drift),
     Case("user", _user, _user_drift),
