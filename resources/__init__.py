@@ -14,17 +14,28 @@ if TYPE_CHECKING:
     from typing import Any, List
 
     from statecfg.remote.graph.nodetype import NodeType
+    from statecfg.resources.acl import acl as acl
+    from statecfg.resources.archive import archive as archive
     from statecfg.resources.block_in_file import block_in_file as block_in_file
+    from statecfg.resources.capabilities import capabilities as capabilities
     from statecfg.resources.command import command as command
     from statecfg.resources.directory import directory as directory
+    from statecfg.resources.download import download as download
     from statecfg.resources.file import file as file
     from statecfg.resources.group import group as group
+    from statecfg.resources.hard_link import hard_link as hard_link
+    from statecfg.resources.ini_key import ini_key as ini_key
+    from statecfg.resources.json_key import json_key as json_key
     from statecfg.resources.line_in_file import line_in_file as line_in_file
     from statecfg.resources.package import package as package
+    from statecfg.resources.remove import remove as remove
     from statecfg.resources.replace import replace as replace
     from statecfg.resources.service import service as service
     from statecfg.resources.symlink import symlink as symlink
+    from statecfg.resources.toml_key import toml_key as toml_key
     from statecfg.resources.user import user as user
+    from statecfg.resources.xattr import xattr as xattr
+    from statecfg.resources.yaml_key import yaml_key as yaml_key
 
     process: NodeType[...]
 

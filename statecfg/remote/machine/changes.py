@@ -117,6 +117,8 @@ def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
     """
     if blob is None:
         return None
+    if blob.origin:
+        return blob.origin
     if secret or blob.hides():
         return "%s (%d bytes)" % (HOLDS, blob.size)
     return "sha256:%s (%d bytes)" % (blob.sha256, blob.size)
