@@ -104,6 +104,7 @@ class Inventory:
     :param vars: host → its own variables
     :param groups: the groups
     :param file: the inventory's file; "" for none
+    :param inherited: host → variables of its groups in sources that decide themselves which group's variable wins
     :raises InvalidInput: with all contradictions
     """
 
@@ -113,8 +114,10 @@ class Inventory:
         vars: Mapping[str, Vars] | None = None,
         groups: Iterable[Group] = (),
         file: str = "",
+        inherited: Mapping[str, Vars] | None = None,
     ) -> None:
         self.file = file
+        self._inherited = dict(inherited or {})
         self.groups = {group.name: group for group in groups}
         self._own = dict(vars or {})
         plain = {host.name: host for host in hosts}
@@ -245,15 +248,19 @@ class Inventory:
 
     def _winners(self, host: str, problems: list[Problem]) -> dict[str, tuple[Any, SourceLocation]]:
         groups = self._of[host]
-        effective: dict[str, tuple[Any, SourceLocation]] = {}
+        inherited = self._inherited.get(host, {})
+        effective: dict[str, tuple[Any, SourceLocation]] = dict(inherited)
         for variable in dict.fromkeys(key for group in groups for key in self.groups[group].vars):
             setting = [group for group in groups if variable in self.groups[group].vars]
             innermost = [group for group in setting if not self._below[group].intersection(setting)]
             values = [self.groups[group].vars[variable] for group in innermost]
+            names = "groups " + " and ".join(f"`{group}`" for group in innermost)
+            if variable in inherited:
+                values, names = [*values, inherited[variable]], f"an Ansible source and {names}"
             effective[variable] = values[0]
             own = self._own.get(host, {})
-            if variable not in own and any(not _same(value, values[0][0]) for value, _ in values):
-                problems.append(_disagreement(host, variable, innermost, [location for _, location in values]))
+            if variable not in own and any(not same(value, values[0][0]) for value, _ in values):
+                problems.append(_disagreement(host, variable, names, [location for _, location in values]))
         effective.update(self._own.get(host, {}))
         return effective
 
@@ -263,14 +270,15 @@ class Inventory:
         return replace(host, address=host.address or host.name, vars=values, groups=groups)
 
 
-def _same(one: Any, other: Any) -> bool:
+def same(one: Any, other: Any) -> bool:
+    """Return whether two values of a variable are equal and of the same type."""
     return type(one) is type(other) and bool(one == other)
 
 
-def _disagreement(host: str, variable: str, groups: list[str], locations: list[SourceLocation]) -> Problem:
-    names = " and ".join(f"`{group}`" for group in groups)
+def _disagreement(host: str, variable: str, names: str, locations: list[SourceLocation]) -> Problem:
     help_text = f"set `{variable}` on the host, or add one of the groups to the other"
-    return problem("SC0408", f"`{variable}` of host `{host}` differs between groups {names}", help_text, *locations)
+    detail = f"`{variable}` of host `{host}` differs between {names}"
+    return problem("SC0408", detail, help_text, *locations)
 
 
 def wrong_name(name: str) -> str | None:

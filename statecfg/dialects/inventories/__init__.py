@@ -1,0 +1,212 @@
+"""Load inventories: statecfg's own, Ansible's, those of programs and of Python functions, and several combined."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from statecfg.dialects import yaml_inventory, yaml_text
+from statecfg.dialects.inventories import variable_files
+from statecfg.dialects.inventories.ansible import AnsibleInventory
+from statecfg.dialects.inventories.parts import Parts, combined, merged
+from statecfg.dialects.yaml_inventory import Source, Written
+from statecfg.dialects.yaml_tree import Mapping, Node
+from statecfg.problems import (
+    InvalidInput,
+    SourceLocation,
+    collecting,
+    inputs,
+    problem,
+    report,
+    reporting,
+    suggest_file,
+)
+
+if TYPE_CHECKING:
+    from statecfg.playbook.inventory import Inventory, Vars
+
+YAML = (".yml", ".yaml")
+# Files that Ansible ignores in a directory of inventories.
+IGNORED_ENDINGS = (".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry")
+IGNORED = ("host_vars", "group_vars", "vars_plugins")
+
+
+def load(path: str | Path) -> Inventory:
+    """Return the inventory in a file or directory, with all sources that it names.
+
+    :raises InvalidInput: with all problems
+    """
+    file = str(path)
+    with collecting() as problems:
+        sources = _Sources()
+        with reporting():
+            sources.add(file, SourceLocation(file, 0))
+        parts = [*sources.parts, sources.ansible.parts()]
+        inventory = None
+        with reporting():
+            inventory = combined(parts, file)
+    if problems or inventory is None:
+        raise InvalidInput(sorted(problems, key=lambda item: item.places[:1]))
+    return inventory
+
+
+class _Sources:
+    """Reads sources one after the other.
+
+    :ivar parts: what statecfg's own formats declare, one for each source
+    :ivar ansible: what all Ansible-format sources declare
+    """
+
+    def __init__(self) -> None:
+        self.parts: list[Parts] = []
+        self.ansible = AnsibleInventory()
+        self.seen: dict[str, SourceLocation] = {}
+
+    def add(self, path: str, location: SourceLocation, within: str | None = None) -> None:
+        """Add a file or directory. Report its problems.
+
+        :param location: where it is named
+        :param within: the directory that contains it, if that directory is the source
+        """
+        real = os.path.realpath(path)
+        if real in self.seen:
+            detail = f"{path} is a source of the inventory twice"
+            report(problem("SC0417", detail, "name it once", location, self.seen[real]))
+            return
+        self.seen[real] = location
+        with reporting():
+            if os.path.isdir(path):
+                self._directory(path, within)
+            elif not os.path.exists(path):
+                detail = f"{path}: No such file or directory"
+                report(problem("SC0301", detail, suggest_file(path) or "check the path", location))
+            else:
+                self._file(path, location, within)
+
+    def _directory(self, path: str, within: str | None) -> None:
+        for name in sorted(os.listdir(path)):
+            if not name.startswith(".") and not name.endswith(IGNORED_ENDINGS) and name not in IGNORED:
+                inner = os.path.join(path, name)
+                self.add(inner, SourceLocation(inner, 0), within or path)
+
+    def _file(self, path: str, location: SourceLocation, within: str | None) -> None:
+        ending = os.path.splitext(path)[1].lower()
+        if len(self.seen) > 1:
+            inputs.note("inventory source", path)
+        if ending == ".py" and not os.access(path, os.X_OK):
+            from statecfg.dialects.inventories import python_function
+
+            self._written(path, python_function.read(path))
+        elif ending not in (*YAML, ".json", ".ini", ".cfg") and os.access(path, os.X_OK):
+            self._executable(path, location)
+            self._variables_of_ansible(path, within)
+        elif ending in (*YAML, ".json"):
+            self._yaml(path, within)
+        elif ending == ".toml":
+            detail = f"{path}: statecfg can't read inventories in TOML"
+            report(problem("SC0417", detail, "write it in YAML or INI", SourceLocation(path, 0)))
+        else:
+            self._ini(path, within)
+
+    def _ini(self, path: str, within: str | None) -> None:
+        from statecfg.dialects.inventories import ini
+
+        ini.read(self.ansible, path)
+        self._variables_of_ansible(path, within)
+
+    def _yaml(self, path: str, within: str | None) -> None:
+        from statecfg.dialects.inventories import ansible_json, ansible_yaml, foreign_yaml
+
+        tree = None
+        with collecting() as problems, reporting():
+            tree = foreign_yaml.read(path)
+        if is_ansible(tree):
+            report(*problems)
+            assert isinstance(tree, Mapping)
+            if "plugin" in tree.items:
+                detail = f"{path} configures an inventory plugin of Ansible"
+                help_text = "let Ansible run it: sources: [{command: [ansible-inventory, -i, FILE, --list]}]"
+                report(problem("SC0417", detail, help_text, tree.keys["plugin"].location))
+            elif ansible_json.META in tree.items:
+                location = SourceLocation(path, 1)
+                text = yaml_text.content(path).decode("utf-8", "replace")
+                reader = ansible_json.Reader(self.ansible, os.path.basename(path), location, lambda name: {})
+                reader.read(ansible_json.parse(text, os.path.basename(path), location))
+            else:
+                ansible_yaml.read(self.ansible, tree)
+            self._variables_of_ansible(path, within)
+        else:
+            self._written(path, yaml_inventory.read(yaml_text.load(path, yaml_inventory.SHAPE)))
+
+    def _executable(self, path: str, location: SourceLocation) -> None:
+        from statecfg.dialects.inventories import ansible_json, programs
+
+        program = os.path.abspath(path)
+        programs.refuse_untrusted(program, location)
+        directory, what = os.path.dirname(program), programs.shown([path, "--list"])
+
+        def run(*arguments: str) -> str:
+            return programs.output([program, *arguments], directory, programs.TIMEOUT, SourceLocation(path, 0))
+
+        def variables_of(host: str) -> dict[str, object]:
+            text = run("--host", host)
+            found: dict[str, object] = {}
+            with reporting():
+                shown = programs.shown([path, "--host", host])
+                found = dict(ansible_json.parse(text, shown, SourceLocation(path, 0))) if text.strip() else {}
+            return found
+
+        data = ansible_json.parse(run("--list"), what, SourceLocation(path, 0))
+        ansible_json.Reader(self.ansible, what, SourceLocation(path, 0), variables_of).read(data)
+
+    def _command(self, source: Source, file: str) -> None:
+        from statecfg.dialects.inventories import ansible_json, programs
+
+        programs.refuse_untrusted(os.path.abspath(file), source.location)
+        directory, what = os.path.dirname(os.path.abspath(file)), programs.shown(source.command)
+        text = programs.output(source.command, directory, source.timeout or programs.TIMEOUT, source.location)
+        data = ansible_json.parse(text, what, source.location)
+        ansible_json.Reader(self.ansible, what, source.location, lambda name: {}).read(data)
+        self.ansible.directories.setdefault(os.path.dirname(file))
+
+    def _variables_of_ansible(self, path: str, within: str | None) -> None:
+        """Let `group_vars/` and `host_vars/` beside a source apply: beside the directory's files if it is a directory."""
+        self.ansible.directories.setdefault(within or os.path.dirname(path))
+
+    def _written(self, path: str, written: Written) -> None:
+        parts = Parts(written.hosts, {}, [])
+        for name, variables in written.own.items():
+            what = f"host `{name}`"
+            files = variable_files.beside(path, "host_vars", name, what)
+            parts.own[name] = _with_files(path, variables, files, written.files.hosts[name], what)
+        for group in written.groups:
+            what = f"group `{group.name}`"
+            files = variable_files.beside(path, "group_vars", group.name, what)
+            variables = _with_files(path, group.vars, files, written.files.groups[group.name], what)
+            parts.groups.append(yaml_inventory.with_vars(group, variables))
+        self.parts.append(parts)
+        for source in written.sources:
+            with reporting():
+                if source.command:
+                    self._command(source, path)
+                else:
+                    inner = os.path.join(os.path.dirname(path), os.path.expanduser(source.path))
+                    self.add(inner, source.location)
+
+
+def _with_files(
+    path: str, written: Vars, beside: Vars, listed: list[tuple[str, SourceLocation]], what: str
+) -> Vars:
+    """Return the variables of a host or group: in the inventory, in the files that it lists, and in those beside it."""
+    return merged({**variable_files.listed(path, listed), **written}, beside, what)
+
+
+def is_ansible(root: Node | None) -> bool:
+    """Return whether a YAML tree is an inventory of Ansible: its keys are groups, not `hosts` and `groups`."""
+    if not isinstance(root, Mapping) or any(key in root.items for key in yaml_inventory.KEYS):
+        return False
+    if any(key in root.items for key in ("plugin", "all", "ungrouped", "_meta")):
+        return True
+    groups = [node for node in root.items.values() if isinstance(node, Mapping)]
+    return any(key in node.items for node in groups for key in ("hosts", "children", "vars"))
