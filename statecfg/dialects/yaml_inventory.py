@@ -28,10 +28,23 @@ from statecfg.problems.positions import SourceLocation
 
 SHAPE = "`hosts:` with a name for each machine"
 KEYS = ("hosts", "groups", "sources")
-HOST_KEYS = ("address", "port", "user", "key", "jump", "become", "become_user", "python", "transport", "vars", "vars_files")
+HOST_KEYS = (
+    "address",
+    "port",
+    "user",
+    "key",
+    "jump",
+    "become",
+    "become_user",
+    "python",
+    "transport",
+    "vars",
+    "vars_files",
+)
 GROUP_KEYS = ("hosts", "groups", "vars", "vars_files")
 BECOME = ("sudo", "doas", "su")
-LONGEST = 3600  # seconds that a program of `sources:` may take
+TIMEOUT = 60.0  # seconds that a program of `sources:` may take
+LONGEST = 3600  # the maximum of `timeout:`
 
 # These values are passed to ssh and written to known_hosts, so they must not contain shell syntax or look like options.
 ADDRESS = re.compile(r"[A-Za-z0-9_\[:][A-Za-z0-9_.:%\[\]-]*\Z")
@@ -45,13 +58,13 @@ class Source:
 
     :param path: a file or directory; "" for a program
     :param command: a program that prints Ansible's JSON, and its arguments
-    :param timeout: for programs, in seconds; None for the default
+    :param timeout: for programs, in seconds
     """
 
     location: SourceLocation
     path: str = ""
     command: tuple[str, ...] = ()
-    timeout: float | None = None
+    timeout: float = TIMEOUT
 
 
 @dataclass(frozen=True)
@@ -138,9 +151,9 @@ def _sources(node: Node | None) -> Iterator[Source]:
         if entry is None:
             continue
         yaml_tree.check_keys(entry, "a source", ("command", "timeout"))
-        command = _command(entry)
-        if command:
-            yield Source(entry.location, command=command, timeout=_timeout(entry.items.get("timeout")))
+        command, timeout = _command(entry), _timeout(entry.items.get("timeout"))
+        if command and timeout is not None:
+            yield Source(entry.location, command=command, timeout=timeout)
 
 
 def _command(entry: Mapping) -> tuple[str, ...]:
@@ -156,9 +169,10 @@ def _command(entry: Mapping) -> tuple[str, ...]:
 
 
 def _timeout(node: Node | None) -> float | None:
+    """Return a number of seconds; None if it is invalid, which was reported."""
     value = _value(node)
     if node is None or value is None:
-        return None
+        return TIMEOUT
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST:
         _refuse(node, "timeout", f"a number of seconds, at most {LONGEST:,}")
         return None

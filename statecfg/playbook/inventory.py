@@ -6,12 +6,15 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.playbook import host_patterns
 from statecfg.playbook.host_patterns import ALL, LOCAL
 from statecfg.problems import InvalidInput, Problem, did_you_mean, problem, suggest
 from statecfg.problems.positions import NOWHERE, SourceLocation
+
+if TYPE_CHECKING:
+    from statecfg.graph.opaque import Secret
 
 __all__ = ["ALL", "LOCAL", "Group", "Host", "Inventory", "Login", "wrong_name"]
 
@@ -34,12 +37,14 @@ class Login:
     :param user: the user to log in as; None for the user in ssh_config, or the current user
     :param identity_files: private keys to try, as paths on the controller
     :param become: "sudo", "doas" or "su" to act as `become_user`; None to act as the user who logged in
+    :param become_password: the password that this needs; -K overrides it
     """
 
     user: str | None = None
     identity_files: tuple[str, ...] = ()
     become: str | None = None
     become_user: str = "root"
+    become_password: Secret | None = None
 
     def with_become(self, wanted: bool | None, user: str | None) -> Login:
         """Return the login with `become` and `become_user` from elsewhere. It keeps its own method of becoming.

@@ -80,7 +80,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0406": ("no host matches", "A pattern or a limit selects no hosts."),
     "SC0407": ("wrong pattern", "A host pattern contains an empty term or an invalid regular expression."),
     "SC0408": ("groups disagree", "Two groups of a host set a variable differently, and neither contains the other."),
-    "SC0409": ("sources disagree", "Two sources of the inventory, or two files of variables, set something differently."),
+    "SC0409": ("sources disagree", "Two sources of the inventory, or files of variables, differ about a host."),
     "SC0410": ("wrong settings file", "statecfg.toml can't be parsed, or one of its settings has an invalid value."),
     "SC0411": ("unknown setting", "The project's statecfg.toml contains a setting that does not exist."),
     "SC0412": (

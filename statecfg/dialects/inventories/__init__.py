@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.inventory import Inventory, Vars
 
 YAML = (".yml", ".yaml")
+_OURS = re.compile(rb"^[\"']?(?:hosts|groups|sources)[\"']?[ \t]*:", re.MULTILINE)
 # Files that Ansible ignores in a directory of inventories.
 IGNORED_ENDINGS = (".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry")
 IGNORED = ("host_vars", "group_vars", "vars_plugins")
@@ -41,7 +43,7 @@ def load(path: str | Path) -> Inventory:
     with collecting() as problems:
         sources = _Sources()
         with reporting():
-            sources.add(file, SourceLocation(file, 0))
+            sources.add(file, SourceLocation(file, 1))
         parts = [*sources.parts, sources.ansible.parts()]
         inventory = None
         with reporting():
@@ -94,13 +96,13 @@ class _Sources:
         ending = os.path.splitext(path)[1].lower()
         if len(self.seen) > 1:
             inputs.note("inventory source", path)
-        if ending == ".py" and not os.access(path, os.X_OK):
+        if _is_program(path):
+            self._executable(path, location)
+            self._variables_of_ansible(path, within)
+        elif ending == ".py":
             from statecfg.dialects.inventories import python_function
 
             self._written(path, python_function.read(path))
-        elif ending not in (*YAML, ".json", ".ini", ".cfg") and os.access(path, os.X_OK):
-            self._executable(path, location)
-            self._variables_of_ansible(path, within)
         elif ending in (*YAML, ".json"):
             self._yaml(path, within)
         elif ending == ".toml":
@@ -118,6 +120,9 @@ class _Sources:
     def _yaml(self, path: str, within: str | None) -> None:
         from statecfg.dialects.inventories import ansible_json, ansible_yaml, foreign_yaml
 
+        if _OURS.search(yaml_text.content(path)):  # the most frequent case is decided without reading the file twice
+            self._written(path, yaml_inventory.read(yaml_text.load(path, yaml_inventory.SHAPE)))
+            return
         tree = None
         with collecting() as problems, reporting():
             tree = foreign_yaml.read(path)
@@ -147,15 +152,14 @@ class _Sources:
         directory, what = os.path.dirname(program), programs.shown([path, "--list"])
 
         def run(*arguments: str) -> str:
-            return programs.output([program, *arguments], directory, programs.TIMEOUT, SourceLocation(path, 0))
+            return programs.output([program, *arguments], directory, yaml_inventory.TIMEOUT, SourceLocation(path, 0))
 
         def variables_of(host: str) -> dict[str, object]:
             text = run("--host", host)
-            found: dict[str, object] = {}
             with reporting():
                 shown = programs.shown([path, "--host", host])
-                found = dict(ansible_json.parse(text, shown, SourceLocation(path, 0))) if text.strip() else {}
-            return found
+                return dict(ansible_json.parse(text, shown, SourceLocation(path, 0))) if text.strip() else {}
+            return {}
 
         data = ansible_json.parse(run("--list"), what, SourceLocation(path, 0))
         ansible_json.Reader(self.ansible, what, SourceLocation(path, 0), variables_of).read(data)
@@ -165,13 +169,13 @@ class _Sources:
 
         programs.refuse_untrusted(os.path.abspath(file), source.location)
         directory, what = os.path.dirname(os.path.abspath(file)), programs.shown(source.command)
-        text = programs.output(source.command, directory, source.timeout or programs.TIMEOUT, source.location)
+        text = programs.output(source.command, directory, source.timeout, source.location)
         data = ansible_json.parse(text, what, source.location)
         ansible_json.Reader(self.ansible, what, source.location, lambda name: {}).read(data)
         self.ansible.directories.setdefault(os.path.dirname(file))
 
     def _variables_of_ansible(self, path: str, within: str | None) -> None:
-        """Let `group_vars/` and `host_vars/` beside a source apply: beside the directory's files if it is a directory."""
+        """Let the `group_vars/` and `host_vars/` beside a source apply, or those in a directory that is the source."""
         self.ansible.directories.setdefault(within or os.path.dirname(path))
 
     def _written(self, path: str, written: Written) -> None:
@@ -195,11 +199,17 @@ class _Sources:
                     self.add(inner, source.location)
 
 
-def _with_files(
-    path: str, written: Vars, beside: Vars, listed: list[tuple[str, SourceLocation]], what: str
-) -> Vars:
+def _with_files(path: str, written: Vars, beside: Vars, listed: list[tuple[str, SourceLocation]], what: str) -> Vars:
     """Return the variables of a host or group: in the inventory, in the files that it lists, and in those beside it."""
     return merged({**variable_files.listed(path, listed), **written}, beside, what)
+
+
+def _is_program(path: str) -> bool:
+    """Return whether a file is a script or binary, and executable. Some file systems call all files executable."""
+    if not os.access(path, os.X_OK) or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as stream:
+        return stream.read(4).startswith((b"#!", b"\x7fELF"))
 
 
 def is_ansible(root: Node | None) -> bool:

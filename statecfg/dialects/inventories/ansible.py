@@ -168,7 +168,7 @@ class AnsibleInventory:
 
     def _depths(self) -> dict[str, int]:
         """Return group → the length of the longest chain of groups above it. Groups in a cycle have no depth."""
-        waiting = {name: 0 for name in self.groups}
+        waiting = dict.fromkeys(self.groups, 0)
         for group in self.groups.values():
             for name in group.children:
                 waiting[name] += 1

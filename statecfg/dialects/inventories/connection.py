@@ -8,6 +8,7 @@ from typing import Any
 from statecfg.dialects.inventories import ssh_options
 from statecfg.dialects.inventories.ssh_options import Way, WrongOption
 from statecfg.dialects.yaml_inventory import ADDRESS, BECOME, JUMP, USER
+from statecfg.graph.opaque import SHORTEST, Secret
 from statecfg.graph.value import Value
 from statecfg.playbook.inventory import Host, Login, Vars
 from statecfg.problems import SourceLocation, problem, report, suggest
@@ -21,6 +22,7 @@ NAMES = {
     "become": ("ansible_sudo", "ansible_become"),
     "become_user": ("ansible_sudo_user", "ansible_become_user"),
     "become_method": ("ansible_become_method",),
+    "become_password": ("ansible_sudo_pass", "ansible_become_pass", "ansible_become_password"),
     "connection": ("ansible_connection",),
     "python": ("ansible_python_interpreter",),
 }
@@ -56,6 +58,7 @@ def host(name: str, variables: Vars, position: SourceLocation) -> Host:
             identity_files=tuple(dict.fromkeys([*keys, *way.keys])),
             become=settings.method() if settings.flag("become") else None,
             become_user=settings.text("become_user", USER) or "root",
+            become_password=settings.password(),
         ),
         python=settings.python(),
         transport=settings.transport(),
@@ -121,6 +124,16 @@ class _Settings:
             self._refuse(name, value, location, f"statecfg can use {', '.join(BECOME)}")
             return BECOME[0]
         return method
+
+    def password(self) -> Secret | None:
+        found = self._found("become_password")
+        if found is None or isinstance(found[1], Secret):
+            return found[1] if found is not None else None
+        name, _, location = found
+        detail = f"`{name}` is not a text of at least {SHORTEST} characters"
+        help_text = "use a longer password: statecfg can't mask a shorter one in output"
+        report(problem("SC0421", detail, help_text, location))
+        return None
 
     def transport(self) -> str:
         found = self._found("connection")

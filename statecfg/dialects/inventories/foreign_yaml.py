@@ -114,7 +114,8 @@ class _Composer(Composer):
             self.pending = key
             return
         if not isinstance(key.value, str):
-            written = {None: "null", True: "true", False: "false"}.get(key.value, str(key.value))
+            special = {"None": "null", "True": "true", "False": "false"}
+            written = special.get(repr(key.value), str(key.value))
             key = Scalar((key.file, key.line, key.column), None, written)
         super()._key(parent, key)
 

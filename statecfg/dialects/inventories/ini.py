@@ -12,7 +12,7 @@ from statecfg.dialects import scalars, yaml_text
 from statecfg.dialects.inventories import foreign_yaml
 from statecfg.dialects.inventories.ansible import UNGROUPED, AnsibleGroup, AnsibleHost, AnsibleInventory
 from statecfg.dialects.inventories.ranges import WrongRange, expand
-from statecfg.problems import SourceLocation, problem, report, suggest
+from statecfg.problems import InvalidInput, SourceLocation, problem, report, suggest
 
 SECTIONS = ("hosts", "children", "vars")
 
@@ -25,7 +25,11 @@ def read(inventory: AnsibleInventory, path: str) -> None:
 
     :raises InvalidInput: the file can't be read
     """
-    _Reader(inventory, path).read(scalars.decode(yaml_text.content(path), path))
+    data = yaml_text.content(path)
+    if data.startswith(b"#!"):
+        detail = f"{path} is a program, and not executable"
+        raise InvalidInput([problem("SC0417", detail, f"chmod +x {path}", SourceLocation(path, 1))])
+    _Reader(inventory, path).read(scalars.decode(data, path))
 
 
 class _Reader:
@@ -65,7 +69,7 @@ class _Reader:
         """Start a section; return whether the line is one. A host can begin with `[`, too."""
         match = _SECTION.match(line)
         if match is None:
-            if not line.endswith("]"):
+            if not line.endswith("]") and "]" in line:
                 return False
             detail = f"`{line}` is not a section"
             self._wrong(detail, "write [NAME], [NAME:children] or [NAME:vars], without spaces", location)

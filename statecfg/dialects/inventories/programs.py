@@ -10,10 +10,9 @@ import threading
 import time
 from collections.abc import Sequence
 
-from statecfg.problems import InvalidInput, Problem, SourceLocation, problem
 from statecfg.playbook import trust
+from statecfg.problems import InvalidInput, Problem, SourceLocation, problem
 
-TIMEOUT = 60.0  # seconds
 REUSED = 30.0  # seconds
 LARGEST = 64 * 1024 * 1024  # bytes
 _LINES = 10  # of standard error, in messages

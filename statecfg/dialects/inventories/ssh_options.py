@@ -12,15 +12,52 @@ from statecfg.problems import suggest
 # ssh's options that don't change which host is reached, as whom and on which way. statecfg has its own connections,
 # checks and limits; it always checks host keys.
 WITHOUT_EFFECT = frozenset(
-    """
-    addkeystoagent addressfamily batchmode canonicalizehostname checkhostip ciphers compression connectionattempts
-    connecttimeout controlmaster controlpath controlpersist escapechar exitonforwardfailure forwardagent forwardx11
-    globalknownhostsfile gssapiauthentication gssapidelegatecredentials hashknownhosts hostkeyalgorithms identitiesonly
-    ipqos kbdinteractiveauthentication kexalgorithms loglevel macs numberofpasswordprompts passwordauthentication
-    preferredauthentications pubkeyacceptedalgorithms pubkeyacceptedkeytypes pubkeyauthentication requesttty sendenv
-    serveralivecountmax serveraliveinterval setenv stricthostkeychecking tcpkeepalive updatehostkeys userknownhostsfile
-    verifyhostkeydns visualhostkey
-    """.split()
+    [
+        "addkeystoagent",
+        "addressfamily",
+        "batchmode",
+        "canonicalizehostname",
+        "checkhostip",
+        "ciphers",
+        "compression",
+        "connectionattempts",
+        "connecttimeout",
+        "controlmaster",
+        "controlpath",
+        "controlpersist",
+        "escapechar",
+        "exitonforwardfailure",
+        "forwardagent",
+        "forwardx11",
+        "globalknownhostsfile",
+        "gssapiauthentication",
+        "gssapidelegatecredentials",
+        "hashknownhosts",
+        "hostkeyalgorithms",
+        "identitiesonly",
+        "ipqos",
+        "kbdinteractiveauthentication",
+        "kexalgorithms",
+        "loglevel",
+        "macs",
+        "numberofpasswordprompts",
+        "passwordauthentication",
+        "preferredauthentications",
+        "pubkeyacceptedalgorithms",
+        "pubkeyacceptedkeytypes",
+        "pubkeyauthentication",
+        "requesttty",
+        "sendenv",
+        "serveralivecountmax",
+        "serveraliveinterval",
+        "setenv",
+        "stricthostkeychecking",
+        "tcpkeepalive",
+        "updatehostkeys",
+        "userknownhostsfile",
+        "verifyhostkeydns",
+        "visualhostkey",
+    ]
 )
 KNOWN = ("ProxyJump", "ProxyCommand", "IdentityFile", "Port", "User")
 _WITH_VALUE = "BbcDEeFIiJLlmOopQRSWw"

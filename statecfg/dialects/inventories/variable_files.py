@@ -103,10 +103,9 @@ def beside(inventory: str, folder: str, name: str, what: str) -> Vars:
 def own(path: str) -> Vars:
     """Return the variables in a file, which follows the same rules as `vars:` of an inventory."""
     inputs.note("variables", path)
-    variables: Vars = {}
     with reporting():
-        variables = yaml_inventory.variables(yaml_text.load(path, "variables: NAME: VALUE"), "file")
-    return variables
+        return yaml_inventory.variables(yaml_text.load(path, "variables: NAME: VALUE"), "file")
+    return {}
 
 
 def listed(inventory: str, names: Iterable[tuple[str, SourceLocation]]) -> Vars:

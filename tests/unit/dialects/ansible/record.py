@@ -1,4 +1,6 @@
-"""Record what Ansible makes of the inventories beside this file: `python record.py` writes a `recorded.json` into each, or into those that are named.
+"""Record what Ansible makes of the inventories beside this file.
+
+`python record.py` writes a `recorded.json` into each; `python record.py 01-plain` only into that one.
 
 The tests compare statecfg with these recordings, so that they need no Ansible. Run it again after a change of an
 inventory, with Ansible 2.19 (`ansible-inventory` in PATH).
@@ -37,8 +39,8 @@ def record(case: Path) -> None:
     arguments = [part for source in sources(case) for part in ("-i", str(source))]
     with tempfile.TemporaryDirectory() as empty:
         environment = {**os.environ, "HOME": empty, "ANSIBLE_LOCAL_TEMP": empty, "ANSIBLE_DEPRECATION_WARNINGS": "0"}
-        found = subprocess.run(  # noqa: S603  # Ansible, by hand
-            ["ansible-inventory", *arguments, "--list"],  # noqa: S607  # the Ansible in PATH
+        found = subprocess.run(  # Ansible, by hand
+            ["ansible-inventory", *arguments, "--list"],  # the Ansible in PATH
             cwd=empty,
             env=environment,
             capture_output=True,
