@@ -93,7 +93,7 @@ class AnsibleInventory:
                 self.hosts[name].vars["ansible_port"] = (port, location)
         return self.hosts[name]
 
-    def set(self, owner: AnsibleGroup | AnsibleHost, name: str, value: Any, location: SourceLocation) -> None:
+    def assign(self, owner: AnsibleGroup | AnsibleHost, name: str, value: Any, location: SourceLocation) -> None:
         """Set a variable. Report a name that can't be a variable's.
 
         :param value: a value of JSON's types
@@ -136,7 +136,7 @@ class AnsibleInventory:
     def _file_vars(self, values: Iterable[tuple[str, Any, SourceLocation]]) -> Vars:
         owner = AnsibleHost("", NOWHERE)
         for name, value, location in values:
-            self.set(owner, name, value, location)
+            self.assign(owner, name, value, location)
         return owner.vars
 
     def _memberships(self) -> dict[str, set[str]]:

@@ -101,7 +101,7 @@ class Reader:
             self._wrong(where, values, "a map of variables")
             return
         for name, value in values.items():
-            self.inventory.set(owner, name, self._value(value, f"`{name}` in {where}"), self.location)
+            self.inventory.assign(owner, name, self._value(value, f"`{name}` in {where}"), self.location)
 
     def _value(self, value: Any, where: str) -> Any:
         if isinstance(value, dict):

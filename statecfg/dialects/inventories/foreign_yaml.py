@@ -81,7 +81,8 @@ class _Composer(Composer):
 
     def __init__(self, text: str, file: str, shape: str) -> None:
         super().__init__(text, file, shape)
-        self.resolver, self.constructor = yaml.resolver.Resolver(), yaml.constructor.SafeConstructor()
+        self.resolver: Any = yaml.resolver.Resolver()
+        self.constructor = yaml.constructor.SafeConstructor()
         self.merges: dict[int, list[Node]] = {}
 
     def _tag(self, event: Any) -> str | None:

@@ -128,7 +128,7 @@ class _Reader:
         if foreign_yaml.is_template(text):
             foreign_yaml.template(f"`{name}`", location)
         else:
-            self.inventory.set(owner, name, value(text), location)
+            self.inventory.assign(owner, name, value(text), location)
 
     @staticmethod
     def _wrong(detail: str, help_text: str, location: SourceLocation) -> None:

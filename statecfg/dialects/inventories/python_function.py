@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 from statecfg.dialects import yaml_inventory
@@ -29,7 +30,7 @@ def read(path: str) -> Written:
     file = os.path.abspath(path)
     module = types.ModuleType(module_name(file))
     module.__file__ = file
-    root = str(project.find(os.path.dirname(file)).root)
+    root = str(project.find(Path(file)).root)
     with importing(root, os.path.dirname(file)), guarded(f"loading {path}", file=path):
         with open(file, "rb") as stream:
             code = compile(stream.read(), path, "exec", dont_inherit=True)

@@ -229,7 +229,7 @@ JSON = [
     ('{"web": 7, "_meta": {}}', "printed the number 7 as web"),
     ('{"web": {"hosts": "w1"}, "_meta": {}}', "as web.hosts"),
     ('{"web": {"host": ["w1"]}, "_meta": {}}', "has no key `host` (did you mean `hosts`?"),
-    ('{"web": ["w1"], "_meta": {"hostvars": {"w1": {"a": ["{{ b }}"]}}}}', "SC0415 x.json:1 `a` in the variables of w1"),
+    ('{"web": ["w1"], "_meta": {"hostvars": {"w1": {"a": ["{{ b }}"]}}}}', "x.json:1 `a` in the variables of w1"),
     ('{"web": ["w1"], "_meta": {"hostvars": {"w1": 1}}}', "as the variables of w1"),
     ('{"web": ["w1"], "_meta": {"hostvars": []}}', "as _meta.hostvars"),
 ]
