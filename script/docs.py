@@ -60,7 +60,7 @@ LIMITS = (
     ("statecfg.dialects.yaml_inventory", "LONGEST", "longest timeout of such a program", "s"),
     ("statecfg.dialects.inventories.programs", "REUSED", "time for which its output is reused", "s"),
     ("statecfg.dialects.inventories.programs", "LARGEST", "size of its output", "bytes"),
-    ("statecfg.dialects.inventories.ranges", "MAX_HOSTS", "hosts that one range of an Ansible inventory stands for", ""),
+    ("statecfg.dialects.inventories.ranges", "MAX_HOSTS", "hosts in a range of an Ansible inventory", ""),
     ("statecfg.run.saved.plan_file", "LARGEST", "size of a saved plan", "bytes"),
     ("statecfg.playbook.project", "LARGEST", "size of statecfg.toml", "bytes"),
     ("statecfg.store.sqlite", "BUSY", "time to wait for another writer of the store", "s"),

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 MOST = 20
 _TAB = 4
 _LONGEST = 70
+_CODE = (".py", ".hy")
 # A password in a line that could not be parsed, as inventories contain them.
-_PASSWORD = re.compile(r"""((?i:pass|passwd|password|passphrase)=)('[^']*'?|"[^"]*"?|\S+)""")
+_PASSWORD = re.compile(r"((?:^|[\s_])(?i:pass|passwd|password|passphrase)=)(\S.*?)(?=\s+\w+=|\s*$)")
 
 
 def problem_lines(problems: Sequence[Problem], base: Path) -> Iterator[Line]:
@@ -139,12 +140,15 @@ def _caret(text: str, column: int) -> str:
     return " " * lead + "^" * max(1, end - start)
 
 
-def _masked(text: str) -> str:
-    """Return a line of a file with its passwords hidden. It keeps its length, so that marks below it fit."""
+def _masked(text: str, is_code: bool) -> str:
+    """Return a line of a file with its passwords hidden. It keeps its length, so that marks below it fit.
+
+    :param is_code: whether `password=` only names an argument
+    """
     for secret in tokens.secrets_in_use():
         value = secret._bare()
         text = text.replace(value, "*" * len(value))
-    return _PASSWORD.sub(lambda match: match[1] + "*" * len(match[2]), text)
+    return text if is_code else _PASSWORD.sub(lambda match: match[1] + "*" * len(match[2]), text)
 
 
 def source_line(path: Path, number: int) -> str | None:
@@ -153,7 +157,7 @@ def source_line(path: Path, number: int) -> str | None:
         with path.open(encoding="utf-8", errors="replace") as stream:
             for count, text in enumerate(stream, 1):
                 if count == number:
-                    return _masked(text.rstrip("\r\n"))
+                    return _masked(text.rstrip("\r\n"), path.suffix in _CODE)
     except (OSError, ValueError):
         return None
     return None

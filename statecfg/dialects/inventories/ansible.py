@@ -20,7 +20,7 @@ from statecfg.problems.positions import NOWHERE
 
 UNGROUPED = "ungrouped"
 PRIORITY = "ansible_group_priority"
-_PASSWORD = re.compile(r"(?:.*_)?(?:pass|passwd|password|passphrase)\Z", re.I)
+PASSWORD = re.compile(r"(?:.*_)?(?:pass|passwd|password|passphrase)\Z", re.I)
 
 
 @dataclass
@@ -74,7 +74,11 @@ class AnsibleInventory:
         return found
 
     def child(self, group: AnsibleGroup, name: str, location: SourceLocation) -> None:
-        """Add a group to a group."""
+        """Add a group to a group. Report `all`, which contains every group."""
+        if name == ALL:
+            detail = f"{group.name} → {ALL} → {group.name}"
+            report(problem("SC0402", detail, f"remove `{ALL}`, which contains every group", location))
+            return
         group.children.setdefault(self.group(name, location).name, location)
 
     def host(self, name: str, location: SourceLocation, group: AnsibleGroup, port: int | None = None) -> AnsibleHost:
@@ -222,6 +226,6 @@ def hidden(name: str, value: Any) -> Any:
         return {key: hidden(key, item) for key, item in value.items()}
     if isinstance(value, list):
         return [hidden(name, item) if isinstance(item, dict) else item for item in value]
-    if isinstance(value, bool) or not isinstance(value, str | int) or not _PASSWORD.match(name):
+    if isinstance(value, bool) or not isinstance(value, str | int) or not PASSWORD.match(name):
         return value
     return Secret(name, str(value)) if len(str(value)) >= SHORTEST else value

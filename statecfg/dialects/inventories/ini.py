@@ -10,7 +10,7 @@ from typing import Any
 
 from statecfg.dialects import scalars, yaml_text
 from statecfg.dialects.inventories import foreign_yaml
-from statecfg.dialects.inventories.ansible import UNGROUPED, AnsibleGroup, AnsibleHost, AnsibleInventory
+from statecfg.dialects.inventories.ansible import PASSWORD, UNGROUPED, AnsibleGroup, AnsibleHost, AnsibleInventory
 from statecfg.dialects.inventories.ranges import WrongRange, expand
 from statecfg.problems import InvalidInput, SourceLocation, problem, report, suggest
 
@@ -100,12 +100,16 @@ class _Reader:
             self._wrong("`---` starts a file in YAML", "rename the file so that it ends in .yml", location)
             return
         hosts = [self.inventory.host(name, location, self.group, port) for name in names]
+        secret = False
         for word in words[1:]:
             name, equals, value = word.partition("=")
             at = location._replace(column=max(raw.find(f" {name}"), raw.find(f"\t{name}"), 0) + 2)
             if not equals:
-                self._wrong(f"`{word}` is not a variable", "write NAME=VALUE, and quote a value with spaces", at)
+                # The word may be a part of a password.
+                what = "the text after a password" if secret else f"`{word}`"
+                self._wrong(f"{what} is not a variable", "write NAME=VALUE, and quote a value with spaces", at)
                 continue
+            secret = PASSWORD.match(name) is not None
             for host in hosts:
                 self._set(host, name, value, at)
 

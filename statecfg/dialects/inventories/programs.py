@@ -16,6 +16,7 @@ from statecfg.problems import InvalidInput, Problem, SourceLocation, problem
 REUSED = 30.0  # seconds
 LARGEST = 64 * 1024 * 1024  # bytes
 _LINES = 10  # of standard error, in messages
+_LAST = 5.0  # seconds to read the last output of a program that was killed
 
 _outputs: dict[tuple[tuple[str, ...], str], tuple[float, str]] = {}
 _lock = threading.Lock()
@@ -74,9 +75,7 @@ def _run(argv: Sequence[str], directory: str, timeout: float, location: SourceLo
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        _end(process)
-        _, err = process.communicate()
-        detail = f"took longer than {timeout:g} seconds{_quoted(err)}"
+        detail = f"took longer than {timeout:g} seconds{_quoted(_end(process))}"
         raise InvalidInput([_problem(argv, detail, "make it faster, or set a longer `timeout:`", location)]) from None
     except BaseException:
         _end(process)
@@ -92,12 +91,19 @@ def _run(argv: Sequence[str], directory: str, timeout: float, location: SourceLo
     return out.decode("utf-8", "replace")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program and the processes that it started: they have a session of their own."""
+def _end(process: subprocess.Popen[bytes]) -> bytes:
+    """End a program and the processes that it started, and return its standard error.
+
+    They have a session of their own. A process that left it can keep the pipes open, so this does not wait for it.
+    """
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
+    try:
+        return process.communicate(timeout=_LAST)[1]
+    except subprocess.TimeoutExpired as waited:
+        return waited.stderr or b""
 
 
 def _problem(argv: Sequence[str], what: str, help_text: str, location: SourceLocation) -> Problem:

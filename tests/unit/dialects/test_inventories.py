@@ -174,6 +174,7 @@ INI = [
     ("w1 a-b=1\n", "SC0308 x.ini:1:4"),
     ("w1 host=1\n", "SC0308 x.ini:1:4"),
     ("w1 x='{{ y }}'\n", "SC0415 x.ini:1:4 `x` contains a template"),
+    ("[a:children]\nall\n", "SC0402 x.ini:2:1 a → all → a"),
     ("[a:children]\nb\n[b:children]\na\n", "SC0402 x.ini:"),
     ("w1 ansible_port=ssh\n", "SC0405 x.ini:1:4 `ansible_port` is 'ssh'"),
     ("w1 ansible_connection=winrm\n", "SC0405 x.ini:1:4 `ansible_connection` is 'winrm'"),
@@ -253,10 +254,11 @@ def test_all_mistakes_are_reported_at_once_and_vaults_only_if_needed():
 def test_a_line_with_a_password_is_shown_without_it():
     from statecfg.views.problems import source_line
 
-    Path("x.ini").write_text("w1 db_password='two words\nw2 ansible_become_pass=abcdef x\n")
-    refused("x.ini")
+    Path("x.ini").write_text("w1 db_password='two words\nw2 ansible_become_pass=abcdef xyz a=1\n")
+    found = refused("x.ini")
     shown = [source_line(Path("x.ini"), 1), source_line(Path("x.ini"), 2)]
-    assert shown == ["w1 db_password=**********", "w2 ansible_become_pass=****** x"]
+    assert shown == ["w1 db_password=**********", "w2 ansible_become_pass=********** a=1"]
+    assert "xyz" not in "".join(found)
 
 
 @pytest.mark.parametrize(
