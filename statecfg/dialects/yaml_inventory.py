@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from statecfg.dialects import yaml_tree
@@ -254,11 +254,6 @@ def _group(name: str, location: SourceLocation, node: Node | None) -> Group:
         vars=variables(settings.items.get("vars"), "group"),
         position=location,
     )
-
-
-def with_vars(group: Group, values: Vars) -> Group:
-    """Return a group with other variables."""
-    return replace(group, vars=values)
 
 
 def variables(node: Node | None, what: str, convert: Callable[[Node], Any] | None = None) -> Vars:

@@ -162,7 +162,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0516": ("syntax too new for hosts", "A node type's file uses syntax that hosts with Python 3.8 don't support."),
     "SC0601": (
         "others could change this",
-        "Other users can change a file or directory of a hook, charm or inventory program, so statecfg does not use it.",
+        "Other users can change a file or directory of a hook, charm or inventory program. statecfg does not use it.",
     ),
     "SC0602": ("missing part of a hook", "A hook's registration lacks a required part."),
     "SC0603": ("wrong value in a hook", "A hook's registration contains an invalid value."),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +15,10 @@ from statecfg.dialects.inventories.ansible import AnsibleInventory
 from statecfg.dialects.inventories.parts import Parts, combined, merged
 from statecfg.dialects.yaml_inventory import Source, Written
 from statecfg.dialects.yaml_tree import Mapping, Node
+from statecfg.playbook.inventory import ALL, Group
 from statecfg.problems import (
     InvalidInput,
+    Problem,
     SourceLocation,
     collecting,
     inputs,
@@ -44,24 +48,29 @@ def load(path: str | Path) -> Inventory:
         sources = _Sources()
         with reporting():
             sources.add(file, SourceLocation(file, 1))
-        parts = [*sources.parts, sources.ansible.parts()]
+        parts = [*sources.own_parts(), sources.ansible.parts()]
         inventory = None
         with reporting():
             inventory = combined(parts, file)
     if problems or inventory is None:
-        raise InvalidInput(sorted(problems, key=lambda item: item.places[:1]))
+        raise InvalidInput(sorted(problems, key=_order))
     return inventory
+
+
+def _order(item: Problem) -> tuple[str, int, int]:
+    file, line, column = item.places[0] if item.places else ("", 0, 0)
+    return file, line, column or 0
 
 
 class _Sources:
     """Reads sources one after the other.
 
-    :ivar parts: what statecfg's own formats declare, one for each source
+    :ivar own: the sources in statecfg's own formats: path and content
     :ivar ansible: what all Ansible-format sources declare
     """
 
     def __init__(self) -> None:
-        self.parts: list[Parts] = []
+        self.own: list[tuple[str, Written]] = []
         self.ansible = AnsibleInventory()
         self.seen: dict[str, SourceLocation] = {}
 
@@ -77,14 +86,16 @@ class _Sources:
             report(problem("SC0417", detail, "name it once", location, self.seen[real]))
             return
         self.seen[real] = location
-        with reporting():
-            if os.path.isdir(path):
-                self._directory(path, within)
-            elif not os.path.exists(path):
-                detail = f"{path}: No such file or directory"
-                report(problem("SC0301", detail, suggest_file(path) or "check the path", location))
-            else:
-                self._file(path, location, within)
+        try:
+            with reporting():
+                if os.path.isdir(path):
+                    self._directory(path, within)
+                else:
+                    os.stat(path)
+                    self._file(path, location, within)
+        except OSError as error:
+            detail = f"{error.filename or path}: {error.strerror}"
+            report(problem("SC0301", detail, suggest_file(path) or "check the path", location))
 
     def _directory(self, path: str, within: str | None) -> None:
         for name in sorted(os.listdir(path)):
@@ -179,17 +190,7 @@ class _Sources:
         self.ansible.directories.setdefault(within or os.path.dirname(path))
 
     def _written(self, path: str, written: Written) -> None:
-        parts = Parts(written.hosts, {}, [])
-        for name, variables in written.own.items():
-            what = f"host `{name}`"
-            files = variable_files.beside(path, "host_vars", name, what)
-            parts.own[name] = _with_files(path, variables, files, written.files.hosts[name], what)
-        for group in written.groups:
-            what = f"group `{group.name}`"
-            files = variable_files.beside(path, "group_vars", group.name, what)
-            variables = _with_files(path, group.vars, files, written.files.groups[group.name], what)
-            parts.groups.append(yaml_inventory.with_vars(group, variables))
-        self.parts.append(parts)
+        self.own.append((path, written))
         for source in written.sources:
             with reporting():
                 if source.command:
@@ -198,15 +199,37 @@ class _Sources:
                     inner = os.path.join(os.path.dirname(path), os.path.expanduser(source.path))
                     self.add(inner, source.location)
 
+    def own_parts(self) -> Iterator[Parts]:
+        """Yield what the sources in statecfg's own formats declare, with the variables in files."""
+        for path, written in self.own:
+            parts = Parts(written.hosts)
+            for host, variables in written.own.items():
+                files = self._beside(path, "host_vars", host, self.ansible.hosts, f"host `{host}`")
+                listed = variable_files.listed(path, written.files.hosts[host])
+                parts.own[host] = merged({**listed, **variables}, files, f"host `{host}`")
+            groups = {ALL: Group(ALL), **{group.name: group for group in written.groups}}
+            for name, group in groups.items():
+                files = self._beside(path, "group_vars", name, self.ansible.groups, f"group `{name}`")
+                listed = variable_files.listed(path, written.files.groups.get(name, []))
+                variables = merged({**listed, **group.vars}, files, f"group `{name}`")
+                if variables or name != ALL:
+                    parts.groups.append(replace(group, vars=variables))
+            yield parts
 
-def _with_files(path: str, written: Vars, beside: Vars, listed: list[tuple[str, SourceLocation]], what: str) -> Vars:
-    """Return the variables of a host or group: in the inventory, in the files that it lists, and in those beside it."""
-    return merged({**variable_files.listed(path, listed), **written}, beside, what)
+    def _beside(self, path: str, folder: str, name: str, others: Collection[str], what: str) -> Vars:
+        """Return the variables in files beside an inventory, unless they are those of an Ansible source beside it.
+
+        :param others: the hosts or groups of the Ansible sources
+        """
+        directory = os.path.dirname(path)
+        if directory in self.ansible.directories and name in others:
+            return {}
+        return variable_files.beside(directory, folder, name, what)
 
 
 def _is_program(path: str) -> bool:
     """Return whether a file is a script or binary, and executable. Some file systems call all files executable."""
-    if not os.access(path, os.X_OK) or not os.path.isfile(path):
+    if not os.access(path, os.X_OK | os.R_OK) or not os.path.isfile(path):
         return False
     with open(path, "rb") as stream:
         return stream.read(4).startswith((b"#!", b"\x7fELF"))

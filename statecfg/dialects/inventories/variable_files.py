@@ -25,7 +25,7 @@ def found(directory: str, name: str) -> list[str]:
     :param directory: a `host_vars/` or `group_vars/`
     :param name: the name of the host or group
     """
-    for ending in ENDINGS:
+    for ending in ENDINGS if os.path.isdir(directory) else ():
         path = os.path.join(directory, name + ending)
         if os.path.isdir(path):
             return list(_below(path, MAX_NESTING))
@@ -83,19 +83,19 @@ def _entries(path: str) -> Iterator[tuple[str, Any, SourceLocation]]:
         yield name, foreign_yaml.value(node), node.location
 
 
-def beside(inventory: str, folder: str, name: str, what: str) -> Vars:
+def beside(directory: str, folder: str, name: str, what: str) -> Vars:
     """Return the variables in `host_vars/NAME.yml` or `group_vars/NAME.yml` beside one of statecfg's inventories.
 
     If there is a directory NAME, its files count together. Report a variable that two of them set differently.
 
-    :param inventory: the inventory's file
+    :param directory: the directory of the inventory
     :param folder: "host_vars" or "group_vars"
     :param what: what the variables belong to, for messages
     """
     from statecfg.dialects.inventories.parts import merged
 
     values: Vars = {}
-    for path in found(os.path.join(os.path.dirname(inventory), folder), name):
+    for path in found(os.path.join(directory, folder), name):
         values = merged(values, own(path), what)
     return values
 
