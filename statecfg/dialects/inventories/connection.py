@@ -13,16 +13,16 @@ from statecfg.graph.value import Value
 from statecfg.playbook.inventory import Host, Login, Vars
 from statecfg.problems import SourceLocation, problem, report, suggest
 
-# Setting → Ansible's variables for it. If a host has several, Ansible uses the last one of these.
+# Setting → Ansible's variables for it. If a host has several, Ansible uses the last one of these. `{}` is the method.
 NAMES = {
     "address": ("ansible_host", "ansible_ssh_host"),
     "port": ("ansible_port", "ansible_ssh_port"),
     "user": ("ansible_user", "ansible_ssh_user"),
     "key": ("ansible_private_key_file", "ansible_ssh_private_key_file"),
-    "become": ("ansible_sudo", "ansible_become"),
-    "become_user": ("ansible_sudo_user", "ansible_become_user"),
+    "become": ("ansible_become",),
+    "become_user": ("ansible_become_user", "ansible_{}_user"),
     "become_method": ("ansible_become_method",),
-    "become_password": ("ansible_sudo_pass", "ansible_become_pass", "ansible_become_password"),
+    "become_password": ("ansible_become_password", "ansible_become_pass", "ansible_{}_pass"),
     "connection": ("ansible_connection",),
     "python": ("ansible_python_interpreter",),
 }
@@ -74,7 +74,8 @@ class _Settings:
 
     def _found(self, setting: str) -> tuple[str, Any, SourceLocation] | None:
         """Return name, value and source location of the variable that sets something; None if none does."""
-        for name in reversed(NAMES[setting]):
+        for pattern in reversed(NAMES[setting]):
+            name = pattern.format(self.method_name) if "{}" in pattern else pattern
             if name in self.variables and self.variables[name][0] not in (None, ""):
                 return (name, *self.variables[name])
         return None
@@ -114,16 +115,19 @@ class _Settings:
             self._refuse(name, value, location, "it must be true or false")
         return written in _TRUE
 
-    def method(self) -> str:
+    @property
+    def method_name(self) -> str:
+        """The method of becoming, without the name of its collection. It may be unknown."""
         found = self._found("become_method")
-        if found is None:
-            return BECOME[0]
-        name, value, location = found
-        method = str(value).removeprefix("ansible.builtin.").removeprefix("community.general.")
-        if method not in BECOME:
-            self._refuse(name, value, location, f"statecfg can use {', '.join(BECOME)}")
-            return BECOME[0]
-        return method
+        written = str(found[1]) if found is not None else BECOME[0]
+        return written.removeprefix("ansible.builtin.").removeprefix("community.general.")
+
+    def method(self) -> str:
+        found, method = self._found("become_method"), self.method_name
+        if found is None or method in BECOME:
+            return method
+        self._refuse(*found, f"statecfg can use {', '.join(BECOME)}")
+        return BECOME[0]
 
     def password(self) -> Secret | None:
         found = self._found("become_password")
