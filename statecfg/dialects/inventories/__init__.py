@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statecfg.dialects import yaml_inventory, yaml_text
-from statecfg.dialects.inventories import variable_files
+from statecfg.dialects.inventories import foreign_yaml, variable_files
 from statecfg.dialects.inventories.ansible import AnsibleInventory
 from statecfg.dialects.inventories.parts import Parts, combined, merged
 from statecfg.dialects.yaml_inventory import Source, Written
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 YAML = (".yml", ".yaml")
 _OURS = re.compile(rb"^[\"']?(?:hosts|groups|sources)[\"']?[ \t]*:", re.MULTILINE)
+_YAML_LINE = re.compile(rb"---(?:\s|\Z)|\{|[\"']?[\w.-]+[\"']?[ \t]*:(?:\s|\Z)")
 # Files that Ansible ignores in a directory of inventories.
 IGNORED_ENDINGS = (".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry")
 IGNORED = ("host_vars", "group_vars", "vars_plugins")
@@ -104,17 +105,22 @@ class _Sources:
                 self.add(inner, SourceLocation(inner, 0), within or path)
 
     def _file(self, path: str, location: SourceLocation, within: str | None) -> None:
-        ending = os.path.splitext(path)[1].lower()
         if len(self.seen) > 1:
             inputs.note("inventory source", path)
         if _is_program(path):
             self._executable(path, location)
             self._variables_of_ansible(path, within)
-        elif ending == ".py":
+            return
+        ending, data = os.path.splitext(path)[1].lower(), yaml_text.content(path)
+        if ending == ".py":
             from statecfg.dialects.inventories import python_function
 
             self._written(path, python_function.read(path))
-        elif ending in (*YAML, ".json"):
+        elif data.startswith(foreign_yaml.VAULT_FILE):
+            detail = f"{path}: Ansible Vault encrypted the inventory itself"
+            help_text = "decrypt it; encrypt only values and files of variables"
+            report(problem("SC0417", detail, help_text, SourceLocation(path, 1)))
+        elif ending in (*YAML, ".json") or (ending != ".ini" and _begins_like_yaml(data)):
             self._yaml(path, within)
         elif ending == ".toml":
             detail = f"{path}: statecfg can't read inventories in TOML"
@@ -129,7 +135,7 @@ class _Sources:
         self._variables_of_ansible(path, within)
 
     def _yaml(self, path: str, within: str | None) -> None:
-        from statecfg.dialects.inventories import ansible_json, ansible_yaml, foreign_yaml
+        from statecfg.dialects.inventories import ansible_json, ansible_yaml
 
         if _OURS.search(yaml_text.content(path)):  # the most frequent case is decided without reading the file twice
             self._written(path, yaml_inventory.read(yaml_text.load(path, yaml_inventory.SHAPE)))
@@ -183,11 +189,11 @@ class _Sources:
         text = programs.output(source.command, directory, source.timeout, source.location)
         data = ansible_json.parse(text, what, source.location)
         ansible_json.Reader(self.ansible, what, source.location, lambda name: {}).read(data)
-        self.ansible.directories.setdefault(os.path.dirname(file))
+        self.ansible.use_files_in(os.path.dirname(file))
 
     def _variables_of_ansible(self, path: str, within: str | None) -> None:
         """Let the `group_vars/` and `host_vars/` beside a source apply, or those in a directory that is the source."""
-        self.ansible.directories.setdefault(within or os.path.dirname(path))
+        self.ansible.use_files_in(within or os.path.dirname(path))
 
     def _written(self, path: str, written: Written) -> None:
         self.own.append((path, written))
@@ -233,6 +239,14 @@ def _is_program(path: str) -> bool:
         return False
     with open(path, "rb") as stream:
         return stream.read(4).startswith((b"#!", b"\x7fELF"))
+
+
+def _begins_like_yaml(data: bytes) -> bool:
+    """Return whether the first line of a file, other than comments, can't be INI but is YAML."""
+    for line in data.splitlines():
+        if line.strip() and not line.startswith(b"#"):
+            return _YAML_LINE.match(line) is not None
+    return False
 
 
 def is_ansible(root: Node | None) -> bool:

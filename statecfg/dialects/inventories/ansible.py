@@ -52,13 +52,21 @@ class AnsibleHost:
 class AnsibleInventory:
     """Everything that the Ansible-format sources declare.
 
-    :ivar directories: the directories whose `group_vars/` and `host_vars/` apply, in the order of the sources
+    :ivar directories: the directories whose `group_vars/` and `host_vars/` apply. A later one overrides an earlier one
     """
 
     def __init__(self) -> None:
         self.groups = {name: AnsibleGroup(name) for name in (ALL, UNGROUPED)}
         self.hosts: dict[str, AnsibleHost] = {}
         self.directories: dict[str, None] = {}
+
+    def use_files_in(self, directory: str) -> None:
+        """Let the `group_vars/` and `host_vars/` in the directory of a source apply.
+
+        If several sources are in a directory, its files count with the last of them.
+        """
+        self.directories.pop(directory, None)
+        self.directories[directory] = None
 
     def group(self, name: str, location: SourceLocation) -> AnsibleGroup:
         """Return the group with a name; add it if it is new. Report a wrong name."""

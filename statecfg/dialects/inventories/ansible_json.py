@@ -101,19 +101,19 @@ class Reader:
             self._wrong(where, values, "a map of variables")
             return
         for name, value in values.items():
-            self.inventory.assign(owner, name, self._value(value, f"`{name}` in {where}"), self.location)
+            self.inventory.assign(owner, name, self._value(value, name, where), self.location)
 
-    def _value(self, value: Any, where: str) -> Any:
+    def _value(self, value: Any, name: str, where: str) -> Any:
         if isinstance(value, dict):
             if value.keys() == {UNSAFE}:
                 return value[UNSAFE]
             if value.keys() == {VAULT}:
-                return foreign_yaml.vaulted(self.location)
-            return {key: self._value(item, where) for key, item in value.items()}
+                return foreign_yaml.vaulted(value[VAULT], name, self.location)
+            return {key: self._value(item, name, where) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._value(item, where) for item in value]
+            return [self._value(item, name, where) for item in value]
         if isinstance(value, str) and foreign_yaml.is_template(value):
-            foreign_yaml.template(f"{where}, which {self.what} printed,", self.location)
+            foreign_yaml.template(f"`{name}` in {where}, which {self.what} printed,", self.location)
         return value
 
     def _wrong(self, where: str, found: Any, expected: str) -> None:

@@ -52,7 +52,7 @@ def _hosts(inventory: AnsibleInventory, group: AnsibleGroup, pattern: str, key: 
 
 def _set(inventory: AnsibleInventory, owner: AnsibleGroup | AnsibleHost, variables: Mapping | None) -> None:
     for name, node in variables.items.items() if variables is not None else ():
-        inventory.assign(owner, name, foreign_yaml.value(node), node.location)
+        inventory.assign(owner, name, foreign_yaml.value(node, name), node.location)
 
 
 def _entries(node: Node | None, what: str, example: str, single: bool = True) -> Mapping | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from functools import partial
 from typing import Any
 
 import yaml
@@ -16,7 +17,8 @@ from statecfg.problems import SourceLocation, problem, report
 # Ansible's tags. A value with `!unsafe` is never a template.
 UNSAFE = "!unsafe"
 VAULTS = ("!vault", "!vault-encrypted")
-TEMPLATES = ("{{", "{%")
+TEMPLATES = ("{{", "{%", "{#")
+VAULT_FILE = b"$ANSIBLE_VAULT;"  # the first bytes of a file that Ansible Vault encrypted
 _CORE = tuple(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq"))
 _READ = (*_CORE, "tag:yaml.org,2002:timestamp")
 _EMPTY = "SC0303"
@@ -33,10 +35,13 @@ def read(path: str) -> Node | None:
     return root
 
 
-def value(node: Node) -> Any:
-    """Return the value of a tree. Report each template in it: variables of statecfg are values."""
+def value(node: Node, name: str) -> Any:
+    """Return the value of a tree. Report each template in it: variables of statecfg are values.
+
+    :param name: the name of the variable
+    """
     _refuse_templates(node)
-    return yaml_tree.plain(node, _tagged)
+    return yaml_tree.plain(node, partial(_tagged, name=name))
 
 
 def is_template(text: str) -> bool:
@@ -54,10 +59,23 @@ def template(what: str, location: SourceLocation) -> None:
     report(problem("SC0415", detail, help_text, location))
 
 
-def vaulted(location: SourceLocation) -> Any:
-    """Return a placeholder for a value that Ansible Vault encrypted; report it if the run needs its secrets."""
+def vaulted(text: Any, name: str, location: SourceLocation) -> Any:
+    """Return a placeholder for a value that Ansible Vault encrypted. Report it if the run needs its secrets.
+
+    :param text: the encrypted text, as it is written
+    :param name: the name of the variable
+    """
     help_text = "read it from the environment or a file: !secret {env: NAME} in the variables of the play"
-    return secrets.unavailable(f"vault-{location.line}", "Ansible Vault encrypted the value", help_text, location)
+    return secrets.unavailable(name, "Ansible Vault encrypted the value", help_text, location)
+
+
+def vaulted_file(path: str) -> bool:
+    """Return whether Ansible Vault encrypted a file of variables. Report it if the run needs its secrets."""
+    if not yaml_text.content(path).startswith(VAULT_FILE):
+        return False
+    help_text = "decrypt the file, or set its variables in the play: NAME: !secret {env: NAME}"
+    secrets.unavailable(path, "Ansible Vault encrypted the file", help_text, SourceLocation(path, 1))
+    return True
 
 
 def _refuse_templates(root: Node) -> None:
@@ -72,8 +90,8 @@ def _refuse_templates(root: Node) -> None:
             template(f"`{scalars.shorten(node.value.splitlines()[0])}`", node.location)
 
 
-def _tagged(tag: str, inner: Any, location: SourceLocation) -> Any:
-    return vaulted(location) if tag in VAULTS else inner
+def _tagged(tag: str, inner: Any, location: SourceLocation, name: str) -> Any:
+    return vaulted(inner, name, location) if tag in VAULTS else inner
 
 
 class _Composer(Composer):

@@ -77,10 +77,12 @@ class Foreign:
 
 def _entries(path: str) -> Iterator[tuple[str, Any, SourceLocation]]:
     inputs.note("variables", path)
+    if foreign_yaml.vaulted_file(path):
+        return
     root = foreign_yaml.read(path)
     written = yaml_tree.mapping(root, "a file of variables", "port: 8080") if root is not None else None
     for name, node in written.items.items() if written is not None else ():
-        yield name, foreign_yaml.value(node), node.location
+        yield name, foreign_yaml.value(node, name), node.location
 
 
 def beside(directory: str, folder: str, name: str, what: str) -> Vars:
@@ -104,6 +106,8 @@ def own(path: str) -> Vars:
     """Return the variables in a file, which follows the same rules as `vars:` of an inventory."""
     inputs.note("variables", path)
     with reporting():
+        if foreign_yaml.vaulted_file(path):
+            return {}
         return yaml_inventory.variables(yaml_text.load(path, "variables: NAME: VALUE"), "file")
     return {}
 
