@@ -5,19 +5,16 @@ The directory `ansible/` has the inventories and the recordings; `ansible/record
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from statecfg.dialects import inventories
 from statecfg.graph.value import Value
 from statecfg.playbook.inventory import Inventory
 from statecfg.problems import InvalidInput
-from tests.unit.dialects.ansible import record
+from tests.unit.dialects.ansible import comparing
 
-# Inventories that Ansible reads and statecfg refuses, with the errors. docs/ansible-inventories.md lists the reasons.
+# Inventories that Ansible reads and statecfg refuses, with the errors. docs/inventory-sources.md lists the reasons.
 REFUSED = {
     "31-templates": ["SC0415", "SC0415", "SC0415"],
     "32-same-name": ["SC0403"],
@@ -26,28 +23,12 @@ REFUSED = {
     "35-skipped": ["SC0306", "SC0311"],
     "36-undefined": ["SC0404", "SC0404"],
 }
-CASES = [case.name for case in record.cases()]
+CASES = [case.name for case in comparing.cases()]
 
 
 def load(case: str) -> Inventory:
-    """Load a case. Several sources are those of an inventory file."""
-    sources = record.sources(record.HERE / case)
-    return inventories.load(sources[0]) if len(sources) == 1 else inventories.load(record.HERE / case / "both.yml")
-
-
-def plain(value: Any) -> Any:
-    """Return a value without secrets and without the marks of Ansible."""
-    if isinstance(value, Value):
-        return value.reveal()
-    if isinstance(value, dict):
-        return value["__ansible_unsafe"] if "__ansible_unsafe" in value else {k: plain(v) for k, v in value.items()}
-    return [plain(item) for item in value] if isinstance(value, list) else value
-
-
-def members(recorded: dict[str, Any], group: str) -> set[str]:
-    """Return the hosts of a recorded group and of the groups in it."""
-    content = recorded.get(group, {})
-    return set(content.get("hosts", ())).union(*(members(recorded, name) for name in content.get("children", ())))
+    directory = comparing.HERE / case
+    return comparing.load(comparing.sources(directory), directory)
 
 
 def test_thirty_inventories_are_the_same_as_in_ansible():
@@ -56,16 +37,7 @@ def test_thirty_inventories_are_the_same_as_in_ansible():
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in REFUSED])
 def test_inventory_is_the_same_as_in_ansible(case):
-    recorded = json.loads((record.HERE / case / "recorded.json").read_text())
-    found = load(case)
-    assert set(found.hosts) == members(recorded, "all")
-    groups = {name: set(found.members(name)) for name in found.groups if found.members(name)}
-    expected = {name: members(recorded, name) for name in recorded if name not in ("all", "_meta")}
-    assert groups == {name: hosts for name, hosts in expected.items() if hosts}
-    for name, host in found.hosts.items():
-        assert json.dumps(plain(dict(host.vars)), sort_keys=True) == json.dumps(
-            plain(recorded["_meta"]["hostvars"].get(name, {})), sort_keys=True
-        )
+    assert not list(comparing.differences(comparing.recorded(comparing.HERE / case), load(case)))
 
 
 @pytest.mark.parametrize("case", REFUSED)
