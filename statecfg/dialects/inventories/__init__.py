@@ -96,7 +96,8 @@ class _Sources:
                     self._file(path, location, within)
         except OSError as error:
             detail = f"{error.filename or path}: {error.strerror}"
-            report(problem("SC0301", detail, suggest_file(path) or "check the path", location))
+            other = "write the hosts into a file, one in each line" if "," in path else "check the path"
+            report(problem("SC0301", detail, suggest_file(path) or other, location))
 
     def _directory(self, path: str, within: str | None) -> None:
         for name in sorted(os.listdir(path)):

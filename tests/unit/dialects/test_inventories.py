@@ -118,6 +118,12 @@ def test_sources_that_cannot_be_read_are_errors():
     assert any(item.startswith("SC0303 below/x.yml:1") for item in found)
 
 
+def test_a_list_of_hosts_is_not_an_inventory():
+    assert refused("w1,w2") == [
+        "SC0301 w1,w2:1 w1,w2: No such file or directory (write the hosts into a file, one in each line)"
+    ]
+
+
 def test_sources_that_disagree_are_refused_with_both_places():
     write(
         inventory_yml="""\
