@@ -7,6 +7,8 @@ import re
 import string
 from collections.abc import Iterator
 
+from statecfg.remote.graph.errors import StatecfgError
+
 MAX_HOSTS = 100_000
 
 _PORT = re.compile(r"(?:\[(?P<inner>.+)\]|(?P<plain>(?:[^:\[\]]|\[[^\]]*\])*)):(?P<port>[0-9]+)\Z")
@@ -14,7 +16,7 @@ _RANGE = re.compile(r"\[([^\[\]]*:[^\[\]]*)\]")
 _IPV6 = re.compile(r"[0-9a-f]*:[0-9a-f:.]*:[0-9a-f.]*\Z", re.I)
 
 
-class WrongRange(ValueError):
+class WrongRange(StatecfgError):
     """The text of a range or port is invalid. The message says why."""
 
 

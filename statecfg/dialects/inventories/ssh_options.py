@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from statecfg.problems import suggest
+from statecfg.remote.graph.errors import StatecfgError
 
 # ssh's options that don't change which host is reached, as whom and on which way. statecfg has its own connections,
 # checks and limits; it always checks host keys.
@@ -65,7 +66,7 @@ _NO_EFFECT = "bceEm"
 _ELSEWHERE = "put the option into ~/.ssh/config, which statecfg reads"
 
 
-class WrongOption(ValueError):
+class WrongOption(StatecfgError):
     """An option can't be used. The first argument says why, the second what to do."""
 
 
