@@ -14,7 +14,7 @@ from statecfg.dialects.inventories import foreign_yaml, variable_files
 from statecfg.dialects.inventories.ansible import AnsibleInventory
 from statecfg.dialects.inventories.parts import Parts, combined, merged
 from statecfg.dialects.yaml_inventory import Source, Written
-from statecfg.dialects.yaml_tree import Mapping, Node
+from statecfg.dialects.yaml_tree import Mapping, Node, Scalar
 from statecfg.playbook.inventory import ALL, Group
 from statecfg.problems import (
     InvalidInput,
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 YAML = (".yml", ".yaml")
 _OURS = re.compile(rb"^[\"']?(?:hosts|groups|sources)[\"']?[ \t]*:", re.MULTILINE)
+_PLUGIN = re.compile(rb"^plugin[ \t]*:", re.MULTILINE)
+_SECTION = re.compile(rb"\[[^:\]\s,\"']+(?::\w+)?\]\s*(?:#.*)?\Z")
 _YAML_LINE = re.compile(rb"---(?:\s|\Z)|\{|[\"']?[\w.-]+[\"']?[ \t]*:(?:\s|\Z)")
 # Files that Ansible ignores in a directory of inventories.
 IGNORED_ENDINGS = (".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry")
@@ -121,7 +123,7 @@ class _Sources:
             detail = f"{path}: Ansible Vault encrypted the inventory itself"
             help_text = "decrypt it; encrypt only values and files of variables"
             report(problem("SC0417", detail, help_text, SourceLocation(path, 1)))
-        elif ending in (*YAML, ".json") or (ending != ".ini" and _begins_like_yaml(data)):
+        elif _is_yaml(ending, data):
             self._yaml(path, within)
         elif ending == ".toml":
             detail = f"{path}: statecfg can't read inventories in TOML"
@@ -138,7 +140,10 @@ class _Sources:
     def _yaml(self, path: str, within: str | None) -> None:
         from statecfg.dialects.inventories import ansible_json, ansible_yaml
 
-        if _OURS.search(yaml_text.content(path)):  # the most frequent case is decided without reading the file twice
+        data = yaml_text.content(path)
+        if _OURS.search(data) and not _PLUGIN.search(
+            data
+        ):  # decides the most frequent case without parsing the file twice
             self._written(path, yaml_inventory.read(yaml_text.load(path, yaml_inventory.SHAPE)))
             return
         tree = None
@@ -153,9 +158,8 @@ class _Sources:
                 report(problem("SC0417", detail, help_text, tree.keys["plugin"].location))
             elif ansible_json.META in tree.items:
                 location = SourceLocation(path, 1)
-                text = yaml_text.content(path).decode("utf-8", "replace")
                 reader = ansible_json.Reader(self.ansible, os.path.basename(path), location, lambda name: {})
-                reader.read(ansible_json.parse(text, os.path.basename(path), location))
+                reader.read(ansible_json.parse(data.decode("utf-8", "replace"), os.path.basename(path), location))
             else:
                 ansible_yaml.read(self.ansible, tree)
             self._variables_of_ansible(path, within)
@@ -242,19 +246,24 @@ def _is_program(path: str) -> bool:
         return stream.read(4).startswith((b"#!", b"\x7fELF"))
 
 
-def _begins_like_yaml(data: bytes) -> bool:
-    """Return whether the first line of a file, other than comments, can't be INI but is YAML."""
-    for line in data.splitlines():
-        if line.strip() and not line.startswith(b"#"):
-            return _YAML_LINE.match(line) is not None
-    return False
+def _is_yaml(ending: str, data: bytes) -> bool:
+    """Return whether a file is YAML or JSON. If its ending does not fit, its first line other than comments decides."""
+    lines = (line for line in data.splitlines() if line.strip() and not line.startswith(b"#"))
+    first = next(lines, b"")
+    if ending in (*YAML, ".json"):
+        return _SECTION.match(first) is None
+    return ending != ".ini" and _YAML_LINE.match(first) is not None
 
 
 def is_ansible(root: Node | None) -> bool:
     """Return whether a YAML tree is an inventory of Ansible: its keys are groups, not `hosts` and `groups`."""
-    if not isinstance(root, Mapping) or any(key in root.items for key in yaml_inventory.KEYS):
+    if not isinstance(root, Mapping):
         return False
-    if any(key in root.items for key in ("plugin", "all", "ungrouped", "_meta")):
+    if isinstance(root.items.get("plugin"), Scalar):  # beside which there can be `groups:`
+        return True
+    if any(key in root.items for key in yaml_inventory.KEYS):
+        return False
+    if any(key in root.items for key in ("all", "ungrouped", "_meta")):
         return True
     groups = [node for node in root.items.values() if isinstance(node, Mapping)]
     return any(key in node.items for node in groups for key in ("hosts", "children", "vars"))

@@ -103,7 +103,10 @@ class _Reader:
         secret = False
         for word in words[1:]:
             name, equals, value = word.partition("=")
-            at = location._replace(column=max(raw.find(f" {name}"), raw.find(f"\t{name}"), 0) + 2)
+            at = location._replace(column=_column(raw, name + equals))
+            if not name:
+                self._wrong("there is no name before the `=`", "write NAME=VALUE without spaces around the `=`", at)
+                continue
             if not equals:
                 # The word may be a part of a password.
                 what = "the text after a password" if secret else f"`{word}`"
@@ -137,6 +140,12 @@ class _Reader:
     @staticmethod
     def _wrong(detail: str, help_text: str, location: SourceLocation) -> None:
         report(problem("SC0414", detail, help_text, location))
+
+
+def _column(line: str, text: str) -> int:
+    """Return the column of a word that begins with a text; that of the first space if its quotes hide it."""
+    found = re.search(rf"(?<=\s){re.escape(text)}", line) or re.search(r"(?<=\s)", line)
+    return found.start() + 1 if found is not None else 1
 
 
 def value(text: str) -> Any:

@@ -189,6 +189,7 @@ INI = [
     ("[we b]\nw1\n", "SC0414 x.ini:1:1 `[we b]` is not a section"),
     ("[web:child]\nw1\n", "SC0414 x.ini:1:1 there are no sections of the kind `child`"),
     ("[web]\nw1 port\n", "SC0414 x.ini:2:4 `port` is not a variable"),
+    ("[web]\nw1 a = b\n", "SC0414 x.ini:2:6 there is no name before the `=` (write NAME=VALUE without spaces"),
     ("[web]\nw1 a='b\n", "SC0414 x.ini:2:1 No closing quotation"),
     ("[web:vars]\nport\n[web]\n", "SC0414 x.ini:2:1 `port` is not a variable"),
     ("w[1:99999999]\n", "SC0414 x.ini:1:1"),
@@ -238,6 +239,7 @@ YAML = [
     ("all: {vars: {<<: 1}}\n", "SC0308 x.yml:1:18"),
     ("all: {vars: {a: &a [*a]}}\n", "SC0307 x.yml:1:21"),
     ("plugin: aws_ec2\nregions: [eu]\n", "SC0417 x.yml:1:1"),
+    ("plugin: constructed\ngroups: {a: b == 1}\n", "SC0417 x.yml:1:1 x.yml configures an inventory plugin"),
     ("host: {web1: {}}\n", "SC0311 x.yml:1:1 an inventory has no key `host` (did you mean `hosts`?"),
     ("sources: [{comand: [x]}]\n", "SC0417 x.yml:1:11"),
     ("sources: [{command: x --list}]\n", "SC0310 x.yml:1:21"),
@@ -276,66 +278,6 @@ def test_all_mistakes_are_reported_at_once_and_vaults_only_if_needed():
     with secrets.placeholders() as missing:
         assert not inventories.load("x.yml").hosts["w1"].vars["a"].available
     assert list(missing) == ["a"]
-
-
-def test_an_encrypted_file_of_variables_is_an_error_only_if_secrets_are_needed():
-    write(
-        hosts_ini="w1\n",
-        group_vars__all__vault_yml="$ANSIBLE_VAULT;1.1;AES256\n3132\n",
-        group_vars__all__vars_yml="a: 1\n",
-        own_yml="hosts: {w2: {vars_files: secret.yml}}\n",
-        secret_yml="$ANSIBLE_VAULT;1.1;AES256\n3132\n",
-    )
-    for path, file in (("hosts.ini", "group_vars/all/vault.yml"), ("own.yml", "secret.yml")):
-        assert any(item.startswith(f"SC0420 {file}:1 secret `{file}`: Ansible Vault") for item in refused(path))
-    with secrets.placeholders() as missing:
-        assert dict(inventories.load("hosts.ini").hosts["w1"].vars) == {"a": 1}
-    assert list(missing) == ["group_vars/all/vault.yml"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "---\nall: {hosts: {w1: }}\n",
-        "# all\n\nweb:\n  hosts: {w1: }\n",
-        "hosts: {w1: }\n",
-        '{"all": {"hosts": {"w1": {}}}}',
-    ],
-)
-def test_yaml_needs_no_ending(text):
-    for name in ("hosts", "site.inventory"):
-        Path(name).write_text(text)
-        assert list(inventories.load(name).hosts) == ["w1"]
-
-
-def test_a_directory_counts_with_its_last_source():
-    write(
-        all_yml="sources: [a/one.ini, b/hosts.ini, a/two.ini]\n",
-        a__one_ini="w1\n",
-        a__two_ini="w2\n",
-        b__hosts_ini="w1\n",
-        a__group_vars__all_yml="x: a\n",
-        b__group_vars__all_yml="{x: b, y: b}\n",
-    )
-    assert dict(inventories.load("all.yml").hosts["w1"].vars) == {"x": "a", "y": "b"}
-
-
-def test_variables_of_the_method_of_become_win():
-    write(
-        x_ini="""            w1 ansible_become_user=a ansible_sudo_user=b ansible_su_user=c
-            w2 ansible_become_user=a ansible_sudo_user=b ansible_su_user=c ansible_become_method=su
-            [all:vars]
-            ansible_become=yes
-            ansible_sudo=yes
-            ansible_become_password=weak-1
-            ansible_become_pass=weak-2
-            """
-    )
-    logins = {name: host.login for name, host in inventories.load("x.ini").hosts.items()}
-    assert {name: (login.become, login.become_user) for name, login in logins.items()} == {
-        "w1": ("sudo", "b"), "w2": ("su", "c"),
-    }  # fmt: skip
-    assert logins["w1"].become_password.reveal() == "weak-2"
 
 
 def test_a_line_with_a_password_is_shown_without_it():
