@@ -191,6 +191,9 @@ class _Sources:
 
         programs.refuse_untrusted(os.path.abspath(file), source.location)
         directory, what = os.path.dirname(os.path.abspath(file)), programs.shown(source.command)
+        program = os.path.join(directory, source.command[0])
+        if "/" in source.command[0] and os.path.exists(program):  # otherwise it is found in PATH, as on a command line
+            programs.refuse_untrusted(program, source.location)
         text = programs.output(source.command, directory, source.timeout, source.location)
         data = ansible_json.parse(text, what, source.location)
         ansible_json.Reader(self.ansible, what, source.location, lambda name: {}).read(data)

@@ -147,6 +147,10 @@ def test_an_executable_without_meta_is_asked_for_each_host(tmp_path: Path) -> No
         ("#!/bin/sh\nkill -TERM $$\n", "was ended by signal 15"),
         ("#!/bin/sh\necho hello\n", "printed something else than JSON in line 1, column 1"),
         ("#!/bin/sh\n", "printed something else than JSON in line 1, column 1: Expecting value: nothing"),
+        (
+            '#!/bin/sh\necho \'{"a": {"vars": {"key": 123456}}\'\n',
+            "in line 2, column 1: Expecting ',' delimiter (it must",
+        ),
         ("#!/bin/sh\necho '[1]'\n", "printed a list instead of a map of groups"),
         ("#!/nonexistent/interpreter\n", "can't be started: No such file or directory"),
     ],
@@ -169,9 +173,11 @@ def test_programs_that_others_can_change_are_not_run(tmp_path: Path) -> None:
     script = program(tmp_path / "hosts", "#!/bin/sh\ntouch ran\n")
     script.chmod(0o777)
     assert refused(script).startswith("SC0601")
-    (tmp_path / "inventory.yml").write_text(f"sources: [{{command: [{script}]}}]\n")
+    (tmp_path / "inventory.yml").write_text("sources: [{command: [./hosts]}]\n")
+    assert refused(tmp_path / "inventory.yml").startswith(f"SC0601 {tmp_path}/inventory.yml:1:11")
+    script.chmod(0o755)
     (tmp_path / "inventory.yml").chmod(0o666)
-    assert refused(tmp_path / "inventory.yml").startswith("SC0601")
+    assert refused(tmp_path / "inventory.yml").startswith(f"SC0601 {tmp_path}/inventory.yml:1:11")
     assert not (tmp_path / "ran").exists()
 
 
