@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statecfg.dialects import yaml_inventory, yaml_text
 from statecfg.dialects.inventories import foreign_yaml, variable_files
-from statecfg.dialects.inventories.ansible import AnsibleInventory
 from statecfg.dialects.inventories.parts import Parts, combined, merged
 from statecfg.dialects.yaml_inventory import Source, Written
 from statecfg.dialects.yaml_tree import Mapping, Node, Scalar
@@ -29,6 +28,7 @@ from statecfg.problems import (
 )
 
 if TYPE_CHECKING:
+    from statecfg.dialects.inventories.ansible import AnsibleInventory
     from statecfg.playbook.inventory import Inventory, Vars
 
 YAML = (".yml", ".yaml")
@@ -51,7 +51,7 @@ def load(path: str | Path) -> Inventory:
         sources = _Sources()
         with reporting():
             sources.add(file, SourceLocation(file, 1))
-        parts = [*sources.own_parts(), sources.ansible.parts()]
+        parts = [*sources.own_parts(), *sources.ansible_parts()]
         inventory = None
         with reporting():
             inventory = combined(parts, file)
@@ -69,13 +69,21 @@ class _Sources:
     """Reads sources one after the other.
 
     :ivar own: the sources in statecfg's own formats: path and content
-    :ivar ansible: what all Ansible-format sources declare
     """
 
     def __init__(self) -> None:
         self.own: list[tuple[str, Written]] = []
-        self.ansible = AnsibleInventory()
+        self._ansible: AnsibleInventory | None = None
         self.seen: dict[str, SourceLocation] = {}
+
+    @property
+    def ansible(self) -> AnsibleInventory:
+        """What all Ansible-format sources declare. Most inventories have none, so its code is loaded here."""
+        if self._ansible is None:
+            from statecfg.dialects.inventories.ansible import AnsibleInventory
+
+            self._ansible = AnsibleInventory()
+        return self._ansible
 
     def add(self, path: str, location: SourceLocation, within: str | None = None) -> None:
         """Add a file or directory. Report its problems.
@@ -138,14 +146,14 @@ class _Sources:
         self._variables_of_ansible(path, within)
 
     def _yaml(self, path: str, within: str | None) -> None:
-        from statecfg.dialects.inventories import ansible_json, ansible_yaml
-
         data = yaml_text.content(path)
         if _OURS.search(data) and not _PLUGIN.search(
             data
         ):  # decides the most frequent case without parsing the file twice
             self._written(path, yaml_inventory.read(yaml_text.load(path, yaml_inventory.SHAPE)))
             return
+        from statecfg.dialects.inventories import ansible_json, ansible_yaml
+
         tree = None
         with collecting() as problems, reporting():
             tree = foreign_yaml.read(path)
@@ -218,25 +226,28 @@ class _Sources:
         for path, written in self.own:
             parts = Parts(written.hosts)
             for host, variables in written.own.items():
-                files = self._beside(path, "host_vars", host, self.ansible.hosts, f"host `{host}`")
+                files = self._beside(path, "host_vars", host, f"host `{host}`")
                 listed = variable_files.listed(path, written.files.hosts[host])
                 parts.own[host] = merged({**listed, **variables}, files, f"host `{host}`")
             groups = {ALL: Group(ALL), **{group.name: group for group in written.groups}}
             for name, group in groups.items():
-                files = self._beside(path, "group_vars", name, self.ansible.groups, f"group `{name}`")
+                files = self._beside(path, "group_vars", name, f"group `{name}`")
                 listed = variable_files.listed(path, written.files.groups.get(name, []))
                 variables = merged({**listed, **group.vars}, files, f"group `{name}`")
                 if variables or name != ALL:
                     parts.groups.append(replace(group, vars=variables))
             yield parts
 
-    def _beside(self, path: str, folder: str, name: str, others: Collection[str], what: str) -> Vars:
-        """Return the variables in files beside an inventory, unless they are those of an Ansible source beside it.
+    def ansible_parts(self) -> Iterator[Parts]:
+        """Yield what all Ansible-format sources declare, if there are any."""
+        if self._ansible is not None:
+            yield self._ansible.parts()
 
-        :param others: the hosts or groups of the Ansible sources
-        """
-        directory = os.path.dirname(path)
-        if directory in self.ansible.directories and name in others:
+    def _beside(self, path: str, folder: str, name: str, what: str) -> Vars:
+        """Return the variables in files beside an inventory, unless they are those of an Ansible source beside it."""
+        directory, other = os.path.dirname(path), self._ansible
+        named = () if other is None else other.hosts if folder == "host_vars" else other.groups
+        if other is not None and directory in other.directories and name in named:
             return {}
         return variable_files.beside(directory, folder, name, what)
 
