@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Unpack
 
 from statecfg import Action, HostNode, Line, Name, NodeOptions, UserName, World, node_type
@@ -79,7 +80,7 @@ def to_wire(node: Any) -> Any:
 
 
 @cron.check
-def check(node: HostNode, nodes: dict[str, HostNode], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the file with the wanted one, after a check that its user exists."""
     if not node.attrs.get("absent"):
         paths.account(world, "users", node.attrs.get("user"), node, nodes)

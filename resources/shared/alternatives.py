@@ -27,7 +27,8 @@ def alternatives(host: World) -> dict[str, records.Fields]:
     for name in host.listdir(REGISTERED) if host.stat(REGISTERED) is not None else ():
         lines = host.read(posixpath.join(REGISTERED, name)).decode("utf-8", "surrogateescape").split("\n")
         end = lines.index("", 2)
-        slaves, choices, at = (end - 2) // 2, {}, end + 1
+        slaves, at = (end - 2) // 2, end + 1
+        choices: dict[str, int] = {}
         while at + 1 < len(lines) and lines[at]:
             choices[lines[at]] = int(lines[at + 1])
             at += 2 + slaves

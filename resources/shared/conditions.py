@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from statecfg.remote.graph.model import Action, Node, error, ok, required
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
+from statecfg.remote.machine import process
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import commands, records, systemd
 
 KINDS = ("path", "port", "url", "unit", "command")
-LONGEST = 200  # characters of output that a reason shows
+LONGEST = 300  # characters of a line of output that a reason shows
 ATTEMPT = 10.0  # seconds for one connection
 BODY = 1 << 20  # bytes of a response that are searched
 
@@ -62,9 +63,8 @@ def unmet(attrs: records.Attrs, world: World) -> str:
         return "" if state == "active" else "%s is %s" % (unit, state)
     if attrs.get("command") is not None:
         probe = world.probe(commands.words(attrs["command"]))
-        said = (probe.errors or probe.output).decode("utf-8", "replace").strip()
         ended = "the command ends with exit status %d" % probe.status
-        return "" if probe.status == 0 else ended + (": " + said[-LONGEST:] if said else "")
+        return "" if probe.status == 0 else ended + _shown(probe.errors or probe.output)
     wanted: records.Fields = {"seconds": ATTEMPT, "contains": attrs.get("contains"), "body": BODY}
     if attrs.get("port") is not None:
         what = "port %d of %s" % (attrs["port"], attrs.get("address") or "127.0.0.1")
@@ -74,8 +74,13 @@ def unmet(attrs: records.Attrs, world: World) -> str:
         verify = attrs.get("verify_certificate", True)
         wanted.update(url=what, status=list(attrs.get("status") or (200,)), verify=verify)
     probe = world.probe([sys.executable, "-I", "-S", "-c", _ASK, json.dumps(wanted)])
-    said = probe.errors.decode("utf-8", "replace").strip()
-    return "" if probe.status == 0 else "%s: %s" % (what, (said.splitlines() or ["no answer"])[-1][-LONGEST:])
+    return "" if probe.status == 0 else what + (_shown(probe.errors) or " does not answer")
+
+
+def _shown(output: bytes) -> str:
+    """Return the last line of output for a reason. A long one is left out: half of a secret could not be masked."""
+    line = output.decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
+    return ": " + line if 0 < len(line) <= LONGEST else ""
 
 
 def _path(attrs: records.Attrs, world: World) -> str:
@@ -110,7 +115,8 @@ def wait(machine: Machine, condition: Mapping[str, object], timeout: float, inte
         while reason:
             if time.monotonic() + interval > end:
                 return error("after %g seconds: %s" % (timeout, reason))
-            time.sleep(interval)
+            if not process.waited(interval):
+                return error("%s; the run was stopped" % reason)
             reason = unmet(condition, machine)
         return ok()
 

@@ -53,7 +53,8 @@ def _nearest(world: World, name: str) -> str:
 def remember(node: Node, world: World) -> records.ZoneMemory:
     """Record the link and the file."""
     snap = snapshot.Snapshot(world)
-    return snap.with_lost({"link": snap.entry(LINK), "name": snap.entry(NAME)})
+    memory: records.ZoneMemory = {"link": snap.entry(LINK), "name": snap.entry(NAME)}
+    return snap.with_lost(memory)
 
 
 def undo(node: Node, memory: records.ZoneMemory, world: World) -> ActionSpec:

@@ -83,8 +83,9 @@ EVERYTHING = f"""
 """
 # Prints everything that these nodes change.
 STATE = r"""
-find /etc /home /root /srv /usr/local/bin -xdev ! -path '/etc/*-' ! -name .pwd.lock -printf '%p %y %m %u %g %l\n' | sort
-find /etc /home /root /srv -xdev -type f ! -path '/etc/*-' -exec sha256sum {} + | sort
+find /etc /home /srv /usr/local/bin -xdev ! -path '/etc/*-' ! -path '/etc/sub?id' ! -name .pwd.lock \
+    -printf '%p %y %m %u %g %l\n' | sort
+find /etc /home /srv -xdev -type f ! -path '/etc/*-' ! -path '/etc/sub?id' -exec sha256sum {} + | sort
 systemctl list-unit-files --no-legend --no-pager --plain | sort
 systemctl is-active nap; hostname; sysctl net.ipv4.tcp_fin_timeout; grep -c /srv/cache /proc/self/mountinfo
 dpkg-divert --list; update-alternatives --get-selections; date +%Z
