@@ -28,8 +28,8 @@ def systemd_unit(
 
     statecfg makes systemd read the changed file. Before it installs a file, ``systemd-analyze verify`` checks the unit
     with it: unknown settings, wrong values and missing programs are errors. A `service` node starts the unit and makes
-    it start at boot. It needs this node in `requires`, or in `restart_on` to restart with each change. Every user of the
-    host can read the file: put secrets into a `file`, and name it in ``EnvironmentFile``.
+    it start at boot. It needs this node in `requires`, or in `restart_on` to restart with each change. Every user of
+    the host can read the file: put secrets into a `file`, and name it in ``EnvironmentFile``.
 
     Undo: statecfg restores the file that existed before, or removes the node's file, and makes systemd read it.
 
