@@ -10,16 +10,16 @@ from statecfg import (
     Argv,
     CheckError,
     HostNode,
-    Line,
     Name,
     NodeOptions,
     Pattern,
     Port,
+    PublicLine,
     Text,
     World,
     node_type,
 )
-from statecfg.resources.shared import conditions
+from statecfg.resources.shared import condition_rules, conditions
 
 
 @node_type
@@ -29,8 +29,8 @@ def assertion(
     path: AbsolutePath | None = None,
     gone: bool = False,
     port: Port | None = None,
-    address: Line | None = None,
-    url: Line | None = None,
+    address: PublicLine | None = None,
+    url: PublicLine | None = None,
     status: list[int] | None = None,
     verify_certificate: bool = True,
     unit: Name | None = None,
@@ -79,8 +79,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @assertion.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse several conditions, and attributes that have no effect."""
-    from statecfg.resources.shared import condition_rules
-
     condition_rules.check(attrs)
 
 

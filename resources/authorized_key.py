@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import Line, Name, NodeOptions, UserName, node_type
-from statecfg.resources.shared import authorized_keys, paths
+from statecfg import Line, Name, NodeOptions, PublicLine, UserName, node_type
+from statecfg.resources.shared import authorized_keys, entry_rules, paths
 
 
 @node_type
@@ -13,7 +13,7 @@ def authorized_key(
     name: Name,
     *,
     user: UserName,
-    key: Line,
+    key: PublicLine,
     restrictions: list[Line] | None = None,
     absent: bool = False,
     **options: Unpack[NodeOptions],
@@ -54,8 +54,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @authorized_key.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse an invalid key."""
-    from statecfg.resources.shared import entry_rules
-
     paths.refuse_with_absent(attrs, ("name", "user", "key", "absent"))
     entry_rules.check_key(attrs["key"])
     if any(not text for text in attrs.get("restrictions") or ()):

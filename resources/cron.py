@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import Action, HostNode, Line, Name, NodeOptions, UserName, World, node_type
-from statecfg.resources.shared import drop_ins, files, paths
+from statecfg import Action, HostNode, Line, Name, NodeOptions, PublicLine, UserName, World, node_type
+from statecfg.resources.shared import drop_in_texts, drop_ins, files, paths
 
 DIRECTORY = "/etc/cron.d/"
 
@@ -15,7 +15,7 @@ DIRECTORY = "/etc/cron.d/"
 def cron(
     name: Name,
     *,
-    schedule: Line | None = None,
+    schedule: PublicLine | None = None,
     command: Line | None = None,
     user: UserName = "root",
     environment: dict[str, Line] | None = None,
@@ -58,8 +58,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @cron.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a name that cron ignores, a missing or invalid schedule, and a secret in the command."""
-    from statecfg.resources.shared import drop_in_texts
-
     paths.refuse_with_absent({**attrs, "user": None}, ("name", "absent"))
     drop_in_texts.check_name(attrs["name"])
     drop_in_texts.check_present(attrs, ("schedule", "command"))
@@ -69,8 +67,6 @@ def contradictions(attrs: dict[str, Any]) -> None:
 @cron.to_wire
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
-    from statecfg.resources.shared import drop_in_texts
-
     attrs = node.attrs
     content = None if attrs.get("absent") else drop_in_texts.cron(attrs)
     gone = {"schedule": None, "command": None, "environment": None}

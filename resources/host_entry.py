@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Action, ActionSpec, HostNode, Line, NodeOptions, World, node_type
-from statecfg.resources.shared import entries, paths, records
+from statecfg import AbsolutePath, Action, ActionSpec, HostNode, Line, NodeOptions, PublicLine, World, node_type
+from statecfg.resources.shared import entries, entry_rules, paths, records
 
 
 @node_type
 def host_entry(
     address: Line,
     *,
-    names: list[Line] | None = None,
+    names: list[PublicLine] | None = None,
     path: AbsolutePath = "/etc/hosts",
     absent: bool = False,
     **options: Unpack[NodeOptions],
@@ -50,8 +50,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @host_entry.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse an invalid address, and invalid or missing names."""
-    from statecfg.resources.shared import entry_rules
-
     paths.refuse_with_absent(attrs, ("address", "path", "absent"))
     entry_rules.check_address(attrs["address"])
     if not attrs.get("absent"):

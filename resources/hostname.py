@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Line, NodeOptions, node_type
-from statecfg.resources.shared import files, host_name
+from statecfg.resources.shared import drop_in_texts, entry_rules, files, host_name
 
 
 @node_type
@@ -38,16 +38,12 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @hostname.validate
 def valid(attrs: dict[str, Any]) -> None:
     """Refuse an invalid name."""
-    from statecfg.resources.shared import entry_rules
-
     entry_rules.check_own_name(attrs["name"])
 
 
 @hostname.to_wire
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
-    from statecfg.resources.shared import drop_in_texts
-
     return drop_in_texts.sent(node, host_name.FILE, node.attrs["name"] + "\n")
 
 

@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Action, ActionSpec, HostNode, Line, NodeOptions, World, node_type
-from statecfg.resources.shared import entries, paths, records
+from statecfg import AbsolutePath, Action, ActionSpec, HostNode, Line, NodeOptions, PublicLine, World, node_type
+from statecfg.resources.shared import entries, entry_rules, paths, records
 
 
 @node_type
 def known_host(
     name: Line,
     *,
-    key: Line,
+    key: PublicLine,
     path: AbsolutePath = "/etc/ssh/ssh_known_hosts",
     absent: bool = False,
     **options: Unpack[NodeOptions],
@@ -52,8 +52,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @known_host.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse an invalid name or key."""
-    from statecfg.resources.shared import entry_rules
-
     paths.refuse_with_absent(attrs, ("name", "key", "path", "absent"))
     entry_rules.check_server(attrs["name"])
     entry_rules.check_key(attrs["key"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import Line, Name, NodeOptions, node_type
-from statecfg.resources.shared import drop_ins, files, paths
+from statecfg import Line, Name, NodeOptions, PublicLine, node_type
+from statecfg.resources.shared import drop_in_texts, drop_ins, files, paths
 
 DIRECTORY = "/etc/security/limits.d/"
 
@@ -14,7 +14,7 @@ DIRECTORY = "/etc/security/limits.d/"
 def limits(
     name: Name,
     *,
-    domain: Line | None = None,
+    domain: PublicLine | None = None,
     soft: dict[str, int | Line] | None = None,
     hard: dict[str, int | Line] | None = None,
     absent: bool = False,
@@ -55,8 +55,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @limits.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a missing domain, and unknown or invalid limits."""
-    from statecfg.resources.shared import drop_in_texts
-
     paths.refuse_with_absent(attrs, ("name", "absent"))
     drop_in_texts.check_name(attrs["name"])
     drop_in_texts.check_present(attrs, ("domain",))
@@ -67,8 +65,6 @@ def contradictions(attrs: dict[str, Any]) -> None:
 @limits.to_wire
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
-    from statecfg.resources.shared import drop_in_texts
-
     content = None if node.attrs.get("absent") else drop_in_texts.limits(node.attrs)
     gone = {"domain": None, "soft": None, "hard": None}
     return drop_in_texts.sent(node, "%s%s.conf" % (DIRECTORY, node.attrs["name"]), content, **gone)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import Line, Name, NodeOptions, NoNul, node_type
-from statecfg.resources.shared import drop_ins, files
+from statecfg import Name, NodeOptions, NoNul, PublicLine, node_type
+from statecfg.resources.shared import drop_in_texts, drop_ins, files
 from statecfg.resources.shared.paths import refuse_with_absent
 
 DIRECTORY = "/etc/logrotate.d/"
@@ -15,8 +15,8 @@ DIRECTORY = "/etc/logrotate.d/"
 def logrotate(
     name: Name,
     *,
-    paths: list[Line] | None = None,
-    directives: list[Line] | None = None,
+    paths: list[PublicLine] | None = None,
+    directives: list[PublicLine] | None = None,
     scripts: dict[str, NoNul] | None = None,
     absent: bool = False,
     **options: Unpack[NodeOptions],
@@ -57,8 +57,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @logrotate.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse missing paths, and unknown directives and scripts."""
-    from statecfg.resources.shared import drop_in_texts
-
     refuse_with_absent(attrs, ("name", "absent"))
     drop_in_texts.check_name(attrs["name"])
     drop_in_texts.check_present(attrs, ("paths",))
@@ -69,8 +67,6 @@ def contradictions(attrs: dict[str, Any]) -> None:
 @logrotate.to_wire
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
-    from statecfg.resources.shared import drop_in_texts
-
     content = None if node.attrs.get("absent") else drop_in_texts.logrotate(node.attrs)
     gone = {"paths": None, "directives": None, "scripts": None}
     return drop_in_texts.sent(node, DIRECTORY + node.attrs["name"], content, **gone)

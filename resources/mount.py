@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Line, Name, NodeOptions, node_type
-from statecfg.resources.shared import mounts, paths
+from statecfg import AbsolutePath, Name, NodeOptions, PublicLine, node_type
+from statecfg.resources.shared import entry_rules, mounts, paths
 
 
 @node_type
 def mount(
     path: AbsolutePath,
     *,
-    source: Line | None = None,
+    source: PublicLine | None = None,
     fstype: Name | None = None,
-    mount_options: list[Line] | None = None,
+    mount_options: list[PublicLine] | None = None,
     check_order: int = 0,
     mounted: bool = True,
     absent: bool = False,
@@ -59,8 +59,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @mount.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse missing attributes, and text that fstab cannot contain."""
-    from statecfg.resources.shared import entry_rules
-
     paths.refuse_with_absent({**attrs, "mounted": None}, ("path", "absent"))
     if not attrs.get("absent"):
         for name in ("source", "fstype"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import Line, Name, NodeOptions, NoNul, node_type
-from statecfg.resources.shared import drop_ins, files, paths
+from statecfg import Name, NodeOptions, NoNul, PublicLine, node_type
+from statecfg.resources.shared import drop_in_texts, drop_ins, files, paths
 
 DIRECTORY = "/etc/sudoers.d/"
 
@@ -14,9 +14,9 @@ DIRECTORY = "/etc/sudoers.d/"
 def sudoers(
     name: Name,
     *,
-    users: list[Line] | None = None,
-    commands: list[Line] | None = None,
-    run_as: Line = "ALL",
+    users: list[PublicLine] | None = None,
+    commands: list[PublicLine] | None = None,
+    run_as: PublicLine = "ALL",
     password: bool = True,
     content: NoNul | None = None,
     absent: bool = False,
@@ -59,8 +59,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @sudoers.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a name that sudo ignores, and attributes that contradict each other."""
-    from statecfg.resources.shared import drop_in_texts
-
     given = {name: attrs.get(name) for name in ("users", "commands", "content")}
     paths.refuse_with_absent({**given, "absent": attrs.get("absent")}, ("absent",))
     drop_in_texts.check_name(attrs["name"])
@@ -75,8 +73,6 @@ def contradictions(attrs: dict[str, Any]) -> None:
 @sudoers.to_wire
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
-    from statecfg.resources.shared import drop_in_texts
-
     content = None if node.attrs.get("absent") else drop_in_texts.sudoers(node.attrs)
     gone = {"users": None, "commands": None, "run_as": None, "password": None}
     path = DIRECTORY + node.attrs["name"]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Line, Name, NodeOptions, node_type
-from statecfg.resources.shared import kernel_settings, paths
+from statecfg import AbsolutePath, Name, NodeOptions, PublicLine, node_type
+from statecfg.resources.shared import entry_rules, kernel_settings, paths
 
 
 @node_type
 def sysctl(
     name: Name,
     *,
-    value: int | Line | None = None,
+    value: int | PublicLine | None = None,
     path: AbsolutePath = "/etc/sysctl.d/99-statecfg.conf",
     running: bool = True,
     absent: bool = False,
@@ -52,8 +52,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @sysctl.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse an invalid name and a missing value."""
-    from statecfg.resources.shared import entry_rules
-
     paths.refuse_with_absent({**attrs, "running": None}, ("name", "path", "absent"))
     entry_rules.check_setting(attrs["name"])
     if not attrs.get("absent") and (attrs.get("value") is None or attrs["value"] == ""):

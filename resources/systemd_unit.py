@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import LocalPath, Name, NodeOptions, NoNul, node_type
-from statecfg.resources.shared import files, paths, systemd, unit_files
+from statecfg.resources.shared import drop_in_texts, files, paths, systemd, unit_files
 
 CONTENT = ("sections", "content", "source", "template")
 
@@ -69,8 +69,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @systemd_unit.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse missing, several or invalid contents, and a name that is not one of a unit."""
-    from statecfg.resources.shared import drop_in_texts
-
     paths.refuse_with_absent({**attrs, "verify": None}, ("name", "drop_in", "absent"))
     drop_in_texts.check_unit_name(systemd.unit_name(attrs["name"]))
     given = [name for name in CONTENT if attrs.get(name) is not None]
@@ -86,8 +84,6 @@ def contradictions(attrs: dict[str, Any]) -> None:
 @systemd_unit.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Send the content of the file, and whether the unit can start at boot."""
-    from statecfg.resources.shared import drop_in_texts
-
     attrs = node.attrs
     path = unit_files.path_of(systemd.unit_name(attrs["name"]), attrs.get("drop_in"))
     if attrs.get("sections") is not None:

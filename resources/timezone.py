@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Line, NodeOptions, node_type
-from statecfg.resources.shared import time_zones
+from statecfg.resources.shared import entry_rules, time_zones
 
 
 @node_type
@@ -38,8 +38,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @timezone.validate
 def valid(attrs: dict[str, Any]) -> None:
     """Refuse an invalid name."""
-    from statecfg.resources.shared import entry_rules
-
     entry_rules.check_zone(attrs["name"])
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Argv, Line, Name, NodeOptions, Pattern, Port, Seconds, Text, node_type
-from statecfg.resources.shared import conditions
+from statecfg import AbsolutePath, Argv, Name, NodeOptions, Pattern, Port, PublicLine, Seconds, Text, node_type
+from statecfg.resources.shared import condition_rules, conditions
 
 
 @node_type
@@ -15,8 +15,8 @@ def wait_for(
     path: AbsolutePath | None = None,
     gone: bool = False,
     port: Port | None = None,
-    address: Line | None = None,
-    url: Line | None = None,
+    address: PublicLine | None = None,
+    url: PublicLine | None = None,
     status: list[int] | None = None,
     verify_certificate: bool = True,
     unit: Name | None = None,
@@ -69,8 +69,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @wait_for.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse several conditions, and attributes that have no effect."""
-    from statecfg.resources.shared import condition_rules
-
     condition_rules.check(attrs)
 
 

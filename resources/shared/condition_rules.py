@@ -33,7 +33,7 @@ def check(attrs: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} has no effect with {kind}")
     if attrs.get("gone") and attrs.get("contains") is not None:
         raise ValueError("gone can't be combined with contains")
-    for name in ("url", "command"):
+    for name in ("command", *(("contains",) if kind == "url" else ())):
         if hasattr(attrs.get(name), "reveal"):
             raise PublicSecret("read it from a file of the host in a script", name)
     if kind == "url" and not re.match(r"https?://[^/\s]+", attrs["url"]):

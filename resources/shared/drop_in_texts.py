@@ -220,6 +220,8 @@ def check_logrotate(attrs: records.Attrs) -> None:
                 f"scripts: logrotate has no script {show(name)}",
                 did_you_mean(name, SCRIPTS) or f"use {', '.join(SCRIPTS)}",
             )
+        if _secret(script):
+            raise PublicSecret("let the script read it from a file of mode 0600", "scripts")
         if re.search(r"^\s*endscript\s*$", script, re.M):
             raise Wrong(f"scripts: {name} contains a line with endscript", "remove it: statecfg writes this line")
 
@@ -247,6 +249,11 @@ def can_be_enabled(content: Any) -> bool:
     return content is not None and re.search(rb"^\[Install\]", Blob.of(content).read(), re.M) is not None
 
 
+def _secret(values: Any) -> bool:
+    """Return whether a value, or one in a list, is a secret."""
+    return hasattr(values, "reveal") or (not isinstance(values, (str, int, float)) and any(map(_secret, values)))
+
+
 def _several(value: Any) -> Sequence[Any]:
     return [value] if isinstance(value, (str, int, float)) else list(value)
 
@@ -266,6 +273,8 @@ def check_sections(sections: Mapping[str, Any]) -> None:
         for key, values in settings.items():
             if isinstance(values, Mapping) or values is None:
                 raise Wrong(f"sections: {section}: {key} is not a text", "write text, a number, or a list of them")
+            if _secret(values):
+                raise PublicSecret("put it into a `file` of mode 0600, and name that in EnvironmentFile", "sections")
             for value in _several(values):
                 if not isinstance(value, (str, int, float)) or "\n" in str(value):
                     raise Wrong(
