@@ -16,7 +16,7 @@ REGISTERED = "/var/lib/dpkg/alternatives"
 CHOSEN = "/etc/alternatives"
 
 
-@table("alternatives")
+@table("alternative")
 def alternatives(host: World) -> dict[str, records.Fields]:
     """Load the alternatives: name → `mode` (auto or manual), `path`, and `choices`, a map of program → priority.
 
@@ -38,7 +38,7 @@ def alternatives(host: World) -> dict[str, records.Fields]:
 
 
 def _run(machine: Machine, name: str, arguments: list[str], fields: records.Fields | None) -> Result:
-    effect = {"alternatives": {name: fields}, "files": [posixpath.join(CHOSEN, name)]}
+    effect = {"alternative": {name: fields}, "files": [posixpath.join(CHOSEN, name)]}
     return machine.run(["update-alternatives", *arguments], effect)
 
 
@@ -85,7 +85,7 @@ def _entry(world: World, name: str) -> records.Fields | None:
     :raises Unknown: if a required package may register other programs
     """
     world.stat(posixpath.join(REGISTERED, name))
-    return world.entry("alternatives", name)
+    return world.entry("alternative", name)
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
@@ -97,7 +97,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     entry, path = _entry(world, name), attrs.get("path")
     actions: list[Action] = []
     if entry is None and attrs.get("link") is None:
-        near = paths.nearest(name, world.table("alternatives"))
+        near = paths.nearest(name, world.table("alternative"))
         raise CheckError("this host has no alternatives named %s%s; link and priority register them" % (name, near))
     if path is None:
         assert entry is not None
@@ -121,13 +121,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
 
 def remember(node: Node, world: World) -> records.AlternativeMemory:
     """Record the fields of the name."""
-    return {"entry": world.entry("alternatives", node.attrs["name"])}
+    return {"entry": world.entry("alternative", node.attrs["name"])}
 
 
 def undo(node: Node, memory: records.AlternativeMemory, world: World) -> ActionSpec:
     """Restore mode and choice, and remove the program that the node registered."""
     attrs, was = node.attrs, memory["entry"]
-    name, now = attrs["name"], world.entry("alternatives", attrs["name"])
+    name, now = attrs["name"], world.entry("alternative", attrs["name"])
     if now is None:
         return ActionSpec()
     actions: list[Action] = []

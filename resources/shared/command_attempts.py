@@ -14,7 +14,7 @@ from statecfg.remote.graph.values import Result
 from statecfg.remote.machine import files, process
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine
-from statecfg.resources.shared import records
+from statecfg.resources.shared import pauses, records
 
 Script = dict[str, Any]  # its name and its content
 
@@ -185,7 +185,7 @@ class Command:
                 break
             delay = delays[min(attempt, len(delays)) - 1] if delays else DELAY
             self.log.note("the next attempt starts in %g s" % delay)
-            if not process.waited(delay):
+            if not pauses.waited(delay):
                 self.log.note("the run was stopped")
                 return error("%s: %s; not repeated: the run was stopped" % (self._name(), why), self.log.text())
             attempt += 1

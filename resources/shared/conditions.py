@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from statecfg.remote.graph.model import Action, Node, error, ok, required
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
-from statecfg.remote.machine import process
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import commands, records, systemd
+from statecfg.resources.shared import commands, pauses, records, systemd
 
 KINDS = ("path", "port", "url", "unit", "command")
 LONGEST = 300  # characters of a line of output that a reason shows
@@ -115,7 +114,7 @@ def wait(machine: Machine, condition: Mapping[str, object], timeout: float, inte
         while reason:
             if time.monotonic() + interval > end:
                 return error("after %g seconds: %s" % (timeout, reason))
-            if not process.waited(interval):
+            if not pauses.waited(interval):
                 return error("%s; the run was stopped" % reason)
             reason = unmet(condition, machine)
         return ok()

@@ -13,7 +13,7 @@ DATABASE = "/var/lib/dpkg/diversions"
 LOCAL = ":"  # stands for the administrator in place of a package
 
 
-@table("diversions")
+@table("diversion")
 def diversions(host: World) -> dict[str, records.Fields]:
     """Load the diversions: path → `to`, and `by`, the package that diverts it. Source: db-fsys-divert.c of dpkg."""
     if host.stat(DATABASE) is None:
@@ -25,14 +25,14 @@ def diversions(host: World) -> dict[str, records.Fields]:
 @op(turn="apt")
 def divert(machine: Machine, path: str, to: str) -> Result:
     """Divert a path and rename the present file."""
-    effect = {"diversions": {path: {"to": to, "by": LOCAL}}, "files": [path, to]}
+    effect = {"diversion": {path: {"to": to, "by": LOCAL}}, "files": [path, to]}
     return machine.run(["dpkg-divert", "--local", "--rename", "--divert", to, "--add", path], effect)
 
 
 @op(turn="apt")
 def end_diversion(machine: Machine, path: str, to: str) -> Result:
     """Remove a diversion and rename the file back."""
-    effect = {"diversions": {path: None}, "files": [path, to]}
+    effect = {"diversion": {path: None}, "files": [path, to]}
     return machine.run(["dpkg-divert", "--local", "--rename", "--divert", to, "--remove", path], effect)
 
 
@@ -43,7 +43,7 @@ def check(node: Node, world: World) -> list[Action]:
     """
     path = node.attrs["path"]
     to = node.attrs.get("to") or path + ".distrib"
-    present = world.entry("diversions", path)
+    present = world.entry("diversion", path)
     if present is not None and present["by"] != LOCAL:
         raise CheckError("the package %s diverts %s to %s: it stays" % (present["by"], path, present["to"]))
     if node.attrs.get("absent"):
@@ -73,13 +73,13 @@ def _require_free(world: World, path: str, to: str) -> None:
 
 def remember(node: Node, world: World) -> records.DiversionMemory:
     """Record the diversion of the path."""
-    return {"entry": world.entry("diversions", node.attrs["path"])}
+    return {"entry": world.entry("diversion", node.attrs["path"])}
 
 
 def undo(node: Node, memory: records.DiversionMemory, world: World) -> ActionSpec:
     """Restore the former diversion, or remove the node's."""
     path, was = node.attrs["path"], memory["entry"]
-    present = world.entry("diversions", path)
+    present = world.entry("diversion", path)
     if present == was or (present is not None and present["by"] != LOCAL):
         return ActionSpec()
     actions: list[Action] = []

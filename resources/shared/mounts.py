@@ -16,7 +16,7 @@ FSTAB = "/etc/fstab"
 TIMEOUT = 120.0
 
 
-@table("mounts")
+@table("mount")
 def mounted(host: World) -> dict[str, records.Fields]:
     """Load the mounts: directory → `source` and `fstype` of the topmost mount. Source: proc_pid_mountinfo(5)."""
     loaded: dict[str, records.Fields] = {}
@@ -40,7 +40,7 @@ def _escaped(text: str) -> str:
 @op(name="mount", turn="mounts")
 def mount(machine: Machine, path: str, source: str, fstype: str) -> Result:
     """Mount the file system as /etc/fstab says. What is in the directory afterwards is not known in advance."""
-    effect = {"mounts": {path: {"source": source, "fstype": fstype}}, "files": [path]}
+    effect = {"mount": {path: {"source": source, "fstype": fstype}}, "files": [path]}
     return machine.run(["mount", "--", path], effect, timeout=TIMEOUT)
 
 
@@ -53,7 +53,7 @@ def remount(machine: Machine, path: str) -> Result:
 @op(turn="mounts")
 def unmount(machine: Machine, path: str) -> Result:
     """Unmount the file system."""
-    return machine.run(["umount", "--", path], {"mounts": {path: None}, "files": [path]}, timeout=TIMEOUT)
+    return machine.run(["umount", "--", path], {"mount": {path: None}, "files": [path]}, timeout=TIMEOUT)
 
 
 @op(name="daemon_reload", turn="systemd")
@@ -77,7 +77,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     :raises CheckError: if the directory does not exist, or a file system of another type is mounted there
     """
     attrs, path = node.attrs, node.attrs["path"]
-    present = world.entry("mounts", path)
+    present = world.entry("mount", path)
     lines = entries.check(_entry(node), nodes, world)
     lines += [read_fstab()] if lines and world.apparent(systemd.RUNNING) is not None else []
     if attrs.get("absent"):
@@ -95,7 +95,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
 
 def remember(node: Node, world: World) -> records.MountMemory:
     """Record the lines of the directory in fstab, and whether something is mounted there."""
-    mounted = world.entry("mounts", node.attrs["path"]) is not None
+    mounted = world.entry("mount", node.attrs["path"]) is not None
     return {**entries.remember(_entry(node), world), "mounted": mounted}
 
 
@@ -105,7 +105,7 @@ def undo(node: Node, memory: records.MountMemory, world: World) -> ActionSpec:
     spec = entries.undo(_entry(node), memory, world)
     if spec.actions and world.apparent(systemd.RUNNING) is not None:
         spec.actions.append(read_fstab())
-    present = world.entry("mounts", path)
+    present = world.entry("mount", path)
     if attrs.get("absent"):
         if memory["mounted"] and present is None and memory["lines"]:
             source, fstype = memory["lines"][-1]["text"].split()[0:3:2]
