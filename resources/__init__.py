@@ -27,22 +27,27 @@ if TYPE_CHECKING:
     from statecfg.resources.diversion import diversion as diversion
     from statecfg.resources.download import download as download
     from statecfg.resources.file import file as file
+    from statecfg.resources.filesystem import filesystem as filesystem
     from statecfg.resources.group import group as group
     from statecfg.resources.hard_link import hard_link as hard_link
     from statecfg.resources.host_entry import host_entry as host_entry
     from statecfg.resources.hostname import hostname as hostname
     from statecfg.resources.ini_key import ini_key as ini_key
     from statecfg.resources.json_key import json_key as json_key
+    from statecfg.resources.kernel_module import kernel_module as kernel_module
     from statecfg.resources.known_host import known_host as known_host
     from statecfg.resources.limits import limits as limits
     from statecfg.resources.line_in_file import line_in_file as line_in_file
+    from statecfg.resources.locale import locale as locale
     from statecfg.resources.logrotate import logrotate as logrotate
     from statecfg.resources.mount import mount as mount
     from statecfg.resources.package import package as package
+    from statecfg.resources.password_aging import password_aging as password_aging
     from statecfg.resources.remove import remove as remove
     from statecfg.resources.replace import replace as replace
     from statecfg.resources.service import service as service
     from statecfg.resources.sudoers import sudoers as sudoers
+    from statecfg.resources.swap import swap as swap
     from statecfg.resources.symlink import symlink as symlink
     from statecfg.resources.sysctl import sysctl as sysctl
     from statecfg.resources.systemd_unit import systemd_unit as systemd_unit

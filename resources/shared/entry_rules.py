@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import datetime
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from statecfg.remote.graph.wrong_values import Wrong, show
+from statecfg.remote.graph.wrong_values import PublicSecret, Wrong, show
 
 _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\Z")
 _KEY_TYPE = re.compile(r"(ssh|ecdsa-sha2|sk-ssh|sk-ecdsa-sha2)-[a-z0-9@.-]+\Z")
@@ -125,3 +127,65 @@ def check_mount_options(options: Sequence[str]) -> None:
     for option in options:
         if not option or re.search(r"\s", option):
             raise Wrong(f"mount_options: {show(option)} is not an option", "write one option each, without blanks")
+
+
+def check_locale(name: str) -> None:
+    """Check the name of a locale. Source: setlocale(3).
+
+    :raises Wrong: if it is not valid
+    """
+    if not re.match(r"(C|POSIX|[a-z]{2,3}(_[A-Z]{2})?)(\.[A-Za-z0-9-]+)?(@[a-z0-9]+)?\Z", name):
+        raise Wrong(f"{show(name)} is not the name of a locale", "write a name such as de_DE.UTF-8")
+
+
+def check_module(name: str, parameters: Mapping[str, object]) -> None:
+    """Check the name and the parameters of a module of the kernel.
+
+    :raises Wrong: if a name contains other characters than letters, digits, `_` and `-`
+    """
+    for what, text in (("the name of a module", name), *(("the name of a parameter", text) for text in parameters)):
+        if not re.match(r"[A-Za-z0-9_-]+\Z", text):
+            raise Wrong(f"{show(text)} is not {what}", "use letters, digits, `_` and `-`")
+    for parameter, value in parameters.items():
+        if hasattr(value, "reveal"):
+            raise PublicSecret("modules have no secret parameters", "parameters")
+        if not re.match(r"\S+\Z", str(value)):
+            raise Wrong(f"parameters: {parameter} is {show(value)}", "write a value without blanks")
+
+
+def check_swap_size(text: str) -> None:
+    """Check the size of a swap file.
+
+    :raises Wrong: if it is not a number of MiB, GiB or TiB
+    """
+    if not re.match(r"[1-9][0-9]{0,6}[MGT]\Z", text):
+        raise Wrong(f"{show(text)} is not a size", "write a number with M, G or T, such as 512M or 2G")
+
+
+def check_ages(attrs: Mapping[str, Any]) -> None:
+    """Check the rules for the age of a password.
+
+    :raises Wrong: if a number or the date is not valid
+    """
+    for name, lowest in (("min_days", 0), ("max_days", -1), ("warn_days", 0), ("inactive_days", -1)):
+        days = attrs.get(name)
+        if days is not None and not lowest <= days <= 99999:
+            raise Wrong(f"{name} is {days}", f"write a number of days from {lowest} to 99999")
+    date = attrs.get("expires")
+    if date is not None and date != "never":
+        try:
+            valid = re.match(r"\d{4}-\d\d-\d\d\Z", date) and datetime.date.fromisoformat(date).year >= 1970
+        except ValueError:
+            valid = False
+        if not valid:
+            raise Wrong(f"expires: {show(date)} is not a date", "write a date such as 2027-01-31, or never")
+
+
+def check_label(label: str, fstype: str) -> None:
+    """Check the label of a file system. Source: the manual pages of mkfs.
+
+    :raises Wrong: if it is empty or too long
+    """
+    longest = {"xfs": 12, "vfat": 11, "btrfs": 255}.get(fstype, 16)
+    if not 0 < len(label.encode()) <= longest:
+        raise Wrong(f"label: {show(label)} is empty or too long", f"{fstype} allows 1 to {longest} bytes")

@@ -23,16 +23,16 @@ def mounted(host: World) -> dict[str, records.Fields]:
     for line in host.read("/proc/self/mountinfo").decode("utf-8", "surrogateescape").splitlines():
         before, _, after = line.partition(" - ")
         fstype, source = after.split(" ")[:2]
-        loaded[_plain(before.split(" ")[4])] = {"source": _plain(source), "fstype": fstype}
+        loaded[plain(before.split(" ")[4])] = {"source": plain(source), "fstype": fstype}
     return loaded
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return a field with its octal escapes replaced, such as ``\\040`` for a blank."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Return a text as fstab(5) writes it in a field."""
     return re.sub(r"[\s\\#]", lambda found: "\\%03o" % ord(found[0]), text)
 
@@ -62,13 +62,18 @@ def read_fstab(machine: Machine) -> Result:
     return machine.run(["systemctl", "daemon-reload"], {}, timeout=systemd.TIMEOUT)
 
 
+def reading(world: World) -> list[Action]:
+    """Return what makes systemd read a changed /etc/fstab, on a host with systemd."""
+    return [read_fstab()] if world.apparent(systemd.RUNNING) is not None else []
+
+
 def _entry(node: Node) -> Node:
     """Return the line of the directory in fstab."""
     attrs = node.attrs
     options = ",".join(attrs.get("mount_options") or ()) or "defaults"
     fields = [attrs.get("source") or "", attrs["path"], attrs.get("fstype") or "", options]
-    line = " ".join([*map(_escaped, fields), "0", str(attrs.get("check_order") or 0)])
-    return entries.entry(node, FSTAB, line, r"^\s*[^#\s]\S*\s+%s/?\s" % re.escape(_escaped(attrs["path"])), mode="0644")
+    line = " ".join([*map(escaped, fields), "0", str(attrs.get("check_order") or 0)])
+    return entries.entry(node, FSTAB, line, r"^\s*[^#\s]\S*\s+%s/?\s" % re.escape(escaped(attrs["path"])), mode="0644")
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
@@ -79,7 +84,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     attrs, path = node.attrs, node.attrs["path"]
     present = world.entry("mount", path)
     lines = entries.check(_entry(node), nodes, world)
-    lines += [read_fstab()] if lines and world.apparent(systemd.RUNNING) is not None else []
+    lines += reading(world) if lines else []
     if attrs.get("absent"):
         return [*([unmount(path)] if present is not None else []), *lines]
     if not attrs.get("mounted", True):
@@ -103,13 +108,13 @@ def undo(node: Node, memory: records.MountMemory, world: World) -> ActionSpec:
     """Unmount what the node mounted, or mount what it unmounted, and restore the line in fstab."""
     attrs, path = node.attrs, node.attrs["path"]
     spec = entries.undo(_entry(node), memory, world)
-    if spec.actions and world.apparent(systemd.RUNNING) is not None:
-        spec.actions.append(read_fstab())
+    if spec.actions:
+        spec.actions += reading(world)
     present = world.entry("mount", path)
     if attrs.get("absent"):
         if memory["mounted"] and present is None and memory["lines"]:
             source, fstype = memory["lines"][-1]["text"].split()[0:3:2]
-            spec.actions.append(mount(path, _plain(source), fstype))
+            spec.actions.append(mount(path, plain(source), fstype))
         elif memory["mounted"] and present is None:
             spec.left.append("%s was mounted without a line in %s: it stays unmounted" % (path, FSTAB))
     elif present is not None and not memory["mounted"] and attrs.get("mounted", True):

@@ -56,6 +56,7 @@ MODULES: Mapping[str, str] = {
     "ini_file": "ini_key",
     "known_hosts": "known_host", "assert": "assertion",
     "alternatives": "alternative", "dpkg_divert": "diversion", "pam_limits": "limits", "uri": "wait_for",
+    "locale_gen": "locale", "modprobe": "kernel_module",
 }  # fmt: skip
 
 

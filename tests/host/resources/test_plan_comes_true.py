@@ -104,4 +104,6 @@ def test_the_documentation_page_has_the_measured_figures() -> None:
 def test_every_node_type_has_a_case() -> None:
     from statecfg import resources
 
-    assert {case.type for case in truth.CASES} == set(resources.available())
+    assert {case.type for case in truth.CASES} == set(resources.available()) - truth.NOT_FOR_REAL
+    page = PAGE.read_text(encoding="utf-8")
+    assert all(f"`{name}`" in page for name in truth.NOT_FOR_REAL)

@@ -56,6 +56,11 @@ EVERYTHING = f"""
   - sysctl: net.ipv4.tcp_fin_timeout
     value: 31
   - hostname: renamed
+  - locale: en_US.UTF-8
+    default_for: [LANG]
+  - password_aging: daemon
+    max_days: 365
+    expires: "2037-01-31"
   - timezone: Europe/Berlin
   - directory: /srv/cache
   - mount: /srv/cache
@@ -88,6 +93,7 @@ find /etc /home /srv /usr/local/bin -xdev ! -path '/etc/*-' ! -path '/etc/sub?id
 find /etc /home /srv -xdev -type f ! -path '/etc/*-' ! -path '/etc/sub?id' -exec sha256sum {} + | sort
 systemctl list-unit-files --no-legend --no-pager --plain | sort
 systemctl is-active nap; hostname; sysctl net.ipv4.tcp_fin_timeout; grep -c /srv/cache /proc/self/mountinfo
+locale --all-locales; chage --list daemon
 dpkg-divert --list; update-alternatives --get-selections; date +%Z
 """
 

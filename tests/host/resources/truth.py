@@ -54,6 +54,8 @@ from tests.host.resources.truth_system import SYSTEM
 from tests.lab import Host
 from tests.lab.web import Web
 
+# These change the kernel, which the hosts share with this machine. `tests/unit/resources/test_recorded.py` tests them.
+NOT_FOR_REAL = {"kernel_module", "swap"}
 STATES = ("bare", "converged", "drifted", "half-failed")
 
 

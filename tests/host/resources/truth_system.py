@@ -11,12 +11,15 @@ from statecfg.resources import (
     directory,
     diversion,
     file,
+    filesystem,
     host_entry,
     hostname,
     known_host,
     limits,
+    locale,
     logrotate,
     mount,
+    password_aging,
     service,
     sudoers,
     sysctl,
@@ -162,6 +165,41 @@ def _timezone_drift(host: Host, root: str) -> None:
     host.run(["ln", "-sfn", "/usr/share/zoneinfo/Asia/Tokyo", "/etc/localtime"])
 
 
+def _filesystem_bare(host: Host, root: str) -> None:
+    host.write(f"{root}/disk", "\0" * (4 << 20))
+
+
+def _filesystem(root: str, requires: list[Graph]) -> list[Graph]:
+    return [filesystem(f"{root}/disk", fstype="ext4", label="truth", format_options=["-m", "0"], requires=requires)]
+
+
+def _locale(root: str, requires: list[Graph]) -> list[Graph]:
+    return [
+        locale("en_US.UTF-8", default_for=["LANG", "LC_TIME"], requires=requires),
+        locale("de_AT@euro", requires=requires),
+        locale("fr_FR.UTF-8", absent=True, requires=requires),
+    ]
+
+
+def _locale_drift(host: Host, root: str) -> None:
+    host.write("/etc/default/locale", "# by hand\nLANG=C\n")
+    host.run(["localedef", "--delete-from-archive", "de_AT@euro"])
+    host.run(["localedef", "-i", "fr_FR", "-c", "-f", "UTF-8", "fr_FR.UTF-8"])
+
+
+def _password_aging(root: str, requires: list[Graph]) -> list[Graph]:
+    ageing = user("ageing", requires=requires)
+    return [
+        password_aging("ageing", min_days=1, max_days=365, expires="2037-01-31", requires=[ageing]),
+        password_aging("daemon", warn_days=9, inactive_days=-1, requires=requires),
+    ]
+
+
+def _password_aging_drift(host: Host, root: str) -> None:
+    host.run(["chage", "--maxdays", "400", "--inactive", "5", "ageing"])
+    host.run(["chage", "--inactive", "3", "daemon"])
+
+
 def _mount(root: str, requires: list[Graph]) -> list[Graph]:
     place = directory(root, requires=requires)
     options = ["size=1m", "mode=0750"]
@@ -228,6 +266,9 @@ SYSTEM = [
     Case("sysctl", _sysctl, _sysctl_drift, lambda host, root: writable_settings(host)),
     Case("hostname", _hostname, _hostname_drift),
     Case("timezone", _timezone, _timezone_drift),
+    Case("filesystem", _filesystem, _filesystem_bare, _filesystem_bare),
+    Case("locale", _locale, _locale_drift),
+    Case("password_aging", _password_aging, _password_aging_drift),
     Case("mount", _mount, _mount_drift),
     Case("alternative", _alternative, _alternative_drift),
     Case("diversion", _diversion, _diversion_drift),

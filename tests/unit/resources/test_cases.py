@@ -31,8 +31,9 @@ KEYS |= {"after", "error", "bad", "known_after", "only", "local", "again"}
 
 # These node types manage things at fixed places, such as /etc/hostname. No test applies them to the machine it runs on.
 FIXED = {
-    "alternative", "authorized_key", "cron", "diversion", "host_entry", "hostname", "known_host", "limits", "logrotate",
-    "mount", "sudoers", "sysctl", "systemd_unit", "timezone",
+    "alternative", "authorized_key", "cron", "diversion", "filesystem", "host_entry", "hostname", "kernel_module",
+    "known_host", "limits", "locale", "logrotate", "mount", "password_aging", "sudoers", "swap", "sysctl",
+    "systemd_unit", "timezone",
 }  # fmt: skip
 READ_ONLY = {"assertion"}  # their nodes never have actions
 PATIENT = {"wait_for"}  # their checks never fail, because the condition may still come true

@@ -23,6 +23,11 @@ NODES: list[tuple[str, str, dict[str, Any]]] = [
     ("authorized_key", "a", {"user": "root", "key": KEY}),
     ("sysctl", "a.b", {"value": "1"}),
     ("mount", "/a", {"source": "a", "fstype": "b", "mount_options": ["c"]}),
+    ("kernel_module", "a", {"parameters": {"b": "1"}}),
+    ("swap", "/a", {"size": "1G"}),
+    ("filesystem", "/a", {"fstype": "ext4", "label": "a", "format_options": ["-q"]}),
+    ("password_aging", "a", {"expires": "2037-01-31"}),
+    ("locale", "de_DE.UTF-8", {"default_for": ["LANG"]}),
     ("alternative", "a", {"path": "/b", "link": "/c", "priority": 1}),
     ("diversion", "/a", {"to": "/b"}),
     ("wait_for", "a", {"url": "http://a", "contains": "a"}),
@@ -56,7 +61,7 @@ def test_secret_that_others_could_read_is_refused(
     changed = {**attrs, name: with_secret(attrs[name], text + secret if text else secret)}
     with pytest.raises(problems.InvalidInput) as caught:
         getattr(resources, kind)(argument, **changed)
-    assert all(found.code in ("SC0425", "SC0107", "SC0201") for found in caught.value.problems)
+    assert all(found.code in ("SC0107", "SC0201", "SC0202", "SC0425") for found in caught.value.problems)
     assert not any("hunter2" in f"{found.detail} {found.help}" for found in caught.value.problems)
 
 

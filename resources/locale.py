@@ -1,0 +1,67 @@
+"""Locales, and the default locale of the host."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Unpack
+
+from statecfg import Name, NodeOptions, node_type
+from statecfg.resources.shared import entry_rules, locales, paths
+
+Variable = Literal[
+    "LANG", "LC_ADDRESS", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_MESSAGES",
+    "LC_MONETARY", "LC_NAME", "LC_NUMERIC", "LC_PAPER", "LC_TELEPHONE", "LC_TIME",
+]  # fmt: skip
+
+
+@node_type
+def locale(
+    name: Name,
+    *,
+    default_for: list[Variable] | None = None,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Make a locale available on the host, and optionally make it the default of new sessions.
+
+    On Debian, the locale is named in /etc/locale.gen and generated; the host needs the package locales. On other
+    systems, a package brings the locale: require it. The default is in /etc/default/locale on Debian, and otherwise in
+    /etc/locale.conf. Running programs keep their locale.
+
+    Undo: statecfg restores the former lines of both files. It removes a generated locale, if it did not exist before.
+
+    :param name: the name of the locale, such as ``de_DE.UTF-8``
+    :param default_for: the variables that have this locale by default, such as ``LANG``
+    :param absent: the locale must be neither named in /etc/locale.gen nor generated. A default that names it stays
+
+    In YAML::
+
+        - locale: en_US.UTF-8
+          default_for: [LANG]
+        - locale: de_DE.UTF-8
+          default_for: [LC_TIME, LC_PAPER]
+
+    In Python::
+
+        locale("fr_FR.UTF-8")
+    """
+
+
+@locale.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the locale, and each variable of the default."""
+    variables = ["default locale:" + variable for variable in attrs.get("default_for") or ()]
+    return ["locale:" + locales.listed(attrs["name"]), *variables]
+
+
+@locale.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse an invalid name, and the removal of a locale that every system has."""
+    paths.refuse_with_absent(attrs, ("name", "absent"))
+    entry_rules.check_locale(attrs["name"])
+    if attrs.get("absent") and attrs["name"] in locales.BUILT_IN:
+        raise ValueError("every system has the locale %s, so it can't be absent" % attrs["name"])
+
+
+locale.check(locales.check)
+locale.remember(locales.remember)
+locale.undo(locales.undo)

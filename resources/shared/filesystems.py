@@ -1,0 +1,83 @@
+"""File systems: what a device contains, the op that creates a file system, and what the undo says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import paths, records
+
+TIMEOUT = 3600.0
+
+
+@table("filesystem")
+def planned(host: World) -> dict[str, records.Fields]:
+    """Return no file systems: only plans add theirs (path → `fstype`, `label`). See `content` for those of the host."""
+    return {}
+
+
+def content(world: World, path: str) -> tuple[str, str]:
+    """Return the type of the content of a file or device that blkid(8) knows, and what to call it; "" without any.
+
+    :raises CheckError: if the path can't be read
+    """
+    made = world.entry("filesystem", path)
+    if made is not None:
+        return made["fstype"], made["fstype"]
+    # Without a known content, blkid(8) prints nothing and ends with status 2.
+    probe = world.probe(["blkid", "--probe", "--output", "export", "--", path], inputs=("filesystems", [path]))
+    if probe.status not in (0, 2):
+        raise CheckError("blkid can't read %s: %s" % (path, probe.errors.decode("utf-8", "replace").strip()))
+    tags = dict(line.partition("=")[::2] for line in probe.text.splitlines())
+    if "TYPE" in tags:
+        return tags["TYPE"], tags["TYPE"]
+    partitions = tags.get("PTTYPE", "")
+    return partitions, partitions and "a partition table (%s)" % partitions
+
+
+@op(turn="filesystems")
+def make_filesystem(machine: Machine, path: str, fstype: str, label: str | None, options: list[str]) -> Result:
+    """Create a file system."""
+    named = [{"vfat": "-n"}.get(fstype, "-L"), label] if label is not None else []
+    effect = {"filesystem": {path: {"fstype": fstype, "label": label}}, "files": [path]}
+    return machine.run(["mkfs." + fstype, *options, *named, path], effect, timeout=TIMEOUT)
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the content of the device with the wanted file system.
+
+    :raises CheckError: if there is no device, or it contains something else
+    """
+    attrs = node.attrs
+    path = paths.followed(world, attrs["path"])
+    stat = world.stat(path)
+    if stat is None:
+        raise CheckError("%s does not exist; attach the device, or require the node that creates the file" % path)
+    if stat.kind not in ("file", "other"):
+        paths.refuse(path, stat, "a device or file")
+    found, called = content(world, path)
+    if found == attrs["fstype"]:
+        return []
+    if found:
+        text = "%s contains %s, which a new file system would destroy; remove it with wipefs first"
+        raise CheckError(text % (path, called))
+    return [make_filesystem(path, attrs["fstype"], attrs.get("label"), list(attrs.get("format_options") or ()))]
+
+
+def remember(node: Node, world: World) -> records.FilesystemMemory:
+    """Record the type of the content."""
+    path = paths.followed(world, node.attrs["path"])
+    return {"path": path, "fstype": content(world, path)[0] if world.stat(path) is not None else ""}
+
+
+def undo(node: Node, memory: records.FilesystemMemory, world: World) -> ActionSpec:
+    """Change nothing, and say that a new file system stays."""
+    path = memory["path"]
+    if memory["fstype"] or world.stat(path) is None:
+        return ActionSpec()
+    text = "the file system on %s stays, because it may contain data; wipefs removes it"
+    return ActionSpec(left=[text % path])

@@ -1,0 +1,94 @@
+"""How long passwords are valid: the rules of each user, the op that changes them, and the undo."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import paths, records
+
+SHADOW = "/etc/shadow"
+DAY = 86400
+NEVER = "never"
+# Field → the option of chage(1), in the order of shadow(5).
+FIELDS = {
+    "min_days": "--mindays",
+    "max_days": "--maxdays",
+    "warn_days": "--warndays",
+    "inactive_days": "--inactive",
+    "expires": "--expiredate",
+}
+
+
+@table("password_aging")
+def ages(host: World) -> dict[str, records.Fields]:
+    """Load the rules: user → fields. The number -1 stands for an empty field.
+
+    :raises OSError: if this user may not read /etc/shadow
+    """
+    loaded: dict[str, records.Fields] = {}
+    for line in host.read(SHADOW).decode("utf-8", "replace").splitlines():
+        name, *values = line.split(":")
+        days = [int(value) if value.isdigit() else -1 for value in values[2:7]]
+        if len(days) == len(FIELDS):
+            fields: records.Fields = dict(zip(FIELDS, days))
+            loaded[name] = {**fields, "expires": NEVER if days[4] < 0 else _date(days[4])}
+    return loaded
+
+
+def _date(days: int) -> str:
+    """Return the date of a day that is counted from 1970-01-01."""
+    return time.strftime("%Y-%m-%d", time.gmtime(days * DAY))
+
+
+@op(turn="accounts")
+def age(machine: Machine, user: str, changed: records.Fields) -> Result:
+    """Change rules of a user.
+
+    :param changed: the fields that change
+    """
+    values = {field: "-1" if value == NEVER else str(value) for field, value in changed.items()}
+    argv = [part for field, option in FIELDS.items() if field in values for part in (option, values[field])]
+    return machine.run(["chage", *argv, "--", user], {"password_aging": {user: changed}})
+
+
+def _wanted(node: Node) -> records.Fields:
+    return {field: node.attrs[field] for field in FIELDS if node.attrs.get(field) is not None}
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the rules of the user with the wanted ones.
+
+    :raises CheckError: if the user does not exist
+    """
+    user = node.attrs["user"]
+    paths.account(world, "users", user, node, nodes)
+    present = world.entry("password_aging", user) or {}  # empty for a user that a required node creates
+    changed = {field: value for field, value in _wanted(node).items() if present.get(field) != value}
+    return [age(user, changed)] if changed else []
+
+
+def remember(node: Node, world: World) -> records.PasswordAgeMemory:
+    """Record the rules of the user."""
+    return {"entry": world.entry("password_aging", node.attrs["user"])}
+
+
+def undo(node: Node, memory: records.PasswordAgeMemory, world: World) -> ActionSpec:
+    """Restore the rules that the node set, except those that others have changed since."""
+    user = node.attrs["user"]
+    was, present = memory["entry"], world.entry("password_aging", user)
+    if was is None or present is None:
+        return ActionSpec()
+    wanted = _wanted(node)
+    changed = {field: was[field] for field, value in wanted.items() if present[field] == value != was[field]}
+    left = [
+        "%s of the password of %s is now %s: it stays" % (field, user, present[field])
+        for field, value in wanted.items()
+        if present[field] not in (value, was[field])
+    ]
+    return ActionSpec([age(user, changed)] if changed else [], left=left)

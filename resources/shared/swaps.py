@@ -1,0 +1,165 @@
+"""Swap space: which is in use, the ops that create, format, use and stop it, its line in fstab, and the undo."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, Stat, World
+from statecfg.resources.shared import entries, filesystems, mounts, paths, records
+
+IN_USE = "/proc/swaps"
+UNITS = {"M": 1, "G": 1 << 10, "T": 1 << 20}
+MIB = 1 << 20
+LONG = 3600.0  # seconds to write a large file, or to move the content of swap space into memory
+
+
+@table("swap")
+def swaps(host: World) -> dict[str, records.Fields]:
+    """Load the swap space in use: path → `used`, and `priority` if somebody set one. Source: proc_swaps(5)."""
+    found: dict[str, records.Fields] = {}
+    rows = host.read(IN_USE).decode("utf-8", "surrogateescape").splitlines() if host.stat(IN_USE) is not None else []
+    for row in rows[1:]:
+        fields = row.split()
+        # The kernel gives negative priorities itself.
+        priority = {"priority": int(fields[4])} if int(fields[4]) >= 0 else {}
+        found[mounts.plain(fields[0])] = {"used": True, **priority}
+    return found
+
+
+def megabytes(size: str) -> int:
+    """Return a size in MiB."""
+    return int(size[:-1]) * UNITS[size[-1]]
+
+
+@op(turn="swaps")
+def make_file(machine: Machine, path: str, megabytes: int) -> Result:
+    """Create the file. It is private from the start, because it will contain the memory of programs."""
+    result = machine.write(path, b"", 0o600, "root", "root")
+    if result["status"] != "ok":
+        return result
+    # The kernel accepts no file with holes, and fallocate(1) leaves some on XFS and other file systems.
+    argv = ["dd", "if=/dev/zero", "of=" + path, "bs=1M", "count=%d" % megabytes, "conv=notrunc,fsync", "status=none"]
+    return machine.run(argv, {"files": [path]}, timeout=LONG)
+
+
+@op(turn="swaps")
+def make_swap(machine: Machine, path: str) -> Result:
+    """Format a file or device as swap space."""
+    return machine.run(["mkswap", "--", path], {"files": [path]})
+
+
+@op(turn="swaps")
+def use(machine: Machine, path: str, priority: int | None = None) -> Result:
+    """Start to use swap space."""
+    fields = {"used": True, "priority": priority}
+    option = ["--priority", str(priority)] if priority is not None else []
+    return machine.run(["swapon", *option, "--", path], {"swap": {path: fields}})
+
+
+@op(turn="swaps")
+def stop(machine: Machine, path: str) -> Result:
+    """Stop to use swap space. Its content moves into memory."""
+    return machine.run(["swapoff", "--", path], {"swap": {path: None}}, timeout=LONG)
+
+
+def _line(node: Node) -> Node:
+    """Return the line of the swap space in fstab."""
+    path, priority = mounts.escaped(node.attrs["path"]), node.attrs.get("priority")
+    options = "sw" if priority is None else "sw,pri=%d" % priority
+    line = "%s none swap %s 0 0" % (path, options)
+    return entries.entry(node, mounts.FSTAB, line, r"^\s*%s\s+\S+\s+swap\s" % re.escape(path), mode="0644")
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the file, the line in fstab and the swap space in use with what is wanted.
+
+    :raises CheckError: if the file or device contains something else
+    """
+    attrs = node.attrs
+    path = paths.followed(world, attrs["path"])
+    stat, used = world.stat(path), world.entry("swap", path)
+    lines = entries.check(_line(node), nodes, world)
+    lines += mounts.reading(world) if lines else []
+    stopped = [stop(path)] if used is not None else []
+    if attrs.get("absent"):
+        removed = [paths.remove(path)] if stat is not None and stat.kind == "file" else []
+        return [*stopped, *lines, *removed]
+    if _wants_file(attrs, path, stat):
+        paths.require_parent(world, path, node, nodes)
+        made = [make_file(path, megabytes(attrs["size"])), make_swap(path)]
+        return [*stopped, *made, *lines, use(path, attrs.get("priority"))]
+    if used is None:
+        formatted = [] if _is_swap(world, path) else [make_swap(path)]
+        return [*formatted, *lines, use(path, attrs.get("priority"))]
+    if attrs.get("priority") is not None and used.get("priority") != attrs["priority"]:
+        return [*lines, stop(path), use(path, attrs["priority"])]
+    return lines
+
+
+def _wants_file(attrs: records.Attrs, path: str, stat: Stat | None) -> bool:
+    """Return whether a new file is needed.
+
+    :raises CheckError: if there is something else at the path, or nothing and no size
+    """
+    size = attrs.get("size")
+    if stat is None:
+        if size is None:
+            raise CheckError("%s does not exist; with size, statecfg creates a file" % path)
+        return True
+    if size is not None and stat.kind != "file":
+        paths.refuse(path, stat, "a file", "remove size for a device")
+    if stat.kind not in ("file", "other"):
+        paths.refuse(path, stat, "a file or device")
+    return size is not None and stat.size != megabytes(size) * MIB
+
+
+def _is_swap(world: World, path: str) -> bool:
+    """Return whether a file or device contains swap space; False if it is empty.
+
+    :raises CheckError: if it contains something else
+    """
+    found, called = filesystems.content(world, path)
+    if found not in ("", "swap"):
+        raise CheckError("%s contains %s, which mkswap would destroy; remove it with wipefs first" % (path, called))
+    return found == "swap"
+
+
+def remember(node: Node, world: World) -> records.SwapMemory:
+    """Record the size of the file, the line in fstab, and whether the swap space is in use."""
+    path = paths.followed(world, node.attrs["path"])
+    stat = world.stat(path)
+    return {
+        "path": path,
+        "size": stat.size if stat is not None and stat.kind == "file" else None,
+        "exists": stat is not None,
+        "used": world.entry("swap", path),
+        "line": entries.remember(_line(node), world),
+    }
+
+
+def undo(node: Node, memory: records.SwapMemory, world: World) -> ActionSpec:
+    """Restore the line in fstab, and whether the file exists and is in use."""
+    path, was = memory["path"], memory["used"]
+    stat, used = world.stat(path), world.entry("swap", path)
+    spec = entries.undo(_line(node), memory["line"], world)
+    if spec.actions:
+        spec.actions += mounts.reading(world)
+    if not node.attrs.get("absent"):
+        if used is not None and was is None:
+            spec.actions.append(stop(path))
+        elif used is not None and was is not None and used.get("priority") != was.get("priority"):
+            spec.actions += [stop(path), use(path, was.get("priority"))]
+        if stat is not None and stat.kind == "file" and not memory["exists"]:
+            spec.actions.append(paths.remove(path))
+    elif memory["size"] is not None and stat is None:
+        # What was in the swap space has no meaning any more.
+        spec.actions += [make_file(path, memory["size"] // MIB), make_swap(path)]
+        spec.actions += [use(path, was.get("priority"))] if was is not None else []
+    elif was is not None and used is None and stat is not None:
+        spec.actions.append(use(path, was.get("priority")))
+    return spec

@@ -1,0 +1,134 @@
+"""Node types that no test can run for real, from recorded outputs: what they load from a host, and their undo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from statecfg.remote.graph.model import ActionSpec
+from statecfg.remote.graph.nodetype import REGISTRY, TABLES
+from statecfg.remote.machine.memory import MemoryMachine
+from statecfg.resources.shared import kernel_modules, swaps
+from tests.unit.resources.test_cases import actions, declared, layers, planned, taken
+
+# Recorded on a Debian 12 with the kernel 6.1.0-18-amd64.
+RELEASE = {"/proc/sys/kernel/osrelease": "6.1.0-18-amd64\n"}
+BUILT_IN = "kernel/fs/ext4/ext4.ko\nkernel/drivers/char/hw_random/rng-core.ko\n"
+AVAILABLE = "kernel/drivers/net/dummy.ko:\nkernel/net/bridge/br_netfilter.ko: kernel/net/bridge/bridge.ko\n"
+LOADED = """\
+br_netfilter 36864 0 - Live 0x0000000000000000
+bridge 311296 1 br_netfilter, Live 0x0000000000000000
+"""
+SWAPS = """\
+Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
+/dev/vda5                               partition\t998396\t\t0\t\t-2
+/srv/my\\040swap                         file\t\t1048572\t\t0\t\t5
+"""
+KERNEL = {
+    **RELEASE,
+    "/proc/modules": LOADED,
+    "/lib/modules/6.1.0-18-amd64/modules.builtin": BUILT_IN,
+    "/lib/modules/6.1.0-18-amd64/modules.dep": AVAILABLE,
+    "/etc/modules-load.d/own.conf": "own\n",
+    "/etc/modprobe.d/own.conf": "options own a=1\n",
+}
+
+
+def test_modules_of_the_kernel_are_loaded_from_its_lists() -> None:
+    assert TABLES["module"].load(MemoryMachine(KERNEL)) == {
+        "br_netfilter": {"loaded": True},
+        "bridge": {"loaded": True},
+        "ext4": {"built_in": True},
+        "rng_core": {"built_in": True},
+    }
+    assert TABLES["module"].load(MemoryMachine(RELEASE)) == {}  # a kernel without support for modules
+    assert kernel_modules.key("rng-core") == "rng_core"
+
+
+def test_swap_space_in_use_is_loaded_from_its_list() -> None:
+    loaded = TABLES["swap"].load(MemoryMachine({"/proc/swaps": SWAPS}))
+    assert loaded == {"/dev/vda5": {"used": True}, "/srv/my swap": {"used": True, "priority": 5}}
+    assert swaps.megabytes("2G") == 2048
+
+
+class Undone:
+    """A node that was applied in memory, and then undone.
+
+    :ivar ops: the ops of the undo
+    :ivar left: what the undo says that stays
+    """
+
+    def __init__(self, machine: MemoryMachine, node: dict[str, Any], by_hand: Any = None) -> None:
+        machine.turn("test")
+        nodes = layers([declared(node)], Path())
+        ((applied,),) = nodes
+        memory = REGISTRY[applied.type].run_remember(applied, machine)
+        plan = planned(machine, nodes)
+        assert actions(plan)
+        taken(machine, plan)
+        if by_hand is not None:
+            by_hand(machine)
+        machine.turn("undo")
+        found = REGISTRY[applied.type].run_undo(applied, memory, machine, {})
+        spec = found if isinstance(found, ActionSpec) else ActionSpec(found)
+        self.ops, self.left = [action.op for action in spec.actions], spec.left
+        for action in spec.actions:
+            assert action.perform(machine)["status"] == "ok"
+
+
+def kernel(**modules: dict[str, bool]) -> MemoryMachine:
+    tables = {"module": {"br_netfilter": {"loaded": True}, "bridge": {"loaded": True}, **modules}}
+    return MemoryMachine(KERNEL, tables)
+
+
+def test_undo_of_a_kernel_module_unloads_it() -> None:
+    machine = kernel()
+    undone = Undone(machine, {"kernel_module": "dummy", "parameters": {"numdummies": 2}})
+    assert (undone.ops, undone.left) == (["remove", "remove", "unload"], [])
+    assert machine.entry("module", "dummy") is None
+    assert machine.stat("/etc/modules-load.d/dummy.conf") is None
+
+
+def test_undo_keeps_a_module_that_is_in_use_or_was_loaded_before() -> None:
+    def used(machine: MemoryMachine) -> None:
+        machine.write("/proc/modules", LOADED + "dummy 16384 1 - Live 0x0000000000000000\n")
+
+    undone = Undone(kernel(), {"kernel_module": "dummy"}, used)
+    assert undone.ops == ["remove"]
+    assert undone.left == ["the module dummy is in use (1 times): it stays loaded"]
+    assert Undone(kernel(), {"kernel_module": "br_netfilter"}).ops == ["remove"]
+
+
+def test_undo_of_a_blocked_module_restores_its_files_and_loads_it() -> None:
+    machine = kernel(own={"loaded": True})
+    undone = Undone(machine, {"kernel_module": "own", "blocked": True})
+    assert undone.ops == ["write", "write", "load"]
+    assert machine.read("/etc/modprobe.d/own.conf") == b"options own a=1\n"
+    assert machine.read("/etc/modules-load.d/own.conf") == b"own\n"
+
+
+FSTAB = {"/etc/fstab": "# by hand\n", "/srv": None, "/dev/vdb1": ""}
+
+
+def test_undo_of_swap_space_removes_the_new_file() -> None:
+    machine = MemoryMachine(FSTAB, {"swap": {}})
+    undone = Undone(machine, {"swap": "/srv/swap", "size": "4M"})
+    assert undone.ops == ["restore_lines", "stop", "remove"]
+    assert machine.read("/etc/fstab") == b"# by hand\n"
+    assert machine.stat("/srv/swap") is None
+
+
+def test_undo_of_swap_space_restores_the_priority_of_a_device() -> None:
+    machine = MemoryMachine(FSTAB, {"swap": {"/dev/vdb1": {"used": True}}})
+    undone = Undone(machine, {"swap": "/dev/vdb1", "priority": 3})
+    assert undone.ops == ["restore_lines", "stop", "use"]
+    assert machine.stat("/dev/vdb1") is not None
+
+
+def test_undo_of_removed_swap_space_creates_the_file_again() -> None:
+    files = {"/etc/fstab": "/srv/swap none swap sw 0 0\n", "/srv/swap": "x" * (1 << 20)}
+    machine = MemoryMachine(files, {"swap": {"/srv/swap": {"used": True, "priority": 7}}})
+    undone = Undone(machine, {"swap": "/srv/swap", "absent": True})
+    assert undone.ops == ["restore_lines", "make_file", "make_swap", "use"]
+    assert machine.entry("swap", "/srv/swap") == {"used": True, "priority": 7}
+    assert machine.read("/etc/fstab") == files["/etc/fstab"].encode()
