@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from statecfg.facts.catalogue import Facts
+from statecfg.facts.view import HostFacts, MissingFact
 from statecfg.graph import opaque
 from statecfg.graph.graph import EMPTY, Graph, gap, merge_graphs
 from statecfg.graph.merging import Contained
@@ -80,16 +82,23 @@ class HostContext:
     :param vars: its variables: those of its groups, its own, the play's, the command line's; later ones override
     :param groups: the groups that contain it
     :param local: whether it is this machine
+    :param facts: what statecfg reads on the host itself, such as `host.facts.os.family`
     """
 
     name: str
     vars: Vars = field(default_factory=Vars)
     groups: tuple[str, ...] = ()
     local: bool = False
+    facts: Facts = field(default_factory=lambda: HostFacts().view)
 
     def __getitem__(self, key: object) -> Any:
         """Return a field by its name or keyword, as in Hy's `(:name host)`."""
         return getattr(self, str(getattr(key, "name", key)))
+
+    @property
+    def in_templates(self) -> dict[str, Any]:
+        """The variable `host` of templates."""
+        return {"name": self.name, "groups": list(self.groups), "facts": self.facts}
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,7 @@ class Play:
     :param position: its source location
     :param file: the file that defines it
     :param prune: every apply removes orphans
-    :param complete: evaluates the templates in merged variables; receives the variables, the host's name and its groups
+    :param complete: evaluates the templates in merged variables; receives the variables and the host
     :param service: the service whose units run on these hosts; None for a plain play
     :param others: plays of another playbook, whose graphs are added for these hosts
     """
@@ -114,23 +123,20 @@ class Play:
     position: SourceLocation = positions.NOWHERE
     file: str = ""
     options: Mapping[str, Any] = field(default_factory=lambda: NO_VARS)
-    complete: Callable[[Mapping[str, Any], str, tuple[str, ...]], Mapping[str, Any]] | None = None
+    complete: Callable[[Mapping[str, Any], HostContext], Mapping[str, Any]] | None = None
     prune: bool = False
     service: Service | None = None
     others: tuple[Play, ...] = ()
 
-    def variables(
-        self, inventory: Mapping[str, Any], extra: Mapping[str, Any], host: str, groups: Iterable[str]
-    ) -> Mapping[str, Any]:
+    def variables(self, inventory: Mapping[str, Any], extra: Mapping[str, Any], host: HostContext) -> Mapping[str, Any]:
         """Return a host's variables in this play.
 
         :param inventory: the host's variables in the inventory; the play's variables override them
         :param extra: variables of the command line, which override all others
-        :param host: the host's name
-        :param groups: the groups that contain it
+        :param host: the host; its variables are not read
         """
         merged = {**inventory, **self.vars, **extra}
-        return merged if self.complete is None else self.complete(merged, host, tuple(groups))
+        return merged if self.complete is None else self.complete(merged, host)
 
     def __call__(self, host: HostContext) -> Any:
         """Call the play's function for a host and return its result."""
@@ -295,12 +301,16 @@ def evaluate(play_: Play, host: HostContext) -> Graph:
     Report if the play's function fails, takes too long, returns something other than graphs, or declares a node that
     it does not return. If problems are being collected, the returned graph contains everything that is valid.
     """
-    from statecfg.playbook.user_code import guarded
+    from statecfg.playbook.user_code import guarded, innermost
 
     activity = f"building {play_.name} for {host.name}"
     graphs: list[Graph] | None = None
     with recording() as nodes, reporting(), guarded(activity, state=lambda: activity + _after(nodes)):
-        graphs = list(_graphs(play_.build(host), play_))
+        try:
+            graphs = list(_graphs(play_.build(host), play_))
+        except MissingFact as missing:
+            missing.at(innermost(missing) or play_.position)
+            raise
     if graphs is None:
         return merge_graphs(*map(Graph, nodes if len(nodes) <= MAX_NODES else ()), gap())
     graph = merge_graphs(*graphs) if graphs else EMPTY

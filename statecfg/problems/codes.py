@@ -149,6 +149,15 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0514": ("unknown variable", "A play uses a variable that is not set anywhere."),
     "SC0515": ("not a playbook", "The file name of a playbook does not end in .hy, .py, .yml or .yaml."),
     "SC0516": ("syntax too new for hosts", "A node type's file uses syntax that hosts with Python 3.8 don't support."),
+    "SC0520": (
+        "unknown fact",
+        "A definition reads a fact that does not exist: it is neither in the catalogue of facts nor in `facts/`.",
+    ),
+    "SC0521": ("wrong fact of the project", "A file in `facts/` does not define a fact that hosts can run."),
+    "SC0522": (
+        "facts can't be used",
+        "The file of `--facts` can't be read, or its facts of a host have a wrong type.",
+    ),
     "SC0601": (
         "others could change this",
         "Other users can change a file or directory of a hook or charm, so statecfg does not use it.",

@@ -21,6 +21,7 @@ from jinja2.meta import find_undeclared_variables
 from jinja2.parser import Parser
 from jinja2.runtime import Undefined as _Undefined
 
+from statecfg.facts import view
 from statecfg.graph.opaque import Value, mask_secrets, resolve_tokens
 from statecfg.problems import InvalidInput, Problem, inputs, problem
 from statecfg.problems.positions import SourceLocation
@@ -260,8 +261,8 @@ def _native(compiled: Compiled, variables: Mapping[str, Any]) -> Any:
     if isinstance(value, _Undefined):
         str(value)  # raises `Missing` with the name
     if isinstance(value, (Iterator, range)) or type(value) in (type({}.keys()), type({}.values()), type({}.items())):
-        return list(value)
-    return str(value) if isinstance(value, str) else value
+        value = list(value)
+    return str(value) if isinstance(value, str) else view.plain(value)
 
 
 def _text(compiled: Compiled, variables: Mapping[str, Any]) -> Any:
@@ -280,6 +281,11 @@ def _explained_at(location: SourceLocation, block: bool, variables: Mapping[str,
     token = BUDGET.set(Budget())
     try:
         yield
+    except view.MissingFact as missing:
+        missing.at(_locations(missing, location, block)[0])
+        raise
+    except view.UnknownFact as unknown:
+        raise unknown.located(*_locations(unknown, location, block)) from None
     except InvalidInput:
         raise
     except Exception as error:
