@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.inventory import Host
     from statecfg.playbook.project import Settings
     from statecfg.run.deployment import Deployment
+    from statecfg.run.job import Job
     from statecfg.run.options import Expected
     from statecfg.run.prepare import Choice, Work
     from statecfg.run.report_model import Host as HostReport
@@ -130,16 +131,32 @@ def owner(playbook: str) -> str:
     return lifecycle.owner(path) if path.exists() else playbook
 
 
+class _Masks(Redactor):
+    """Masks secrets, also those that become known during the run."""
+
+    def learn(self, secrets: Mapping[str, str]) -> None:
+        """Mask these secrets from now on.
+
+        :param secrets: all secrets: name → value
+        """
+        super().__init__(secrets)
+
+
 class _Talk:
     """Callbacks of a run: its progress, and the question before an apply."""
 
     def __init__(self, work: Work, output: Output, interrupts: Interrupts) -> None:
         self.interrupts = interrupts
-        self.redactor, self.output = Redactor(work.secrets), output
+        self.redactor, self.output, self.work = _Masks(work.secrets), output, work
         self.declined = self.asked = False
         self.thinking = 0.0  # seconds that the user took to answer
         color = stream.coloured(sys.stderr, output.no_color)
         self.progress = progress(sys.stderr, len(work.jobs), self.redactor, color, output.verbose)
+
+    def learn(self, jobs: dict[str, Job]) -> dict[str, Job]:
+        """Mask the secrets of definitions that depended on facts, before a host gets them; return the jobs."""
+        self.redactor.learn(self.work.completed.secrets)
+        return jobs
 
     def confirm(self, report: Report) -> bool:
         """Show the plan, ask, and return the answer. Return True without asking if nothing would change."""
@@ -178,6 +195,7 @@ def converse(
     history: Mapping[str, Any] | None = None,
     events: Bus | Preview | Later | None = None,
     deploys: bool = True,
+    facts: Mapping[str, Any] | None = None,
 ) -> Finished:
     """Run on all hosts and return the result.
 
@@ -188,6 +206,7 @@ def converse(
     :param history: which runs to return, in mode "history"
     :param events: calls the hooks and stores the run
     :param deploys: apply the playbook's declarations of services; False only runs the pending hooks of units
+    :param facts: which facts to return in addition to the usual ones, in mode "facts"
     """
     from statecfg.cli import lifecycle
     from statecfg.run import fleet
@@ -210,12 +229,14 @@ def converse(
             confirm=talk.confirm if asks else None,
             cancel=interrupts.cancel,
             agreed=agreed,
-            history=history,
+            query=history if history is not None else facts,
             deployment=_deployment(work, deploys),
         )
+        if work.awaited is not None:
+            work.awaited.then.append(talk.learn)
         if events is not None:
             options = replace(options, run=events.run, join=events.join)
-        report = fleet.run(work.jobs, options, talk.progress)
+        report = fleet.run(work.jobs, options, talk.progress, work.awaited)
     clean = talk.redactor.report(lifecycle.complete(report, work, events))
     if events is not None:
         events.enter(clean)
@@ -228,7 +249,7 @@ def _deployment(work: Work, deploys: bool) -> Deployment | None:
     from statecfg.run import deployment
 
     jobs = work.jobs
-    if not jobs or any(job.partial and job.definition.layers for job in jobs):
+    if not jobs or any(job.partial and (job.definition.layers or job.needs) for job in jobs):
         return None
     owner = jobs[0].owner or jobs[0].playbook
     services = deployment.of_work(work, work.project.name, owner, any(job.prune for job in jobs))

@@ -285,8 +285,8 @@ def _done(order: _Order, work: Work, mode: str, bus: Bus) -> Report:
     )
     names = ", ".join(job.host.name for job in jobs)
     order.update({"details": f"run {bus.run}: {mode}", "log": f"run {bus.run}: {mode} on {names}"})
-    report = fleet.run(jobs, options, _Progress(jobs, order.update))
-    clean: Report = Redactor(work.secrets).report(failure.complete(report, work.failed, bus))
+    report = fleet.run(jobs, options, _Progress(jobs, order.update), work.awaited)
+    clean: Report = Redactor(work.completed.secrets).report(failure.complete(report, work.failed, bus))
     clean["playbook"] = order.owner.partition("/")[2]
     bus.enter(clean)
     return clean

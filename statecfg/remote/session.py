@@ -88,17 +88,24 @@ class Session:
         )
         frame, _ = self.channel.receive("run")
         order = Order.from_json(fields(frame))
-        if order.secrets:
-            from statecfg.remote.machine.redact import Redactor
-
-            self.channel.mask = Redactor(order.secrets).report
+        self.mask(order)
+        for sha256 in order.parts:
+            self.hello["modules"].update(self.hello["unpack"](sha256, self.part))
         if order.mode == Mode.FACTS:
             from statecfg.remote.machine.facts import gather
 
+            if order.facts:
+                self.tell_facts(order.facts)
             return HostStatus.OK, {"facts": gather()}
         if order.mode == Mode.HISTORY:
-            return HostStatus.OK, self.history(order)
+            from statecfg.remote.ledger.history import of_host
+
+            return HostStatus.OK, of_host(self.state_dir, self.lock, order.history)
+        if order.facts:
+            self.tell_facts(order.facts)
         layers, order = self.take_in(order)
+        if order.facts:
+            self.mask(order)  # the definition that depended on facts may contain other secrets
         holder = self.take_lock(order)
         if holder is not None:
             return HostStatus.LOCKED, {"holder": holder}
@@ -110,6 +117,19 @@ class Session:
             return self.end(HostStatus.REFUSED, refusal=managed.refusal)
         self.arrive(managed, layers)
         return self.plan_and_apply(managed)
+
+    def mask(self, order: Order) -> None:
+        """Mask the secrets of the order in everything that is sent from now on."""
+        if order.secrets:
+            from statecfg.remote.machine.redact import Redactor
+
+            self.channel.mask = Redactor(order.secrets).report
+
+    def tell_facts(self, request: JsonMap) -> None:
+        """Collect facts and send them."""
+        from statecfg.remote.facts import told
+
+        self.channel.send(dict(told(request), type="facts"))
 
     def end(self, status: str, **more: Any) -> End:
         """Return the status and the other fields of the frame `end`, with the warnings."""
@@ -167,26 +187,6 @@ class Session:
         units.phase("after", ended[0] == HostStatus.OK)
         return ended
 
-    def history(self, order: Order) -> JsonMap:
-        """Return the runs in this host's ledger, and its lineage."""
-        from statecfg.remote.ledger.history import history
-        from statecfg.remote.ledger.ledger import Ledger
-
-        ledger = Ledger(self.state_dir, reading=True)
-        # Ignore the journal of the current run. The holder may change meanwhile, so ask before and after.
-        running = [(self.lock.current_holder(0) or {}).get("run")]
-        interrupted = state.interrupted_runs(self.state_dir)
-        running.append((self.lock.current_holder(0) or {}).get("run"))
-        cut_off = [(run, account) for run, account in interrupted if run not in running]
-        try:
-            if cut_off:
-                ledger.recall(cut_off)
-            query = order.history
-            runs = history(ledger, query.get("playbook", ""), query.get("run", ""), int(query.get("limit", 20)))
-            return {"history": runs, "ledger": ledger.meta("lineage")}
-        finally:
-            ledger.close()
-
     # Before the plan
 
     def take_in(self, order: Order) -> Tuple[List[List[Node]], Order]:
@@ -198,7 +198,10 @@ class Session:
         """
         layers: List[List[Node]] = []
         while True:
-            frame, _ = self.channel.receive("nodes", "expect", "begin")
+            frame, _ = self.channel.receive("nodes", "expect", "begin", "facts")
+            if frame["type"] == "facts":
+                self.tell_facts(fields(frame))
+                continue
             if frame["type"] == "begin":
                 complete = fields(frame)
                 for sha256 in complete.pop("parts", ()):
