@@ -12,7 +12,7 @@ from statecfg.store.entities import tables as entity_tables  # noqa: F401  # see
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-SCHEMA = 3
+SCHEMA = 4
 FIND = "SELECT version FROM schema_version"
 
 # Version → existing table → the statements that change it; both databases must accept them. A new table has its version
