@@ -1,0 +1,296 @@
+"""Definitions that depend on facts, on real hosts: one exchange, the barrier before any change, and saved plans."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statecfg.run import bundle, fleet, host_modules, prepare
+from tests import lab
+from tests.host import sent
+from tests.host.command import Ran, reach, statecfg
+from tests.host.run.relay import Relay
+from tests.host.run.rig import settings
+from tests.lab.fixtures import or_skip
+
+DELAY = 1.0  # of a round trip in seconds, long enough to be measured on a busy machine
+PLAY = """\
+hosts: all
+resources:
+  - directory: {place}
+  - file: {place}/os
+    content: "{{{{ host.facts.os.id }}}} {{{{ host.facts.kernel }}}}\\n"
+    requires: ["directory:{place}"]
+  - file: {place}/role
+    content: "{{{{ host.facts.own.role }}}}\\n"
+    requires: ["directory:{place}"]
+  - symlink: {place}/main
+    target: role
+    when: host.facts.own.role == "main"
+    requires: ["file:{place}/role"]
+"""
+BAD = """\
+  - file: {place}/bad
+    content: x
+    mode: "{{{{ 'yellow' if host.facts.own.role == 'main' else '0644' }}}}"
+    requires: ["directory:{place}"]
+"""
+ROLE = 'def fact(world):\n    return world.read("/etc/role").decode().strip()\n'
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[list[lab.Host]]:
+    """Give three hosts that the tests of this module share."""
+    with or_skip():
+        made = lab.light_hosts(3, prefix="facts")
+    for host, role in zip(made, ("main", "spare", "spare"), strict=True):
+        host.write("/etc/role", f"{role}\n")
+    yield made
+    for host in made:
+        host.stop()
+
+
+class Project:
+    """A project for some hosts, and the command in it."""
+
+    def __init__(self, base: Path, hosts: list[lab.Host], place: str) -> None:
+        self.base, self.hosts, self.place = base, hosts, place
+        reach(base, hosts)
+        self.write("statecfg.toml", 'name = "facts"\n')
+        self.write("facts/role.py", ROLE)
+        self.write("playbooks/site.yml", PLAY.format(place=place))
+
+    def write(self, name: str, text: str) -> None:
+        (self.base / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.base / name).write_text(textwrap.dedent(text))
+
+    def __call__(self, verb: str, *arguments: str, code: int = 0, **env: str) -> Ran:
+        config = ["--ssh-config", str(self.base / "ssh_config")] if verb not in ("validate", "graph") else []
+        own = {"STATECFG_STORE": str(self.base / "store.db"), "XDG_STATE_HOME": str(self.base / "state")}
+        return statecfg(verb, *arguments, *config, cwd=self.base, code=code, **{**own, **env})
+
+    def prepared(self) -> prepare.Work:
+        inventory = self.base / "inventory.yml"
+        return prepare.playbook(self.base / "playbooks/site.yml", prepare.Choice(inventory))
+
+    def there(self, name: str) -> list[bool]:
+        """Return for each host whether a path exists."""
+        return [host.run(["test", "-e", f"{self.place}/{name}"], check=False).returncode == 0 for host in self.hosts]
+
+
+@pytest.fixture
+def project(hosts: list[lab.Host], tmp_path: Path, place: str) -> Project:
+    return Project(tmp_path, hosts, place)
+
+
+def test_plan_equals_apply_and_a_second_apply_changes_nothing(project: Project) -> None:
+    planned = project("plan", "playbooks/site.yml", "--json").json()
+    applied = project("apply", "playbooks/site.yml", "--yes", "--json").json()
+    for host in project.hosts:
+        names = [
+            [node["name"] for layer in report["hosts"][host.name]["layers"] for node in layer]
+            for report in (planned, applied)
+        ]
+        assert names[0] == names[1]
+        assert (f"symlink:{project.place}/main" in names[0]) == (host is project.hosts[0])
+        kernel = host.run(["uname", "-r"]).stdout.strip()
+        system = host.run(["sh", "-c", ". /etc/os-release; echo $ID"]).stdout.strip()
+        assert host.read(f"{project.place}/os") == f"{system} {kernel}\n"
+        assert host.read(f"{project.place}/role") == host.read("/etc/role")
+    again = project("apply", "playbooks/site.yml", "--yes", "--json").json()
+    assert {outcome for host in again["hosts"].values() for outcome in host["summary"]} == {"unchanged"}
+    assert "pending" not in project("verify", "playbooks/site.yml").out
+
+
+def test_a_changed_fact_changes_the_definition_and_destroy_restores_the_host(project: Project) -> None:
+    first = project.hosts[0]
+    project("apply", "playbooks/site.yml", "--yes")
+    try:
+        first.write("/etc/role", "spare\n")
+        planned = project("plan", "playbooks/site.yml", "--prune")
+        assert f"- symlink:{project.place}/main" in planned.out
+        project("apply", "playbooks/site.yml", "--yes", "--prune")
+        assert project.there("main") == [False, False, False]
+    finally:
+        first.write("/etc/role", "main\n")
+    project("destroy", "playbooks/site.yml", "--yes")
+    assert project.there("") == [False, False, False]
+
+
+def test_one_invalid_definition_changes_nothing_anywhere(project: Project) -> None:
+    free = project.hosts[2]
+    plays = PLAY.format(place=project.place) + BAD.format(place=project.place)
+    plays = "- " + textwrap.indent(plays.replace("hosts: all", f'hosts: "!{free.name}"'), "  ").lstrip()
+    plays += f"- name: free\n  hosts: {free.name}\n  resources: [directory: {project.place}-free]\n"
+    project.write("playbooks/site.yml", plays)
+    for options in ([], ["--forks", "1"]):
+        ran = project("apply", "playbooks/site.yml", "--yes", *options, code=5)
+        assert "'yellow' is not a mode" in ran.err
+        assert f"on {project.hosts[0].name}" in ran.err
+        assert "nothing was touched" in ran.err
+        assert project.there("os") == [False, False, False]
+        assert free.run(["test", "-e", f"{project.place}-free"], check=False).returncode == 1
+
+
+def test_a_failing_fact_fails_only_the_hosts_that_use_it(project: Project) -> None:
+    user, _, free = project.hosts
+    project.write("facts/role.py", 'def fact(world):\n    return world.read("/etc/no-role").decode()\n')
+    project.write(
+        "playbooks/site.yml",
+        f"""\
+        - name: uses
+          hosts: {user.name}
+          resources: [{{file: {project.place}-uses, content: "{{{{ host.facts.own.role }}}}"}}]
+        - name: free
+          hosts: {free.name}
+          resources: [{{file: {project.place}-free, content: x}}]
+        """,
+    )
+    report = project("apply", "playbooks/site.yml", "--yes", "--json", code=1).json()["hosts"]
+    assert (report[user.name]["status"], report[free.name]["status"]) == ("failed", "ok")
+    error = report[user.name]["error"]
+    assert error["summary"].startswith("the fact `own.role` failed: facts/role.py:2: FileNotFoundError")
+    assert error["detail"] == "Nothing was changed on this host."
+    assert user.run(["test", "-e", f"{project.place}-uses"], check=False).returncode == 1
+    assert free.read(f"{project.place}-free") == "x"
+
+
+def test_facts_are_collected_without_lock_and_without_writing(project: Project) -> None:
+    host = project.hosts[0]
+    host.run(["sh", "-c", "rm -rf /var/lib/statecfg && touch /srv/marker && sleep 0.1"])
+    project("facts", host.name, "--record", "facts.json")
+    written = "find /etc /srv /usr /home /root /tmp /opt /var/lib -xdev -newer /srv/marker -type f"
+    paths = host.run(["sh", "-c", written]).stdout.splitlines()
+    assert [path for path in paths if not path.startswith("/var/lib/statecfg/cache/")] == []
+    assert host.run(["test", "-e", "/var/lib/statecfg/lock"], check=False).returncode == 1
+
+
+def test_many_hosts_with_facts_need_few_slots(project: Project) -> None:
+    report = project("apply", "playbooks/site.yml", "--yes", "--forks", "1", "--json").json()
+    assert {host["status"] for host in report["hosts"].values()} == {"ok"}
+
+
+def test_an_unreachable_host_does_not_stop_the_others(project: Project) -> None:
+    text = (project.base / "inventory.yml").read_text()
+    (project.base / "inventory.yml").write_text(text + "  gone: {address: 127.0.0.1, port: 1}\n")
+    report = project("apply", "playbooks/site.yml", "--yes", "--json", code=4).json()["hosts"]
+    assert report["gone"]["status"] == "unreachable"
+    assert {report[host.name]["status"] for host in project.hosts} == {"ok"}
+
+
+def test_a_saved_plan_is_refused_by_the_hosts_whose_facts_changed(project: Project) -> None:
+    first = project.hosts[0]
+    project("plan", "playbooks/site.yml", "--out", "site.plan")
+    try:
+        first.write("/etc/role", "spare\n")
+        ran = project("apply", "site.plan", "--json", code=6)
+        report = ran.json()["hosts"]
+        assert report[first.name]["differs"][0] == 'fact own.role: planned "main"; now "spare"'
+        assert report[first.name]["status"] == "refused"
+        assert {report[host.name]["status"] for host in project.hosts[1:]} == {"ok"}
+        assert project.there("role") == [False, True, True]
+    finally:
+        first.write("/etc/role", "main\n")
+    project("plan", "playbooks/site.yml", "--out", "next.plan")
+    assert "Applied: 4 added" in project("apply", "next.plan").out
+
+
+def test_a_saved_plan_is_stale_if_a_template_that_facts_select_changed(project: Project) -> None:
+    play = PLAY.format(place=project.place) + (
+        f"  - file: {project.place}/more\n    template: more.j2\n    when: host.facts.own.role == 'main'\n"
+        f'    requires: ["directory:{project.place}"]\n'
+    )
+    project.write("playbooks/site.yml", play)
+    project.write("templates/more.j2", "{{ host.name }}\n")
+    project("plan", "playbooks/site.yml", "--out", "site.plan")
+    project.write("templates/more.j2", "{{ host.name }}!\n")
+    assert "≠ template templates/more.j2: has changed" in project("apply", "site.plan", code=6).err
+    project.write("templates/more.j2", "{{ host.name }}\n")
+    project.write("facts/role.py", ROLE + "\n")
+    assert "≠ fact facts/role.py: has changed" in project("apply", "site.plan", code=6).err
+
+
+def test_validate_and_graph_use_recorded_facts(project: Project) -> None:
+    told = project("validate", "playbooks/site.yml").out
+    assert "nothing wrong so far" in told
+    assert "depends on the facts own.role" in told
+    drawn = project("graph", "playbooks/site.yml")
+    assert f"directory:{project.place}" in drawn.out
+    assert "main" not in drawn.out
+    assert "depends on the facts own.role" in drawn.err
+    project("facts", "--record", "facts.json")
+    recorded = json.loads((project.base / "facts.json").read_text())["hosts"]
+    assert recorded[project.hosts[0].name]["own.role"] == "main"
+    told = project("validate", "playbooks/site.yml", "--facts", "facts.json").out
+    assert "11 resources on 3 hosts" not in told  # 4 on the first host, 3 on the others
+    assert "10 resources on 3 hosts, nothing wrong\n" in told
+    assert "uses recorded facts, less than a minute old: kernel, os, own.role" in told
+    assert f"symlink:{project.place}/main" in project("graph", "playbooks/site.yml", "--facts", "facts.json").out
+    assert "depends on" in project("validate", "playbooks/site.yml", "--facts", "last").out
+    project("apply", "playbooks/site.yml", "--yes")
+    assert "10 resources on 3 hosts" in project("validate", "playbooks/site.yml", "--facts", "last").out
+    (project.base / "facts.json").write_text('{"format": 1, "hosts": {"web1": {"cpus": "4"}}}')
+    wrong = project("validate", "playbooks/site.yml", "--facts", "facts.json", code=5).err
+    assert "web1: cpus must be a number" in wrong
+
+
+def test_secrets_that_facts_select_are_masked(project: Project) -> None:
+    project.write(
+        "playbooks/site.yml",
+        f"""\
+        hosts: {project.hosts[0].name}
+        vars: {{word: !secret {{env: WORD}}}}
+        resources:
+          - file: {project.place}-secret
+            content: "word {{{{ word }}}}\\n"
+            when: host.facts.own.role == "main"
+        """,
+    )
+    ran = project("apply", "playbooks/site.yml", "--yes", "--diff", WORD="open-sesame")
+    assert project.hosts[0].read(f"{project.place}-secret") == "word open-sesame\n"
+    assert "open-sesame" not in ran.out + ran.err
+    assert "<secret WORD>" in ran.out
+
+
+def seconds(project: Project, target: Any, value: str) -> float:
+    """Apply a playbook twice; return the seconds of the second run after the login."""
+    reach(project.base, [target])
+    text = f'hosts: all\nresources: [{{file: {project.place}-trips, content: "{value}"}}]\n'
+    project.write("playbooks/site.yml", text)
+    times: dict[str, float] = {}
+
+    def note(event: fleet.Event) -> None:
+        times[event.kind] = time.monotonic()
+
+    for _ in range(2):
+        work = project.prepared()
+        options = fleet.Options(mode="apply", access=fleet.Access(settings(target)))
+        report = fleet.run(work.jobs, options, note, work.awaited)
+        assert {one["status"] for one in report["hosts"].values()} == {"ok"}
+    return times["finished"] - times["connected"]
+
+
+def test_facts_cost_one_round_trip(project: Project, tmp_path: Path) -> None:
+    values = ("x", "{{ host.facts.kernel }}", "{{ host.facts.own.role if host.facts.cpus else '' }}")
+    cost = 99.0
+    for _ in range(3):  # a busy machine may delay some of the measurements
+        with Relay(project.hosts[0], delay=DELAY / 2) as slow:
+            plain, *others = [seconds(project, slow.seen(tmp_path / "known"), value) for value in values]
+        cost = min(cost, (max(others) - plain) / DELAY)
+        if cost < 1.4:
+            break
+    print(f"round trips for facts: {cost:.2f}")
+    assert cost < 1.4
+
+
+def test_code_for_facts_is_sent_only_to_hosts_that_need_it() -> None:
+    part = set(sent.unpacked(bundle.of_facts().data))
+    assert "statecfg.remote.facts.network" in part
+    assert not part & set(host_modules.core())
+    assert not [name for name in host_modules.core() if name.startswith("statecfg.remote.facts")]
