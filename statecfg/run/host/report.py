@@ -52,7 +52,7 @@ class HostReport:
         self.state = State.CONNECTING
         self.logins = 0
         self.asked: frozenset[str] = frozenset()  # the facts that the host was asked for and has not sent
-        self.data: Json = {"status": HostStatus.UNREACHABLE, "summary": {}}
+        self.data: Json = {"status": HostStatus.UNREACHABLE, "layers": [], "summary": {}}
         self.define(definition)
         self._takers: Mapping[type[frames.Frame], Callable[[Any], None]] = {
             frames.Hello: self._hello, frames.Planned: self._planned, frames.Plan: self._plan,
