@@ -47,7 +47,7 @@ def command(pattern: str, record: str | None, **values: Any) -> int:
     show.check_files(record)
     work = session.of_hosts(pattern, chosen)
     request = _request(work.project.root) if record is not None else None
-    finished = session.converse(work, "facts", how, output, facts=request)
+    finished = session.run(work, "facts", how, output, facts=request)
     if record is not None:
         _record(record, finished.report)
     code = exit_codes.of_report(finished.report)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,16 +18,14 @@ from statecfg.cli import save_plan, session
 from statecfg.cli.main import VERSION
 from statecfg.cli.options import ConnectionOptions, Output, Selection
 from statecfg.cli.session import Finished
+from statecfg.playbook.project import Project
 from statecfg.problems import inputs
+from statecfg.problems.inputs import Inputs
 from statecfg.remote.graph.names import HookStatus, HostStatus
-
-if TYPE_CHECKING:
-    from statecfg.playbook.project import Project
-    from statecfg.problems.inputs import Inputs
-    from statecfg.run.job import Job
-    from statecfg.run.prepare import Work
-    from statecfg.run.report_model import Host
-    from statecfg.run.saved.model import SavedPlan
+from statecfg.run.job import Job
+from statecfg.run.prepare import Work
+from statecfg.run.report_model import Host
+from statecfg.run.saved.model import SavedPlan
 
 STDIN = "-"
 # Field of a selection → its option on the command line.
@@ -146,7 +144,7 @@ def apply(
         if work.awaited is not None:
             work.awaited.then.append(partial(_compared, here, work, read))
         kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
-        finished = session.converse(
+        finished = session.run(
             replace(work, jobs=kept),
             "apply",
             here.how,

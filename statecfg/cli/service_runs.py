@@ -28,7 +28,7 @@ def retry(playbook: Path, how: ConnectionOptions, output: Output, store: str | N
             replace(job, definition=Definition([], secrets=job.definition.secrets), partial=True, prune=False, needs=())
             for job in work.jobs
         ]
-        finished = session.converse(
+        finished = session.run(
             replace(work, jobs=jobs, facts=FactsOfWork()),
             "apply",
             how,

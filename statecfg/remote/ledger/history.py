@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.ledger import state
+from statecfg.remote.ledger.journal import interrupted_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.graph.model import JsonMap
     from statecfg.remote.ledger.ledger import Ledger
+    from statecfg.remote.ledger.lock import Lock
 
     class PastAction(TypedDict):
         """An action of a run in the history."""
@@ -68,7 +69,7 @@ def history(ledger: Ledger, playbook: str, run: str, limit: int) -> List[PastRun
     return runs
 
 
-def of_host(state_dir: str, lock: state.Lock, query: Mapping[str, Any]) -> JsonMap:
+def of_host(state_dir: str, lock: Lock, query: Mapping[str, Any]) -> JsonMap:
     """Return the runs in this host's ledger, and its lineage.
 
     :param lock: the host's lock
@@ -79,7 +80,7 @@ def of_host(state_dir: str, lock: state.Lock, query: Mapping[str, Any]) -> JsonM
     ledger = Ledger(state_dir, reading=True)
     # Ignore the journal of the current run. The holder may change meanwhile, so ask before and after.
     running = [(lock.current_holder(0) or {}).get("run")]
-    interrupted = state.interrupted_runs(state_dir)
+    interrupted = interrupted_runs(state_dir)
     running.append((lock.current_holder(0) or {}).get("run"))
     cut_off = [(run, account) for run, account in interrupted if run not in running]
     try:
