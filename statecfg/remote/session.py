@@ -93,18 +93,16 @@ class Session:
         self.mask(order)
         for sha256 in order.parts:
             self.hello["modules"].update(self.hello["unpack"](sha256, self.part))
+        if order.facts:
+            self.tell_facts(order.facts)
         if order.mode == Mode.FACTS:
             from statecfg.remote.machine.facts import gather
 
-            if order.facts:
-                self.tell_facts(order.facts)
             return HostStatus.OK, {"facts": gather()}
         if order.mode == Mode.HISTORY:
             from statecfg.remote.ledger.history import of_host
 
             return HostStatus.OK, of_host(self.state_dir, self.lock, order.history)
-        if order.facts:
-            self.tell_facts(order.facts)
         layers, order = self.take_in(order)
         if order.facts:
             self.mask(order)  # the definition that depended on facts may contain other secrets

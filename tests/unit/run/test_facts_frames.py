@@ -14,7 +14,7 @@ from statecfg.resources import file, group
 from statecfg.run import bundle
 from statecfg.run.host import actions
 from statecfg.run.host.broken import Broken
-from statecfg.run.host.request import Order, Request
+from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.host.session import HostSession
 from statecfg.run.host.state import State
 from tests.unit.run.test_session import END, HELLO, definition, sent
@@ -31,7 +31,7 @@ class Case:
     def __init__(self, mode: str = "plan") -> None:
         known = definition(file("/etc/certain", content="x"))
         sent_bundle = bundle.build(known.types)
-        request = Request(Host("web1"), known, "web.yml", sent_bundle, Order("r1", mode, "me@here"), facts=ASKED)
+        request = Request(Host("web1"), known, "web.yml", sent_bundle, CommonRequest("r1", mode, "me@here"), facts=ASKED)
         self.now = 100.0
         self.session = HostSession(request, lambda name, data: None, clock=lambda: self.now)
         self.opening = sent(self.session.opening())
@@ -124,7 +124,7 @@ def test_facts_are_accepted_only_once_and_only_if_requested(case: Case) -> None:
     with pytest.raises(Broken):
         case.hear(TOLD)
     plain = HostSession(
-        Request(Host("web1"), definition(), "web.yml", bundle.build(["file"]), Order("r1", "plan", "me@here")),
+        Request(Host("web1"), definition(), "web.yml", bundle.build(["file"]), CommonRequest("r1", "plan", "me@here")),
         lambda name, data: None,
     )
     list(plain.receive(wire.GREETING + plain.nonce.encode() + b"\n"))
