@@ -31,7 +31,8 @@ class Case:
     def __init__(self, mode: str = "plan") -> None:
         known = definition(file("/etc/certain", content="x"))
         sent_bundle = bundle.build(known.types)
-        request = Request(Host("web1"), known, "web.yml", sent_bundle, CommonRequest("r1", mode, "me@here"), facts=ASKED)
+        common = CommonRequest("r1", mode, "me@here")
+        request = Request(Host("web1"), known, "web.yml", sent_bundle, common, facts=ASKED)
         self.now = 100.0
         self.session = HostSession(request, lambda name, data: None, clock=lambda: self.now)
         self.opening = sent(self.session.opening())
