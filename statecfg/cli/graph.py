@@ -52,9 +52,9 @@ def command(
     from statecfg.views import drawing, pictures, safe
 
     recorded = known_facts.read(facts, Path(playbook))
-    choice = replace(session.choice(chosen), facts=known_facts.values(recorded))
+    choice = replace(session.choice(chosen), facts=recorded)
     work = session.warned(offline(Path(playbook), choice))
-    for note in known_facts.notes(work, recorded):
+    for note in known_facts.notes(work):
         click.echo(f"note: {safe.line(note)}", err=True)
     drawings = drawing.fold((job.host.name, job.definition.layers) for job in work.jobs)
     if picture_format == "text":

@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from statecfg.facts import recorded
+from statecfg.facts.recorded import Recorded
+
 if TYPE_CHECKING:
-    from statecfg.facts.recorded import Recorded
     from statecfg.run.prepare import Work
+    from statecfg.run.report_model import Report
 
 LAST = "last"
 facts_option = click.option(
@@ -21,6 +24,21 @@ facts_option = click.option(
     help="Facts to use for definitions that depend on facts: a file of `statecfg facts --record`, or `last` for those "
     "in the store.",
 )
+
+
+def seconds(text: str | None) -> float | None:
+    """Return the value of `--max-fact-age` in seconds; None for any age.
+
+    :raises click.BadParameter: it is not a duration
+    """
+    if text is None:
+        return None
+    from statecfg.problems import durations
+
+    try:
+        return durations.seconds(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; such as P1D or PT12H", param_hint="'--max-fact-age'") from None
 
 
 def read(facts: str | None, playbook: Path, store: str | None = None) -> dict[str, Recorded]:
@@ -33,46 +51,49 @@ def read(facts: str | None, playbook: Path, store: str | None = None) -> dict[st
     """
     if facts is None:
         return {}
-    if facts != LAST:
-        from statecfg.facts import recorded
+    return dict(stored(playbook, store)) if facts == LAST else recorded.read(Path(facts))
 
-        return recorded.read(Path(facts))
+
+def stored(playbook: Path, store: str | None) -> Mapping[str, Recorded]:
+    """Return host → the facts in the store.
+
+    :raises StoreError: the store can't be used
+    """
     from statecfg.cli import lifecycle
 
     with lifecycle.read(playbook, store) as opened:
         if opened is None:
             return {}
-        from statecfg.store import facts as stored
+        from statecfg.store import facts
 
-        return stored.known(opened)
-
-
-def values(hosts: Mapping[str, Recorded]) -> dict[str, Mapping[str, Any]]:
-    """Return host → name → value of recorded facts, for `Choice`."""
-    return {name: recorded.values for name, recorded in hosts.items()}
+        return facts.known(opened)
 
 
-def notes(work: Work, hosts: Mapping[str, Recorded]) -> Iterator[str]:
-    """Yield what the user should know: the age of the facts that were used, and what depends on missing facts.
+def with_ages(report: Report, work: Work) -> Report:
+    """Return a report whose hosts name the facts of other hosts that come from the store, with their age."""
+    hosts = dict(report["hosts"])
+    for name, host in hosts.items():
+        texts = [text for of, text in _ages(work, name) if of != name]
+        if texts:
+            hosts[name] = {**host, "warnings": [*host.get("warnings", ()), *texts]}
+    return {**report, "hosts": hosts}
 
-    :param work: the playbook
-    :param hosts: the recorded facts
-    """
-    for name, used in sorted(work.facts.used.items()):
-        times = {hosts[name].at[fact] for fact in used if name in hosts and fact in hosts[name].at}
-        if times:
-            yield f"{name}: uses recorded facts, {age(time.time() - min(times))} old: {', '.join(sorted(used))}"
+
+def _ages(work: Work, host: str) -> Iterator[tuple[str, str]]:
+    """Yield each host with recorded facts that the definition of a host uses, and a text with their age."""
+    reading = work.facts.readings.get(host)
+    for of, facts in sorted(reading.recorded.items()) if reading is not None else ():
+        whose = "" if of == host else f" of {of}"
+        old = recorded.age(time.time() - min(facts.times.values()))
+        yield of, f"uses recorded facts{whose}, {old} old: {', '.join(sorted(facts.times))}"
+
+
+def notes(work: Work) -> Iterator[str]:
+    """Yield what the user should know: the age of the facts that were used, and what depends on missing facts."""
+    for name in sorted(work.facts.readings):
+        yield from (f"{name}: {text}" for _, text in _ages(work, name))
     if work.awaited is None:
         return
     for location, (facts, names) in work.awaited.places().items():
         on = "" if len(names) == len(work.jobs) else f" (on {', '.join(sorted(names)[:3])}{' …' * (len(names) > 3)})"
         yield f"{location}: depends on the facts {', '.join(sorted(facts))}{on}"
-
-
-def age(seconds: float) -> str:
-    """Return a duration in words, in its largest unit."""
-    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        if seconds >= length:
-            count = int(seconds // length)
-            return f"{count} {unit}{'s' * (count != 1)}"
-    return "less than a minute"

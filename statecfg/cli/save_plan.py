@@ -62,7 +62,7 @@ def save(
                 **defined[name],
                 "inventory": digests.of_host(hosts[name], salt),
                 "report": host,
-                "facts": digests.of_facts(work.awaited.used(name) if work.awaited is not None else {}),
+                "facts": digests.of_facts(work.facts.used(name)),
             }
             for name, host in report["hosts"].items()
             if name in defined

@@ -134,13 +134,14 @@ def apply(
         events = stack.enter_context(hooks(here.playbook, here.selection))
         with inputs.recording() as read, _directory(project, plan):
             work = session.prepare(here.playbook, here.selection, events, store)
+        facts = _changed_facts(here, work)
         # What depends on facts is compared as soon as they are known, before any host changes.
-        changed = [] if work.awaited else _changed(here, read, work)
+        changed = [] if work.awaited or facts else _changed(here, read, work)
         if not changed and {job.host.name for job in work.jobs} == set(plan["hosts"]):
             changed = differences.of_executor(plan, digests.executor(work.jobs), VERSION)
         if changed:
             raise differences.stale(name, changed)
-        refused = _refused(here, work)
+        refused = {**_refused(here, work), **facts}
         if work.awaited is not None:
             work.awaited.then.append(partial(_compared, here, work, read))
         kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
@@ -169,6 +170,20 @@ def _changed(here: _Here, read: Inputs, work: Work) -> list[str]:
     return changed or differences.of_secrets(here.plan, work.secrets)
 
 
+def _changed_facts(here: _Here, work: Work) -> dict[str, list[str]]:
+    """Return host → changed facts, for complete definitions: those that use at most facts in the store."""
+    from statecfg.run.saved import differences
+
+    waiting = work.awaited.names if work.awaited is not None else ()
+    hosts = {name: host for name, host in here.plan["hosts"].items() if name not in waiting}
+    changed = {
+        name: differences.of_facts(host.get("facts") or {}, work.facts.used(name)) for name, host in hosts.items()
+    }
+    return {
+        name: texts for name, texts in changed.items() if texts and not differences.without_plan(hosts[name]["report"])
+    }
+
+
 def _refused(here: _Here, work: Work) -> dict[str, list[str]]:
     """Return host → differences for the hosts to refuse unvisited. Definitions that wait for facts don't count yet."""
     from statecfg.run.saved import differences, digests
@@ -193,7 +208,7 @@ def _compared(here: _Here, work: Work, read: Inputs, jobs: dict[str, Job]) -> di
     assert work.awaited is not None
     hosts, complete = here.plan["hosts"], work.completed
     planned = {name: hosts[name].get("facts") or {} for name in jobs if name in hosts}
-    changed = {name: differences.of_facts(facts, work.awaited.used(name)) for name, facts in planned.items()}
+    changed = {name: differences.of_facts(facts, work.facts.used(name)) for name, facts in planned.items()}
     if not any(changed.values()):
         others_changed = _changed(here, read, complete)
         if set(jobs) != set(work.awaited.names):  # a host that did not answer may be the only one that uses an input
@@ -263,7 +278,8 @@ def _selection(plan: SavedPlan, project: Project, requested: Selection, moved: d
         value, planned = getattr(requested, field), choices.get(field)
         if value and value != (tuple(planned) if isinstance(planned, list) else planned):
             raise _contradiction(_FLAGS[field], planned)
-    return Selection(inventory, choices.get("limit"), tuple(choices["tags"]), tuple(variables), choices["prune"])
+    tags, oldest = tuple(choices["tags"]), requested.max_fact_age
+    return Selection(inventory, choices.get("limit"), tags, tuple(variables), choices["prune"], max_fact_age=oldest)
 
 
 def _contradiction(flag: str, planned: Any) -> click.UsageError:

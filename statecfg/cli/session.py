@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg.cli import exit_codes, preflight, show
+from statecfg.cli import exit_codes, known_facts, preflight, show
 from statecfg.cli.interrupt import Interrupts, confirmed, interactive
 from statecfg.cli.options import ConnectionOptions, Output, Selection
 from statecfg.cli.vars import extra_vars
@@ -74,7 +74,8 @@ def choice(chosen: Selection) -> Choice:
     if chosen.prune_hosts and (tags or chosen.limit):
         raise click.UsageError("--prune-hosts concerns all hosts of the playbook: it can't be combined with -l or -t.")
     extra = extra_vars(chosen.extra_vars, Path.cwd())
-    return Choice(inventory, chosen.limit, tags, extra, chosen.prune, given=frozenset(extra))
+    oldest = known_facts.seconds(chosen.max_fact_age)
+    return Choice(inventory, chosen.limit, tags, extra, chosen.prune, given=frozenset(extra), oldest=oldest)
 
 
 def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None, store: str | None = None) -> Work:
@@ -93,7 +94,7 @@ def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None
         with lifecycle.read(playbook, store) as opened:
             return {} if opened is None else left_hosts.added(opened, lifecycle.owner(playbook))
 
-    wanted = replace(choice(chosen), added=added)
+    wanted = replace(choice(chosen), added=added, stored=lambda: known_facts.stored(playbook, store))
     return warned(prepared.playbook(playbook, wanted, events.reconciler if events is not None else None))
 
 
@@ -160,9 +161,8 @@ class _Interaction:
 
     def confirm(self, report: Report) -> bool:
         """Show the plan, ask, and return the answer. Return True without asking if nothing would change."""
-        clean = self.redactor.report(
-            {**report, "hosts": {name: _so_far(host) for name, host in report["hosts"].items()}}
-        )
+        hosts = {name: _so_far(host) for name, host in report["hosts"].items()}
+        clean = self.redactor.report(known_facts.with_ages({**report, "hosts": hosts}, self.work))
         if not pending(clean):
             return True
         self.progress.pause()
@@ -237,6 +237,7 @@ def run(
         if events is not None:
             options = replace(options, run=events.run, join=events.join)
         report = fleet.run(work.jobs, options, interaction.progress, work.awaited)
+    report = known_facts.with_ages(report, work)
     clean = interaction.redactor.report(lifecycle.complete(report, work, events))
     if events is not None:
         events.enter(clean)
@@ -361,6 +362,7 @@ def apply_arguments(playbook: str, chosen: Selection, how: ConnectionOptions) ->
     for flag, values in (("-t", chosen.tags), ("-e", chosen.extra_vars)):
         for value in values:
             arguments += [flag, value if flag == "-t" or value.startswith("@") else "…"]
+    arguments += ["--max-fact-age", chosen.max_fact_age] if chosen.max_fact_age else []
     arguments += ["--prune"] if chosen.prune else []
     arguments += ["--prune-hosts", "--yes"] if chosen.prune_hosts else []
     return arguments + connection_arguments(how)

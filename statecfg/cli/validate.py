@@ -50,7 +50,7 @@ def command(playbooks: tuple[str, ...], facts: str | None, no_color: bool, **val
     for name in playbooks:
         try:
             recorded = known_facts.read(facts, Path(name))
-            work = session.warned(offline(Path(name), replace(choice, facts=known_facts.values(recorded))))
+            work = session.warned(offline(Path(name), replace(choice, facts=recorded)))
         except InvalidInput as wrong:
             problems.extend(wrong.problems)
             continue
@@ -60,7 +60,7 @@ def command(playbooks: tuple[str, ...], facts: str | None, no_color: bool, **val
         text += f", {plural(len(work.relations), 'relation')}" if work.relations else ""
         text += ", nothing wrong" + (" so far" if work.awaited is not None else "")
         text += f"; missing on this machine and required to plan: {', '.join(work.missing)}" if work.missing else ""
-        lines = [make(("✓ ", "add"), text), *(make("  ", note) for note in known_facts.notes(work, recorded))]
+        lines = [make(("✓ ", "add"), text), *(make("  ", note) for note in known_facts.notes(work))]
         stream.write(lines, sys.stdout, stream.coloured(sys.stdout, no_color))
     if problems:
         distinct = list(dict.fromkeys(problems))

@@ -16,21 +16,26 @@ from statecfg.facts import catalogue
 MOST_FILES = 1000
 LARGEST = 1 << 20  # bytes of a file that is searched
 _FACT = re.compile(r"\bfacts\W{1,4}(own\W{1,4})?(\w+)")
+_OTHERS = re.compile(r"\b(?:hosts|groups)\s*[\[.]|\bin\s+(?:hosts|groups)\b|\((?:get|\.)\s+(?:hosts|groups)\b")
 _PATH = re.compile(r"[\w.@/-]+")
 
 
-def mentioned(path: str, root: str, own: Collection[str]) -> set[str]:
+def mentioned(path: str, root: str, own: Collection[str]) -> tuple[set[str], bool]:
     """Return the names of the facts that a playbook and the files that it mentions contain.
+
+    The second value is whether these files seem to read other hosts.
 
     :param path: the playbook
     :param root: directory of the project
     :param own: the names of the project's own facts
     """
     names: set[str] = set()
+    others = False
     waiting, seen = [os.path.abspath(path)], {os.path.abspath(path)}
     while waiting and len(seen) <= MOST_FILES:
         file = waiting.pop()
         text = _text(file)
+        others = others or _OTHERS.search(text) is not None
         for owner, name in _FACT.findall(text):
             if owner and name in own:
                 names.add(f"{catalogue.OWN}.{name}")
@@ -40,7 +45,7 @@ def mentioned(path: str, root: str, own: Collection[str]) -> set[str]:
             if other not in seen:
                 seen.add(other)
                 waiting.append(other)
-    return names
+    return names, others
 
 
 def _files(text: str, file: str, root: str) -> Iterator[str]:

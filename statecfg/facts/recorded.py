@@ -63,3 +63,12 @@ def read(path: Path) -> dict[str, Recorded]:
     if problems:
         raise InvalidInput(problems)
     return {host: Recorded(values, dict.fromkeys(values, float(at))) for host, values in hosts.items()}
+
+
+def age(seconds: float) -> str:
+    """Return a duration in words, in its largest unit."""
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            count = int(seconds // length)
+            return f"{count} {unit}{'s' * (count != 1)}"
+    return "less than a minute"

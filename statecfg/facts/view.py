@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast, get_args, get_origin
 
 from statecfg.facts import catalogue
 from statecfg.facts.catalogue import OWN, Facts, fields_of, is_record
+from statecfg.facts.recorded import Recorded, age
 from statecfg.problems import InvalidInput, SourceLocation, positions, problem, suggest
 
 Path = tuple[str, ...]  # the keys that lead to a value, such as ("os", "family")
@@ -29,16 +31,33 @@ class MissingFact(InvalidInput):
         self.facts.missing[self.name][location] = None
 
 
-class UnknownFact(InvalidInput):
-    """A definition reads a fact that does not exist. `detail` and `help` say which one, for another location."""
+class WrongRead(InvalidInput):
+    """A definition reads a fact that it can't have. `detail` and `help` say why, for another location.
+
+    :cvar code: the code of the problem
+    """
+
+    code = ""
 
     def __init__(self, detail: str, help: str) -> None:
         self.detail, self.help = detail, help
-        super().__init__([problem("SC0520", detail, help, positions.of_frame(sys._getframe(2)))])
+        super().__init__([problem(self.code, detail, help, positions.of_frame(sys._getframe(2)))])
 
     def located(self, *locations: SourceLocation) -> InvalidInput:
         """Return the error at other source locations."""
-        return InvalidInput([problem("SC0520", self.detail, self.help, *locations)])
+        return InvalidInput([problem(self.code, self.detail, self.help, *locations)])
+
+
+class UnknownFact(WrongRead):
+    """A definition reads a fact that does not exist."""
+
+    code = "SC0520"
+
+
+class UnusableFact(WrongRead):
+    """A definition reads a fact of another host that is not in the store, or is too old."""
+
+    code = "SC0523"
 
 
 class HostFacts:
@@ -80,7 +99,7 @@ class HostFacts:
 
         :raises MissingFact: the fact is not known
         """
-        name, rest = (".".join(path[:2]), path[2:]) if path[0] == OWN else (path[0], path[1:])
+        name, rest = fact_of(path), path[2 if path[0] == OWN else 1 :]
         if name not in self.values:
             self.missing.setdefault(name, {})
             raise MissingFact(self, name)
@@ -88,6 +107,50 @@ class HostFacts:
         for key in rest:
             value = value[key]
         return value
+
+
+class RecordedFacts(HostFacts):
+    """Facts of a host that were collected earlier.
+
+    :param host: the name of the host
+    :param recorded: the facts, with the times when they were collected
+    :param own: the names of the project's own facts
+    :param oldest: the maximum age in seconds; None for any age
+    :param final: a missing fact is an error, because this run does not ask the host
+    :ivar times: name of a fact that was read → when it was collected, in seconds since 1970
+    """
+
+    def __init__(
+        self, host: str, recorded: Recorded, own: Collection[str], oldest: float | None, final: bool = False
+    ) -> None:
+        super().__init__(recorded.values, own)
+        self.host, self.at, self.oldest, self.final = host, recorded.at, oldest, final
+        self.times: dict[str, float] = {}
+
+    def peek(self, path: Path) -> Any:
+        """Return a value without recording it.
+
+        :raises MissingFact: the fact is not known
+        :raises UnusableFact: the fact is not known and the run does not ask the host, or the fact is too old
+        """
+        name = fact_of(path)
+        if name not in self.values and self.final:
+            detail = f"the fact `{name}` of {self.host} is not known, and this run does not visit {self.host}"
+            raise UnusableFact(detail, f"collect it first: statecfg facts {self.host} --record last")
+        value = super().peek(path)
+        if name in self.at:
+            self.times[name] = self.at[name]
+            old = time.time() - self.at[name]
+            if self.oldest is not None and old > self.oldest:
+                allowed = age(self.oldest)
+                detail = f"the fact `{name}` of {self.host} is {age(old)} old, and --max-fact-age allows {allowed}"
+                raise UnusableFact(detail, f"collect it again: statecfg facts {self.host} --record last")
+        return value
+
+
+def fact_of(path: Path) -> str:
+    """Return the name of the fact that a path leads to."""
+    return ".".join(path[:2]) if path[0] == OWN else path[0]
 
 
 def _is_of(path: str, name: str) -> bool:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg.facts.catalogue import Facts
+from statecfg.facts.variables import Vars
 from statecfg.facts.view import HostFacts
+from statecfg.playbook.plays import names_in_templates
 from statecfg.problems import InvalidInput, inputs, positions, problem, report, suggest_file
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.model import Blob
@@ -180,8 +182,9 @@ class WireContext:
         from statecfg.templates import render_file, render_text
 
         host_vars = self.own.get(node.provides, self.vars)
-        host = {"name": self.host, "groups": list(self.groups), "facts": self.facts}
-        values = {"host": host, **host_vars, **(variables or {})}
+        host_vars = host_vars.unrecorded if isinstance(host_vars, Vars) else host_vars
+        always = names_in_templates(self.host, self.groups, self.facts)
+        values = {**always, **host_vars, **(variables or {})}
         if "\n" in template or "{" in template:
             return render_text(template, values, node.position)
         return render_file(self.find(node, template, "templates"), values, node.position, self.base)

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from statecfg.facts import others
 from statecfg.facts.catalogue import Facts
+from statecfg.facts.variables import NO_VARS, Vars
 from statecfg.facts.view import HostFacts, MissingFact
 from statecfg.graph import opaque
 from statecfg.graph.graph import EMPTY, Graph, gap, merge_graphs
@@ -27,51 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["HostContext", "Play", "Vars", "collected", "evaluate", "play", "written_options"]
 
 OPTIONS = ("hosts", "vars", "name", "prune")
-NO_VARS: Mapping[str, Any] = MappingProxyType({})
 Defined = TypeVar("Defined")
 
 _COLLECTED: ContextVar[list[Any] | None] = ContextVar("plays and relations being defined", default=None)
-
-
-class UnknownVariable(InvalidInput, AttributeError, KeyError):
-    """A play uses a variable that is not set. `getattr` and `get` with a default catch it as usual."""
-
-
-class Vars(Mapping[str, Any]):
-    """A host's variables, as items or attributes. Reading an unknown variable raises an error that lists all names."""
-
-    __slots__ = ("_values",)
-
-    def __init__(self, values: Mapping[str, Any] = NO_VARS) -> None:
-        self._values = dict(values)
-
-    def __getitem__(self, key: object) -> Any:
-        name = str(getattr(key, "name", key))
-        if name in self._values:
-            return self._values[name]
-        if name.replace("-", "_") in self._values:
-            return self._values[name.replace("-", "_")]
-        return self.__missing__(key)
-
-    def __missing__(self, key: object) -> Any:
-        name = str(getattr(key, "name", key))
-        hint = suggest(name, self._values, "variables here") or "set it in the inventory, in the play's vars or with -e"
-        location = positions.of_frame(sys._getframe(1))
-        raise UnknownVariable([problem("SC0514", f"there is no variable {name}", hint, location)])
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        return f"Vars({', '.join(self._values)})"  # names only: values may be secrets
 
 
 @dataclass(frozen=True)
@@ -97,8 +57,19 @@ class HostContext:
 
     @property
     def in_templates(self) -> dict[str, Any]:
-        """The variable `host` of templates."""
-        return {"name": self.name, "groups": list(self.groups), "facts": self.facts}
+        """The names of templates that are no variables: `host`, `hosts` and `groups`."""
+        return names_in_templates(self.name, self.groups, self.facts)
+
+
+def names_in_templates(name: str, groups: Iterable[str], facts: Facts) -> dict[str, Any]:
+    """Return the names that every template has, with their values. Variables named `hosts` or `groups` override them.
+
+    :param name: the name of the host
+    :param groups: the groups that contain it
+    :param facts: its facts
+    """
+    host = {"name": name, "groups": list(groups), "facts": facts}
+    return {"host": host, "hosts": others.hosts, "groups": others.groups}
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,11 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     ├── InvalidInput              problems        the user's input is wrong; it contains all problems
     │   ├── StalePlan             problems        a saved plan does not fit what it was made from
     │   ├── MissingFact           facts           a definition reads a fact that is not known yet
-    │   ├── UnknownFact           facts           a definition reads a fact that does not exist
-    │   └── UnknownVariable       playbook        a play uses a variable that does not exist
+    │   ├── WrongRead             facts           a definition reads a fact that it can't have
+    │   │   ├── UnknownFact       facts           the fact does not exist
+    │   │   └── UnusableFact      facts           the fact of another host is not in the store, or is too old
+    │   ├── UnknownHost           facts           a definition reads a host or group that does not exist
+    │   └── UnknownVariable       facts           a play uses a variable that does not exist
     ├── CheckError                remote.graph    a node can't be applied on this host
     │   └── Conflict              remote.graph    nodes of one run exclude each other
     ├── Unknown                   remote.graph    a check needs what another node's action decides

@@ -132,7 +132,10 @@ CODES: dict[str, tuple[str, str]] = {
         "exception in the definition",
         "A Hy or Python file raised an exception. The error shows the last line of your own code first.",
     ),
-    "SC0505": ("not allowed in a definition", "A Hy or Python file exits the program or asks for input."),
+    "SC0505": (
+        "not allowed in a definition",
+        "A Hy or Python file exits the program, asks for input, or reads hosts outside of a play.",
+    ),
     "SC0506": (
         "module or name can't be imported",
         "A Hy or Python file imports a module, name or macro that does not exist on this machine.",
@@ -157,6 +160,10 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0522": (
         "facts can't be used",
         "The file of `--facts` can't be read, or its facts of a host have a wrong type.",
+    ),
+    "SC0523": (
+        "no usable fact of another host",
+        "A definition reads a fact of a host that the run does not visit. It is not in the store, or it is too old.",
     ),
     "SC0601": (
         "others could change this",

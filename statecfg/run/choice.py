@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from statecfg.facts.recorded import Recorded
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -20,7 +22,10 @@ class Choice:
     :param instance: distinguishes several uses of a playbook on the same hosts; "" if there is only one
     :param given: names in `extra` that the user wrote; statecfg reports those that nothing reads
     :param added: returns service → hosts with units that were added by hand; these hosts get the service's resources
-    :param facts: host → name → value of facts that are known without asking the host
+    :param facts: host → facts that are known without asking the host
+    :param stored: returns host → the facts in the store, for hosts that the run does not visit; None if the definitions
+        are only shown
+    :param oldest: the maximum age of recorded facts in seconds; None for any age
     """
 
     inventory: Path | None = None
@@ -31,4 +36,6 @@ class Choice:
     instance: str = ""
     given: frozenset[str] = frozenset()
     added: Callable[[], Mapping[str, Sequence[str]]] | None = None
-    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    facts: Mapping[str, Recorded] = field(default_factory=dict)
+    stored: Callable[[], Mapping[str, Recorded]] | None = None
+    oldest: float | None = None

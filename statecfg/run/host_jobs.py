@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from statecfg.facts.view import HostFacts
+from statecfg.facts.reading import Reading
 from statecfg.playbook.compile import Definition, WireNode
 from statecfg.problems import Problem, collecting, reporting
 from statecfg.run import evaluation
 
 if TYPE_CHECKING:
-    from statecfg.facts.own import OwnFact
-    from statecfg.playbook.inventory import Host
+    from statecfg.playbook.inventory import Host, Inventory
     from statecfg.playbook.plays import Play
     from statecfg.playbook.project import Project
     from statecfg.run.choice import Choice
+    from statecfg.run.fact_source import FactSource
     from statecfg.run.job import Job
 
 SLOW = ("SC0323", "SC0507")  # error codes of time limits
@@ -28,44 +28,53 @@ class HostJobs:
     :param playbook: the playbook's file, relative to the project
     :param owner: the name of the owning playbook in the ledgers of hosts
     :param choice: the user's options
-    :param own: the project's own facts by name
-    :ivar facts: host → the facts of its last evaluation
+    :param inventory: the hosts that definitions can read; None if it is wrong
+    :param source: the facts of all hosts that are known so far
+    :ivar readings: host → what its last evaluation has read
     :ivar tags: the tags of all resources, if only some tags were requested
     :ivar slow: a time limit has passed; every other host would take as long
     """
 
-    def __init__(self, playbook: str, owner: str, choice: Choice, project: Project, own: Mapping[str, OwnFact]) -> None:
-        self.playbook, self.owner, self.choice, self.project, self.own = playbook, owner, choice, project, own
+    def __init__(
+        self,
+        playbook: str,
+        owner: str,
+        choice: Choice,
+        project: Project,
+        inventory: Inventory | None,
+        source: FactSource,
+    ) -> None:
+        self.playbook, self.owner, self.choice, self.project = playbook, owner, choice, project
+        self.inventory, self.source = inventory, source
         self.problems = SharedProblems()
-        self.facts: dict[str, HostFacts] = {}
+        self.readings: dict[str, Reading] = {}
         self.tags: set[str] = set()
         self.slow = False
 
-    def job(self, host: Host, plays: Sequence[Play], values: Mapping[str, Any]) -> Job | None:
+    def job(self, host: Host, plays: Sequence[Play]) -> Job | None:
         """Return the job of a host; None if its definition is wrong, or no resource has the requested tags.
 
-        If the plays read facts that are not in `values`, the job's definition has only the nodes that are certain, and
-        the facts of the host in `facts` list what is missing.
-
-        :param values: name → value of the known facts
+        If the plays read facts that are not known yet, the job's definition has only the nodes that are certain, and
+        the host's `readings` list what is missing.
         """
         from statecfg.run.job import Job
 
         choice = self.choice
-        facts = self.facts[host.name] = HostFacts(values, self.own)
+        reading = self.readings[host.name] = Reading(host.name, self.source.of, self.inventory, choice.extra)
         definition = None
         with collecting() as problems, reporting():
-            evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags, facts)
+            evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags, reading)
             self.tags |= evaluated.tags
-            definition = evaluation.definition(host, evaluated.graph, evaluated, self.project, facts)
+            definition = evaluation.definition(host, evaluated.graph, evaluated, self.project, reading)
         self.slow = self.slow or any(item.code in SLOW for item in problems)
         self.problems.add(host.name, problems)
         if problems:
             return None
-        if facts.missing:
+        if reading.missing:
             definition = _certain(definition or Definition([]))
-        # With tags, skip hosts without tagged resources.
-        if definition is None or (choice.tags and not definition.layers and not values and not facts.missing):
+        # With tags, skip hosts without tagged resources, but not those that were asked for facts because of them.
+        asked = self.source.collected.get(host.name)
+        if definition is None or (choice.tags and not definition.layers and not asked and not reading.missing):
             return None
         prune = choice.prune or any(one.prune for play in plays for one in (play, *play.others))
         partial = bool(choice.tags)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from statecfg import dialects
 from statecfg.playbook.inventory import LOCAL
 from statecfg.problems import InvalidInput, Problem, collecting, problem, report, reporting, suggest
-from statecfg.run import evaluation
+from statecfg.run import evaluation, needs
 from statecfg.run.choice import Choice
 from statecfg.run.reshaping import HookedHost, call_hooks
 
 if TYPE_CHECKING:
     from statecfg.facts.own import OwnFact
-    from statecfg.facts.view import HostFacts
+    from statecfg.facts.reading import Reading
     from statecfg.playbook.inventory import Host, Inventory
     from statecfg.playbook.plays import Play
     from statecfg.playbook.project import Project
@@ -38,11 +38,16 @@ class FactsOfWork:
     """What the definitions of a playbook have to do with facts.
 
     :param awaited: completes the jobs of hosts that wait for facts; None if there are none
-    :param used: host → names of the facts in `Choice.facts` that its definition used
+    :param readings: host → what the last evaluation of its definition has read
     """
 
     awaited: Awaited | None = None
-    used: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    readings: Mapping[str, Reading] = field(default_factory=dict)
+
+    def used(self, host: str) -> dict[str, Any]:
+        """Return path → value of the facts that the complete definition of a host used."""
+        reading = self.readings.get(host)
+        return {} if reading is None or reading.missing else reading.used
 
 
 @dataclass(frozen=True)
@@ -132,9 +137,10 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
             def reshaped(some: list[Job]) -> tuple[list[Job], list[HookFailure]]:
                 if reshape is None:
                     return some, []
-                return _reshaped(choice, chosen, some, reshape, evaluated.facts)
+                return _reshaped(choice, chosen, some, reshape, evaluated.readings)
 
             if not problems:
+                jobs = needs.with_hooked(jobs, reshape)
                 waiting = [job for job in jobs if job.needs]
                 known, failed = reshaped([job for job in jobs if not job.needs])
                 places = {job.host.name: place for place, job in enumerate(jobs)}
@@ -163,7 +169,7 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
         warnings=(*chosen.warnings, *unguarded.warnings(jobs)),
         everywhere=chosen.everywhere,
         inventory=chosen.inventory,
-        facts=FactsOfWork(awaited, {host: facts.names for host, facts in evaluated.facts.items() if facts.names}),
+        facts=FactsOfWork(awaited, evaluated.readings),
     )
 
 
@@ -171,9 +177,9 @@ def _awaited(evaluated: HostJobs, chosen: _Chosen, waiting: Sequence[Job], resha
     """Return what completes the waiting jobs; None if there are none."""
     from statecfg.run.awaited import Awaited
 
-    names = {job.host.name: job.needs for job in waiting}
+    names = {job.host.name for job in waiting}
     hosts = [(host, plays) for host, plays in chosen.hosts if host.name in names]
-    return Awaited(evaluated, hosts, names, reshaped) if names else None
+    return Awaited(evaluated, hosts, waiting, reshaped) if waiting else None
 
 
 def _hiding(job: Job, services: Sequence[ServiceWork], added: Mapping[str, Sequence[str]]) -> Job:
@@ -191,35 +197,38 @@ def _order(item: Problem) -> tuple[str, int, int]:
 
 def _jobs(path: Path, choice: Choice, chosen: _Chosen, own: Mapping[str, OwnFact]) -> tuple[list[Job], HostJobs]:
     """Return the jobs, and what evaluated them. Jobs of hosts that wait for facts have `needs`."""
-    from statecfg.dialects import fact_names
+    from statecfg.run.fact_source import FactSource
     from statecfg.run.host_jobs import HostJobs
 
     project = chosen.project
-    evaluated = HostJobs(project.relative(path), owner(project, path, choice.instance), choice, project, own)
-    jobs: list[Job] = []
+    source = FactSource(choice, own, [host.name for host, _ in chosen.hosts])
+    name = owner(project, path, choice.instance)
+    evaluated = HostJobs(project.relative(path), name, choice, project, chosen.inventory, source)
+    made: dict[str, Job | None] = {}
     for host, plays in chosen.hosts:
-        job = evaluated.job(host, plays, _known(choice.facts.get(host.name, {}), own))
+        made[host.name] = evaluated.job(host, plays)
         if evaluated.slow:
             break
-        if job is not None:
-            jobs.append(replace(job, needs=tuple(evaluated.facts[host.name].missing)))
+    _without(evaluated, chosen, made)
     found = evaluated.problems.problems()
     report(*found)
-    if any(job.needs for job in jobs):
-        mentioned = fact_names.mentioned(str(path), str(project.root), own)
-        jobs = [replace(job, needs=tuple(sorted({*job.needs, *mentioned}))) if job.needs else job for job in jobs]
-    elif chosen.hosts and not jobs and not found:
+    jobs = [job for job in made.values() if job is not None]
+    if chosen.hosts and not jobs and not found:
         help_text = suggest(choice.tags[0], sorted(evaluated.tags), "tags in the playbook")
         report(problem("SC0431", f"tags: {', '.join(choice.tags)}", help_text or "add `tags: [NAME]` to resources"))
-    return jobs, evaluated
+    return needs.of_jobs(jobs, evaluated, path), evaluated
 
 
-def _known(values: Mapping[str, Any], own: Mapping[str, OwnFact]) -> dict[str, Any]:
-    """Return the given facts of a host that exist in the catalogue or in the project."""
-    from statecfg.facts.catalogue import NAMES, OWN
-
-    names = {*NAMES, *(f"{OWN}.{name}" for name in own)}
-    return {name: value for name, value in values.items() if name in names}
+def _without(evaluated: HostJobs, chosen: _Chosen, made: dict[str, Job | None]) -> None:
+    """Evaluate again what reads facts of hosts that this run does not visit, because nothing on them has the tags."""
+    absent = {name for name, job in made.items() if job is None}
+    if not absent or evaluated.problems.hosts_of:
+        return
+    for name in absent:
+        del evaluated.source.collected[name]
+    for host, plays in chosen.hosts:
+        if host.name in made and not absent.isdisjoint(evaluated.readings[host.name].missing):
+            made[host.name] = evaluated.job(host, plays)
 
 
 def owner(project: Project, path: Path, instance: str = "") -> str:
@@ -302,7 +311,7 @@ def _unread(path: Path, choice: Choice, project: Project, inventory: Inventory) 
 
 
 def _reshaped(
-    choice: Choice, chosen: _Chosen, jobs: Sequence[Job], reshape: Reshape, facts: Mapping[str, HostFacts]
+    choice: Choice, chosen: _Chosen, jobs: Sequence[Job], reshape: Reshape, readings: Mapping[str, Reading]
 ) -> tuple[list[Job], list[HookFailure]]:
     """Return the jobs with the graphs that hooks changed, and the failures of hooks.
 
@@ -317,7 +326,7 @@ def _reshaped(
     called = [
         HookedHost(
             host,
-            evaluation.evaluate(host, plays, choice.extra, choice.tags, facts[host.name]),
+            evaluation.evaluate(host, plays, choice.extra, choice.tags, readings[host.name]),
             kept[host.name].owner,
         )
         for host, plays in hooked
@@ -332,7 +341,7 @@ def _reshaped(
         with collecting() as problems, reporting():
             report(*host.problems)
             if host.graph is not None:
-                definition = evaluation.definition(host.host, host.graph, host.evaluated, project, facts[name])
+                definition = evaluation.definition(host.host, host.graph, host.evaluated, project, readings[name])
                 kept[name] = replace(kept[name], definition=definition)
         # The graph was valid before the hooks changed it.
         context = f" (on {name}, after these hooks changed it: {', '.join(reshape.concerns(name))})"

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from statecfg.facts.catalogue import NAMES, wrong_fact
+from statecfg.facts.catalogue import NAMES, OWN, wrong_fact
 from statecfg.facts.recorded import Recorded
 from statecfg.store import hosts
 from statecfg.store.database import Store
@@ -48,6 +48,9 @@ def known(store: Store) -> dict[str, Recorded]:
     columns = select(host.c.name.label("of"), host_fact.c.name, host_fact.c.value, host_fact.c.at)
     with store.reading() as connection:
         for row in connection.execute(columns.join(host).where(host.c.project == store.project)):
+            known = row.name in NAMES or row.name.startswith(f"{OWN}.")
+            if not known or wrong_fact(row.name, row.value):
+                continue  # another version of statecfg stored it
             if row.of in values and row.at >= times[row.of].get(row.name, 0.0):
                 values[row.of][row.name], times[row.of][row.name] = row.value, row.at
     return {name: Recorded(facts, times[name]) for name, facts in values.items()}

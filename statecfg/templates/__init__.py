@@ -22,6 +22,7 @@ from jinja2.parser import Parser
 from jinja2.runtime import Undefined as _Undefined
 
 from statecfg.facts import view
+from statecfg.facts.others import NamedHost
 from statecfg.graph.opaque import Value, mask_secrets, resolve_tokens
 from statecfg.problems import InvalidInput, Problem, clipped, inputs, problem
 from statecfg.problems.positions import SourceLocation
@@ -262,7 +263,9 @@ def _native(compiled: Compiled, variables: Mapping[str, Any]) -> Any:
         str(value)  # raises `Missing` with the name
     if isinstance(value, (Iterator, range)) or type(value) in (type({}.keys()), type({}.values()), type({}.items())):
         value = list(value)
-    return str(value) if isinstance(value, str) else view.plain(value)
+    if isinstance(value, str):  # a host stays a host in variables, as in `db: "{{ hosts.db1 }}"`
+        return value if isinstance(value, NamedHost) else str(value)
+    return view.plain(value)
 
 
 def _text(compiled: Compiled, variables: Mapping[str, Any]) -> Any:
@@ -284,8 +287,8 @@ def _explained_at(location: SourceLocation, block: bool, variables: Mapping[str,
     except view.MissingFact as missing:
         missing.at(_locations(missing, location, block)[0])
         raise
-    except view.UnknownFact as unknown:
-        raise unknown.located(*_locations(unknown, location, block)) from None
+    except view.WrongRead as wrong:
+        raise wrong.located(*_locations(wrong, location, block)) from None
     except InvalidInput:
         raise
     except Exception as error:

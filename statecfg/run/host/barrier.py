@@ -87,15 +87,17 @@ class Barrier:
             self.settled.set()
 
     def _collect(self, awaited: Awaited) -> None:
-        while self.waiting:
+        for host in awaited.names:
+            if host not in self.waiting:  # this run does not visit it, for example because it refuses a saved plan
+                self._ask(awaited, awaited.lost(host))
+        while awaited.unsettled:
             try:
                 host, facts = self._answers.get(timeout=WAIT)
             except queue.Empty:
                 continue
-            missing: Sequence[str] = ()
-            if facts is not None and host in self.waiting:
-                missing = awaited.add(host, facts.values, facts.failed)
-            if missing:
-                self._steps[host] = awaited.request(missing)
-            else:
-                self.waiting.discard(host)
+            if host in self.waiting:
+                found = awaited.lost(host) if facts is None else awaited.add(host, facts.values, facts.failed)
+                self._ask(awaited, found)
+
+    def _ask(self, awaited: Awaited, names: Mapping[str, Sequence[str]]) -> None:
+        self._steps.update((host, awaited.request(wanted)) for host, wanted in names.items())

@@ -17,6 +17,7 @@ from tests.host import sent
 from tests.host.command import Ran, reach, statecfg
 from tests.host.run.relay import Relay
 from tests.host.run.rig import settings
+from tests.lab import add_user
 from tests.lab.fixtures import or_skip
 
 DELAY = 1.0  # of a round trip in seconds, long enough to be measured on a busy machine
@@ -171,6 +172,19 @@ def test_facts_are_collected_without_lock_and_without_writing(project: Project) 
     assert host.run(["test", "-e", "/var/lib/statecfg/lock"], check=False).returncode == 1
 
 
+def test_own_facts_run_as_the_user_that_statecfg_becomes(project: Project) -> None:
+    host = project.hosts[0]
+    add_user(host, "free", sudo="nopasswd")
+    project.write("facts/uid.py", "import os\n\ndef fact():\n    return os.getuid()\n")
+    uids = []
+    for options in ([], ["-b"]):
+        project("facts", host.name, "--record", "facts.json", "-u", "free", *options)
+        recorded = json.loads((project.base / "facts.json").read_text())["hosts"][host.name]
+        uids.append((recorded["own.uid"], recorded["user"]))
+    assert uids[0] == (int(host.run(["id", "-u", "free"]).stdout), "free")
+    assert uids[1] == (0, "root")
+
+
 def test_many_hosts_with_facts_need_few_slots(project: Project) -> None:
     report = project("apply", "playbooks/site.yml", "--yes", "--forks", "1", "--json").json()
     assert {host["status"] for host in report["hosts"].values()} == {"ok"}
@@ -258,35 +272,129 @@ def test_secrets_that_facts_select_are_masked(project: Project) -> None:
     assert "<secret WORD>" in ran.out
 
 
-def seconds(project: Project, target: Any, value: str) -> float:
-    """Apply a playbook twice; return the seconds of the second run after the login."""
-    reach(project.base, [target])
+def seconds(project: Project, targets: list[Any], value: str) -> float:
+    """Apply a playbook twice; return the seconds of the second run after the login, on the slowest host."""
+    reach(project.base, targets)
     text = f'hosts: all\nresources: [{{file: {project.place}-trips, content: "{value}"}}]\n'
     project.write("playbooks/site.yml", text)
     times: dict[str, float] = {}
 
     def note(event: fleet.Event) -> None:
-        times[event.kind] = time.monotonic()
+        times[f"{event.kind} {event.host}"] = time.monotonic()
 
     for _ in range(2):
         work = project.prepared()
-        options = fleet.Options(mode="apply", access=fleet.Access(settings(target)))
+        options = fleet.Options(mode="apply", access=fleet.Access(settings(*targets)))
         report = fleet.run(work.jobs, options, note, work.awaited)
         assert {one["status"] for one in report["hosts"].values()} == {"ok"}
-    return times["finished"] - times["connected"]
+    return max(times[f"finished {name}"] - times[f"connected {name}"] for name in report["hosts"])
 
 
 def test_facts_cost_one_round_trip(project: Project, tmp_path: Path) -> None:
-    values = ("x", "{{ host.facts.kernel }}", "{{ host.facts.own.role if host.facts.cpus else '' }}")
+    other = f"{{{{ hosts['{project.hosts[1].name}'].facts.kernel }}}}"
+    values = ("x", "{{ host.facts.kernel }}", "{{ host.facts.own.role if host.facts.cpus else '' }}", other)
     cost = 99.0
     for _ in range(3):  # a busy machine may delay some of the measurements
-        with Relay(project.hosts[0], delay=DELAY / 2) as slow:
-            plain, *others = [seconds(project, slow.seen(tmp_path / "known"), value) for value in values]
+        with Relay(project.hosts[0], delay=DELAY / 2) as one, Relay(project.hosts[1], delay=DELAY / 2) as two:
+            targets = [relay.seen(tmp_path / f"known{number}") for number, relay in enumerate((one, two))]
+            plain, *others = [seconds(project, targets, value) for value in values]
         cost = min(cost, (max(others) - plain) / DELAY)
         if cost < 1.4:
             break
     print(f"round trips for facts: {cost:.2f}")
     assert cost < 1.4
+
+
+def other_hosts(project: Project) -> None:
+    """Write a playbook whose definitions read all hosts, one with the facts of the last one."""
+    last = project.hosts[-1].name
+    project.write(
+        "playbooks/others.yml",
+        f"""\
+        hosts: all
+        resources:
+          - file: {project.place}-roles
+            content: "{{% for one in groups.all %}}{{{{ one }}}} {{{{ one.facts.own.role }}}}\\n{{% endfor %}}"
+          - file: {project.place}-last
+            content: "{{{{ hosts['{last}'].address }}}} {{{{ hosts['{last}'].facts.own.role }}}}\\n"
+        """,
+    )
+
+
+def test_definitions_read_facts_of_other_hosts_of_the_run(project: Project) -> None:
+    other_hosts(project)
+    project("plan", "playbooks/others.yml", "--out", "others.plan")
+    first, _, last = project.hosts
+    shown = project("show", "others.plan", "-v").out
+    assert "9 × fact of a host" in shown
+    assert f'fact of {first.name}: hosts[{last.name}].own.role = "spare"' in shown
+    assert f'fact of {first.name}: own.role = "main"' in shown
+    try:
+        last.write("/etc/role", "other\n")
+        report = project("apply", "others.plan", "--json", code=6).json()["hosts"]
+        assert report[first.name]["differs"] == [f'fact hosts[{last.name}].own.role: planned "spare"; now "other"']
+        assert report[last.name]["differs"] == ['fact own.role: planned "spare"; now "other"']
+        assert {host["status"] for host in report.values()} == {"refused"}
+    finally:
+        last.write("/etc/role", "spare\n")
+    project("apply", "others.plan")
+    names = sorted((host.name, role) for host, role in zip(project.hosts, ("main", "spare", "spare"), strict=True))
+    for host in project.hosts:
+        assert host.read(f"{project.place}-roles") == "".join(f"{name} {role}\n" for name, role in names)
+        assert host.read(f"{project.place}-last") == f"{last.address} spare\n"
+    again = project("apply", "playbooks/others.yml", "--yes", "--json").json()
+    assert {outcome for host in again["hosts"].values() for outcome in host["summary"]} == {"unchanged"}
+    project("destroy", "playbooks/others.yml", "--yes")
+    assert first.run(["test", "-e", f"{project.place}-last"], check=False).returncode == 1
+
+
+def test_facts_of_hosts_outside_the_run_come_from_the_store(project: Project) -> None:
+    other_hosts(project)
+    first, second, last = project.hosts
+    limited = ("playbooks/others.yml", "--limit", first.name)
+    refused = project("plan", *limited, code=5).err
+    assert f"the fact `own.role` of {second.name} is not known, and this run does not visit {second.name}" in refused
+    project("facts", f"{second.name},{last.name}", "--record", "last")
+    planned = project("plan", *limited, "--json").json()["hosts"][first.name]
+    assert f"uses recorded facts of {last.name}, less than a minute old: own.role" in planned["warnings"]
+    refused = project("plan", *limited, "--max-fact-age", "PT0S", code=5).err
+    assert "is less than a minute old, and --max-fact-age allows less than a minute" in refused
+    project("plan", *limited, "--out", "first.plan")
+    try:
+        last.write("/etc/role", "other\n")
+        project("facts", last.name, "--record", "last")
+        differs = project("apply", "first.plan", "--json", code=6).json()["hosts"][first.name]["differs"]
+        assert differs == [f'fact hosts[{last.name}].own.role: planned "spare"; now "other"']
+    finally:
+        last.write("/etc/role", "spare\n")
+    project("facts", last.name, "--record", "last")
+    ran = project("apply", "first.plan")
+    assert f"uses recorded facts of {last.name}, less than a minute old" in ran.out
+    assert first.read(f"{project.place}-last") == f"{last.address} spare\n"
+    assert project("validate", "playbooks/others.yml", "--facts", "last").out.count("depends on the facts") == 1
+
+
+def test_an_unreachable_host_fails_those_that_need_its_facts(project: Project) -> None:
+    first = project.hosts[0]
+    text = (project.base / "inventory.yml").read_text()
+    (project.base / "inventory.yml").write_text(text + "  gone: {address: 127.0.0.1, port: 1}\n")
+    project.write(
+        "playbooks/site.yml",
+        f"""\
+        - name: needs
+          hosts: {first.name}
+          resources: [{{file: {project.place}-needs, content: "{{{{ hosts.gone.facts.kernel }}}}"}}]
+        - name: others
+          hosts: "!{first.name}"
+          resources: [{{file: {project.place}-free, content: "{{{{ host.facts.kernel }}}}"}}]
+        """,
+    )
+    report = project("apply", "playbooks/site.yml", "--yes", "--json", code=1).json()["hosts"]
+    assert report[first.name]["error"]["summary"] == (
+        "its definition needs the fact `hosts[gone].kernel`, and gone could not be asked"
+    )
+    assert report["gone"]["status"] == "unreachable"
+    assert {report[host.name]["status"] for host in project.hosts[1:]} == {"ok"}
 
 
 def test_code_for_facts_is_sent_only_to_hosts_that_need_it() -> None:

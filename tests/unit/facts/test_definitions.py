@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from statecfg.facts.recorded import Recorded
 from statecfg.problems import InvalidInput
 from statecfg.run import prepare
 from statecfg.run.awaited import CORRECT, Awaited, Refused
@@ -72,6 +74,11 @@ def prepared(project: Path, text: str, ending: str = "yml", **choice: Any) -> pr
     return prepare.playbook(path, prepare.Choice(**choice))
 
 
+def recorded(values: Mapping[str, Any], age: float = 0.0) -> Recorded:
+    """Return facts that were collected some seconds ago."""
+    return Recorded(values, dict.fromkeys(values, time.time() - age))
+
+
 def awaited(work: prepare.Work) -> Awaited:
     assert work.awaited is not None
     return work.awaited
@@ -109,16 +116,17 @@ def test_only_nodes_that_need_no_facts_are_known_before(project: Path) -> None:
 
 
 def test_the_definition_is_complete_when_the_facts_are_known(project: Path) -> None:
-    waiting = awaited(prepared(project, YAML))
-    assert waiting.add("web1", KNOWN) == ()
-    assert waiting.add("web2", {**KNOWN, "os": {**OS, "family": "redhat"}}) == ()
+    work = prepared(project, YAML)
+    waiting = awaited(work)
+    assert waiting.add("web1", KNOWN) == {}
+    assert waiting.add("web2", {**KNOWN, "os": {**OS, "family": "redhat"}}) == {}
     jobs = waiting.finish()
     assert contents(jobs["web1"]) == {
         "file:/etc/plain": "plain", "file:/etc/a": "debian 4", "package:nginx": "", "file:/etc/root": "ext4",
         "file:/etc/t": "1.22 r7 False\n",
     }  # fmt: skip
     assert "package:nginx" not in contents(jobs["web2"])
-    assert set(waiting.used("web1")) == {
+    assert set(work.facts.used("web1")) == {
         "os.family", "cpus", "mounts", "packages[nginx]", "packages[x]", "own.rack",
     }  # fmt: skip
 
@@ -129,8 +137,8 @@ def test_plays_in_python_and_hy_read_facts(project: Path, text: str, ending: str
     assert [job.needs for job in work.jobs] == [("cpus", "os")]
     ((location, (names, hosts)),) = awaited(work).places().items()
     assert (Path(location.file).name, names, hosts) == (f"play.{ending}", {"os"}, {"web1"})
-    assert awaited(work).add("web1", {"os": OS}) == ("cpus",)  # a host that sends only a part is asked again
-    assert awaited(work).add("web1", {"cpus": 2}) == ()
+    assert awaited(work).add("web1", {"os": OS}) == {"web1": ("cpus",)}  # a host that sends only a part is asked again
+    assert awaited(work).add("web1", {"cpus": 2}) == {}
     assert contents(awaited(work).finish()["web1"])["file:/etc/a"] == "debian 2"
 
 
@@ -138,7 +146,7 @@ def test_facts_that_code_hides_are_found_by_evaluating(project: Path) -> None:
     text = PYTHON.replace("{host.facts.cpus}", "{getattr(host.facts, 'hostn' 'ame')}")
     work = prepared(project, text, "py", limit="web1")
     assert [job.needs for job in work.jobs] == [("os",)]
-    assert awaited(work).add("web1", {"os": OS}) == ("hostname",)
+    assert awaited(work).add("web1", {"os": OS}) == {"web1": ("hostname",)}
 
 
 def test_code_that_swallows_exceptions_waits_for_facts(project: Path) -> None:
@@ -156,7 +164,7 @@ def test_code_that_swallows_exceptions_waits_for_facts(project: Path) -> None:
     """
     work = prepared(project, text, "py", limit="web1")
     assert [job.needs for job in work.jobs] == [("hostname",)]
-    assert awaited(work).add("web1", {"hostname": "w"}) == ()
+    assert awaited(work).add("web1", {"hostname": "w"}) == {}
     assert contents(awaited(work).finish()["web1"]) == {"file:/etc/a": "w"}
 
 
@@ -181,8 +189,8 @@ def test_requirements_of_nodes_that_facts_decide_are_not_reported(project: Path)
 def test_an_invalid_definition_of_one_host_is_an_error_that_names_the_host(project: Path) -> None:
     text = 'hosts: all\nresources:\n  - file: /etc/a\n    content: x\n    mode: "{{ host.facts.hostname }}"\n'
     waiting = awaited(prepared(project, text))
-    assert waiting.add("web1", {"hostname": "0644"}) == ()
-    assert waiting.add("web2", {"hostname": "yellow"}) == ()
+    assert waiting.add("web1", {"hostname": "0644"}) == {}
+    assert waiting.add("web2", {"hostname": "yellow"}) == {}
     with pytest.raises(InvalidInput) as caught:
         waiting.finish()
     (problem,) = caught.value.problems
@@ -200,18 +208,18 @@ def test_a_failed_fact_matters_only_to_definitions_that_read_it(project: Path) -
     """
     waiting = awaited(prepared(project, text))
     for host in ("web1", "web2"):
-        assert waiting.add(host, {"hostname": host}, {"own.rack": "no such file"}) == ()
+        assert waiting.add(host, {"hostname": host}, {"own.rack": "no such file"}) == {}
     steps = waiting.finish()
     assert steps["web1"] == Refused("the fact `own.rack` failed: no such file", hint=CORRECT)
     assert contents(steps["web2"]) == {"file:/etc/a": "web2"}
 
 
 def test_known_facts_need_no_host(project: Path) -> None:
-    work = prepared(project, YAML, facts={"web1": KNOWN})
+    work = prepared(project, YAML, facts={"web1": recorded(KNOWN)})
     assert [job.needs != () for job in work.jobs] == [False, True]
     assert contents(work.jobs[0])["file:/etc/a"] == "debian 4"
-    assert work.facts.used["web1"] == {"os", "cpus", "mounts", "packages", "own.rack"}
-    (job,) = prepared(project, YAML, facts={"web1": {"os": OS, "own.gone": 1}}, limit="web1").jobs
+    assert set(work.facts.readings["web1"].recorded["web1"].times) == {"os", "cpus", "mounts", "packages", "own.rack"}
+    (job,) = prepared(project, YAML, facts={"web1": recorded({"os": OS, "own.gone": 1})}, limit="web1").jobs
     assert "os" in job.needs
 
 
@@ -225,7 +233,7 @@ def test_tags_select_resources_that_facts_decide(project: Path) -> None:
     text = YAML.replace("  - package: nginx", "  - package: nginx\n    tags: [web]")
     work = prepared(project, text, tags=["web"], limit="web1")
     waiting = awaited(work)
-    assert waiting.add("web1", KNOWN) == ()
+    assert waiting.add("web1", KNOWN) == {}
     assert set(contents(waiting.finish()["web1"])) == {"package:nginx"}
 
 
@@ -249,7 +257,7 @@ def test_wrong_facts_of_the_project_are_errors(project: Path, source: str, detai
 
 def used(values: Mapping[str, Any], text: str, project: Path) -> str:
     waiting = awaited(prepared(project, text, limit="web1"))
-    assert waiting.add("web1", values) == ()
+    assert waiting.add("web1", values) == {}
     return str(contents(waiting.finish()["web1"])["file:/etc/a"])
 
 
