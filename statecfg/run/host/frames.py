@@ -2,6 +2,8 @@
 
 Controller and executor have the same version, because the controller sends the executor. So an unknown key never
 comes from another version: it means that the host does not run our executor.
+
+The classes have no methods that nobody calls, because every start of statecfg generates the methods again.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ Part = Literal["removals", "layers", "left"]
 Where = Literal["host", "controller"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Action(Strict):
     """An action of a node, planned or finished."""
 
@@ -36,14 +38,14 @@ class Action(Strict):
     log: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Shutdown(Action):
     """A shutdown-first action and its node."""
 
     node: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Change(Strict):
     """One field that a node changes."""
 
@@ -54,7 +56,7 @@ class Change(Strict):
     diff: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Node(Strict):
     """A node with the actions that a host plans or has executed."""
 
@@ -74,7 +76,7 @@ class Node(Strict):
     stays: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Debt(Strict):
     """A trigger that an earlier run owes."""
 
@@ -84,7 +86,7 @@ class Debt(Strict):
     run: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Firing(Strict):
     """A hook that an apply would call."""
 
@@ -94,7 +96,7 @@ class Firing(Strict):
     where: Where
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Past(Strict):
     """An earlier run, from the host's ledger."""
 
@@ -110,7 +112,7 @@ class Past(Strict):
     actions: tuple[PastAction, ...] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PastAction(Strict):
     """An action of an earlier run, from the host's ledger."""
 
@@ -127,7 +129,7 @@ class Frame(Strict):
     """One frame; its `type` is the key in `FRAME_CLASSES`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Hello(Frame):
     """The executor has begun."""
 
@@ -136,12 +138,12 @@ class Hello(Frame):
     python: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Beat(Frame):
     """The host is alive."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Need(Frame):
     """The host requests the executor, content or node types; exactly one of them."""
 
@@ -150,7 +152,7 @@ class Need(Frame):
     types: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Facts(Frame):
     """The facts that the controller asked for; `failed` says why the others have no value."""
 
@@ -158,7 +160,7 @@ class Facts(Frame):
     failed: Mapping[str, str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Planned(Frame):
     """A piece of one layer of the plan."""
 
@@ -168,7 +170,7 @@ class Planned(Frame):
     fingerprints: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan(Frame):
     """The plan is complete."""
 
@@ -180,7 +182,7 @@ class Plan(Frame):
     ledger: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ActionEvent(Frame):
     """An action began or ended."""
 
@@ -192,7 +194,7 @@ class ActionEvent(Frame):
     reason: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Output(Frame):
     """Output of a node's program."""
 
@@ -200,7 +202,7 @@ class Output(Frame):
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Finished(Frame):
     """A node run has ended."""
 
@@ -208,7 +210,7 @@ class Finished(Frame):
     outcome: Annotated[str, OneOf(Outcome.ALL)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Layer(Frame):
     """The results of a layer, or of a piece of it."""
 
@@ -218,7 +220,7 @@ class Layer(Frame):
     more: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fired(Frame):
     """A hook was called."""
 
@@ -233,7 +235,7 @@ class Fired(Frame):
     metadata: Annotated[Mapping[str, Any], Free(HOOK, map=True)] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Resource(Strict):
     """A resource in the form that hooks receive."""
 
@@ -247,7 +249,7 @@ class Resource(Strict):
     outcome: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Hook(Frame):
     """The host asks the controller to call a hook."""
 
@@ -258,7 +260,7 @@ class Hook(Frame):
     resource: Resource
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Calling(Frame):
     """The host calls a hook that runs on the host."""
 
@@ -268,12 +270,12 @@ class Calling(Frame):
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Login(Frame):
     """The host restarted sshd, and asks the controller to test a new login."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Amended(Frame):
     """A node failed after its layer was reported."""
 
@@ -281,7 +283,7 @@ class Amended(Frame):
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitsPhase(Frame):
     """The host waits for the hooks of its units."""
 
@@ -289,7 +291,7 @@ class UnitsPhase(Frame):
     ok: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitAsk(Frame):
     """A unit's hook asks for settings."""
 
@@ -298,7 +300,7 @@ class UnitAsk(Frame):
     node: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitPort(Frame):
     """A unit's hook opens or closes a port."""
 
@@ -307,7 +309,7 @@ class UnitPort(Frame):
     port: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitStatus(Frame):
     """A unit's hook sets the status of the unit."""
 
@@ -316,7 +318,7 @@ class UnitStatus(Frame):
     message: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitLog(Frame):
     """A log line of a unit's hook."""
 
@@ -327,7 +329,7 @@ class UnitLog(Frame):
     id: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SettingsChange(Strict):
     """Settings that a unit's hook sets and deletes."""
 
@@ -335,7 +337,7 @@ class SettingsChange(Strict):
     delete: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitChanges(Strict):
     """Everything that a unit's hook changes."""
 
@@ -343,7 +345,7 @@ class UnitChanges(Strict):
     leader: SettingsChange | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitDone(Frame):
     """A unit's hook has ended."""
 
@@ -355,7 +357,7 @@ class UnitDone(Frame):
     changes: Annotated[UnitChanges, Free(SETTINGS)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class End(Frame):
     """The run has ended on this host. Only this frame gives the host a result."""
 
