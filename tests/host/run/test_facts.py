@@ -348,6 +348,28 @@ def test_definitions_read_facts_of_other_hosts_of_the_run(project: Project) -> N
     assert first.run(["test", "-e", f"{project.place}-last"], check=False).returncode == 1
 
 
+@pytest.mark.parametrize("forks", ["16", "1"])
+def test_a_host_is_asked_again_for_a_fact_that_another_host_needs(project: Project, forks: str) -> None:
+    project.write(
+        "playbooks/hidden.py",
+        f"""\
+        from statecfg import groups, play
+        from statecfg.resources import file
+
+        @play(hosts="all")
+        def hidden(host):
+            last = groups.all[-1]
+            if host.name != last.name and last.facts.own.role == "spare":
+                return file("{project.place}-hidden", content=getattr(last.facts, "ker" "nel"))
+        """,
+    )
+    project("apply", "playbooks/hidden.py", "--yes", "--forks", forks)
+    *others, last = sorted(project.hosts, key=lambda host: host.name)
+    for host in others:
+        assert host.read(f"{project.place}-hidden") == last.run(["uname", "-r"]).stdout.strip()
+    assert last.run(["test", "-e", f"{project.place}-hidden"], check=False).returncode == 1
+
+
 def test_facts_of_hosts_outside_the_run_come_from_the_store(project: Project) -> None:
     other_hosts(project)
     first, second, last = project.hosts

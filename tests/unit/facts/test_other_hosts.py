@@ -51,7 +51,7 @@ HY = """\
 
 (defplay web [host] {:hosts "web"}
   (setv lines (lfor web groups.web f"{web} {web.name} {web.address} {web.vars.port} {(.join "," web.groups)}")
-        ends [(.join " " hosts) (.join " " groups) (. (get hosts "db1") address) (str (in "db1" (get groups "db")))])
+        ends [(.join " " hosts) (.join " " groups) (. hosts ["db1"] address) (str (in "db1" (get groups "db")))])
   (file "/etc/a" :content (+ (.join "\\n" [#* lines (.join " " ends)]) "\\n")))
 """
 EXPECTED = """\
