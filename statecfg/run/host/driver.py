@@ -186,6 +186,9 @@ class HostDriver:
         threading.Thread(target=self._beat, args=(sender, ended), daemon=True).start()
         try:
             definition, more, self.events = self.late()
+            request = self.session.request
+            if request.order.mode in Mode.ACTING and not request.waits_for_facts:
+                self.gate_pass.hold()
             data = self.session.begin(definition, more)
             if data:
                 sender.try_to_send(data)

@@ -36,6 +36,17 @@ class Pass:
         self.slots.acquire()
         self.has_slot = True
 
+    def hold(self) -> None:
+        """Wait until all definitions are valid. A host that waits for no facts would record its run before.
+
+        :raises Unjoined: the run has ended because a definition is wrong
+        """
+        if not self.barrier.open():
+            self.rest()
+            self.barrier.settled.wait()
+            self.barrier.open()
+            self.start()
+
     @property
     def answer(self) -> bool | None:
         """The user's answer, None if the user has not answered yet, or some definitions are still incomplete.

@@ -129,6 +129,9 @@ def test_one_invalid_definition_changes_nothing_anywhere(project: Project) -> No
     plays = PLAY.format(place=project.place) + BAD.format(place=project.place)
     plays = "- " + textwrap.indent(plays.replace("hosts: all", f'hosts: "!{free.name}"'), "  ").lstrip()
     plays += f"- name: free\n  hosts: {free.name}\n  resources: [directory: {project.place}-free]\n"
+    project.write("playbooks/free.yml", f"hosts: {free.name}\nresources: [directory: /srv]\n")
+    project("apply", "playbooks/free.yml", "--yes")
+    before = recorded_runs(free)
     project.write("playbooks/site.yml", plays)
     for options in ([], ["--forks", "1"]):
         ran = project("apply", "playbooks/site.yml", "--yes", *options, code=5)
@@ -137,6 +140,16 @@ def test_one_invalid_definition_changes_nothing_anywhere(project: Project) -> No
         assert "nothing was touched" in ran.err
         assert project.there("os") == [False, False, False]
         assert free.run(["test", "-e", f"{project.place}-free"], check=False).returncode == 1
+    # A host with nothing to do would only record its run, and not wait for permission.
+    project.write("playbooks/site.yml", plays.replace(f"{project.place}-free", "/srv"))
+    project("apply", "playbooks/site.yml", "--yes", code=5)
+    assert recorded_runs(free) == before
+
+
+def recorded_runs(host: lab.Host) -> str:
+    """Return the number of runs in the ledger of a host."""
+    count = "print(sqlite3.connect('/var/lib/statecfg/ledger.db').execute('select count(*) from run').fetchone())"
+    return host.run(["python3", "-c", f"import sqlite3; {count}"]).stdout
 
 
 def test_a_failing_fact_fails_only_the_hosts_that_use_it(project: Project) -> None:
