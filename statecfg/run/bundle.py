@@ -38,7 +38,7 @@ _LAUNCH = (
 class Part:
     """Modules in the form in which they are sent.
 
-    :param data: module name → [is it a package, file name] as JSON (only 0 or 1 if the file name follows from the name),
+    :param data: module name → [is it a package, file name] as JSON, only 0 or 1 if the file name follows from the name;
         and then the modules' sources in the same order, separated by NUL and compressed together
     :param sha256: the digest of `data`, under which hosts keep it
     """
