@@ -90,7 +90,6 @@ class Session:
         )
         frame, _ = self.channel.receive("run")
         order = Order.from_json(fields(frame))
-        self.mask(order)
         for sha256 in order.parts:
             self.hello["modules"].update(self.hello["unpack"](sha256, self.part))
         if order.facts:
@@ -104,8 +103,10 @@ class Session:
 
             return HostStatus.OK, of_host(self.state_dir, self.lock, order.history)
         layers, order = self.take_in(order)
-        if order.facts:
-            self.mask(order)  # the definition that depended on facts may contain other secrets
+        if order.secrets:
+            from statecfg.remote.machine.redact import Redactor
+
+            self.channel.mask = Redactor(order.secrets).report
         holder = self.take_lock(order)
         if holder is not None:
             return HostStatus.LOCKED, {"holder": holder}
@@ -117,13 +118,6 @@ class Session:
             return self.end(HostStatus.REFUSED, refusal=managed.refusal)
         self.arrive(managed, layers)
         return self.plan_and_apply(managed)
-
-    def mask(self, order: Order) -> None:
-        """Mask the secrets of the order in everything that is sent from now on."""
-        if order.secrets:
-            from statecfg.remote.machine.redact import Redactor
-
-            self.channel.mask = Redactor(order.secrets).report
 
     def tell_facts(self, request: JsonMap) -> None:
         """Collect facts and send them."""

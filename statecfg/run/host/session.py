@@ -117,7 +117,8 @@ class HostSession:
         return wire.encode({**facts, "type": "facts"})
 
     def _begin(self, types: Mapping[str, Part]) -> bytes:
-        more_parts = {**types, **parts(self.request.more, self.request.definition.layers)}
+        definition = self.request.definition
+        more_parts = {**types, **parts(self.request.more, definition.layers, bool(definition.secrets))}
         self.supplies.parts.update(more_parts)
         return self.request.begin(list(more_parts))
 
