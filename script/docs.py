@@ -17,6 +17,7 @@ import click  # noqa: E402  # the line above lets the imports below find the pac
 
 from statecfg import resources  # noqa: E402  # as above
 from statecfg.cli import exit_codes, main, options  # noqa: E402  # as above
+from statecfg.facts import catalogue  # noqa: E402  # as above
 from statecfg.graph import schema  # noqa: E402  # as above
 from statecfg.problems import CODES  # noqa: E402  # as above
 from statecfg.templates.filters import FILTERS, TESTS  # noqa: E402  # as above
@@ -88,6 +89,9 @@ LIMITS = (
     (f"{HOST}.frame_reader", "NODE", "additional memory for each node that was sent to the host", "bytes"),
     (f"{HOST}.frame_reader", "FRAME", "memory to decode a frame of a host; only one is decoded at a time", "bytes"),
     (f"{HOST}.frames", "FACTS", "memory for the facts of a host", "bytes"),
+    (f"{HOST}.frames", "COLLECTED", "memory for the facts of a host that its definition uses", "bytes"),
+    ("statecfg.remote.facts.own", "SECONDS", "time for one fact of the project", "s"),
+    ("statecfg.remote.facts.own", "LARGEST", "value of one fact of the project, as JSON", "bytes"),
     (f"{HOST}.frames", "HOOK", "memory for the output of one hook, and for the resource of its event", "bytes"),
     (f"{HOST}.frames", "SETTINGS", "memory for the settings that one hook of a unit changes", "bytes"),
     (f"{HOST}.frames", "ARGUMENTS", "memory for the arguments of an action and each side of a change", "bytes"),
@@ -384,12 +388,34 @@ def _arguments(function: Any) -> str:
     return f"({', '.join(names)})" if names else ""
 
 
+def facts_page() -> str:
+    """Return the page of facts."""
+    parts = [
+        f"{MADE}# Facts\n\nWhat definitions can read as `host.facts`; see [Facts](../playbooks.md#facts).\n"
+        "`statecfg facts HOST --record FILE` writes the values of a host.\n",
+        table(("fact", "type", "meaning"), facts_rows(catalogue.Facts)),
+    ]
+    for name, cls in vars(catalogue).items():
+        if catalogue.is_record(cls) and cls is not catalogue.Facts:
+            about = inspect.cleandoc(cls.__doc__ or "").partition("\n")[0]
+            parts.append(f"## {name}\n\n{about}\n\n{table(('field', 'type', 'meaning'), facts_rows(cls))}")
+    return "\n".join(parts)
+
+
+def facts_rows(cls: Any) -> list[tuple[str, ...]]:
+    """Return the rows of a class of the catalogue of facts."""
+    described = catalogue.described(cls)
+    fields = catalogue.fields_of(cls).items()
+    return [(f"`{name}`", catalogue.type_name(hint), cell(described[name])) for name, hint in fields]
+
+
 def index() -> str:
     """Return the index page."""
     return f"""{MADE}# Reference
 
 - [Node types](node-types.md): every node type and attribute
 - [Command line](command-line.md): every command, option and environment variable
+- [Facts](facts.md): everything that `host.facts` contains
 - [Filters and tests of templates](template-filters.md)
 - [Exit codes](exit-codes.md)
 - [Report](../report.md): the output of `--json`
@@ -406,6 +432,7 @@ def made() -> dict[Path, str]:
         REFERENCE / "README.md": index(),
         REFERENCE / "node-types.md": node_types(),
         REFERENCE / "command-line.md": command_line(),
+        REFERENCE / "facts.md": facts_page(),
         REFERENCE / "template-filters.md": template_filters(),
         REFERENCE / "exit-codes.md": exit_code_page(),
         REFERENCE / "limits.md": limits(),

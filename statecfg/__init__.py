@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from statecfg.facts.others import groups, hosts
     from statecfg.graph.graph import Graph, merge_graphs
     from statecfg.graph.layers import layers
     from statecfg.graph.nodes import Node
@@ -112,6 +113,8 @@ _HOMES = {
     "compile_graph": "statecfg.playbook.compile",
     "deploy": "statecfg.playbook.services",
     "error": "statecfg.remote.graph.model",
+    "groups": "statecfg.facts.others",
+    "hosts": "statecfg.facts.others",
     "label": "statecfg.graph.recording",
     "layers": "statecfg.graph.layers",
     "make_validators": "statecfg.remote.graph.borg",
@@ -190,6 +193,8 @@ __all__ = [
     "compile_graph",
     "deploy",
     "error",
+    "groups",
+    "hosts",
     "label",
     "layers",
     "make_validators",

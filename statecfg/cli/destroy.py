@@ -62,6 +62,12 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
             work = session.prepare(Path(playbook), chosen, store=store)
             # Resources that are still defined are removed as well. The hosts need only the secrets for the undo.
             jobs = [replace(job, definition=for_undoing(job.definition)) for job in work.jobs]
+            if work.awaited is not None:
+                work.awaited.then.append(
+                    lambda some: {
+                        name: replace(job, definition=for_undoing(job.definition)) for name, job in some.items()
+                    }
+                )
         else:
             work = session.of_hosts(hosts, chosen)
             jobs = [replace(job, playbook=name) for job in work.jobs]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from statecfg.cli import exit_codes, options
+from statecfg.cli import exit_codes, known_facts, options
 from statecfg.cli.options import Command, Selection, take
 
 EXAMPLES = """
@@ -30,12 +31,17 @@ FORMATS = ("text", "dot", "mermaid", "svg", "png")
     help="Output format. Default: from the file extension of -o, or text.",
 )
 @click.option("-o", "--output", "target", metavar="FILE", type=click.Path(dir_okay=False), help="Write to this file.")
+@known_facts.facts_option
 @options.no_color_option
-def command(playbook: str, picture_format: str | None, target: str | None, no_color: bool, **values: Any) -> int:
+def command(
+    playbook: str, picture_format: str | None, target: str | None, facts: str | None, no_color: bool, **values: Any
+) -> int:
     """Draw the requirements between resources, as text or as a picture. No host is contacted.
 
     Resources are arranged in layers. The resources of a layer can be applied concurrently once the earlier layers are
     done. Hosts with the same graph are drawn once.
+
+    Resources that depend on facts of a host are drawn only with --facts.
     """
     chosen: Selection = take(Selection, values)
     picture_format = picture_format or _of_name(target)
@@ -43,9 +49,13 @@ def command(playbook: str, picture_format: str | None, target: str | None, no_co
         raise click.UsageError("Cannot print a PNG picture to a terminal. Name a file with -o.")
     from statecfg.cli import session
     from statecfg.run.prepare import offline
-    from statecfg.views import drawing, pictures
+    from statecfg.views import drawing, pictures, safe
 
-    work = session.warned(offline(Path(playbook), session.choice(chosen)))
+    recorded = known_facts.read(facts, Path(playbook))
+    choice = replace(session.choice(chosen), facts=recorded)
+    work = session.warned(offline(Path(playbook), choice))
+    for note in known_facts.notes(work):
+        click.echo(f"note: {safe.line(note)}", err=True)
     drawings = drawing.fold((job.host.name, job.definition.layers) for job in work.jobs)
     if picture_format == "text":
         _text(pictures.text_lines(drawings), target, no_color)

@@ -65,6 +65,7 @@ class Selection:
     :param extra_vars: as written on the command line
     :param prune: remove orphans: resources that are no longer defined
     :param prune_hosts: remove the playbook from hosts that it no longer names
+    :param max_fact_age: the maximum age of recorded facts, as an ISO 8601 duration
     """
 
     inventory: str | None = None
@@ -73,6 +74,7 @@ class Selection:
     extra_vars: tuple[str, ...] = ()
     prune: bool = False
     prune_hosts: bool = False
+    max_fact_age: str | None = None
 
 
 @dataclass(frozen=True)
@@ -223,9 +225,14 @@ _extra_vars_option = _option(
     from_environment=False,
     help="Variables that override all others: key=value, a JSON object, or @FILE. Repeatable.",
 )
-selection = _all(inventory_option, _limit_option, _tags_option, _extra_vars_option)
+_max_fact_age_option = _option(
+    "--max-fact-age",
+    metavar="DURATION",
+    help="Refuse facts of other hosts that are older, as an ISO 8601 duration such as P1D or PT12H. Default: any age.",
+)
+selection = _all(inventory_option, _limit_option, _tags_option, _extra_vars_option, _max_fact_age_option)
 # For commands that need the whole definition: without --tags.
-selection_of_all = _all(inventory_option, _limit_option, _extra_vars_option)
+selection_of_all = _all(inventory_option, _limit_option, _extra_vars_option, _max_fact_age_option)
 prune_option = _option(
     "--prune",
     is_flag=True,

@@ -55,7 +55,7 @@ def _jobs(work: Work, playbook: Path, left: Sequence[LeftHost]) -> list[Any]:
     if inventory is None:
         return []
     file, owner = work.project.relative(playbook), prepare.owner(work.project, playbook)
-    nothing = Definition([], secrets=dict(work.secrets))
+    nothing = Definition([], secrets=dict(work.completed.secrets))
     hosts = [inventory.host(host["host"]) for host in left if host["address"]]
     return [Job(host, nothing, file, prune=True, owner=owner) for host in hosts]
 

@@ -37,10 +37,11 @@ def save(
     """
     from statecfg.run.saved import digests, origin, plan_file
 
-    project, secrets = work.project, work.secrets
+    project, complete = work.project, work.completed
+    secrets = complete.secrets
     _refuse_secrets(chosen, secrets)
     salt = os.urandom(16).hex()
-    defined = digests.definitions(work.jobs, secrets)
+    defined = digests.definitions(complete.jobs, secrets)
     hosts = {job.host.name: job.host for job in work.jobs}
     plan: SavedPlan = {
         "run": report.get("run", ""),
@@ -57,7 +58,12 @@ def save(
         ],
         "secrets": digests.of_secrets(secrets),
         "hosts": {
-            name: {**defined[name], "inventory": digests.of_host(hosts[name], salt), "report": host}
+            name: {
+                **defined[name],
+                "inventory": digests.of_host(hosts[name], salt),
+                "report": host,
+                "facts": digests.of_facts(work.facts.used(name)),
+            }
             for name, host in report["hosts"].items()
             if name in defined
         },

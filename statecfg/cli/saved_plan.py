@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from statecfg.cli.options import ConnectionOptions, Output, Selection
 from statecfg.cli.session import Finished
 from statecfg.playbook.project import Project
 from statecfg.problems import inputs
+from statecfg.problems.inputs import Inputs
 from statecfg.remote.graph.names import HookStatus, HostStatus
+from statecfg.run.job import Job
+from statecfg.run.prepare import Work
 from statecfg.run.report_model import Host
 from statecfg.run.saved.model import SavedPlan
 
@@ -130,13 +134,16 @@ def apply(
         events = stack.enter_context(hooks(here.playbook, here.selection))
         with inputs.recording() as read, _directory(project, plan):
             work = session.prepare(here.playbook, here.selection, events, store)
-        changed = differences.of_inputs(plan, project, read, here.moved)
-        changed = changed or differences.of_secrets(plan, work.secrets)
+        facts = _changed_facts(here, work)
+        # What depends on facts is compared as soon as they are known, before any host changes.
+        changed = [] if work.awaited or facts else _changed(here, read, work)
         if not changed and {job.host.name for job in work.jobs} == set(plan["hosts"]):
             changed = differences.of_executor(plan, digests.executor(work.jobs), VERSION)
         if changed:
             raise differences.stale(name, changed)
-        refused = differences.of_definitions(plan, digests.definitions(work.jobs, work.secrets))
+        refused = {**_refused(here, work), **facts}
+        if work.awaited is not None:
+            work.awaited.then.append(partial(_compared, here, work, read))
         kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
         finished = session.run(
             replace(work, jobs=kept),
@@ -153,6 +160,64 @@ def apply(
         for host, differs in refused.items()
     }
     return replace(finished, report={**finished.report, "hosts": {**visited, **unvisited}}), events.problems
+
+
+def _changed(here: _Here, read: Inputs, work: Work) -> list[str]:
+    """Return how the inputs and secrets differ from those of the plan."""
+    from statecfg.run.saved import differences
+
+    changed = differences.of_inputs(here.plan, here.project, read, here.moved)
+    return changed or differences.of_secrets(here.plan, work.secrets)
+
+
+def _changed_facts(here: _Here, work: Work) -> dict[str, list[str]]:
+    """Return host → changed facts, for complete definitions: those that use at most facts in the store."""
+    from statecfg.run.saved import differences
+
+    waiting = work.awaited.names if work.awaited is not None else ()
+    hosts = {name: host for name, host in here.plan["hosts"].items() if name not in waiting}
+    changed = {
+        name: differences.of_facts(host.get("facts") or {}, work.facts.used(name)) for name, host in hosts.items()
+    }
+    return {
+        name: texts for name, texts in changed.items() if texts and not differences.without_plan(hosts[name]["report"])
+    }
+
+
+def _refused(here: _Here, work: Work) -> dict[str, list[str]]:
+    """Return host → differences for the hosts to refuse unvisited. Definitions that wait for facts don't count yet."""
+    from statecfg.run.saved import differences, digests
+
+    waiting = work.awaited.names if work.awaited is not None else ()
+    refused = differences.of_definitions(here.plan, digests.definitions(work.jobs, work.secrets))
+    hosts = here.plan["hosts"]
+    return {
+        name: differs
+        for name, differs in refused.items()
+        if name not in waiting or differences.without_plan(hosts[name]["report"])
+    }
+
+
+def _compared(here: _Here, work: Work, read: Inputs, jobs: dict[str, Job]) -> dict[str, Job]:
+    """Return jobs that waited for facts, with their differences from the plan. Their hosts refuse the plan.
+
+    :raises StalePlan: the inputs differ, and no fact explains that
+    """
+    from statecfg.run.saved import differences, digests
+
+    assert work.awaited is not None
+    hosts, complete = here.plan["hosts"], work.completed
+    planned = {name: hosts[name].get("facts") or {} for name in jobs if name in hosts}
+    changed = {name: differences.of_facts(facts, work.facts.used(name)) for name, facts in planned.items()}
+    if not any(changed.values()):
+        others_changed = _changed(here, read, complete)
+        if set(jobs) != set(work.awaited.names):  # a host that did not answer may be the only one that uses an input
+            others_changed = [text for text in others_changed if not text.endswith("is no longer used")]
+        if others_changed:
+            raise differences.stale(here.name, others_changed)
+    others = differences.of_definitions(here.plan, digests.definitions(complete.jobs, complete.secrets))
+    differs = {name: changed.get(name) or others.get(name) or () for name in jobs}
+    return {name: replace(job, differs=(*job.differs, *differs[name])) for name, job in jobs.items()}
 
 
 def _opened(source: str, data: bytes, requested: Selection, how: ConnectionOptions, directory: str | None) -> _Here:
@@ -213,7 +278,8 @@ def _selection(plan: SavedPlan, project: Project, requested: Selection, moved: d
         value, planned = getattr(requested, field), choices.get(field)
         if value and value != (tuple(planned) if isinstance(planned, list) else planned):
             raise _contradiction(_FLAGS[field], planned)
-    return Selection(inventory, choices.get("limit"), tuple(choices["tags"]), tuple(variables), choices["prune"])
+    tags, oldest = tuple(choices["tags"]), requested.max_fact_age
+    return Selection(inventory, choices.get("limit"), tags, tuple(variables), choices["prune"], max_fact_age=oldest)
 
 
 def _contradiction(flag: str, planned: Any) -> click.UsageError:

@@ -18,16 +18,23 @@ def retry(playbook: Path, how: ConnectionOptions, output: Output, store: str | N
     """
     from statecfg.cli import lifecycle, session
     from statecfg.playbook.compile import Definition
+    from statecfg.run.prepare import FactsOfWork
 
     chosen = Selection()
     with lifecycle.bus(playbook, chosen, "apply", False, store) as events:
         work = session.prepare(playbook, chosen)
         # An empty definition creates nothing. As a part of the definition, it makes no resource an orphan.
         jobs = [
-            replace(job, definition=Definition([], secrets=job.definition.secrets), partial=True, prune=False)
+            replace(job, definition=Definition([], secrets=job.definition.secrets), partial=True, prune=False, needs=())
             for job in work.jobs
         ]
         finished = session.run(
-            replace(work, jobs=jobs), "apply", how, output, agreed=True, events=events, deploys=False
+            replace(work, jobs=jobs, facts=FactsOfWork()),
+            "apply",
+            how,
+            output,
+            agreed=True,
+            events=events,
+            deploys=False,
         )
     return session.end(finished, output, events.problems)

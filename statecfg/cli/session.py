@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg.cli import exit_codes, preflight, show
+from statecfg.cli import exit_codes, known_facts, preflight, show
 from statecfg.cli.interrupt import Interrupts, confirmed, interactive
 from statecfg.cli.options import ConnectionOptions, Output, Selection
 from statecfg.cli.vars import extra_vars
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.inventory import Host
     from statecfg.playbook.project import Settings
     from statecfg.run.deployment import Deployment
+    from statecfg.run.job import Job
     from statecfg.run.options import Expected
     from statecfg.run.prepare import Choice, Work
     from statecfg.run.report_model import Host as HostData
@@ -73,7 +74,8 @@ def choice(chosen: Selection) -> Choice:
     if chosen.prune_hosts and (tags or chosen.limit):
         raise click.UsageError("--prune-hosts concerns all hosts of the playbook: it can't be combined with -l or -t.")
     extra = extra_vars(chosen.extra_vars, Path.cwd())
-    return Choice(inventory, chosen.limit, tags, extra, chosen.prune, given=frozenset(extra))
+    oldest = known_facts.seconds(chosen.max_fact_age)
+    return Choice(inventory, chosen.limit, tags, extra, chosen.prune, given=frozenset(extra), oldest=oldest)
 
 
 def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None, store: str | None = None) -> Work:
@@ -93,7 +95,7 @@ def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None
         with lifecycle.read(playbook, store) as opened:
             return {} if opened is None else left_hosts.added(opened, lifecycle.owner(playbook))
 
-    wanted = replace(choice(chosen), added=added)
+    wanted = replace(choice(chosen), added=added, stored=lambda: known_facts.stored(playbook, store))
     return warned(prepared.playbook(playbook, wanted, events.reconciler if events is not None else None))
 
 
@@ -131,22 +133,37 @@ def owner(playbook: str) -> str:
     return lifecycle.owner(path) if path.exists() else playbook
 
 
+class _Masks(Redactor):
+    """Masks secrets, also those that become known during the run."""
+
+    def learn(self, secrets: Mapping[str, str]) -> None:
+        """Mask these secrets from now on.
+
+        :param secrets: all secrets: name → value
+        """
+        super().__init__(secrets)
+
+
 class _Interaction:
     """Callbacks of a run: its progress, and the question before an apply."""
 
     def __init__(self, work: Work, output: Output, interrupts: Interrupts) -> None:
         self.interrupts = interrupts
-        self.redactor, self.output = Redactor(work.secrets), output
+        self.redactor, self.output, self.work = _Masks(work.secrets), output, work
         self.declined = self.asked = False
         self.thinking = 0.0  # seconds that the user took to answer
         color = stream.coloured(sys.stderr, output.no_color)
         self.progress = progress(sys.stderr, len(work.jobs), self.redactor, color, output.verbose)
 
+    def learn(self, jobs: dict[str, Job]) -> dict[str, Job]:
+        """Mask the secrets of definitions that depended on facts, before a host gets them; return the jobs."""
+        self.redactor.learn(self.work.completed.secrets)
+        return jobs
+
     def confirm(self, report: Report) -> bool:
         """Show the plan, ask, and return the answer. Return True without asking if nothing would change."""
-        clean = self.redactor.report(
-            {**report, "hosts": {name: _so_far(host) for name, host in report["hosts"].items()}}
-        )
+        hosts = {name: _so_far(host) for name, host in report["hosts"].items()}
+        clean = self.redactor.report(known_facts.with_ages({**report, "hosts": hosts}, self.work))
         if not pending(clean):
             return True
         self.progress.pause()
@@ -179,6 +196,7 @@ def run(
     history: Mapping[str, Any] | None = None,
     events: Bus | Preview | Later | None = None,
     deploys: bool = True,
+    facts: Mapping[str, Any] | None = None,
 ) -> Finished:
     """Run on all hosts and return the result.
 
@@ -189,6 +207,7 @@ def run(
     :param history: which runs to return, in mode "history"
     :param events: calls the hooks and stores the run
     :param deploys: apply the playbook's declarations of services; False only runs the pending hooks of units
+    :param facts: which facts to return in addition to the usual ones, in mode "facts"
     """
     from statecfg.cli import lifecycle
     from statecfg.run import fleet
@@ -211,12 +230,15 @@ def run(
             confirm=interaction.confirm if asks else None,
             cancel=interrupts.cancel,
             agreed=agreed,
-            history=history,
+            query=history if history is not None else facts,
             deployment=_deployment(work, deploys),
         )
+        if work.awaited is not None:
+            work.awaited.then.append(interaction.learn)
         if events is not None:
             options = replace(options, run=events.run, join=events.join)
-        report = fleet.run(work.jobs, options, interaction.progress)
+        report = fleet.run(work.jobs, options, interaction.progress, work.awaited)
+    report = known_facts.with_ages(report, work)
     clean = interaction.redactor.report(lifecycle.complete(report, work, events))
     if events is not None:
         events.enter(clean)
@@ -229,7 +251,7 @@ def _deployment(work: Work, deploys: bool) -> Deployment | None:
     from statecfg.run import deployment
 
     jobs = work.jobs
-    if not jobs or any(job.partial and job.definition.layers for job in jobs):
+    if not jobs or any(job.partial and (job.definition.layers or job.needs) for job in jobs):
         return None
     owner = jobs[0].owner or jobs[0].playbook
     services = deployment.of_work(work, work.project.name, owner, any(job.prune for job in jobs))
@@ -341,6 +363,7 @@ def apply_arguments(playbook: str, chosen: Selection, how: ConnectionOptions) ->
     for flag, values in (("-t", chosen.tags), ("-e", chosen.extra_vars)):
         for value in values:
             arguments += [flag, value if flag == "-t" or value.startswith("@") else "…"]
+    arguments += ["--max-fact-age", chosen.max_fact_age] if chosen.max_fact_age else []
     arguments += ["--prune"] if chosen.prune else []
     arguments += ["--prune-hosts", "--yes"] if chosen.prune_hosts else []
     return arguments + connection_arguments(how)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from statecfg.cli import exit_codes, options
+from statecfg.cli import exit_codes, known_facts, options
 from statecfg.cli.options import Command, Selection, take
 
 EXAMPLES = """
@@ -22,14 +22,17 @@ statecfg validate playbooks/web.yml -e port=81  with this variable
 @click.command("validate", cls=Command, examples=EXAMPLES)
 @click.argument("playbooks", metavar="PLAYBOOK…", nargs=-1, required=True, type=options.PlaybookFile())
 @options.selection
+@known_facts.facts_option
 @options.no_color_option
-def command(playbooks: tuple[str, ...], no_color: bool, **values: Any) -> int:
+def command(playbooks: tuple[str, ...], facts: str | None, no_color: bool, **values: Any) -> int:
     """Check playbooks for every host they name, without contacting any host.
 
     Reports everything that can be known before connecting, all at once and each with its location: unknown and missing
     attributes, wrong values, missing requirements, cycles, two resources for the same object, templates that cannot be
     rendered, and wrong charms, settings and relations of services. Secrets may be missing. Exit status 5 if anything is
     wrong.
+
+    What depends on facts of a host is listed, and checked only with --facts.
     """
     chosen: Selection = take(Selection, values)
     from statecfg.cli import session
@@ -46,7 +49,8 @@ def command(playbooks: tuple[str, ...], no_color: bool, **values: Any) -> int:
         choice = replace(choice, given=frozenset())
     for name in playbooks:
         try:
-            work = session.warned(offline(Path(name), choice))
+            recorded = known_facts.read(facts, Path(name))
+            work = session.warned(offline(Path(name), replace(choice, facts=recorded)))
         except InvalidInput as wrong:
             problems.extend(wrong.problems)
             continue
@@ -54,9 +58,10 @@ def command(playbooks: tuple[str, ...], no_color: bool, **values: Any) -> int:
         text = f"{name}: {plural(nodes, 'resource')} on {plural(len(work.jobs), 'host')}"
         text += f", {plural(len(work.services), 'service')}" if work.services else ""
         text += f", {plural(len(work.relations), 'relation')}" if work.relations else ""
-        text += ", nothing wrong"
+        text += ", nothing wrong" + (" so far" if work.awaited is not None else "")
         text += f"; missing on this machine and required to plan: {', '.join(work.missing)}" if work.missing else ""
-        stream.write([make(("✓ ", "add"), text)], sys.stdout, stream.coloured(sys.stdout, no_color))
+        lines = [make(("✓ ", "add"), text), *(make("  ", note) for note in known_facts.notes(work))]
+        stream.write(lines, sys.stdout, stream.coloured(sys.stdout, no_color))
     if problems:
         distinct = list(dict.fromkeys(problems))
         stream.write(problem_lines(distinct, Path.cwd()), sys.stderr, stream.coloured(sys.stderr, no_color))

@@ -32,7 +32,7 @@ KEYWORDS: Mapping[str, str] = {
     "become": _BECOME,
     "become_user": _BECOME,
     "become_method": _BECOME,
-    "gather_facts": "remove it; playbooks can't read facts (`statecfg facts` shows them)",
+    "gather_facts": "remove it; definitions read `host.facts`, such as `host.facts.os.family`",
     "delegate_to": "write a play for that host",
     "run_once": "write a play for one host",
     "block": "`- resources: [ENTRY, …]` with `when:` or `for_each:` contains entries",

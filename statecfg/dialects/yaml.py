@@ -66,11 +66,11 @@ def _play(node: Node, path: str, entries: Entries, number: int) -> Play | None:
         return None
 
     def build(host: HostContext) -> list[Graph]:
-        scope = Values({"host": {"name": host.name, "groups": list(host.groups)}, **host.vars})
+        scope = Values({**host.in_templates, **host.vars.unrecorded})
         return list(entries.graphs(steps, scope, ((path, top.location),)))
 
-    def complete(merged: Vars, host: str, groups: tuple[str, ...]) -> dict[str, Any]:
-        return resolved(merged, variables, {"host": {"name": host, "groups": list(groups)}})
+    def complete(merged: Vars, host: HostContext) -> dict[str, Any]:
+        return resolved(merged, variables, host.in_templates)
 
     prune, hosts = _prune(top.items.get("prune")), _hosts(written)
     service = yaml_services.service(top, name, hosts, path) if is_service else None

@@ -154,9 +154,11 @@ def _limit(text: Any, variables: Mapping[str, Any], playbook: str) -> str | None
 def _applied(order: _Order) -> Iterator[Report]:
     """Apply the playbook. Then remove the entity's resources from hosts that the playbook no longer selects."""
     from statecfg.run import prepare
+    from statecfg.store import facts
 
     with _bus(order, "apply") as bus:
-        work = prepare.playbook(order.path, order.choice, bus.reconciler)
+        choice = replace(order.choice, stored=lambda: facts.known(bus.store))
+        work = prepare.playbook(order.path, choice, bus.reconciler)
         if work.services or work.relations:
             detail = (
                 f"{order.project.relative(order.path)} declares services, which belong to the project, not to an entity"
@@ -271,8 +273,8 @@ def _done(order: _Order, work: Work, mode: str, bus: Bus) -> Report:
     )
     names = ", ".join(job.host.name for job in jobs)
     order.update({"details": f"run {bus.run}: {mode}", "log": f"run {bus.run}: {mode} on {names}"})
-    report = fleet.run(jobs, options, _Progress(jobs, order.update))
-    clean: Report = Redactor(work.secrets).report(failure.complete(report, work.failed, bus))
+    report = fleet.run(jobs, options, _Progress(jobs, order.update), work.awaited)
+    clean: Report = Redactor(work.completed.secrets).report(failure.complete(report, work.failed, bus))
     clean["playbook"] = order.owner.partition("/")[2]
     bus.enter(clean)
     return clean

@@ -24,7 +24,7 @@ from statecfg.hooks.store_problems import StoreProblems
 from statecfg.problems import InvalidInput, problem
 from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
-from statecfg.store import StoreError, hosts, left_hosts, opened, runs
+from statecfg.store import StoreError, facts, hosts, left_hosts, opened, runs
 from statecfg.units import in_run
 
 if TYPE_CHECKING:
@@ -150,13 +150,18 @@ class Bus:
 
     # During the run; called from many threads
 
+    def collected(self, host: str, values: Mapping[str, Any]) -> None:
+        """Store the facts that a host sent because its definition uses them."""
+        with self.problems.collecting():
+            facts.keep(self.store, host, values)
+
     def planned(self, host: str, report: Json) -> None:
         """Store the facts of a host that has made its plan, and fire the events that follow from them."""
         if self.due(host):
             report["units"] = self.due(host)
         with self.problems.collecting():
-            facts = report.get("facts") or {}
-            events = hosts.check_in(self.store, host, facts, report.get("ledger", ""), str(facts.get("boot_id", "")))
+            sent = report.get("facts") or {}
+            events = hosts.check_in(self.store, host, sent, report.get("ledger", ""), str(sent.get("boot_id", "")))
             for event in events:
                 self.events.fire(event, host, None)
 

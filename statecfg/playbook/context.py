@@ -10,6 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from statecfg.facts.catalogue import Facts
+from statecfg.facts.variables import Vars
+from statecfg.facts.view import HostFacts
+from statecfg.playbook.plays import names_in_templates
 from statecfg.problems import InvalidInput, inputs, positions, problem, report, suggest_file
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.model import Blob
@@ -32,6 +36,7 @@ class WireContext:
     :param own: node name → variables of the play that declares the node; `vars` applies to all other nodes
     :param declared_again: node name → the source locations of its declarations in other plays, each with the variables
         of its play
+    :param facts: the facts of the host
     """
 
     host: str = "localhost"
@@ -40,6 +45,7 @@ class WireContext:
     base: Path = field(default_factory=Path.cwd)
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     declared_again: Mapping[str, Sequence[tuple[SourceLocation, Mapping[str, Any]]]] = field(default_factory=dict)
+    facts: Facts = field(default_factory=lambda: HostFacts().view)
 
     def relative(self, location: SourceLocation) -> SourceLocation:
         """Return a source location with its file relative to the project's directory."""
@@ -186,7 +192,9 @@ class WireContext:
         from statecfg.templates import render_file, render_text
 
         host_vars = self.own.get(node.provides, self.vars)
-        values = {"host": {"name": self.host, "groups": list(self.groups)}, **host_vars, **(variables or {})}
+        host_vars = host_vars.unrecorded if isinstance(host_vars, Vars) else host_vars
+        always = names_in_templates(self.host, self.groups, self.facts)
+        values = {**always, **host_vars, **(variables or {})}
         if "\n" in template or "{" in template:
             return render_text(template, values, node.position)
         return render_file(self.find(node, template, "templates"), values, node.position, self.base)

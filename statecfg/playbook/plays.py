@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from statecfg.facts import others
+from statecfg.facts.catalogue import Facts
+from statecfg.facts.variables import NO_VARS, Vars
+from statecfg.facts.view import HostFacts, MissingFact
 from statecfg.graph import opaque
 from statecfg.graph.graph import EMPTY, Graph, gap, merge_graphs
 from statecfg.graph.merging import Contained
@@ -25,51 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["HostContext", "Play", "Vars", "collected", "evaluate", "play", "written_options"]
 
 OPTIONS = ("hosts", "vars", "name", "prune")
-NO_VARS: Mapping[str, Any] = MappingProxyType({})
 Defined = TypeVar("Defined")
 
 _COLLECTED: ContextVar[list[Any] | None] = ContextVar("plays and relations being defined", default=None)
-
-
-class UnknownVariable(InvalidInput, AttributeError, KeyError):
-    """A play uses a variable that is not set. `getattr` and `get` with a default catch it as usual."""
-
-
-class Vars(Mapping[str, Any]):
-    """A host's variables, as items or attributes. Reading an unknown variable raises an error that lists all names."""
-
-    __slots__ = ("_values",)
-
-    def __init__(self, values: Mapping[str, Any] = NO_VARS) -> None:
-        self._values = dict(values)
-
-    def __getitem__(self, key: object) -> Any:
-        name = str(getattr(key, "name", key))
-        if name in self._values:
-            return self._values[name]
-        if name.replace("-", "_") in self._values:
-            return self._values[name.replace("-", "_")]
-        return self.__missing__(key)
-
-    def __missing__(self, key: object) -> Any:
-        name = str(getattr(key, "name", key))
-        hint = suggest(name, self._values, "variables here") or "set it in the inventory, in the play's vars or with -e"
-        location = positions.of_frame(sys._getframe(1))
-        raise UnknownVariable([problem("SC0514", f"there is no variable {name}", hint, location)])
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        return f"Vars({', '.join(self._values)})"  # names only: values may be secrets
 
 
 @dataclass(frozen=True)
@@ -80,16 +42,34 @@ class HostContext:
     :param vars: its variables: those of its groups, its own, the play's, the command line's; later ones override
     :param groups: the groups that contain it
     :param local: whether it is this machine
+    :param facts: what statecfg reads on the host itself, such as `host.facts.os.family`
     """
 
     name: str
     vars: Vars = field(default_factory=Vars)
     groups: tuple[str, ...] = ()
     local: bool = False
+    facts: Facts = field(default_factory=lambda: HostFacts().view)
 
     def __getitem__(self, key: object) -> Any:
         """Return a field by its name or keyword, as in Hy's `(:name host)`."""
         return getattr(self, str(getattr(key, "name", key)))
+
+    @property
+    def in_templates(self) -> dict[str, Any]:
+        """The names of templates that are no variables: `host`, `hosts` and `groups`."""
+        return names_in_templates(self.name, self.groups, self.facts)
+
+
+def names_in_templates(name: str, groups: Iterable[str], facts: Facts) -> dict[str, Any]:
+    """Return the names that every template has, with their values. Variables named `hosts` or `groups` override them.
+
+    :param name: the name of the host
+    :param groups: the groups that contain it
+    :param facts: its facts
+    """
+    host = {"name": name, "groups": list(groups), "facts": facts}
+    return {"host": host, "hosts": others.hosts, "groups": others.groups}
 
 
 @dataclass(frozen=True)
@@ -102,7 +82,7 @@ class Play:
     :param position: its source location
     :param file: the file that defines it
     :param prune: every apply removes orphans
-    :param complete: evaluates the templates in merged variables; receives the variables, the host's name and its groups
+    :param complete: evaluates the templates in merged variables; receives the variables and the host
     :param service: the service whose units run on these hosts; None for a plain play
     :param others: plays of another playbook, whose graphs are added for these hosts
     """
@@ -114,23 +94,20 @@ class Play:
     position: SourceLocation = positions.NOWHERE
     file: str = ""
     options: Mapping[str, Any] = field(default_factory=lambda: NO_VARS)
-    complete: Callable[[Mapping[str, Any], str, tuple[str, ...]], Mapping[str, Any]] | None = None
+    complete: Callable[[Mapping[str, Any], HostContext], Mapping[str, Any]] | None = None
     prune: bool = False
     service: Service | None = None
     others: tuple[Play, ...] = ()
 
-    def variables(
-        self, inventory: Mapping[str, Any], extra: Mapping[str, Any], host: str, groups: Iterable[str]
-    ) -> Mapping[str, Any]:
+    def variables(self, inventory: Mapping[str, Any], extra: Mapping[str, Any], host: HostContext) -> Mapping[str, Any]:
         """Return a host's variables in this play.
 
         :param inventory: the host's variables in the inventory; the play's variables override them
         :param extra: variables of the command line, which override all others
-        :param host: the host's name
-        :param groups: the groups that contain it
+        :param host: the host; its variables are not read
         """
         merged = {**inventory, **self.vars, **extra}
-        return merged if self.complete is None else self.complete(merged, host, tuple(groups))
+        return merged if self.complete is None else self.complete(merged, host)
 
     def __call__(self, host: HostContext) -> Any:
         """Call the play's function for a host and return its result."""
@@ -295,12 +272,16 @@ def evaluate(play_: Play, host: HostContext) -> Graph:
     Report if the play's function fails, takes too long, returns something other than graphs, or declares a node that
     it does not return. If problems are being collected, the returned graph contains everything that is valid.
     """
-    from statecfg.playbook.user_code import guarded
+    from statecfg.playbook.user_code import guarded, innermost
 
     activity = f"building {play_.name} for {host.name}"
     graphs: list[Graph] | None = None
     with recording() as nodes, reporting(), guarded(activity, state=lambda: activity + _after(nodes)):
-        graphs = list(_graphs(play_.build(host), play_))
+        try:
+            graphs = list(_graphs(play_.build(host), play_))
+        except MissingFact as missing:
+            missing.at(innermost(missing) or play_.position)
+            raise
     if graphs is None:
         return merge_graphs(*map(Graph, nodes if len(nodes) <= MAX_NODES else ()), gap())
     graph = merge_graphs(*graphs) if graphs else EMPTY

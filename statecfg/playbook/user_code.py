@@ -242,6 +242,12 @@ def _user_frames(trace: types.TracebackType | None) -> list[tuple[SourceLocation
     return frames
 
 
+def innermost(error: BaseException) -> SourceLocation | None:
+    """Return where user code caused an exception; None if no user code was running."""
+    frames = _user_frames(error.__traceback__)
+    return frames[-1][0] if frames else None
+
+
 def _location(trace: types.TracebackType) -> SourceLocation:
     column = None
     for index, (start, _, offset, _) in enumerate(trace.tb_frame.f_code.co_positions()):

@@ -5,7 +5,12 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     StatecfgError
     ├── InvalidInput              problems        the user's input is wrong; it contains all problems
     │   ├── StalePlan             problems        a saved plan does not fit what it was made from
-    │   └── UnknownVariable       playbook        a play uses a variable that does not exist
+    │   ├── MissingFact           facts           a definition reads a fact that is not known yet
+    │   ├── WrongRead             facts           a definition reads a fact that it can't have
+    │   │   ├── UnknownFact       facts           the fact does not exist
+    │   │   └── UnusableFact      facts           the fact of another host is not in the store, or is too old
+    │   ├── UnknownHost           facts           a definition reads a host or group that does not exist
+    │   └── UnknownVariable       facts           a play uses a variable that does not exist
     ├── CheckError                remote.graph    a node can't be applied on this host
     │   └── Conflict              remote.graph    nodes of one run exclude each other
     ├── Unknown                   remote.graph    a check needs what another node's action decides

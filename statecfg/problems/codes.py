@@ -143,7 +143,10 @@ CODES: dict[str, tuple[str, str]] = {
         "exception in the definition",
         "A Hy or Python file raised an exception. The error shows the last line of your own code first.",
     ),
-    "SC0505": ("not allowed in a definition", "A Hy or Python file exits the program or asks for input."),
+    "SC0505": (
+        "not allowed in a definition",
+        "A Hy or Python file exits the program, asks for input, or reads hosts outside of a play.",
+    ),
     "SC0506": (
         "module or name can't be imported",
         "A Hy or Python file imports a module, name or macro that does not exist on this machine.",
@@ -160,6 +163,19 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0514": ("unknown variable", "A play uses a variable that is not set anywhere."),
     "SC0515": ("not a playbook", "The file name of a playbook does not end in .hy, .py, .yml or .yaml."),
     "SC0516": ("syntax too new for hosts", "A node type's file uses syntax that hosts with Python 3.8 don't support."),
+    "SC0520": (
+        "unknown fact",
+        "A definition reads a fact that does not exist: it is neither in the catalogue of facts nor in `facts/`.",
+    ),
+    "SC0521": ("wrong fact of the project", "A file in `facts/` does not define a fact that hosts can run."),
+    "SC0522": (
+        "facts can't be used",
+        "The file of `--facts` can't be read, or its facts of a host have a wrong type.",
+    ),
+    "SC0523": (
+        "no usable fact of another host",
+        "A definition reads a fact of a host that the run does not visit. It is not in the store, or it is too old.",
+    ),
     "SC0601": (
         "others could change this",
         "Other users can change a file or directory of a hook, charm or inventory program. statecfg does not use it.",

@@ -21,6 +21,7 @@ KINDS = (
     "template",
     "file",
     "node type",
+    "fact",
     "charm",
     "hook",
 )
@@ -62,6 +63,24 @@ def recording() -> Iterator[Inputs]:
         yield inputs
     finally:
         _RECORDING.reset(token)
+
+
+@contextmanager
+def recording_into(inputs: Inputs | None) -> Iterator[None]:
+    """Record the files that are read in the block, in addition to those of an earlier block.
+
+    :param inputs: the result of `current`
+    """
+    token = _RECORDING.set(inputs)
+    try:
+        yield
+    finally:
+        _RECORDING.reset(token)
+
+
+def current() -> Inputs | None:
+    """Return where input files are being recorded; None if they are not."""
+    return _RECORDING.get()
 
 
 def active() -> bool:

@@ -11,7 +11,7 @@ from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.names import HostStatus, Mode, Outcome, RunStatus
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
-from statecfg.remote.ledger.journal import Journal, interrupted_runs
+from statecfg.remote.ledger.journal import Journal
 from statecfg.remote.ledger.lock import Lock
 from statecfg.remote.ledger.records import contents
 from statecfg.remote.machine.planned import Planned
@@ -90,12 +90,18 @@ class Session:
         )
         frame, _ = self.channel.receive("run")
         order = Order.from_json(fields(frame))
+        for sha256 in order.parts:
+            self.hello["modules"].update(self.hello["unpack"](sha256, self.part))
+        if order.facts:
+            self.tell_facts(order.facts)
         if order.mode == Mode.FACTS:
             from statecfg.remote.machine.facts import gather
 
             return HostStatus.OK, {"facts": gather()}
         if order.mode == Mode.HISTORY:
-            return HostStatus.OK, self.history(order)
+            from statecfg.remote.ledger.history import of_host
+
+            return HostStatus.OK, of_host(self.state_dir, self.lock, order.history)
         layers, order = self.take_in(order)
         if order.secrets:
             from statecfg.remote.machine.redact import Redactor
@@ -112,6 +118,12 @@ class Session:
             return self.end(HostStatus.REFUSED, refusal=managed.refusal)
         self.arrive(managed, layers)
         return self.plan_and_apply(managed)
+
+    def tell_facts(self, request: JsonMap) -> None:
+        """Collect facts and send them."""
+        from statecfg.remote.facts import told
+
+        self.channel.send(dict(told(request), type="facts"))
 
     def end(self, status: str, **more: Any) -> End:
         """Return the status and the other fields of the frame `end`, with the warnings."""
@@ -169,26 +181,6 @@ class Session:
         units.phase("after", ended[0] == HostStatus.OK)
         return ended
 
-    def history(self, order: Order) -> JsonMap:
-        """Return the runs in this host's ledger, and its lineage."""
-        from statecfg.remote.ledger.history import history
-        from statecfg.remote.ledger.ledger import Ledger
-
-        ledger = Ledger(self.state_dir, reading=True)
-        # Ignore the journal of the current run. The holder may change meanwhile, so ask before and after.
-        running = [(self.lock.current_holder(0) or {}).get("run")]
-        interrupted = interrupted_runs(self.state_dir)
-        running.append((self.lock.current_holder(0) or {}).get("run"))
-        cut_off = [(run, account) for run, account in interrupted if run not in running]
-        try:
-            if cut_off:
-                ledger.recall(cut_off)
-            query = order.history
-            runs = history(ledger, query.get("playbook", ""), query.get("run", ""), int(query.get("limit", 20)))
-            return {"history": runs, "ledger": ledger.meta("lineage")}
-        finally:
-            ledger.close()
-
     # Before the plan
 
     def take_in(self, order: Order) -> Tuple[List[List[Node]], Order]:
@@ -200,7 +192,10 @@ class Session:
         """
         layers: List[List[Node]] = []
         while True:
-            frame, _ = self.channel.receive("nodes", "expect", "begin")
+            frame, _ = self.channel.receive("nodes", "expect", "begin", "facts")
+            if frame["type"] == "facts":
+                self.tell_facts(fields(frame))
+                continue
             if frame["type"] == "begin":
                 complete = fields(frame)
                 for sha256 in complete.pop("parts", ()):

@@ -1,9 +1,10 @@
 """The bundle: the code that statecfg sends to a host, in parts that the host keeps by their digests.
 
 The first part contains the executor's core and the node types of the host's definition; the bootstrap fetches it.
-Six more parts follow only if they are needed: code for hooks that run on hosts, for units, for masking secrets, for
-rare attributes of commands, for symbolic modes, and for excluded entries of directories. The node types of orphans are
-unknown until the host has read its ledger. If the definition does not use them, the host requests them by name.
+More parts follow only if they are needed: code for facts, for hooks that run on hosts, for units, for masking secrets,
+for rare attributes of commands, for symbolic modes, and for excluded entries of directories; and the node types that
+only the host's facts made necessary. The node types of orphans are unknown until the host has read its ledger. If the
+definition does not use them, the host requests them by name.
 """
 
 from __future__ import annotations
@@ -90,6 +91,24 @@ def _is_rare(command: Mapping[str, Any]) -> bool:
     """Return whether a command needs the code for rare attributes."""
     attrs = command.get("attrs", {})
     return any(attrs.get(name) is not None for name in RARE)
+
+
+def of_facts() -> Part:
+    """Return the part that collects facts."""
+    return _part("facts")
+
+
+def more_types(types: Iterable[str], sent: Bundle) -> dict[str, Part]:
+    """Return digest → part with the node types that an earlier bundle lacks; empty if it lacks none.
+
+    :raises InvalidInput: if a node type can't be sent
+    """
+    missing = [build(types).modules[name] for name in sorted({*types} - {*sent.modules})]
+    if not missing:
+        return {}
+    part = Part(*_packed(host_modules.of_types(missing)))
+    cache().keep()
+    return {part.sha256: part}
 
 
 def digest(types: Iterable[str]) -> str:

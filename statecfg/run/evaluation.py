@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from statecfg.facts.reading import Reading
     from statecfg.graph.graph import Graph
     from statecfg.graph.nodes import Node
     from statecfg.playbook.compile import Definition
     from statecfg.playbook.inventory import Host
-    from statecfg.playbook.plays import Play
+    from statecfg.playbook.plays import HostContext, Play
     from statecfg.playbook.project import Project
     from statecfg.playbook.secrets import Secret
     from statecfg.problems import SourceLocation
@@ -37,17 +38,20 @@ class Evaluated:
     tags: frozenset[str] = frozenset()
 
 
-def evaluate(host: Host, plays: Sequence[Play], extra: Mapping[str, Any], tags: Sequence[str]) -> Evaluated:
+def evaluate(
+    host: Host, plays: Sequence[Play], extra: Mapping[str, Any], tags: Sequence[str], reading: Reading
+) -> Evaluated:
     """Evaluate the plays of a host.
 
     :param extra: variables that override all others
     :param tags: tags of resources, none for all resources
+    :param reading: gives the definition facts and variables; it records what the definition reads, and what is missing
     """
     from statecfg.graph import opaque
 
     # A secret inside a text, such as a rendered template, is known only because rendering revealed it.
-    with opaque.recording() as used:
-        graph, variables, again = _graph(host, plays, extra)
+    with opaque.recording() as used, reading.recording():
+        graph, variables, again = _graph(host, plays, extra, reading)
         graph = _expanded(graph)
     if not tags:
         return Evaluated(graph, variables, dict(used), again)
@@ -55,22 +59,33 @@ def evaluate(host: Host, plays: Sequence[Play], extra: Mapping[str, Any], tags: 
     return Evaluated(tagged(graph, tags), variables, dict(used), again, existing)
 
 
-def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project) -> Definition:
+def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project, reading: Reading) -> Definition:
     """Return the definition of a host.
 
     :param graph: the evaluated graph, or the graph that hooks made of it
+    :param reading: gives the definition facts and variables; see `evaluate`
     """
     from statecfg.graph import opaque
     from statecfg.playbook.compile import WireContext, compile_graph
 
-    context = WireContext(host.name, host.vars, host.groups, project.root, evaluated.variables, evaluated.again)
-    with opaque.recording() as used:
+    context = WireContext(
+        host.name,
+        reading.vars(host.vars),
+        host.groups,
+        project.root,
+        evaluated.variables,
+        evaluated.again,
+        reading.own.view,
+    )
+    with opaque.recording() as used, reading.recording():
         compiled = compile_graph(graph, context)
     secrets = opaque.by_name((name, value.reveal()) for name, value in (*evaluated.secrets.items(), *used.items()))
     return replace(compiled, secrets=opaque.by_name([*secrets.items(), *compiled.secrets.items()]))
 
 
-def _graph(host: Host, plays: Sequence[Play], extra: Mapping[str, Any]) -> tuple[Graph, Variables, Again]:
+def _graph(
+    host: Host, plays: Sequence[Play], extra: Mapping[str, Any], reading: Reading
+) -> tuple[Graph, Variables, Again]:
     """Return the graph of a host, and `variables` and `again` of `Evaluated`."""
     from statecfg.graph.graph import merge_graphs
     from statecfg.playbook.plays import HostContext, Vars, evaluate
@@ -78,10 +93,11 @@ def _graph(host: Host, plays: Sequence[Play], extra: Mapping[str, Any]) -> tuple
     graphs: list[Graph] = []
     own: dict[str, Mapping[str, Any]] = {}
     again: dict[str, list[tuple[SourceLocation, Mapping[str, Any]]]] = {}
-    for play, others in _with_others(host, plays, extra):
-        merged = play.variables(host.vars, others, host.name, host.groups)
-        context = HostContext(host.name, Vars(merged), tuple(host.groups), host.transport == "local")
-        graphs.append(evaluate(play, context))
+    plain = HostContext(host.name, Vars(), tuple(host.groups), host.transport == "local", reading.own.view)
+    for play, others in _with_others(host, plays, extra, plain):
+        reading.names |= {*host.vars, *play.vars, *others}
+        merged = play.variables(host.vars, others, plain)
+        graphs.append(evaluate(play, replace(plain, vars=reading.vars(merged))))
         for node in graphs[-1].nodes():
             if own.setdefault(node.provides, merged) is not merged:
                 again.setdefault(node.provides, []).extend((position, merged) for position in node.positions)
@@ -101,7 +117,7 @@ def _expanded(graph: Graph) -> Graph:
 
 
 def _with_others(
-    host: Host, plays: Sequence[Play], extra: Mapping[str, Any]
+    host: Host, plays: Sequence[Play], extra: Mapping[str, Any], context: HostContext
 ) -> Iterator[tuple[Play, Mapping[str, Any]]]:
     """Yield each play and the plays that its service includes from another playbook, with the overriding variables.
 
@@ -110,7 +126,7 @@ def _with_others(
     for play in plays:
         yield play, extra
         if play.others:
-            merged = play.variables(host.vars, extra, host.name, host.groups)
+            merged = play.variables(host.vars, extra, context)
             own = {name: merged[name] for name in play.vars}
             yield from ((other, {**own, **extra}) for other in play.others)
 

@@ -9,19 +9,23 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.run import bundle
 from statecfg.run.deployment import Deployment
+from statecfg.run.host.barrier import Barrier
 from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.events import Events, Late, Unjoined
-from statecfg.run.host.gate import Gate
+from statecfg.run.host.gate import Gate, Pass
 from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.job import Job
 from statecfg.run.options import Access, Expected, Limits
 from statecfg.run.report_model import Host as HostData
 from statecfg.run.report_model import Report
+
+if TYPE_CHECKING:
+    from statecfg.run.awaited import Awaited
 
 __all__ = ["Access", "Event", "Expected", "Limits", "Options", "Report", "RunHooks", "run"]
 
@@ -62,7 +66,8 @@ class Options:
     :param cancel: set to stop the run: nothing more begins
     :param run: the run's id; "" for a new one
     :param agreed: whether the user explicitly allowed removing more than half of a host's resources
-    :param history: for mode "history": `playbook`, `run` (the beginning of an id), `limit`
+    :param query: for mode "history": `playbook`, `run` (the beginning of an id), `limit`; for mode "facts": the request
+        for facts in addition to those that every host sends
     :param deployment: the declared services
     :param join: completes these options and the jobs (hooks, events, stored data of hosts) while statecfg connects to
         the hosts; if it raises an error, the run ends before any change
@@ -77,16 +82,20 @@ class Options:
     run: str = ""
     agreed: bool = False
     hooks: RunHooks = field(default_factory=RunHooks)
-    history: Mapping[str, Any] | None = None
+    query: Mapping[str, Any] | None = None
     deployment: Deployment | None = None
     join: Callable[[Options, Sequence[Job]], tuple[Options, Sequence[Job]]] | None = None
 
 
-def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) -> Report:
+def run(
+    jobs: Sequence[Job], options: Options, listen: Callable[[Event], None], awaited: Awaited | None = None
+) -> Report:
     """Run on all hosts; return the report (format 1).
 
     :param listen: called with every event, one at a time, from different threads
+    :param awaited: completes the jobs of hosts that wait for facts; None if there are none
     :raises Exception: any error of `options.join`
+    :raises InvalidInput: a definition that depends on facts is wrong; no host was changed
     """
     lock = threading.Lock()
 
@@ -102,22 +111,23 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
         options.limits,
     )
     slots = threading.Semaphore(max(1, options.limits.forks))
-    gate = Gate(slots) if options.confirm is not None else None
-    joined = _Joined()
+    gate = Gate() if options.confirm is not None else None
+    joined, barrier = _Joined(), Barrier(awaited, [job.host.name for job in jobs if job.needs])
     drivers = [
         HostDriver(
-            _request(job, options, order),
+            _request(job, options, order, awaited),
             partial(emit, job.host.name),
             partial(joined.of, job.host.name),
-            gate,
+            Pass(slots, gate, barrier),
             options.cancel,
         )
         for job in jobs
     ]
-    threads = [threading.Thread(target=_drive, args=(driver, slots), daemon=True) for driver in drivers]
+    threads = [threading.Thread(target=_drive, args=(driver,), daemon=True) for driver in drivers]
     for thread in threads:
         thread.start()
     joined.join(options, jobs)
+    barrier.settle()
     playbook = jobs[0].playbook if jobs else ""
     if gate is not None and options.confirm is not None:
         for driver in drivers:
@@ -188,8 +198,9 @@ class _Joined:
         return job.definition, _more(job, self.options), self.options.hooks.events
 
 
-def _request(job: Job, options: Options, order: CommonRequest) -> Request:
+def _request(job: Job, options: Options, order: CommonRequest, awaited: Awaited | None) -> Request:
     """Return the request to one host."""
+    facts = options.query if options.mode == Mode.FACTS else None
     host, expected = job.host.name, options.expected
     return Request(
         job.host,
@@ -201,6 +212,7 @@ def _request(job: Job, options: Options, order: CommonRequest) -> Request:
         options.confirm is not None,
         _more(job, options),
         "" if expected is None else expected.peers.get(host, ""),
+        awaited.request(job.needs) if job.needs and awaited is not None else facts,
     )
 
 
@@ -214,29 +226,20 @@ def _more(job: Job, options: Options) -> dict[str, Any]:
         "node": dict(job.node),
         "policy": dict(job.policy),
         "hooks": list(options.hooks.around.get(job.host.name, ())),
-        "history": options.history,
+        "history": options.query if options.mode == Mode.HISTORY else None,
         "units": dict(job.units),
         "differs": list(job.differs),
     }
     return {key: value for key, value in more.items() if value}
 
 
-def _drive(driver: HostDriver, slots: threading.Semaphore) -> None:
-    """Drive one session in its own slot; a host that waits for the user's answer releases its slot."""
-    slots.acquire()
-    released = threading.Event()
-
-    def release() -> None:
-        driver.gate_pass.waiting.wait()
-        slots.release()
-        released.set()
-
-    threading.Thread(target=release, daemon=True).start()
+def _drive(driver: HostDriver) -> None:
+    """Drive one session in its own slot."""
+    driver.gate_pass.start()
     try:
         driver.run()
     except Exception as problem:  # a bug of statecfg: this host's report shows it, and the other hosts continue
         driver.failed(problem)
-    released.wait()
 
 
 def _report(order: CommonRequest, playbook: str, drivers: Sequence[HostDriver]) -> Report:

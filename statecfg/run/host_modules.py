@@ -22,6 +22,7 @@ Module = tuple[bool, str, str]
 
 # Code that only some hosts need: part of the bundle → modules and packages.
 PARTS = {
+    "facts": ("statecfg.remote.facts",),
     "hooks": ("statecfg.remote.hooks.run", "statecfg.remote.hooks.result"),
     "units": ("statecfg.remote.units",),
     "secrets": ("statecfg.remote.machine.redact", "statecfg.remote.machine.fixed_text"),

@@ -23,6 +23,8 @@ class Job:
     :param owner: the name of the owning playbook in the host's ledger; `playbook` if empty
     :param units: the units that may run hooks on the host, and their content (see `units.coordinator`)
     :param differs: differences from a saved plan that the controller found; the host refuses the plan if there are any
+    :param needs: names of the facts that the definition depends on; until they are known, it has only
+        the nodes that are certain
     """
 
     host: Host
@@ -36,3 +38,4 @@ class Job:
     owner: str = ""
     units: Mapping[str, Any] = field(default_factory=dict)
     differs: Sequence[str] = ()
+    needs: tuple[str, ...] = ()

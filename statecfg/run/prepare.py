@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,20 +11,43 @@ from typing import TYPE_CHECKING, Any
 from statecfg import dialects
 from statecfg.playbook.inventory import LOCAL
 from statecfg.problems import InvalidInput, Problem, collecting, problem, report, reporting, suggest
-from statecfg.run import evaluation
+from statecfg.run import evaluation, needs
+from statecfg.run.choice import Choice
 from statecfg.run.reshaping import HookedHost, call_hooks
 
 if TYPE_CHECKING:
+    from statecfg.facts.own import OwnFact
+    from statecfg.facts.reading import Reading
     from statecfg.playbook.inventory import Host, Inventory
     from statecfg.playbook.plays import Play
     from statecfg.playbook.project import Project
     from statecfg.playbook.services import Relation
+    from statecfg.run.awaited import Awaited, Reshaping
     from statecfg.run.declared import ServiceWork
     from statecfg.run.hook_failure import HookFailure
+    from statecfg.run.host_jobs import HostJobs
     from statecfg.run.job import Job
     from statecfg.run.reshaping import Reshape
 
-SLOW = ("SC0323", "SC0507")  # error codes of time limits
+
+__all__ = ["Choice", "FactsOfWork", "Work", "hosts", "offline", "owner", "playbook"]
+
+
+@dataclass(frozen=True)
+class FactsOfWork:
+    """What the definitions of a playbook have to do with facts.
+
+    :param awaited: completes the jobs of hosts that wait for facts; None if there are none
+    :param readings: host → what the last evaluation of its definition has read
+    """
+
+    awaited: Awaited | None = None
+    readings: Mapping[str, Reading] = field(default_factory=dict)
+
+    def used(self, host: str) -> dict[str, Any]:
+        """Return path → value of the facts that the complete definition of a host used."""
+        reading = self.readings.get(host)
+        return {} if reading is None or reading.missing else reading.used
 
 
 @dataclass(frozen=True)
@@ -42,6 +65,7 @@ class Work:
     :param warnings: warnings for the user
     :param everywhere: names of all hosts of the playbook, whatever the limit
     :param inventory: the inventory with these hosts
+    :param facts: what its definitions have to do with facts
     """
 
     project: Project
@@ -55,30 +79,20 @@ class Work:
     warnings: Sequence[str] = ()
     everywhere: frozenset[str] = frozenset()
     inventory: Inventory | None = None
+    facts: FactsOfWork = field(default_factory=FactsOfWork)
 
+    @property
+    def awaited(self) -> Awaited | None:
+        """Completes the jobs of hosts that wait for facts; None if there are none."""
+        return self.facts.awaited
 
-@dataclass(frozen=True)
-class Choice:
-    """The user's options that limit or change what a playbook does.
-
-    :param inventory: the inventory file, None for the project's
-    :param limit: a host pattern, None for all hosts
-    :param tags: tags of resources, none for all resources
-    :param extra: variables that override all others
-    :param prune: whether to remove orphans
-    :param instance: distinguishes several uses of a playbook on the same hosts; "" if there is only one
-    :param given: names in `extra` that the user wrote; statecfg reports those that nothing reads
-    :param added: returns service → hosts with units that were added by hand; these hosts get the service's resources
-    """
-
-    inventory: Path | None = None
-    limit: str | None = None
-    tags: Sequence[str] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    prune: bool = False
-    instance: str = ""
-    given: frozenset[str] = frozenset()
-    added: Callable[[], Mapping[str, Sequence[str]]] | None = None
+    @property
+    def completed(self) -> Work:
+        """The same work with the jobs that were completed when the facts were known."""
+        if self.awaited is None:
+            return self
+        jobs = [self.awaited.complete.get(job.host.name, job) for job in self.jobs]
+        return replace(self, jobs=jobs, secrets={**self.secrets, **self.awaited.secrets})
 
 
 def offline(path: Path, choice: Choice) -> Work:
@@ -105,19 +119,33 @@ def playbook(path: Path, choice: Choice, reshape: Reshape | None = None) -> Work
 
 
 def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
+    from statecfg.facts import own as own_facts
     from statecfg.graph import opaque
     from statecfg.run import bundle, project_inputs, unguarded
 
     failed: list[HookFailure] = []
     services: Sequence[ServiceWork] = ()
     relations: Sequence[Relation] = ()
+    awaited: Awaited | None = None
     with opaque.recording() as used:
         with collecting() as problems, reporting():
             chosen = _chosen(path, choice)
-            project, jobs = chosen.project, _jobs(path, choice, chosen)
+            project = chosen.project
+            jobs, evaluated = _jobs(path, choice, chosen, own_facts.find(project.root))
             services, relations = chosen.services(choice)
-            if reshape is not None and not problems:
-                jobs, failed = _reshaped(path, choice, chosen, jobs, reshape)
+
+            def reshaped(some: list[Job]) -> tuple[list[Job], list[HookFailure]]:
+                if reshape is None:
+                    return some, []
+                return _reshaped(choice, chosen, some, reshape, evaluated.readings)
+
+            if not problems:
+                jobs = needs.with_hooked(jobs, reshape)
+                waiting = [job for job in jobs if job.needs]
+                known, failed = reshaped([job for job in jobs if not job.needs])
+                places = {job.host.name: place for place, job in enumerate(jobs)}
+                jobs = sorted([*known, *waiting], key=lambda job: places[job.host.name])
+                awaited = _awaited(evaluated, chosen, waiting, reshaped)
             # Check the code for hosts, too. The run reuses the bundles that are built here.
             bundle.check()
             for job in jobs:
@@ -126,6 +154,8 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
         if problems:
             raise InvalidInput(sorted(problems, key=_order))
     jobs = [_hiding(job, services, chosen.added) for job in jobs]
+    if awaited is not None:
+        awaited.then.append(lambda some: {name: _hiding(job, services, chosen.added) for name, job in some.items()})
     revealed = [(name, value.reveal()) for name, value in used.items()]
     secrets = opaque.by_name([*revealed, *(secret for job in jobs for secret in job.definition.secrets.items())])
     return Work(
@@ -139,7 +169,17 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
         warnings=(*chosen.warnings, *unguarded.warnings(jobs)),
         everywhere=chosen.everywhere,
         inventory=chosen.inventory,
+        facts=FactsOfWork(awaited, evaluated.readings),
     )
+
+
+def _awaited(evaluated: HostJobs, chosen: _Chosen, waiting: Sequence[Job], reshaped: Reshaping) -> Awaited | None:
+    """Return what completes the waiting jobs; None if there are none."""
+    from statecfg.run.awaited import Awaited
+
+    names = {job.host.name for job in waiting}
+    hosts = [(host, plays) for host, plays in chosen.hosts if host.name in names]
+    return Awaited(evaluated, hosts, waiting, reshaped) if waiting else None
 
 
 def _hiding(job: Job, services: Sequence[ServiceWork], added: Mapping[str, Sequence[str]]) -> Job:
@@ -155,32 +195,40 @@ def _order(item: Problem) -> tuple[str, int, int]:
     return file, line, column or 0
 
 
-def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
-    from statecfg.run.job import Job
+def _jobs(path: Path, choice: Choice, chosen: _Chosen, own: Mapping[str, OwnFact]) -> tuple[list[Job], HostJobs]:
+    """Return the jobs, and what evaluated them. Jobs of hosts that wait for facts have `needs`."""
+    from statecfg.run.fact_source import FactSource
+    from statecfg.run.host_jobs import HostJobs
 
     project = chosen.project
-    name, whose = project.relative(path), owner(project, path, choice.instance)
-    jobs: list[Job] = []
-    shared = _SharedProblems()
-    tags: set[str] = set()
+    source = FactSource(choice, own, [host.name for host, _ in chosen.hosts])
+    name = owner(project, path, choice.instance)
+    evaluated = HostJobs(project.relative(path), name, choice, project, chosen.inventory, source)
+    made: dict[str, Job | None] = {}
     for host, plays in chosen.hosts:
-        definition = None
-        with collecting() as problems, reporting():
-            evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags)
-            tags |= evaluated.tags
-            definition = evaluation.definition(host, evaluated.graph, evaluated, project)
-        shared.add(host.name, problems)
-        if any(item.code in SLOW for item in problems):
-            break  # every other host would take as long
-        # With tags, skip hosts without tagged resources.
-        if definition is not None and (definition.layers or not choice.tags):
-            prune = choice.prune or any(one.prune for play in plays for one in (play, *play.others))
-            jobs.append(Job(host, definition, name, prune and not choice.tags, bool(choice.tags), owner=whose))
-    report(*shared.problems())
-    if chosen.hosts and not jobs and not shared.problems():
-        help_text = suggest(choice.tags[0], sorted(tags), "tags in the playbook")
+        made[host.name] = evaluated.job(host, plays)
+        if evaluated.slow:
+            break
+    _without(evaluated, chosen, made)
+    found = evaluated.problems.problems()
+    report(*found)
+    jobs = [job for job in made.values() if job is not None]
+    if chosen.hosts and not jobs and not found:
+        help_text = suggest(choice.tags[0], sorted(evaluated.tags), "tags in the playbook")
         report(problem("SC0431", f"tags: {', '.join(choice.tags)}", help_text or "add `tags: [NAME]` to resources"))
-    return jobs
+    return needs.of_jobs(jobs, evaluated, path), evaluated
+
+
+def _without(evaluated: HostJobs, chosen: _Chosen, made: dict[str, Job | None]) -> None:
+    """Evaluate again what reads facts of hosts that this run does not visit, because nothing on them has the tags."""
+    absent = {name for name, job in made.items() if job is None}
+    if not absent or evaluated.problems.hosts_of:
+        return
+    for name in absent:
+        del evaluated.source.collected[name]
+    for host, plays in chosen.hosts:
+        if host.name in made and not absent.isdisjoint(evaluated.readings[host.name].missing):
+            made[host.name] = evaluated.job(host, plays)
 
 
 def owner(project: Project, path: Path, instance: str = "") -> str:
@@ -263,7 +311,7 @@ def _unread(path: Path, choice: Choice, project: Project, inventory: Inventory) 
 
 
 def _reshaped(
-    path: Path, choice: Choice, chosen: _Chosen, jobs: Sequence[Job], reshape: Reshape
+    choice: Choice, chosen: _Chosen, jobs: Sequence[Job], reshape: Reshape, readings: Mapping[str, Reading]
 ) -> tuple[list[Job], list[HookFailure]]:
     """Return the jobs with the graphs that hooks changed, and the failures of hooks.
 
@@ -277,7 +325,9 @@ def _reshaped(
     hooked = [(host, plays) for host, plays in chosen.hosts if host.name in kept and reshape.concerns(host.name)]
     called = [
         HookedHost(
-            host, evaluation.evaluate(host, plays, choice.extra, choice.tags), owner(project, path, choice.instance)
+            host,
+            evaluation.evaluate(host, plays, choice.extra, choice.tags, readings[host.name]),
+            kept[host.name].owner,
         )
         for host, plays in hooked
     ]
@@ -291,40 +341,12 @@ def _reshaped(
         with collecting() as problems, reporting():
             report(*host.problems)
             if host.graph is not None:
-                definition = evaluation.definition(host.host, host.graph, host.evaluated, project)
+                definition = evaluation.definition(host.host, host.graph, host.evaluated, project, readings[name])
                 kept[name] = replace(kept[name], definition=definition)
         # The graph was valid before the hooks changed it.
         context = f" (on {name}, after these hooks changed it: {', '.join(reshape.concerns(name))})"
         report(*(replace(item, detail=item.detail + context) for item in problems))
     return list(kept.values()), failed
-
-
-class _SharedProblems:
-    """The problems of many hosts, each only once. A problem that not all hosts share names its hosts."""
-
-    def __init__(self) -> None:
-        self.hosts = 0
-        self.hosts_of: dict[tuple[Any, ...], tuple[Problem, list[str]]] = {}
-
-    def add(self, host: str, problems: Iterable[Problem]) -> None:
-        """Add the problems of one host."""
-        self.hosts += 1
-        for item in problems:
-            key = (item.code, item.places, item.detail.replace(host, "\0"))
-            self.hosts_of.setdefault(key, (item, []))[1].append(host)
-
-    def problems(self) -> list[Problem]:
-        """Return the problems in the order in which they were found."""
-        return [self._with_hosts(item, names) for item, names in self.hosts_of.values()]
-
-    def _with_hosts(self, item: Problem, names: list[str]) -> Problem:
-        # Problems with secrets never belong to a host: the controller looks each secret up once.
-        shared = len(names) == self.hosts or item.code.startswith("SC042")
-        if shared or (len(names) == 1 and names[0] in item.detail):
-            return item
-        listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        first, line, rest = item.detail.partition("\n")
-        return replace(item, detail=f"{first} (on {listed}){line}{rest}")
 
 
 def hosts(pattern: str, choice: Choice) -> Work:

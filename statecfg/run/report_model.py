@@ -109,6 +109,7 @@ class Host(TypedDict):
     differs: NotRequired[list[str]]
     holder: NotRequired[dict[str, Any]]
     facts: NotRequired[dict[str, Any]]
+    collected: NotRequired[dict[str, Any]]
     fingerprints: NotRequired[dict[str, str]]
     peer: NotRequired[str]
 

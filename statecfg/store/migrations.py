@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from statecfg.store import schema_3, service_tables, tables  # noqa: F401  # see above
 from statecfg.store.entities import tables as entity_tables  # noqa: F401  # see above
 
-SCHEMA = 3
+SCHEMA = 4
 FIND = "SELECT version FROM schema_version"
 
 # Version → existing table → the statements that change it; both databases must accept them. A new table has its version

@@ -188,6 +188,17 @@ invocation = numbered(
     Column("started", Integer, nullable=False),
 )
 
+# The facts of a host that definitions used, and when the host sent them.
+host_fact = Table(
+    "host_fact",
+    metadata,
+    Column("host", ForeignKey("host.id", ondelete="CASCADE"), primary_key=True),
+    Column("name", String(255), primary_key=True),
+    Column("value", Json, nullable=False),
+    Column("at", Double, nullable=False),
+    info={"since": 4},
+)
+
 # The log of hooks. It remains when the hook, the host or the invocation is deleted.
 event = numbered(
     "event",

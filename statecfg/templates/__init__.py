@@ -21,6 +21,8 @@ from jinja2.meta import find_undeclared_variables
 from jinja2.parser import Parser
 from jinja2.runtime import Undefined as _Undefined
 
+from statecfg.facts import view
+from statecfg.facts.others import NamedHost
 from statecfg.graph.opaque import Value, mask_secrets, resolve_tokens
 from statecfg.problems import InvalidInput, Problem, clipped, inputs, problem
 from statecfg.problems.positions import SourceLocation
@@ -260,8 +262,10 @@ def _native(compiled: Compiled, variables: Mapping[str, Any]) -> Any:
     if isinstance(value, _Undefined):
         str(value)  # raises `Missing` with the name
     if isinstance(value, (Iterator, range)) or type(value) in (type({}.keys()), type({}.values()), type({}.items())):
-        return list(value)
-    return str(value) if isinstance(value, str) else value
+        value = list(value)
+    if isinstance(value, str):  # a host stays a host in variables, as in `db: "{{ hosts.db1 }}"`
+        return value if isinstance(value, NamedHost) else str(value)
+    return view.plain(value)
 
 
 def _text(compiled: Compiled, variables: Mapping[str, Any]) -> Any:
@@ -280,6 +284,11 @@ def _explained_at(location: SourceLocation, block: bool, variables: Mapping[str,
     token = BUDGET.set(Budget())
     try:
         yield
+    except view.MissingFact as missing:
+        missing.at(_locations(missing, location, block)[0])
+        raise
+    except view.WrongRead as wrong:
+        raise wrong.located(*_locations(wrong, location, block)) from None
     except InvalidInput:
         raise
     except Exception as error:

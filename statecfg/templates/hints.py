@@ -52,7 +52,7 @@ def _path(value: Any, variables: Mapping[str, Any]) -> str:
         name, item = waiting.pop()
         if item is value:
             found.append(name)
-        elif isinstance(item, Mapping) and name.count(".") < 5:
+        elif isinstance(item, dict) and name.count(".") < 5:  # not in facts, because a read of facts is recorded
             waiting += [(f"{name}.{key}", inner) for key, inner in item.items()]
     return ""
 

@@ -12,6 +12,7 @@ from jinja2.exceptions import UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
+from statecfg.facts import reading
 from statecfg.graph.opaque import Secret, composed, derived, refuse_number, resolve_tokens, revealed
 from statecfg.graph.value import CHANGING, TELLING, Value
 from statecfg.problems import InvalidInput
@@ -83,9 +84,19 @@ def _call(method: str, args: list[Any], line: int) -> nodes.Call:
     return nodes.Call(function, args, [], None, None, lineno=line)
 
 
+class _Context(runtime.Context):
+    """The variables of a template. It records which of them the template reads."""
+
+    def resolve_or_missing(self, key: str) -> Any:
+        """Return the value of a name, or `missing`."""
+        reading.note(key)
+        return super().resolve_or_missing(key)
+
+
 class Sandbox(ImmutableSandboxedEnvironment):
     """The environment of every template, file or scalar."""
 
+    context_class = _Context
     intercepted_binops = frozenset(("+", "*", "**", "%"))
 
     def __init__(self, loader: Any = None) -> None:

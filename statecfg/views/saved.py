@@ -39,6 +39,7 @@ def document(plan: SavedPlan, statecfg: str) -> Document:
         "inputs": plan["inputs"],
         "sha256": plan["sha256"],
         "secrets": sorted(plan["secrets"]),
+        "facts": {name: host["facts"] for name, host in plan["hosts"].items() if host.get("facts")},
         "store": plan["store"] or None,
     }
     return {**report(plan), "saved": origin}
@@ -55,6 +56,9 @@ def lines(plan: SavedPlan, statecfg: str, detail: Detail = BRIEF) -> Iterator[Li
             )
         for name in plan["secrets"]:
             yield make(("  · ", "dim"), f"secret {name}", hang=4)
+        for name, host in sorted(plan["hosts"].items()):
+            for path, value in sorted((host.get("facts") or {}).items()):
+                yield make(("  · ", "dim"), f"fact of {name}: {path} = {value}", hang=4)
     yield from plan_lines(report(plan), detail, saved=True)
 
 
@@ -73,6 +77,9 @@ def origin(plan: SavedPlan, statecfg: str) -> Iterator[tuple[str, str]]:
         counted[entry["kind"]] = counted.get(entry["kind"], 0) + 1
     if plan["secrets"]:
         counted["secret"] = len(plan["secrets"])
+    facts = sum(len(host.get("facts") or {}) for host in plan["hosts"].values())
+    if facts:
+        counted["fact of a host"] = facts
     yield "Inputs", ", ".join(f"{number} × {name}" if number > 1 else name for name, number in counted.items())
     if plan["store"]:
         yield "Store", f"{plan['store'][:8]}: it has services, so the same store is needed to apply it"

@@ -30,6 +30,7 @@ ROOMS = (
     "resources",
     "problems",
     "graph",
+    "facts",
     "templates.filters",
     "templates",
     "playbook",
@@ -355,10 +356,13 @@ def attributes(definition: ast.ClassDef) -> set[str]:
 def is_document(path: Path, definition: ast.ClassDef) -> bool:
     """Return whether a class has the keys of a JSON document. A split would not change what users and hosts see.
 
-    These are dictionaries with types, the frames that hosts send (`Strict`), and the answers of statecfg's own API.
+    These are dictionaries with types, the frames that hosts send (`Strict`), the facts of a host (`Document`), and the
+    answers of statecfg's own API.
     """
     answers = shown(path).startswith("server/api_") and definition.name.endswith("Answer")
-    return answers or not {dotted(base) for base in definition.bases}.isdisjoint(("TypedDict", "Strict", "Frame"))
+    return answers or not {dotted(base) for base in definition.bases}.isdisjoint(
+        ("TypedDict", "Strict", "Frame", "Document")
+    )
 
 
 def is_list_of_names(definition: ast.ClassDef) -> bool:

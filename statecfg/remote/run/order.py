@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 _REQUIRED = {"run", "mode", "who", "playbook", "types"}
 _DEFAULTS = {
     **dict.fromkeys(("keep_going", "expect", "asks", "login", "prune", "partial", "yes"), False),
-    **{key: {} for key in ("secrets", "node", "policy", "history", "units")},
-    **dict.fromkeys(("hooks", "differs"), ()),
+    **{key: {} for key in ("secrets", "node", "policy", "history", "units", "facts")},
+    **dict.fromkeys(("hooks", "differs", "parts"), ()),
     "lock_timeout": 0.0,
     "ledger": "",
 }
@@ -43,6 +43,8 @@ class Order:
     :ivar history: in mode "history": `playbook`, `run`, `limit`
     :ivar units: the units that may run hooks, and their content
     :ivar differs: the differences from a saved plan that the controller found
+    :ivar facts: the facts to collect before the definition arrives: `names`, and the sources of the project's `own`
+    :ivar parts: digests of the additional parts of the executor that this needs
     """
 
     if TYPE_CHECKING:
@@ -67,6 +69,8 @@ class Order:
         history: Mapping[str, Any]
         units: Dict[str, Any]
         differs: List[str]
+        facts: Dict[str, Any]
+        parts: List[str]
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Order:

@@ -44,6 +44,17 @@ class TellUnits:
 
 
 @dataclass(frozen=True)
+class TellFacts:
+    """Pass the facts of the host to the barrier of the run.
+
+    :param failed: name of a fact without a value → why it has none
+    """
+
+    values: Mapping[str, Any]
+    failed: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Planned:
     """The host's plan is complete."""
 
@@ -53,4 +64,4 @@ class Finished:
     """The host has sent its result, which is its last frame."""
 
 
-Action = Send | CallHook | TryLogin | TellUnits | Planned | Finished
+Action = Send | CallHook | TryLogin | TellUnits | TellFacts | Planned | Finished

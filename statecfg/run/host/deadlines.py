@@ -16,13 +16,14 @@ class Deadlines:
 
     :param clock: returns seconds, such as `time.monotonic`
     :param patience: maximum number of seconds without progress; heartbeats don't count as progress
+    :param started: whether the executor has started already
     """
 
-    def __init__(self, clock: Callable[[], float], patience: float) -> None:
+    def __init__(self, clock: Callable[[], float], patience: float, started: bool = False) -> None:
         self.clock, self.patience = clock, patience
         self.heard = self.news = self.framed = clock()
         self.start = self.heard + START
-        self.started = False
+        self.started = started
 
     def bytes_came(self) -> None:
         """Note that bytes arrived, or that the session has processed them."""

@@ -12,11 +12,12 @@ from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.remote.wire import frames as wire
+from statecfg.run.awaited import Refused
 from statecfg.run.bundle import command
 from statecfg.run.host import actions
 from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.events import Events, Late, Unjoined
-from statecfg.run.host.gate import Gate, Pass, Permit
+from statecfg.run.host.gate import Pass, Permit
 from statecfg.run.host.new_login import aside
 from statecfg.run.host.outbox import Outbox
 from statecfg.run.host.report import Emit
@@ -24,6 +25,7 @@ from statecfg.run.host.request import Request
 from statecfg.run.host.sender import LINGER, Sender
 from statecfg.run.host.session import HostSession
 from statecfg.run.host.state import State
+from statecfg.run.job import Job
 from statecfg.transport import Connection, Stream, TransportError, connect
 from statecfg.transport.become import open_become
 
@@ -65,17 +67,17 @@ class HostDriver:
 
     :param emit: called for each event with its name (one of `RunEvent`) and its data
     :param late: waits for the data that the controller looks up while it connects, and returns it
-    :param gate: None if the user need not confirm the plan
+    :param gate_pass: the host's slot, and its pass through the barrier and the gate
     :param cancel: set when the user stops the run
     """
 
     def __init__(
-        self, request: Request, emit: Emit, late: Callable[[], Late], gate: Gate | None, cancel: threading.Event
+        self, request: Request, emit: Emit, late: Callable[[], Late], gate_pass: Pass, cancel: threading.Event
     ) -> None:
         self.host, self.emit, self.late, self.cancel = request.host.name, emit, late, cancel
         self.session = HostSession(request, emit, decoding=_DECODING)
         self.lock = threading.RLock()  # held during each call of the session
-        self.gate_pass = Pass(gate)
+        self.gate_pass = gate_pass
         self.events: Events | None = None
         self.permit: Permit | None = None
         self.outbox: Outbox | None = None
@@ -109,6 +111,7 @@ class HostDriver:
             self.session.broke(f"its definition can't be sent: {problem}", "Make the largest nodes smaller.")
         finally:
             self.over.set()
+            self.gate_pass.barrier.gone(self.host)
             self.gate_pass.leave()
         self.session.report.conclude()
         why = self._held_back()
@@ -183,7 +186,12 @@ class HostDriver:
         threading.Thread(target=self._beat, args=(sender, ended), daemon=True).start()
         try:
             definition, more, self.events = self.late()
-            sender.try_to_send(self.session.begin(definition, more))
+            request = self.session.request
+            if request.order.mode in Mode.ACTING and not request.waits_for_facts:
+                self.gate_pass.hold()
+            data = self.session.begin(definition, more)
+            if data:
+                sender.try_to_send(data)
             self._listen(sender)
         finally:
             ended.set()
@@ -211,10 +219,34 @@ class HostDriver:
                     if isinstance(action, actions.Finished):
                         return
                     self._do(action, sender)
+            if self.session.state is State.TOLD_FACTS and sender.cut is None and not self._define(sender):
+                return
             sender.check(self.session.deadlines.heard)
             with self.lock:
                 self.session.check()
             self._answer(sender)
+
+    def _define(self, sender: Sender) -> bool:
+        """Send the host its definition, or a request for more facts, as soon as this is known.
+
+        :returns: whether the session goes on
+        """
+        if not self.gate_pass.barrier.ready(self.host) or not self.gate_pass.enter():
+            return True
+        step = self.gate_pass.barrier.step(self.host)
+        if isinstance(step, Refused):
+            error = {"summary": step.summary, "detail": step.detail, "hint": step.hint}
+            self.session.refuse(HostStatus.FAILED, error)
+            return False
+        if isinstance(step, Job):
+            with self.lock:
+                pieces = list(self.session.define(step.definition, step.differs))
+            sender.send(pieces)
+        else:
+            with self.lock:
+                pieces = [self.session.ask(step)]
+            sender.send(pieces)
+        return True
 
     def _received(self, data: bytes) -> Iterator[actions.Action]:
         """Yield the actions that follow from bytes. The session is not locked while the caller executes an action."""
@@ -236,6 +268,11 @@ class HostDriver:
                 self._try_login(sender)
             case actions.TellUnits():
                 self._tell_units(action, sender)
+            case actions.TellFacts():
+                if self.events is not None:
+                    self.events.collected(self.host, action.values)
+                self.gate_pass.barrier.answered(self.host, action)
+                self.gate_pass.rest()
             case actions.Planned():
                 if self.events is not None:
                     self.events.planned(self.host, self.report)

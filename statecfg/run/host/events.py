@@ -14,6 +14,12 @@ Json = dict[str, Any]  # of reports, and of the frames of hooks and units
 class Events(Protocol):
     """Follows the hosts of a run and calls the controller's hooks. Many threads call it."""
 
+    def collected(self, host: str, values: Mapping[str, Any]) -> None:
+        """Note the facts that a host sent because its definition uses them.
+
+        :param values: name of a fact → value
+        """
+
     def planned(self, host: str, report: Json) -> None:
         """Note that a host has planned; its report contains `facts` and `ledger`."""
 

@@ -17,6 +17,7 @@ from statecfg.remote.units.settings import MOST as MOST_SETTINGS
 from statecfg.run.strict import Free, OneOf, Strict
 
 FACTS = 256 << 10  # bytes of memory for the facts of a host
+COLLECTED = 8 << 20  # bytes of memory for the facts that a definition uses
 HOOK = 8 << 20  # bytes of memory for the result of one hook, and for the attributes of its resource
 SETTINGS = 4 * MOST_SETTINGS  # bytes of memory for the changes of a unit's hook; `MOST_SETTINGS` counts bytes of JSON
 ARGUMENTS = 4 << 20  # bytes of memory for the arguments of an action, and for each side of a change
@@ -149,6 +150,14 @@ class Need(Frame):
     bundle: str | None = None
     blobs: tuple[str, ...] | None = None
     types: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Facts(Frame):
+    """The facts that the controller asked for; `failed` says why the others have no value."""
+
+    values: Annotated[Mapping[str, Any], Free(COLLECTED, map=True)]
+    failed: Mapping[str, str]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -370,27 +379,10 @@ class End(Frame):
 
 
 FRAME_CLASSES: Mapping[str, type[Frame]] = {
-    "hello": Hello,
-    "beat": Beat,
-    "need": Need,
-    "planned": Planned,
-    "plan": Plan,
-    "action": ActionEvent,
-    "output": Output,
-    "finished": Finished,
-    "layer": Layer,
-    "fired": Fired,
-    "hook": Hook,
-    "calling": Calling,
-    "login": Login,
-    "amended": Amended,
-    "units": UnitsPhase,
-    "unit-ask": UnitAsk,
-    "unit-port": UnitPort,
-    "unit-status": UnitStatus,
-    "unit-log": UnitLog,
-    "unit-done": UnitDone,
-    "end": End,
-}
+    "hello": Hello, "beat": Beat, "need": Need, "facts": Facts, "planned": Planned, "plan": Plan,
+    "action": ActionEvent, "output": Output, "finished": Finished, "layer": Layer, "fired": Fired, "hook": Hook,
+    "calling": Calling, "login": Login, "amended": Amended, "units": UnitsPhase, "unit-ask": UnitAsk,
+    "unit-port": UnitPort, "unit-status": UnitStatus, "unit-log": UnitLog, "unit-done": UnitDone, "end": End,
+}  # fmt: skip
 UNITS = (UnitsPhase, UnitAsk, UnitPort, UnitStatus, UnitLog, UnitDone)
 TYPES = {frame_class: name for name, frame_class in FRAME_CLASSES.items()}

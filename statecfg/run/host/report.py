@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from statecfg.facts.catalogue import wrong_fact
 from statecfg.playbook.compile import Definition
 from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import ActionStatus, HostStatus, Mode, Outcome
@@ -49,19 +50,25 @@ class HostReport:
     def __init__(self, definition: Definition, mode: str, emit: Emit) -> None:
         self.mode, self.emit = mode, emit
         self.state = State.CONNECTING
-        self.plan = HostPlan(definition, mode)
-        self.progress = HostProgress(self.plan)
         self.logins = 0
-        self.data: Json = {"status": HostStatus.UNREACHABLE, "layers": self.plan.layers, "summary": {}}
-        if mode not in Mode.ASKING:
-            self.data.update(removals=self.plan.removals, left=self.plan.parts["left"])
+        self.asked: frozenset[str] = frozenset()  # the facts that the host was asked for and has not sent
+        self.data: Json = {"status": HostStatus.UNREACHABLE, "layers": [], "summary": {}}
+        self.define(definition)
         self._takers: Mapping[type[frames.Frame], Callable[[Any], None]] = {
             frames.Hello: self._hello, frames.Planned: self._planned, frames.Plan: self._plan,
             frames.ActionEvent: self._action, frames.Output: self._output, frames.Finished: self._finished,
             frames.Layer: self._layer, frames.Fired: self._fired, frames.UnitsPhase: self._phase,
             frames.End: self._end, frames.Login: self._login, frames.Amended: self._amended,
-            frames.Hook: self._hook, frames.Calling: self._calling,
+            frames.Hook: self._hook, frames.Calling: self._calling, frames.Facts: self._facts,
         }  # fmt: skip
+
+    def define(self, definition: Definition) -> None:
+        """Set the definition whose plan the host makes."""
+        self.plan = HostPlan(definition, self.mode)
+        self.progress = HostProgress(self.plan)
+        self.data["layers"] = self.plan.layers
+        if self.mode not in Mode.ASKING:
+            self.data.update(removals=self.plan.removals, left=self.plan.parts["left"])
 
     @property
     def acting(self) -> bool:
@@ -105,13 +112,25 @@ class HostReport:
         if self.state is State.CONNECTING:
             self.state = State.PLANNING
 
+    def _facts(self, frame: frames.Facts) -> None:
+        if self.state is not State.PLANNING or {*frame.values, *frame.failed} != self.asked or not self.asked:
+            raise Broken("it sends facts that were not requested", SUSPICIOUS)
+        wrong = next(filter(None, (wrong_fact(name, value) for name, value in frame.values.items())), "")
+        if wrong:
+            raise Broken(f"its facts are invalid: {wrong:.300}", SUSPICIOUS)
+        self.asked = frozenset()
+        if self.mode == Mode.FACTS:
+            self.data["collected"] = {"values": dict(frame.values), "failed": dict(frame.failed)}
+        else:
+            self.state = State.TOLD_FACTS
+
     def _planned(self, frame: frames.Planned) -> None:
-        if self.state in PLANNED:
+        if self.state in PLANNED or self.state is State.TOLD_FACTS or self.asked:
             raise Broken("it planned a layer that is not part of this run", SUSPICIOUS)
         self.plan.take(frame)
 
     def _plan(self, frame: frames.Plan) -> None:
-        if self.state in PLANNED:
+        if self.state in PLANNED or self.state is State.TOLD_FACTS or self.asked:
             raise Broken("it planned twice", SUSPICIOUS)
         self.plan.complete()
         self.state = State.WAITING if frame.waits and self.mode in Mode.ACTING else State.PLANNED

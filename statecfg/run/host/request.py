@@ -8,8 +8,9 @@ from typing import Any
 
 from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host
+from statecfg.remote.graph.names import Mode
 from statecfg.remote.wire import frames as wire
-from statecfg.run.bundle import Bundle
+from statecfg.run.bundle import Bundle, of_facts
 from statecfg.run.host.new_login import by_ssh
 from statecfg.run.host.outgoing import node_frames, plain
 from statecfg.run.options import Access, Limits
@@ -40,6 +41,8 @@ class Request:
     :param asks: whether the user must confirm the plan before the host applies it
     :param more: additional data for the executor (see `fleet.Job`)
     :param peer: the host key in a saved plan, "" without a saved plan
+    :param facts: the facts that the host collects before it gets its definition, in the form that it receives; None if
+        the definition needs none
     """
 
     host: Host
@@ -51,6 +54,12 @@ class Request:
     asks: bool = False
     more: Mapping[str, Any] = field(default_factory=dict)
     peer: str = ""
+    facts: Mapping[str, Any] | None = None
+
+    @property
+    def waits_for_facts(self) -> bool:
+        """Whether the definition is incomplete until the host has sent facts."""
+        return self.facts is not None and self.order.mode not in Mode.ASKING
 
     @property
     def target(self) -> Target:
@@ -109,12 +118,18 @@ class Request:
                 "expect": self.expect is not None,
                 "asks": self.asks,
                 "login": by_ssh(self.target),
+                **({"facts": self.facts, "parts": [of_facts().sha256]} if self.facts is not None else {}),
                 **self.more,
             }
         )
         expect = sorted((self.expect or {}).items())
         for start in range(0, len(expect), EXPECTED):
             yield wire.encode({"type": "expect", "nodes": dict(expect[start : start + EXPECTED])})
+        if not self.waits_for_facts:
+            yield from self.nodes()
+
+    def nodes(self) -> Iterator[bytes]:
+        """Yield the frames with the nodes of the definition."""
         for number, layer in enumerate(self.definition.layers):
             for start in range(0, len(layer), NODES):
                 yield from node_frames(number, layer[start : start + NODES])
@@ -124,7 +139,8 @@ class Request:
 
         :param parts: digests of the additional parts of the executor that this host needs
         """
-        return wire.encode({**self.more, "type": "begin", "parts": parts})
+        late = {"types": self.bundle.modules, "secrets": dict(self.definition.secrets)} if self.waits_for_facts else {}
+        return wire.encode({**self.more, **late, "type": "begin", "parts": parts})
 
 
 def _longest(spans: Iterable[Any]) -> float:

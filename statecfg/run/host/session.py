@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -17,11 +17,11 @@ from statecfg.playbook.compile import Definition
 from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
 from statecfg.remote.wire import frames as wire
-from statecfg.run.bundle import parts
+from statecfg.run.bundle import Part, build, more_types, of_facts, parts
 from statecfg.run.host import actions, frames
 from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.deadlines import Deadlines
-from statecfg.run.host.frame_reader import FrameReader
+from statecfg.run.host.frame_reader import NODE, FrameReader
 from statecfg.run.host.new_login import by_ssh
 from statecfg.run.host.outgoing import answer_frame
 from statecfg.run.host.report import Emit, HostReport
@@ -58,10 +58,14 @@ class HostSession:
         self.nonce = secrets.token_hex(16)
         self.report = HostReport(request.definition, request.order.mode, emit)
         nodes = sum(map(len, request.definition.layers))
+        if request.facts is not None:
+            self.report.asked = frozenset(request.facts["names"])
         self.reader = FrameReader(self.nonce, nodes, self.report.read, decoding or nullcontext())
         self.deadlines = Deadlines(clock, request.patience)
         self.supplies = Supplies(emit)
         self.supplies.parts[request.bundle.sha256] = request.bundle
+        if request.facts is not None:
+            self.supplies.parts[of_facts().sha256] = of_facts()
         self.unit_hooks: dict[int, Json | None] = {}  # number of the order → unit and hook
         self.cancelled = False
 
@@ -77,7 +81,7 @@ class HostSession:
         return b"".join(self.request.opening(self.nonce))
 
     def begin(self, definition: Definition, more: Mapping[str, Any]) -> bytes:
-        """Complete the request.
+        """Complete the request. If the host waits for facts, only keep the data until `define`.
 
         :param definition: the definition with the content of hooks
         :param more: additional data for the executor
@@ -85,7 +89,36 @@ class HostSession:
         """
         self.request = replace(self.request, definition=definition, more=more)
         self.deadlines = Deadlines(self.deadlines.clock, self.request.patience)
-        more_parts = parts(more, definition.layers, bool(definition.secrets))
+        return b"" if self.request.waits_for_facts else self._begin({})
+
+    def define(self, definition: Definition, differs: Sequence[str]) -> Iterator[bytes]:
+        """Complete the request of a host that has sent facts; yield the bytes to send.
+
+        :param definition: the definition that depended on the facts
+        :param differs: differences from a saved plan, in addition to those that `begin` received
+        """
+        before = self.request
+        more = {**before.more, "differs": [*before.more.get("differs", ()), *differs]} if differs else before.more
+        definition = replace(definition, blobs={**before.definition.blobs, **definition.blobs})
+        types = more_types(definition.types, before.bundle)
+        bundle = replace(before.bundle, modules=build(definition.types).modules) if types else before.bundle
+        self.request = replace(before, definition=definition, more=more, bundle=bundle)
+        self.deadlines = Deadlines(self.deadlines.clock, self.request.patience, started=True)
+        self.report.define(definition)
+        self.report.state = State.PLANNING
+        self.reader.room += NODE * sum(map(len, definition.layers))
+        yield from self.request.nodes()
+        yield self._begin(types)
+
+    def ask(self, facts: Mapping[str, Any]) -> bytes:
+        """Return the frame that asks the host for more facts."""
+        self.report.asked, self.report.state = frozenset(facts["names"]), State.PLANNING
+        self.deadlines.progressed()
+        return wire.encode({**facts, "type": "facts"})
+
+    def _begin(self, types: Mapping[str, Part]) -> bytes:
+        definition = self.request.definition
+        more_parts = {**types, **parts(self.request.more, definition.layers, bool(definition.secrets))}
         self.supplies.parts.update(more_parts)
         return self.request.begin(list(more_parts))
 
@@ -179,6 +212,8 @@ class HostSession:
                     raise Broken("it requests a login that statecfg can't try", SUSPICIOUS)
                 self.report.state = State.ASKING
                 yield actions.TryLogin()
+            case frames.Facts() if self.state is State.TOLD_FACTS:
+                yield actions.TellFacts(frame.values, frame.failed)
             case frames.Plan():
                 yield actions.Planned()
             case frames.End():
@@ -228,7 +263,7 @@ class HostSession:
         :raises Broken: if a deadline has passed
         """
         serving = self.state is State.SERVING_UNITS and not self.unit_hooks
-        if serving or self.state in (State.ASKING, State.WAITING):
+        if serving or self.state in (State.ASKING, State.WAITING, State.TOLD_FACTS):
             self.deadlines.progressed()  # the host waits for the controller
         self.deadlines.check(self.reader.incomplete, "its apply" if self.state in PLANNED else "its plan")
 

@@ -10,6 +10,7 @@ class State(Enum):
 
     CONNECTING = auto()  # the executor has not greeted yet
     PLANNING = auto()
+    TOLD_FACTS = auto()  # the host has sent facts, and waits for its definition or for a request for more facts
     PLANNED = auto()  # the plan is complete, and the host finishes without changes
     WAITING = auto()  # the plan is complete, and the host waits for permission to apply it
     DECLINED = auto()  # the host must not apply its plan

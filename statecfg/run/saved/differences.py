@@ -17,6 +17,7 @@ from statecfg.run.saved import digests
 from statecfg.run.saved.model import DefinitionDigests, InventoryData, SavedPlan
 
 AGAIN = "plan again, review the plan, and apply it: statecfg plan PLAYBOOK --out FILE"
+FACT = "fact "  # a difference between facts begins with this
 MOST = 50  # maximum number of differences to show
 CHANGED = "has changed since the plan was made"
 
@@ -125,6 +126,20 @@ def of_secrets(plan: SavedPlan, secrets: Mapping[str, str]) -> list[str]:
         elif not digests.is_secret(value, before[name]):
             differences.append(f"secret `{name}`: has another value than when the plan was made")
     return differences
+
+
+def of_facts(planned: Mapping[str, str], used: Mapping[str, Any]) -> list[str]:
+    """Return which facts have changed since the plan was made.
+
+    :param planned: the result of `digests.of_facts` in the plan
+    :param used: path of a fact → its current value
+    """
+    now = digests.of_facts(used)
+    return [
+        f"{FACT}{path}: planned {planned[path]}; now {text}"
+        for path, text in now.items()
+        if path in planned and planned[path] != text
+    ]
 
 
 def of_executor(plan: SavedPlan, now: str, version: str) -> list[str]:

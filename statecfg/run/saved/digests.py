@@ -20,6 +20,7 @@ from statecfg.run.saved.model import DefinitionDigests, InventoryData, SecretDig
 
 # About 50 ms and 16 MiB for each guess. Source: RFC 7914; OWASP's minimum values for scrypt.
 COST: Mapping[str, int] = {"n": 1 << 14, "r": 8, "p": 1}
+_SHOWN = 100  # characters of the value of a fact; of a longer value, a plan has the digest
 _SEARCHED = 1 << 20  # bytes; larger content is searched only for the secret itself, not for other spellings of it
 
 
@@ -116,6 +117,19 @@ def of_host(host: Host, salt: str) -> InventoryData:
         "groups": list(host.groups),
         "vars": {name: _of_variable(value, salt) for name, value in sorted(host.vars.items())},
     }
+
+
+def of_facts(used: Mapping[str, Any]) -> dict[str, str]:
+    """Return path → value of facts as JSON, or a digest of a long value.
+
+    :param used: path of a fact → its value
+    """
+    texts = {path: json.dumps(value, sort_keys=True, ensure_ascii=False) for path, value in sorted(used.items())}
+    return {path: text if len(text) <= _SHOWN else _long_value(text) for path, text in texts.items()}
+
+
+def _long_value(text: str) -> str:
+    return f"sha256 {hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:16]}"
 
 
 def _of_variable(value: Any, salt: str) -> str:

@@ -28,9 +28,9 @@ def compared(planned: Host, now: Host) -> list[str]:
         "units: other hooks are due now, or their charms or settings have changed"
         if name == "units"
         else name
-        if name.startswith(f"{HOST_KEY}: ")
+        if name.startswith((f"{HOST_KEY}: ", "fact ")) or (": " in name and name not in before and name not in after)
         else f"{name}: {_moved(before.get(name), after.get(name), (name in went, name in goes))}"
-        for name in now.get("differs") or []
+        for name in sorted(now.get("differs") or [], key=lambda name: not name.startswith("fact "))
     ]
 
 

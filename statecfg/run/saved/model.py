@@ -75,10 +75,14 @@ class InventoryData(TypedDict):
 
 
 class PlannedHost(DefinitionDigests):
-    """A host in a plan. `report` is its part of the report, in format 1."""
+    """A host in a plan. `report` is its part of the report, in format 1.
+
+    :ivar facts: path of each fact that its definition used → its value as JSON, or a digest of a long value
+    """
 
     inventory: InventoryData
     report: Host
+    facts: NotRequired[dict[str, str]]
 
 
 class SavedPlan(TypedDict):

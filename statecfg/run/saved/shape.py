@@ -66,7 +66,9 @@ PLAN: Shape = {
     },
     "inputs": [{"kind": frozenset(inputs.KINDS), "path": str, "sha256": str}],
     "secrets": ({"salt": str, "scrypt": str},),
-    "hosts": ({"definition": str, "nodes": (str,), "inventory": {"vars": (str,)}, "report": _REPORT},),
+    "hosts": (
+        {"definition": str, "nodes": (str,), "inventory": {"vars": (str,)}, "report": _REPORT, "?facts": (str,)},
+    ),
 }
 
 

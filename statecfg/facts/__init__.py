@@ -1,0 +1,1 @@
+"""Facts of hosts in definitions: their catalogue, the object that definitions read, and the project's own facts."""

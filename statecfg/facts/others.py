@@ -1,0 +1,147 @@
+"""`hosts` and `groups`: what a definition reads about all hosts of the inventory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from statecfg.facts.catalogue import Facts
+from statecfg.facts.reading import CURRENT, KnownHost, Reading
+from statecfg.facts.variables import Vars
+from statecfg.problems import InvalidInput, Problem, positions, problem, suggest
+
+ALL = "all"
+INSIDE = "read them inside the function of a play"
+
+
+class UnknownHost(InvalidInput, AttributeError, KeyError):
+    """A definition reads a host or group that does not exist. `get` with a default catches it as usual."""
+
+
+class NamedHost(str):
+    """A host that a definition reads. As text, it is its name."""
+
+    __slots__ = ("_host", "_reading")
+
+    _host: KnownHost
+    _reading: Reading
+
+    def __new__(cls, host: KnownHost, reading: Reading) -> NamedHost:
+        """Return a host of the inventory for the definition that is being evaluated."""
+        result = super().__new__(cls, host.name)
+        result._host, result._reading = host, reading
+        return result
+
+    @property
+    def name(self) -> str:
+        """Its name in the inventory."""
+        return self._host.name
+
+    @property
+    def address(self) -> str:
+        """The address that statecfg connects to; the name if the inventory sets no address."""
+        return self._host.address
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that contain it, sorted."""
+        return self._host.groups
+
+    @property
+    def vars(self) -> Vars:
+        """Its variables: those of its groups, its own, and those of the command line. Those of plays are not there."""
+        return self._reading.vars_of(self._host)
+
+    @property
+    def facts(self) -> Facts:
+        """Its facts: of this run if the run visits it, otherwise those in the store."""
+        return self._reading.facts(self._host.name).view
+
+
+class Hosts(Mapping[str, NamedHost]):
+    """All hosts of the inventory by name, sorted by name."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: object) -> NamedHost:
+        reading = _reading()
+        assert reading.inventory is not None
+        name = _name(key)
+        try:
+            return NamedHost(reading.inventory.host(name), reading)
+        except InvalidInput as wrong:
+            raise UnknownHost([_here(item) for item in wrong.problems]) from None
+
+    def __getattr__(self, name: str) -> NamedHost:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __iter__(self) -> Iterator[str]:
+        inventory = _reading().inventory
+        assert inventory is not None
+        return iter(sorted(inventory.hosts))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __repr__(self) -> str:
+        return "<hosts>"
+
+
+class Groups(Mapping[str, tuple[NamedHost, ...]]):
+    """All groups of the inventory by name. A group is a tuple of its hosts, sorted by name."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: object) -> tuple[NamedHost, ...]:
+        reading = _reading()
+        inventory = reading.inventory
+        assert inventory is not None
+        name = _name(key)
+        if name not in inventory.groups and name != ALL:
+            help = suggest(name, list(self), "there are")
+            raise UnknownHost([_here(problem("SC0404", f"there is no group `{name}`", help))])
+        return tuple(NamedHost(inventory.host(member), reading) for member in sorted(inventory.members(name)))
+
+    def __getattr__(self, name: str) -> tuple[NamedHost, ...]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __iter__(self) -> Iterator[str]:
+        inventory = _reading().inventory
+        assert inventory is not None
+        return iter(sorted({*inventory.groups, ALL}))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __repr__(self) -> str:
+        return "<groups>"
+
+
+hosts, groups = Hosts(), Groups()
+
+
+def _name(key: object) -> str:
+    """Return the name in a key: a text, or a keyword of Hy."""
+    return str(key) if isinstance(key, str) else str(getattr(key, "name", key))
+
+
+def _reading() -> Reading:
+    """Return what the current evaluation reads.
+
+    :raises InvalidInput: no definition is being evaluated
+    """
+    reading = CURRENT.get()
+    if reading is None or reading.inventory is None:
+        detail = "`hosts` and `groups` are known only while a play is evaluated"
+        raise InvalidInput([_here(problem("SC0505", detail, INSIDE))])
+    return reading
+
+
+def _here(item: Problem) -> Problem:
+    """Return a problem at the place of the playbook that is running."""
+    return replace(item, places=(positions.of_frame(sys._getframe(1)),))

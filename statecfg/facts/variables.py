@@ -1,0 +1,63 @@
+"""Variables of a host, as definitions read them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from statecfg.problems import InvalidInput, positions, problem, suggest
+
+NO_VARS: Mapping[str, Any] = MappingProxyType({})
+
+
+class UnknownVariable(InvalidInput, AttributeError, KeyError):
+    """A play uses a variable that is not set. `getattr` and `get` with a default catch it as usual."""
+
+
+class Vars(Mapping[str, Any]):
+    """A host's variables, as items or attributes. Reading an unknown variable raises an error that lists all names.
+
+    :param values: name → value
+    :param note: called with the name of each variable that is read; None records nothing
+    """
+
+    __slots__ = ("_note", "_values")
+
+    def __init__(self, values: Mapping[str, Any] = NO_VARS, note: Callable[[str], None] | None = None) -> None:
+        self._values, self._note = dict(values), note
+
+    def __getitem__(self, key: object) -> Any:
+        name = str(getattr(key, "name", key))
+        name = name if name in self._values else name.replace("-", "_")
+        if name not in self._values:
+            return self.__missing__(key)
+        if self._note is not None:
+            self._note(name)
+        return self._values[name]
+
+    def __missing__(self, key: object) -> Any:
+        name = str(getattr(key, "name", key))
+        hint = suggest(name, self._values, "variables here") or "set it in the inventory, in the play's vars or with -e"
+        location = positions.of_frame(sys._getframe(1))
+        raise UnknownVariable([problem("SC0514", f"there is no variable {name}", hint, location)])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Vars({', '.join(self._values)})"  # names only: values may be secrets
+
+    @property
+    def unrecorded(self) -> dict[str, Any]:
+        """All variables, for templates, which record by themselves what they read."""
+        return dict(self._values)

@@ -1,0 +1,122 @@
+"""Evaluates the plays of hosts to jobs, and collects the problems of all hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from statecfg.facts.reading import Reading
+from statecfg.playbook.compile import Definition, WireNode
+from statecfg.problems import Problem, collecting, reporting
+from statecfg.run import evaluation
+
+if TYPE_CHECKING:
+    from statecfg.playbook.inventory import Host, Inventory
+    from statecfg.playbook.plays import Play
+    from statecfg.playbook.project import Project
+    from statecfg.run.choice import Choice
+    from statecfg.run.fact_source import FactSource
+    from statecfg.run.job import Job
+
+SLOW = ("SC0323", "SC0507")  # error codes of time limits
+
+
+class HostJobs:
+    """Makes the jobs of one playbook.
+
+    :param playbook: the playbook's file, relative to the project
+    :param owner: the name of the owning playbook in the ledgers of hosts
+    :param choice: the user's options
+    :param inventory: the hosts that definitions can read; None if it is wrong
+    :param source: the facts of all hosts that are known so far
+    :ivar readings: host → what its last evaluation has read
+    :ivar tags: the tags of all resources, if only some tags were requested
+    :ivar slow: a time limit has passed; every other host would take as long
+    """
+
+    def __init__(
+        self,
+        playbook: str,
+        owner: str,
+        choice: Choice,
+        project: Project,
+        inventory: Inventory | None,
+        source: FactSource,
+    ) -> None:
+        self.playbook, self.owner, self.choice, self.project = playbook, owner, choice, project
+        self.inventory, self.source = inventory, source
+        self.problems = SharedProblems()
+        self.readings: dict[str, Reading] = {}
+        self.tags: set[str] = set()
+        self.slow = False
+
+    def job(self, host: Host, plays: Sequence[Play]) -> Job | None:
+        """Return the job of a host; None if its definition is wrong, or no resource has the requested tags.
+
+        If the plays read facts that are not known yet, the job's definition has only the nodes that are certain, and
+        the host's `readings` list what is missing.
+        """
+        from statecfg.run.job import Job
+
+        choice = self.choice
+        reading = self.readings[host.name] = Reading(host.name, self.source.of, self.inventory, choice.extra)
+        definition = None
+        with collecting() as problems, reporting():
+            evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags, reading)
+            self.tags |= evaluated.tags
+            definition = evaluation.definition(host, evaluated.graph, evaluated, self.project, reading)
+        self.slow = self.slow or any(item.code in SLOW for item in problems)
+        self.problems.add(host.name, problems)
+        if problems:
+            return None
+        if reading.missing:
+            definition = _certain(definition or Definition([]))
+        # With tags, skip hosts without tagged resources, but not those that were asked for facts because of them.
+        asked = self.source.collected.get(host.name)
+        if definition is None or (choice.tags and not definition.layers and not asked and not reading.missing):
+            return None
+        prune = choice.prune or any(one.prune for play in plays for one in (play, *play.others))
+        partial = bool(choice.tags)
+        return Job(host, definition, self.playbook, prune and not partial, partial, owner=self.owner)
+
+
+def _certain(definition: Definition) -> Definition:
+    """Return a definition without the nodes that depend on missing facts. Only part of such a node was compiled."""
+    names = {node["provides"] for layer in definition.layers for node in layer if "position" in node}
+    layers = [[_among(node, names) for node in layer if node["provides"] in names] for layer in definition.layers]
+    return replace(definition, layers=[layer for layer in layers if layer])
+
+
+def _among(node: WireNode, names: Collection[str]) -> WireNode:
+    """Return a node with those of its requirements that are among the names."""
+    lists: Any = {key: [name for name in node[key] if name in names] for key in ("requires", "triggers") if key in node}
+    return {**node, **lists}
+
+
+class SharedProblems:
+    """The problems of many hosts, each only once. A problem that not all hosts share names its hosts."""
+
+    def __init__(self) -> None:
+        self.hosts: set[str] = set()
+        self.hosts_of: dict[tuple[Any, ...], tuple[Problem, dict[str, None]]] = {}
+
+    def add(self, host: str, problems: Iterable[Problem]) -> None:
+        """Add the problems of one host."""
+        self.hosts.add(host)
+        for item in problems:
+            key = (item.code, item.places, item.detail.replace(host, "\0"))
+            self.hosts_of.setdefault(key, (item, {}))[1][host] = None
+
+    def problems(self) -> list[Problem]:
+        """Return the problems in the order in which they were found."""
+        return [self._with_hosts(item, [*names]) for item, names in self.hosts_of.values()]
+
+    def _with_hosts(self, item: Problem, names: list[str]) -> Problem:
+        # Problems with secrets never belong to a host: the controller looks each secret up once.
+        shared = len(names) == len(self.hosts) or item.code.startswith("SC042")
+        if shared or (len(names) == 1 and names[0] in item.detail):
+            return item
+        listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        first, line, rest = item.detail.partition("\n")
+        return replace(item, detail=f"{first} (on {listed}){line}{rest}")

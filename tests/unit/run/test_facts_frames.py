@@ -1,0 +1,139 @@
+"""The session with a host that sends facts before it gets its definition. The tests only exchange bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from statecfg.playbook.compile import Definition
+from statecfg.playbook.inventory import Host
+from statecfg.remote.wire import frames as wire
+from statecfg.resources import file, group
+from statecfg.run import bundle
+from statecfg.run.host import actions
+from statecfg.run.host.broken import Broken
+from statecfg.run.host.request import CommonRequest, Request
+from statecfg.run.host.session import HostSession
+from statecfg.run.host.state import State
+from tests.unit.run.test_session import END, HELLO, definition, sent
+
+ASKED = {"names": ["cpus", "own.rack"], "own": {"rack": ["facts/rack.py", "def fact(): return 1\n"]}}
+VALUES = {"cpus": 2, "own.rack": "r7"}
+TOLD = {"type": "facts", "values": VALUES, "failed": {}}
+PLAN = {"type": "plan", "waits": False}
+
+
+class Case:
+    """A session with a host that waits for facts."""
+
+    def __init__(self, mode: str = "plan") -> None:
+        known = definition(file("/etc/certain", content="x"))
+        sent_bundle = bundle.build(known.types)
+        common = CommonRequest("r1", mode, "me@here")
+        request = Request(Host("web1"), known, "web.yml", sent_bundle, common, facts=ASKED)
+        self.now = 100.0
+        self.session = HostSession(request, lambda name, data: None, clock=lambda: self.now)
+        self.opening = sent(self.session.opening())
+        self.begun = self.session.begin(known, {"prune": True})
+        list(self.session.receive(wire.GREETING + self.session.nonce.encode() + b"\n"))
+
+    def hear(self, *frames: dict[str, Any]) -> list[actions.Action]:
+        return list(self.session.receive(b"".join(wire.encode(frame) for frame in frames)))
+
+    def define(self, whole: Definition, *differs: str) -> list[dict[str, Any]]:
+        return sent(self.session.define(whole, differs))
+
+
+@pytest.fixture
+def case() -> Iterator[Case]:
+    yield Case()
+
+
+def test_the_opening_asks_for_facts_and_sends_no_nodes(case: Case) -> None:
+    assert [header["type"] for header in case.opening] == ["hello", "run"]
+    assert case.opening[1]["facts"] == ASKED
+    assert case.opening[1]["parts"] == [bundle.of_facts().sha256]
+    assert case.begun == b""
+
+
+def test_the_definition_follows_the_facts_with_new_node_types(case: Case) -> None:
+    assert case.hear(HELLO, TOLD) == [actions.TellFacts(VALUES, {})]
+    assert case.session.state is State.TOLD_FACTS
+    headers = case.define(definition(file("/etc/a", content="x"), group("web")), "fact cpus: changed")
+    assert [header["type"] for header in headers] == ["nodes", "begin"]
+    begin = headers[1]
+    assert set(begin["types"]) == {"file", "group"}
+    assert (begin["prune"], begin["differs"], begin["secrets"]) == (True, ["fact cpus: changed"], {})
+    (part,) = begin["parts"]
+    assert part in case.session.supplies.parts
+    assert case.session.state is State.PLANNING
+
+
+def test_no_part_follows_if_the_host_has_all_node_types(case: Case) -> None:
+    case.hear(HELLO, TOLD)
+    assert case.define(definition(file("/etc/a", content="x")))[-1]["parts"] == []
+
+
+def test_a_host_can_be_asked_for_more_facts(case: Case) -> None:
+    case.hear(HELLO, TOLD)
+    assert sent(case.session.ask({"names": ["kernel"], "own": {}})) == [
+        {"type": "facts", "names": ["kernel"], "own": {}}
+    ]
+    more = {**TOLD, "values": {"kernel": "6.1"}}
+    assert case.hear(more) == [actions.TellFacts({"kernel": "6.1"}, {})]
+
+
+def test_the_plan_of_the_definition_is_accepted(case: Case) -> None:
+    case.hear(HELLO, TOLD)
+    whole = definition(file("/etc/a", content="x"))
+    case.define(whole)
+    node = {"name": "file:/etc/a", "type": "file", "outcome": "unchanged", "changes": [], "actions": [], "position": ""}
+    case.hear({"type": "planned", "layer": 0, "nodes": [node]}, PLAN, END)
+    assert case.session.report.data["status"] == "ok"
+    assert [one["name"] for layer in case.session.report.data["layers"] for one in layer] == ["file:/etc/a"]
+
+
+def test_waiting_for_other_hosts_is_progress(case: Case) -> None:
+    case.hear(HELLO, TOLD)
+    for _ in range(400):
+        case.now += 10
+        case.hear({"type": "beat"})
+        case.session.check()
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {**TOLD, "values": {"cpus": 2}},
+        {**TOLD, "values": {**VALUES, "kernel": "x"}},
+        {**TOLD, "values": {**VALUES, "cpus": "2"}},
+        {**TOLD, "more": 1},
+        PLAN,
+        {"type": "planned", "layer": 0, "nodes": []},
+        END,
+    ],
+)
+def test_a_host_that_sends_something_else_is_broken(case: Case, frame: dict[str, Any]) -> None:
+    with pytest.raises(Broken):
+        case.hear(HELLO, frame)
+
+
+def test_facts_are_accepted_only_once_and_only_if_requested(case: Case) -> None:
+    case.hear(HELLO, TOLD)
+    with pytest.raises(Broken):
+        case.hear(TOLD)
+    plain = HostSession(
+        Request(Host("web1"), definition(), "web.yml", bundle.build(["file"]), CommonRequest("r1", "plan", "me@here")),
+        lambda name, data: None,
+    )
+    list(plain.receive(wire.GREETING + plain.nonce.encode() + b"\n"))
+    with pytest.raises(Broken):
+        list(plain.receive(wire.encode(HELLO) + wire.encode(TOLD)))
+
+
+def test_a_failed_fact_is_passed_on_with_its_reason(case: Case) -> None:
+    failed = {"own.rack": "facts/rack.py:1: KeyError: 'x'"}
+    told = case.hear(HELLO, {"type": "facts", "values": {"cpus": 2}, "failed": failed})
+    assert told == [actions.TellFacts({"cpus": 2}, failed)]
