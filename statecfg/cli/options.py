@@ -65,6 +65,8 @@ class Selection:
     :param extra_vars: as written on the command line
     :param prune: remove orphans: resources that are no longer defined
     :param prune_hosts: remove the playbook from hosts that it no longer names
+    :param vault_ids: passwords of Ansible Vault, as written on the command line
+    :param age_identities: files with identities of age
     """
 
     inventory: str | None = None
@@ -73,6 +75,8 @@ class Selection:
     extra_vars: tuple[str, ...] = ()
     prune: bool = False
     prune_hosts: bool = False
+    vault_ids: tuple[str, ...] = ()
+    age_identities: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

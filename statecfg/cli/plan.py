@@ -11,6 +11,7 @@ import click
 
 from statecfg.cli import exit_codes, options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
+from statecfg.cli.secret_options import secret_keys
 
 EXAMPLES = """
 statecfg plan playbooks/web.yml                      every host that the playbook names
@@ -25,6 +26,7 @@ statecfg plan playbooks/web.yml --prune              include the removal of what
 @click.command("plan", cls=Command, examples=EXAMPLES)
 @click.argument("playbook", type=options.PlaybookFile())
 @options.selection
+@secret_keys
 @options.prune_option
 @options.prune_hosts_option
 @options.conversation
@@ -61,7 +63,7 @@ def command(playbook: str, out: str | None, store: str | None, **values: Any) ->
     finished = session.converse(work, "plan", how, output, events=hooks)
     if out:
         save_plan.save(Path(out), work, chosen, how, finished.report, read, store_identity)
-    words = [out, *session.way(how, saved=True)] if out else session.words(playbook, chosen, how)
+    words = [out, *session.keys(chosen), *session.way(how, saved=True)] if out else session.words(playbook, chosen, how)
     code = exit_codes.of_report(finished.report, output.detailed_exitcode)
     code = finished.stopped if finished.cancelled else code
     with show.telling(code):

@@ -64,6 +64,7 @@ def choice(chosen: Selection) -> Choice:
     :raises click.BadParameter: a variable is wrong
     :raises click.UsageError: pruning is combined with an option that selects only a part
     """
+    from statecfg.playbook.secret_keys import Keys
     from statecfg.run.prepare import Choice
 
     tags = tuple(tag.strip() for text in chosen.tags for tag in text.split(",") if tag.strip())
@@ -73,7 +74,8 @@ def choice(chosen: Selection) -> Choice:
     if chosen.prune_hosts and (tags or chosen.limit):
         raise click.UsageError("--prune-hosts concerns all hosts of the playbook: it can't be combined with -l or -t.")
     extra = extra_vars(chosen.extra_vars, Path.cwd())
-    return Choice(inventory, chosen.limit, tags, extra, chosen.prune, given=frozenset(extra))
+    keys = Keys.of(chosen.vault_ids, chosen.age_identities, Path.cwd())
+    return Choice(inventory, chosen.limit, tags, extra, chosen.prune, given=frozenset(extra), keys=keys)
 
 
 def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None, store: str | None = None) -> Work:
@@ -342,7 +344,13 @@ def words(playbook: str, chosen: Selection, how: ConnectionOptions) -> list[str]
             arguments += [flag, value if flag == "-t" or value.startswith("@") else "…"]
     arguments += ["--prune"] if chosen.prune else []
     arguments += ["--prune-hosts", "--yes"] if chosen.prune_hosts else []
-    return arguments + way(how)
+    return arguments + keys(chosen) + way(how)
+
+
+def keys(chosen: Selection) -> list[str]:
+    """Return the arguments for the same keys of encrypted secrets."""
+    named = (("--vault-id", chosen.vault_ids), ("--age-identity", chosen.age_identities))
+    return [text for flag, values in named for value in values for text in (flag, value)]
 
 
 def way(how: ConnectionOptions, saved: bool = False) -> list[str]:

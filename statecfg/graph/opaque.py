@@ -67,12 +67,13 @@ class Opaque(Value):
         arguments = tuple(revealed(item, sources) for item in arguments)
         named = {key: revealed(item, sources) for key, item in named.items()}
         function_name = getattr(function, "__name__", type(function).__name__)
+        text = self._bare()  # outside of the try statement: reading a secret may fail
         try:
-            result = function(self._bare(), *arguments, **named)
+            result = function(text, *arguments, **named)
         except Exception as error:
             failed = type(error).__name__
         else:
-            refuse_number(function_name, self._bare(), result, self.name)
+            refuse_number(function_name, text, result, self.name)
             return derived(result, sources)
         if not all(secret.available for secret in sources):
             return self
@@ -358,7 +359,8 @@ def mask_secrets(text: str) -> str:
     """Return text from other people's code, such as an exception, with all secrets and tokens masked."""
     from statecfg.remote.machine.redact import Redactor
 
-    secrets = (secret for secret in tokens.secrets_in_use() if isinstance(secret, Secret))
+    # A `LaterSecret` has no value yet, or registered a `Secret` with it.
+    secrets = (secret for secret in tokens.secrets_in_use() if type(secret) is Secret)
     values = by_name((secret.name, secret._bare()) for secret in secrets)
     return tokens.masked(Redactor(values).text(text)) if values else text
 

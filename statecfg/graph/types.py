@@ -252,7 +252,9 @@ def _annotated(inner: Type, marks: tuple[Any, ...]) -> Type:
 
 
 def _checked_secret(secret: Value, rules: list[Any]) -> Any:
-    for rule in rules if secret.available else ():
+    for rule in rules:
+        if not secret.available:
+            break
         try:
             rule(secret.reveal())
         except ValueError:

@@ -88,6 +88,8 @@ class Value:
         return other is not None and other in self._bare()
 
     def __eq__(self, other: object) -> bool:
+        if other is self:
+            return True
         text = _plain_text(other)
         if text is None:
             return NotImplemented

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from statecfg.playbook.inventory import Host, Inventory
     from statecfg.playbook.plays import Play
     from statecfg.playbook.project import Project
+    from statecfg.playbook.secret_keys import Keys
     from statecfg.playbook.services import Relation
     from statecfg.run.declared import ServiceWork
     from statecfg.run.hook_failure import HookFailure
@@ -69,6 +70,7 @@ class Choice:
     :param instance: distinguishes several uses of a playbook on the same hosts; "" if there is only one
     :param given: names in `extra` that the user wrote; statecfg reports those that nothing reads
     :param added: returns service → hosts with units that were added by hand; these hosts get the service's resources
+    :param keys: the keys of encrypted secrets, in addition to those in the project's settings
     """
 
     inventory: Path | None = None
@@ -79,6 +81,7 @@ class Choice:
     instance: str = ""
     given: frozenset[str] = frozenset()
     added: Callable[[], Mapping[str, Sequence[str]]] | None = None
+    keys: Keys | None = None
 
 
 def offline(path: Path, choice: Choice) -> Work:
@@ -106,12 +109,13 @@ def playbook(path: Path, choice: Choice, reshape: Reshape | None = None) -> Work
 
 def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
     from statecfg.graph import opaque
+    from statecfg.playbook import secret_keys
     from statecfg.run import bundle, project_inputs, unguarded
 
     failed: list[HookFailure] = []
     services: Sequence[ServiceWork] = ()
     relations: Sequence[Relation] = ()
-    with opaque.recording() as used:
+    with opaque.recording() as used, secret_keys.opening(choice.keys or secret_keys.Keys()):
         with collecting() as problems, reporting():
             chosen = _chosen(path, choice)
             project, jobs = chosen.project, _jobs(path, choice, chosen)
@@ -224,8 +228,11 @@ class _Chosen:
 
 def _chosen(path: Path, choice: Choice) -> _Chosen:
     from statecfg.playbook import project as projects
+    from statecfg.playbook import secret_keys
 
     project = projects.find(path)
+    keys = project.settings.keys
+    secret_keys.current().keys += secret_keys.Keys.of(keys.vault_ids, keys.age_identities, project.root)
     inventory, definitions = None, None
     with reporting():
         inventory = dialects.inventory(project, choice.inventory, secrets=True)
