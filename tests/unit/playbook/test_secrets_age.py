@@ -17,6 +17,27 @@ from statecfg.problems import collecting
 from statecfg.problems.positions import SourceLocation
 
 VALUE = b"db:\n  password: correct-horse\n"
+PASSPHRASE = "open-sesame"
+# Encrypted with this passphrase, with the work factor 4 instead of 18: the value, and an identity.
+BY_PASSPHRASE = b"""\
+-----BEGIN AGE ENCRYPTED FILE-----
+YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCBtdk5YajB2d2VpNURDd3U5
+NEhGYkRnIDQKTDR6MmJKL2ZOWktrMDJUR2FSbktHVmJzUUZzeVdrdkZQTXlLYkdX
+WG5SQQotLS0gYzFvZ3hSbUFaNldvaDZmTUwyUlZpWVp0YzhMUGZ6UzZEektvYlFR
+bDNtNArSVo6DAuWn3WTn5ywkAH8oa42qLrnblOvxDdwfyegHqOwCbKLgu3rQCJvs
+AcODG5vs7bICIvMfs6NeAoBNzA==
+-----END AGE ENCRYPTED FILE-----
+"""
+IDENTITY = b"""\
+-----BEGIN AGE ENCRYPTED FILE-----
+YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCBCZWFUMjQ1eWxNSFc2NXJO
+eWNIbW13IDQKV3RFbFdvQkpMcXppQWdkVG4xejcyUTlZMC9Tb3pVYmRHd28wOFIy
+UzZkMAotLS0gZzFwOWZaYVVaYlBtdFJzNXpyZ3V5c0M1aWZpcU5abytMUEF5NGlp
+ZTdGZwp66lMlSXODGtjeNAvmvRRxeGnqm5Vblqytwh0Qb43f+SXmRjhpPqOp53kz
+eGn2jRUzsfZvs+9X06oWUniTVlOSoR7AX/fCgjVjCaOtVgBuVmN05eQr52ws78dw
+xuw0me36QKCLWlIOvBNvpw==
+-----END AGE ENCRYPTED FILE-----
+"""
 
 
 def ssh_key(passphrase: bytes = b"") -> tuple[bytes, str]:
@@ -31,20 +52,21 @@ def ssh_key(passphrase: bytes = b"") -> tuple[bytes, str]:
 @functools.cache
 def contents() -> dict[str, bytes]:
     """Return the contents of files with identities and of files that are encrypted for them, by name."""
-    one, two = pyrage.x25519.Identity.generate(), pyrage.x25519.Identity.generate()
+    text = pyrage.passphrase.decrypt(IDENTITY, PASSPHRASE).decode().strip()
+    one, two = pyrage.x25519.Identity.from_str(text), pyrage.x25519.Identity.generate()
     private, public = ssh_key()
     files = {
         "one.txt": f"# created: now\n{one}\n".encode(),
         "two.txt": f"{two}\n".encode(),
-        "protected.age": pyrage.passphrase.encrypt(f"{one}\n".encode(), "open-sesame"),
+        "protected.age": IDENTITY,
         "ssh": private,
-        "ssh-locked": ssh_key(b"open-sesame")[0],
+        "ssh-locked": ssh_key(PASSPHRASE.encode())[0],
         "nothing": b"# no identity\n",
         "invalid": b"AGE-SECRET-KEY-1QQQ\n",
         "for-one.age": pyrage.encrypt(VALUE, [one.to_public()]),
         "for-one.asc": pyrage.encrypt(VALUE, [one.to_public()], armored=True),
         "for-ssh.age": pyrage.encrypt(VALUE, [pyrage.ssh.Recipient.from_str(public)]),
-        "by-passphrase.age": pyrage.passphrase.encrypt(VALUE, "open-sesame"),
+        "by-passphrase.age": BY_PASSPHRASE,
     }
     return {**files, "cut.age": files["for-one.age"][:-4]}
 
@@ -64,7 +86,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def answer(question: str) -> secrets.Secret:
         questions.append(question)
-        return secrets.Secret("password", "open-sesame")
+        return secrets.Secret("password", PASSPHRASE)
 
     monkeypatch.setattr(secret_keys, "_ask", answer)
     return questions
