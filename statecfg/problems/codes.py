@@ -87,7 +87,7 @@ CODES: dict[str, tuple[str, str]] = {
         "Every user can write this file or its directory, so statecfg does not trust it.",
     ),
     "SC0413": ("wrong store address", "The address of the store is neither a path nor a URL that statecfg supports."),
-    "SC0420": ("secret not available", "The environment variable or file of a secret is missing or can't be used."),
+    "SC0420": ("secret not available", "The source of a secret is missing or can't be used, or its key is missing."),
     "SC0421": ("secret too short", "A secret has fewer than 4 characters, so statecfg can't mask it in output."),
     "SC0422": ("wrong secret", "The declaration of a secret is invalid."),
     "SC0423": (
