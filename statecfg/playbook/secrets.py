@@ -196,13 +196,13 @@ def _encrypted(name: str, kind: str, value: Any, key: tuple[str, ...], location:
     if kind != "command" and not source.inline:
         path = os.path.abspath(os.path.join(directory, os.path.expanduser(value)))
         source = secret_sources.Source(kind, path, directory, key)
-    cause = secret_sources.check(source)
+    ring = secret_keys.current()
+    cause = ring.once(("check", source), partial(secret_sources.check, source))
     if cause is not None:
         report(problem("SC0420", f"secret `{name}`: {cause.detail}", cause.help, location))
         return Secret(name, _UNKNOWN, available=False)
     missing = _PLACEHOLDERS.get()
     if missing is None:
-        ring = secret_keys.current()
         read = partial(_read, ring, name, source, location)
         return ring.once(("secret", name, source, location), partial(LaterSecret, name, read))
     if secret_sources.missing(source):

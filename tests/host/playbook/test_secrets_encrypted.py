@@ -186,19 +186,15 @@ def test_saved_plan_is_applied_with_the_keys(place: Path) -> None:
 
 def test_every_problem_is_reported_at_once(place: Path) -> None:
     playbook = write(place, "yml")
-    text = (
-        (place / playbook)
-        .read_text()
-        .replace("[../printer]", "[sh, -c, 'echo from-command-1; echo no entry >&2; exit 3']")
-    )
-    (place / playbook).write_text(text)
+    fails = "[sh, -c, 'printf from-; echo command-1; echo no entry for from-$0 >&2; exit 3', command-1]"
+    (place / playbook).write_text((place / playbook).read_text().replace("[../printer]", fails))
     ran = run(place, "plan", playbook, "--vault-id", "prod", code=5, SOPS_AGE_KEY_FILE="/nowhere")
     assert ran.err.count("SC0420") == 5 and "5 problems found; nothing was touched." in ran.err
     for words in (
         "secrets.yml: can't be opened: there is no terminal to ask for the vault password",
         "age.txt: can't be opened: there is no identity",
         "sops.yml: `sops` failed with exit status 128: Failed to get the data key",
-        "`sh` failed with exit status 3: no entry",
+        "`sh` failed with exit status 3: no entry for …",
     ):
         assert words in " ".join(ran.err.split()).replace(f"{place}/playbooks/../", ""), ran.err
     missing = run(place, "plan", playbook, *KEYS, code=5, PATH="/usr/bin:/bin")

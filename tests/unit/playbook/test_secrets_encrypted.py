@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from statecfg import dialects, templates
 from statecfg.graph.opaque import mask_secrets
-from statecfg.playbook import ansible_vault, project, secret_keys, secret_programs, secrets
+from statecfg.playbook import ansible_vault, project, secret_keys, secret_programs, secrets, user_code
 from statecfg.playbook.secret_keys import Cause, Keys, Opened, Ring
 from statecfg.problems import InvalidInput, collecting
 from statecfg.problems.positions import SourceLocation
@@ -301,3 +302,26 @@ def test_settings_name_the_keys(tmp_path: Path) -> None:
 def test_ring_remembers_each_result_once() -> None:
     ring, calls = Ring(), []
     assert [ring.once("a", lambda: calls.append(1) or len(calls)) for _ in range(3)] == [1, 1, 1]
+
+
+def test_message_of_a_failed_program_contains_no_secret() -> None:
+    secrets.Secret("known", "known-value")
+    said = secret_programs._message(b"\n| known-value\n  and canary-9 are wrong\n", b"canary-9\n")
+    assert said == ": <secret known> and … are wrong"
+    assert secret_programs._message(b"", b"canary-9\n") == ""
+    assert len(secret_programs._message(b"x" * 9999, b"")) == secret_programs.LONGEST + 2
+
+
+def spin(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def test_time_for_an_answer_does_not_count_against_the_code_of_users() -> None:
+    with user_code.guarded("loading", 0.05), user_code.waiting():
+        spin(0.2)
+    with pytest.raises(InvalidInput, match=r"took more than 0.05 seconds"), user_code.guarded("loading", 0.05):
+        with user_code.waiting():
+            spin(0.1)
+        spin(9)
