@@ -98,9 +98,11 @@ def _identities(ring: Ring, pyrage: Any, path: str) -> list[Any] | Cause:
     try:
         with open(path, "rb") as stream:
             mode = os.fstat(stream.fileno()).st_mode
-            found = Opened(stream.read(LARGEST))
+            found = Opened(stream.read(LARGEST + 1))
     except OSError as error:
         return Cause(f"{path} can't be read: {error.strerror}", CHECK)
+    if len(found.data) > LARGEST:
+        return Cause(f"{path} is larger than {LARGEST:,} bytes", CHECK)
     if mode & 0o004:
         return Cause(f"{path} can be read by everyone (mode {stat.S_IMODE(mode):04o})", f"chmod 0600 {path}")
     if check(found.data) is None:

@@ -103,9 +103,11 @@ def password(path: str, label: str) -> Secret | Cause:
         return Cause(f"{path} can be read by everyone (mode {stat.S_IMODE(mode):04o})", f"chmod 0600 {path}")
     try:
         with open(path, "rb") as stream:
-            found = Opened(stream.read(LARGEST))
+            found = Opened(stream.read(LARGEST + 1))
     except OSError as error:
         return Cause(f"{path} can't be read: {error.strerror}", "check its permissions")
+    if len(found.data) > LARGEST:
+        return Cause(f"{path} is larger than {LARGEST:,} bytes", "write only the password into it")
     return _as_password(Opened(found.data.strip()), path, "is empty")
 
 
