@@ -132,10 +132,11 @@ def _default_name(kind: str, given: Mapping[str, Any], hint: str) -> str:
     key = given.get("key")
     if isinstance(key, (str, list)) and key:
         return re.sub(r"[^A-Za-z0-9_.-]", "-", key if isinstance(key, str) else ".".join(map(str, key))).lstrip("-.")
-    value: Any = given[kind]
-    if kind == "command" or "\n" in value:  # an encrypted text
-        return hint or (re.sub(r"[^A-Za-z0-9_.-]", "-", value[-1]).lstrip("-.") if kind == "command" else kind)
-    return os.path.splitext(os.path.basename(value))[0]
+    if kind == "command":
+        return hint or re.sub(r"[^A-Za-z0-9_.-]", "-", str(given[kind][-1])).lstrip("-.")
+    value = str(given[kind])
+    is_text = "\n" in value  # an encrypted text
+    return (hint or kind) if is_text else os.path.splitext(os.path.basename(value))[0]
 
 
 def _vault_text(value: Any, location: SourceLocation, hint: str) -> Secret:

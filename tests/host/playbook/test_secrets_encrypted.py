@@ -191,7 +191,7 @@ def test_every_problem_is_reported_at_once(place: Path) -> None:
     ran = run(place, "plan", playbook, "--vault-id", "prod", code=5, SOPS_AGE_KEY_FILE="/nowhere")
     assert ran.err.count("SC0420") == 5 and "5 problems found; nothing was touched." in ran.err
     for words in (
-        "secrets.yml: can't be opened: there is no terminal to ask for the vault password",
+        "secrets.yml: can't be opened: the vault password is wrong",
         "age.txt: can't be opened: there is no identity",
         "sops.yml: `sops` failed with exit status 128: Failed to get the data key",
         "`sh` failed with exit status 3: no entry for …",
