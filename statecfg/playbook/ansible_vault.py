@@ -52,6 +52,8 @@ def parse(text: str) -> Sealed | Cause:
     version, cipher, label = fields[0], fields[1], fields[2] if len(fields) > 2 else DEFAULT
     if version not in ("1.1", "1.2") or cipher != "AES256":
         return Cause(f"has the unknown format `{version};{cipher}`", "encrypt it again with a current ansible-vault")
+    if not label.isprintable():  # the question for the password shows it
+        return Cause("is damaged: its label contains a control character", HELP)
     try:
         parts = [binascii.unhexlify(part) for part in binascii.unhexlify("".join("".join(lines).split())).split(b"\n")]
         salt, digest, data = parts
@@ -99,7 +101,7 @@ def _password(ring: Ring, vault_id: VaultId) -> Secret | Cause:
     if vault_id.source == PROMPT:
         answer = ring.ask(_question(vault_id.label))
         return answer if isinstance(answer, Secret) else answer._replace(help=answer.help or NO_KEY)
-    return secret_programs.password(vault_id.source, vault_id.label)
+    return secret_programs.password(vault_id.source, vault_id.label, secret_programs.environment(ring.variables))
 
 
 def _decrypted(sealed: Sealed, password: Secret) -> Opened | None:

@@ -92,10 +92,12 @@ class Ring:
     """Opens the secrets of one run. It asks for each password once, and opens each file once.
 
     :param keys: the keys of the user
+    :ivar variables: the environment variables that secrets are in; programs don't get them
     """
 
     def __init__(self, keys: Keys = Keys()) -> None:
         self.keys = keys
+        self.variables: set[str] = set()
         self._results: dict[Hashable, Any] = {}
         self._lock = threading.RLock()  # several hosts may need the same password at the same time
 

@@ -1,7 +1,8 @@
 """Run the programs that print secrets: sops, password managers, and programs that print a vault's password.
 
-A program gets the environment of statecfg and no input. It can ask the user on the terminal. No secret is in its
-arguments or environment.
+A program gets no input. It can ask the user on the terminal. No secret is in its arguments. It gets the environment of
+statecfg without the options of statecfg in `STATECFG_…`, and without the variables that are secrets themselves. Only
+sops gets these, because they may be its own keys.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from statecfg.graph import opaque
@@ -21,6 +22,7 @@ from statecfg.playbook.secret_keys import Cause, Opened
 DEADLINE = 300.0  # seconds; the user may have to type a passphrase, or to touch a hardware key
 LARGEST = 1 << 20  # bytes of output
 LONGEST = 300  # characters of a program's message
+OURS = "STATECFG_"  # environment variables that set our options; one may contain a secret
 
 
 def installed(program: str, directory: str) -> bool:
@@ -34,18 +36,29 @@ def installed(program: str, directory: str) -> bool:
     return shutil.which(program) is not None
 
 
-def output(argv: Sequence[str], directory: str) -> Opened | Cause:
+def environment(secret: Collection[str] = ()) -> dict[str, str]:
+    """Return the environment of a program.
+
+    :param secret: names of environment variables that are secrets
+    """
+    return {name: value for name, value in os.environ.items() if name not in secret and not name.startswith(OURS)}
+
+
+def output(argv: Sequence[str], directory: str, environ: Mapping[str, str]) -> Opened | Cause:
     """Run a program and return what it prints.
 
     :param argv: the program and its arguments
     :param directory: the working directory
+    :param environ: its environment
     """
     name = argv[0]
     if not installed(name, directory):
         return Cause(f"there is no program `{name}`", f"install {os.path.basename(name)}, or correct the name")
     try:
         with user_code.waiting():
-            ran = subprocess.run(argv, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE)
+            ran = subprocess.run(
+                argv, cwd=directory, env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE
+            )
     except subprocess.TimeoutExpired:
         return Cause(f"`{name}` did not end within {DEADLINE:g} seconds", "run it by hand to see what it waits for")
     except (OSError, ValueError) as error:  # ValueError: an argument contains NUL
@@ -63,9 +76,10 @@ def output(argv: Sequence[str], directory: str) -> Opened | Cause:
 def _message(stderr: bytes, stdout: bytes) -> str:
     """Return what a failed program says about the cause, without secrets and without what it printed to stdout."""
     text = stderr.decode("utf-8", "replace")
-    for line in stdout.decode("utf-8", "replace").splitlines():
-        if len(line.strip()) >= opaque.SHORTEST:
-            text = text.replace(line.strip(), "…")
+    printed = stdout.decode("utf-8", "replace")
+    for part in sorted({*map(str.strip, printed.splitlines()), *printed.split()}, key=len, reverse=True):
+        if len(part) >= opaque.SHORTEST:
+            text = text.replace(part, "…")
     words = " ".join(opaque.mask_secrets(text).replace("|", " ").split())
     return f": {words if len(words) <= LONGEST else words[: LONGEST - 1] + '…'}" if words else ""
 
@@ -77,19 +91,20 @@ def sops(path: str, as_json: bool) -> Opened | Cause:
     :param as_json: convert a file with keys, such as YAML, to JSON
     """
     options = ["--output-type", "json"] if as_json else []
-    found = output(["sops", "--decrypt", *options, path], os.path.dirname(path))
+    found = output(["sops", "--decrypt", *options, path], os.path.dirname(path), environment())
     if isinstance(found, Cause) and found.detail == "there is no program `sops`":
         return found._replace(help="install sops: https://getsops.io")
     return found
 
 
-def password(path: str, label: str) -> Secret | Cause:
+def password(path: str, label: str, environ: Mapping[str, str]) -> Secret | Cause:
     """Return the password in a file, or the one that a program prints.
 
     As in Ansible, an executable file is a program, and one whose name ends with `-client` gets the label.
 
     :param path: the absolute path
     :param label: the label of the password
+    :param environ: the environment of the program
     """
     try:
         mode = os.stat(path).st_mode
@@ -98,7 +113,7 @@ def password(path: str, label: str) -> Secret | Cause:
     if not stat.S_ISREG(mode):
         return Cause(f"{path} is not a regular file", "write the path of a file with the password, or of a program")
     if mode & 0o111:
-        return _printed(path, label)
+        return _printed(path, label, environ)
     if mode & 0o004:
         return Cause(f"{path} can be read by everyone (mode {stat.S_IMODE(mode):04o})", f"chmod 0600 {path}")
     try:
@@ -111,12 +126,12 @@ def password(path: str, label: str) -> Secret | Cause:
     return _as_password(Opened(found.data.strip()), path, "is empty")
 
 
-def _printed(path: str, label: str) -> Secret | Cause:
+def _printed(path: str, label: str, environ: Mapping[str, str]) -> Secret | Cause:
     untrusted = trust.others_could_change(Path(path))
     if untrusted is not None:
         return Cause(untrusted.detail, untrusted.help)
     client = os.path.splitext(os.path.basename(path))[0].endswith("-client")
-    found = output([path, *(["--vault-id", label] if client else [])], os.path.dirname(path))
+    found = output([path, *(["--vault-id", label] if client else [])], os.path.dirname(path), environ)
     if isinstance(found, Cause):
         return found
     return _as_password(Opened(found.data.strip(b"\r\n")), path, "printed no password")

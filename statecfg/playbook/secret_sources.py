@@ -94,10 +94,7 @@ def read(ring: Ring, name: str, source: Source, file: str) -> Secret | Cause:
 
 def _opened(ring: Ring, source: Source, file: str) -> Opened | Cause:
     if source.kind == "command":
-        untrusted = trust.others_could_change(Path(file)) if os.path.exists(file) else None
-        if untrusted is not None:
-            return Cause(f"{untrusted.detail}, so statecfg runs no program that it names", untrusted.help)
-        return secret_programs.output(source.argv, source.directory)
+        return _printed(ring, source, file)
     data = _data(source)
     if isinstance(data, Cause):
         return data
@@ -110,6 +107,16 @@ def _opened(ring: Ring, source: Source, file: str) -> Opened | Cause:
         sealed = _sealed(data)
         opened = sealed if isinstance(sealed, Cause) else ansible_vault.opened(ring, sealed)
     return Cause(f"{source.shown}: {opened.detail}", opened.help) if isinstance(opened, Cause) else opened
+
+
+def _printed(ring: Ring, source: Source, file: str) -> Opened | Cause:
+    """Return what a program prints, unless another user could have chosen or written the program."""
+    program = os.path.join(source.directory, source.argv[0]) if "/" in source.argv[0] else None
+    for path, so in ((file, "runs no program that it names"), (program, "does not run it")):
+        untrusted = trust.others_could_change(Path(path)) if path is not None and os.path.exists(path) else None
+        if untrusted is not None:
+            return Cause(f"{untrusted.detail}, so statecfg {so}", untrusted.help)
+    return secret_programs.output(source.argv, source.directory, secret_programs.environment(ring.variables))
 
 
 def _sealed(data: bytes) -> ansible_vault.Sealed | Cause:

