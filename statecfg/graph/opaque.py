@@ -150,6 +150,11 @@ class Composed(Opaque):
         """Whether all secrets are available."""
         return all(secret.available for secret in self.secrets())
 
+    @property
+    def known(self) -> bool:  # type: ignore[override]  # a property in place of an attribute
+        """Whether the values of all secrets were read."""
+        return all(secret.known for secret in self.secrets())
+
     def reveal(self) -> str:
         """Return the whole text, and record the use of its secrets for `recording`."""
         return "".join(piece if isinstance(piece, str) else piece.reveal() for piece in self.pieces)

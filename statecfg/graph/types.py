@@ -252,7 +252,8 @@ def _annotated(inner: Type, marks: tuple[Any, ...]) -> Type:
 
 
 def _checked_secret(secret: Value, rules: list[Any]) -> Any:
-    for rule in rules:
+    # Tags may exclude the node, so read nothing for it now. `later.problems` checks the value when it is needed.
+    for rule in rules if secret.known else ():
         if not secret.available:
             break
         try:

@@ -35,6 +35,8 @@ class Value:
     __iter__ = None
     name: str
     available: bool
+    known: bool = True
+    """Whether the value was read. `False`: reading it may ask the user or run a program."""
 
     def reveal(self) -> str:
         """Return the value, and record its use for `recording`."""

@@ -16,7 +16,7 @@ from typing import Any, NotRequired, TypedDict
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
-from statecfg.graph import contradictions, identity, opaque, references
+from statecfg.graph import contradictions, identity, later, opaque, references
 from statecfg.graph.graph import Graph
 from statecfg.graph.layers import check, in_layers
 from statecfg.graph.nodes import MAX_NODES, Node
@@ -175,10 +175,15 @@ class _Packer:
         if name not in self.methods:
             self.methods[name] = self._to_wire(name)
         prepare = self.methods[name]
+        # There may be a hundred thousand nodes, and nearly all values are plain: search only the others for secrets.
+        values = node.attrs.iteritems() if tokens.in_use() else ()
+        secretive = any(opaque.contains_secret(value) for _, value in values if type(value) not in PLAIN)
+        if secretive:
+            self.problems.extend(later.problems(node))
         sent: Any = node
         with opaque.recording() as used:
             if prepare is not None:
-                sent = self._prepared(node, prepare)
+                sent = self._prepared(node, prepare, secretive)
                 if sent is None:
                     return wire
         if node.requires:
@@ -239,10 +244,8 @@ class _Packer:
         with_context = function
         return lambda node: with_context(node, self.context)
 
-    def _prepared(self, node: Node, prepare: Callable[[Node], Any]) -> Any:
-        values = node.attrs.iteritems()
-        # There may be a hundred thousand nodes, and nearly all values are plain: search only the others for secrets.
-        if any(opaque.contains_secret(value) for _, value in values if type(value) not in PLAIN):
+    def _prepared(self, node: Node, prepare: Callable[[Node], Any], secretive: bool) -> Any:
+        if secretive:
             node = node.replace(attrs=pmap({key: _revealed(value) for key, value in node.attrs.items()}))
         try:
             with collecting() as reported, _of_author(node):

@@ -177,6 +177,35 @@ def test_program_gets_no_other_secret(place: Path) -> None:
     assert "OTHER=other" in seen and "from-variable-1" not in seen and "from-store-1" not in seen
 
 
+TAGGED = """\
+hosts: "@local"
+resources:
+  - file: {place}/out
+    content: !secret {{command: [./mark, content]}}
+    tags: [content]
+  - command: run
+    argv: ["true"]
+    env: {{PASSWORD: !secret {{command: [./mark, variable]}}}}
+    always: true
+    tags: [variable]
+  - line_in_file: {place}/lines
+    line: !secret {{command: [./mark, "two\\nlines"], name: two-lines}}
+    tags: [line]
+"""
+
+
+def test_secret_of_a_resource_that_tags_exclude_is_not_read(place: Path) -> None:
+    (place / "site.yml").write_text(TAGGED.format(place=place))
+    (place / "mark").write_text(f'#!/bin/sh\necho "$1" >> {place}/marks\necho "$1"\n')
+    (place / "mark").chmod(0o700)
+    for tag in ("content", "variable"):
+        run(place, "plan", "site.yml", "--tags", tag)
+        assert (place / "marks").read_text() == f"{tag}\n"
+        (place / "marks").unlink()
+    ran = run(place, "plan", "site.yml", "--tags", "line", code=5)
+    assert "the value of <secret two-lines> is not one line" in ran.err and "site.yml:12:5" in ran.err
+
+
 def test_settings_of_the_project_name_the_keys(place: Path) -> None:
     playbook = write(place, "yml")
     (place / "statecfg.toml").write_text(
