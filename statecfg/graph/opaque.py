@@ -183,7 +183,7 @@ def composed(parts: Iterable[Any]) -> Any:
         for piece in _pieces(part):
             if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
                 pieces[-1] += piece
-            elif piece != "" or isinstance(piece, Secret):
+            elif isinstance(piece, Secret) or piece:  # a comparison would read the value of a `LaterSecret`
                 pieces.append(piece)
     if len(pieces) == 1:
         return pieces[0]

@@ -203,7 +203,7 @@ def test_secret_of_a_resource_that_tags_exclude_is_not_read(place: Path) -> None
         assert (place / "marks").read_text() == f"{tag}\n"
         (place / "marks").unlink()
     ran = run(place, "plan", "site.yml", "--tags", "line", code=5)
-    assert "the value of <secret two-lines> is not one line" in ran.err and "site.yml:12:5" in ran.err
+    assert "the value of <secret two-lines> is not one line" in ran.err and "site.yml:11:5" in ran.err
 
 
 def test_settings_of_the_project_name_the_keys(place: Path) -> None:

@@ -86,7 +86,7 @@ def test_secret_is_asked_for_once_and_only_when_needed(place: Path, asked: list[
         second = declared(place, vault="secrets.yml", key="db.pin")
         third = declared(place, tag="!vault", text=VALUE["text"])
         other = declared(place, vault="prod.txt")
-    text = f"password = {first}"  # a composed text does not need the value yet
+    text = templates.evaluate("password = {{ it }}", {"it": first}, SourceLocation("x", 1))  # needs no value yet
     assert asked == [] and repr(first) == "<secret db.password>" and mask_secrets("vault-secret-1") == "vault-secret-1"
     assert (first.reveal(), second.reveal(), third.reveal()) == ("vault-secret-1", "0123", VALUE["plain"])
     assert asked == ["vault password"]
