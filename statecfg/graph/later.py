@@ -56,8 +56,10 @@ class LaterSecret(Secret):
 def problems(node: Node) -> Iterator[Problem]:
     """Read the secrets of a node that were not read before, and yield a problem for each invalid value."""
     node_type = REGISTRY.get(node.type)
+    if node_type is None:
+        return
     unread = [(name, value) for name, value in node.attrs.items() if not _known(value)]
-    for name, value in unread if node_type is not None else ():
+    for name, value in unread:
         opaque.revealed(value, [])
         field = schema.of(node_type).fields.get(name)
         try:

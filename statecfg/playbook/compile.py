@@ -176,8 +176,8 @@ class _Packer:
             self.methods[name] = self._to_wire(name)
         prepare = self.methods[name]
         # There may be a hundred thousand nodes, and nearly all values are plain: search only the others for secrets.
-        values = node.attrs.iteritems() if tokens.in_use() else ()
-        secretive = any(opaque.contains_secret(value) for _, value in values if type(value) not in PLAIN)
+        others = (value for _, value in node.attrs.iteritems() if type(value) not in PLAIN)
+        secretive = tokens.in_use() and any(map(opaque.contains_secret, others))
         if secretive:
             self.problems.extend(later.problems(node))
         sent: Any = node
