@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from statecfg.resources.command import command as command
     from statecfg.resources.directory import directory as directory
     from statecfg.resources.file import file as file
+    from statecfg.resources.generate import generate as generate
     from statecfg.resources.group import group as group
     from statecfg.resources.line_in_file import line_in_file as line_in_file
     from statecfg.resources.package import package as package

@@ -150,10 +150,8 @@ class Composed(Opaque):
         """Whether all secrets are available."""
         return all(secret.available for secret in self.secrets())
 
-    @property
-    def known(self) -> bool:  # type: ignore[override]  # a property in place of an attribute
-        """Whether the values of all secrets were read."""
-        return all(secret.known for secret in self.secrets())
+    known = property(lambda self: all(secret.known for secret in self.secrets()))
+    on_host = property(lambda self: any(one.on_host for one in self.secrets()))
 
     def reveal(self) -> str:
         """Return the whole text, and record the use of its secrets for `recording`."""
@@ -202,7 +200,10 @@ def _pieces(part: Any) -> Iterator[str | Secret]:
             else:
                 secret, encode = piece
                 assert isinstance(secret, Secret)
-                yield secret if encode is None else Secret(secret.name, encode(secret._bare()), secret.available)
+                if encode is None or secret.on_host:  # quoting does not change a value of letters and digits
+                    yield secret
+                else:
+                    yield Secret(secret.name, encode(secret._bare()), secret.available)
 
 
 def resolve_tokens(value: Any, depth: int = 0) -> Any:
@@ -273,7 +274,7 @@ def revealed(value: Any, sources: list[Secret]) -> Any:
     value = resolve_tokens(value)
     if isinstance(value, Opaque):
         sources.extend(value.secrets())
-        return value.reveal()
+        return value._bare() if value.on_host else value.reveal()  # the first raises SecretError
     if isinstance(value, MappingProxyType) or (isinstance(value, dict) and contains_secret(value)):
         return {key: revealed(item, sources) for key, item in value.items()}
     if isinstance(value, (list, tuple, PVector)) and contains_secret(value):
@@ -352,11 +353,8 @@ def _derived_text(text: str, sources: list[Secret]) -> Any:
     if pieces or not text:
         return composed([*pieces, text[end:]])
     if len(text) < SHORTEST:
-        raise SecretError(
-            f"a function of the secret {_joined_names(sources)} returned fewer than {SHORTEST} characters, which can't "
-            "be masked in output",
-            "use the whole secret, or a longer part of it",
-        )
+        detail = f"a function of the secret {_joined_names(sources)} returned fewer than {SHORTEST} characters"
+        raise SecretError(f"{detail}, which can't be masked in output", "use the whole secret, or a longer part of it")
     return Secret(sources[0].name, text, all(secret.available for secret in sources))
 
 

@@ -37,6 +37,8 @@ class Value:
     available: bool
     known: bool = True
     """Whether the value was read. `False`: reading it may ask the user or run a program."""
+    on_host: bool = False
+    """Whether only the host has the value, see `statecfg.graph.generated`."""
 
     def reveal(self) -> str:
         """Return the value, and record its use for `recording`."""

@@ -10,20 +10,21 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from statecfg.graph.later import LaterSecret
 from statecfg.graph.opaque import SHORTEST, Secret, recording, would_show_secret
 from statecfg.playbook import secret_keys
-from statecfg.problems import Problem, positions, problem, report, suggest
+from statecfg.problems import Problem, collecting, positions, problem, report, reporting, suggest
 from statecfg.problems.positions import SourceLocation
 
 __all__ = ["SHORTEST", "Secret", "placeholders", "recording", "secret", "tagged"]
 
 LARGEST = 64 * 1024
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\Z")
-_SOURCES = ("env", "file", "sops", "age", "vault", "command")
-_EITHER = "env: NAME, file: PATH, sops: FILE, age: FILE, vault: FILE or command: [PROGRAM, ARGUMENT]"
+_SOURCES = ("env", "file", "sops", "age", "vault", "command", "generate")
+_GENERATED = ("length", "encoding")  # keys for `generate`
+_EITHER = "env: NAME, file: PATH, sops: FILE, age: FILE, vault: FILE, command: [PROGRAM, ARGUMENT] or generate: KIND"
 _UNKNOWN = "0000-not-available"  # the value of a placeholder for a missing secret
 
 _PLACEHOLDERS: ContextVar[dict[str, None] | None] = ContextVar("names of missing secrets", default=None)
@@ -52,12 +53,15 @@ def secret(
     age: str | os.PathLike[str] | None = None,
     vault: str | os.PathLike[str] | None = None,
     command: Sequence[str] | None = None,
+    generate: Literal["password", "uuid", "key"] | None = None,
     key: str | Sequence[str] | None = None,
+    length: int | None = None,
+    encoding: Literal["hex", "base64"] | None = None,
 ) -> Any:
-    """Return the secret in an environment variable or a file, encrypted, or printed by a program.
+    """Return the secret in an environment variable or a file, encrypted, printed by a program, or made by the host.
 
     The result is a `Secret`. Its declared type is `Any`, so that type checkers accept it for attributes that take text.
-    Pass exactly one of the sources. statecfg reads the last four only when something needs the value. The paths of
+    Pass exactly one of the sources. statecfg reads those after `file` only when something needs the value. The paths of
     `sops`, `age` and `vault` are relative to the file that calls this function.
 
     :param name: its name in reports
@@ -67,11 +71,15 @@ def secret(
     :param age: a file that `age` encrypted, or its text in armor
     :param vault: a file that `ansible-vault` encrypted, or the text of an encrypted string
     :param command: a program and its arguments. The value is what it prints, without one line break at its end
+    :param generate: each host generates a value of this kind once, and keeps it; see the node type `generate`
     :param key: the value's key, if the source is YAML or JSON: `db.password`, or a list of keys
+    :param length: for `generate`: characters of a password, or bytes of a key
+    :param encoding: for `generate`: how the bytes of a key are written
     :raises InvalidInput: the secret is missing, too short, or declared wrongly
     """
     location = positions.of_frame(sys._getframe(1))
     sources = {"env": env, "file": file, "sops": sops, "age": age, "vault": vault, "command": command}
+    sources["generate"] = generate
     given: dict[str, Any] = {kind: value for kind, value in sources.items() if value is not None}
     given = {kind: os.fspath(value) if isinstance(value, os.PathLike) else value for kind, value in given.items()}
     if len(given) != 1 or not _valid(given):
@@ -81,6 +89,7 @@ def secret(
         return Secret("wrong", _UNKNOWN, available=False)
     if key is not None:
         given["key"] = list(key) if isinstance(key, tuple) else key
+    given.update((option, value) for option, value in (("length", length), ("encoding", encoding)) if value is not None)
     return _make(name, given, location)
 
 
@@ -95,7 +104,7 @@ def tagged(tag: str, value: Any, location: SourceLocation, hint: str = "") -> Se
     if tag == "!vault":
         return _vault_text(value, location, hint)
     keys = value if isinstance(value, dict) else {}
-    valid = (*_SOURCES, "key", "name")
+    valid = (*_SOURCES, *_GENERATED, "key", "name")
     unknown = [key for key in keys if key not in valid]
     for key in unknown:
         report(problem("SC0422", f"a secret has no key `{key}`", suggest(key, valid), location))
@@ -134,6 +143,8 @@ def _default_name(kind: str, given: Mapping[str, Any], hint: str) -> str:
     key = given.get("key")
     if isinstance(key, (str, list)) and key:
         return re.sub(r"[^A-Za-z0-9_.-]", "-", key if isinstance(key, str) else ".".join(map(str, key))).lstrip("-.")
+    if kind == "generate":
+        return hint or str(given[kind])
     if kind == "command":
         return hint or re.sub(r"[^A-Za-z0-9_.-]", "-", str(given[kind][-1])).lstrip("-.")
     value = str(given[kind])
@@ -164,6 +175,8 @@ def _make(name: str, given: Mapping[str, Any], location: SourceLocation) -> Secr
     key = given.get("key")
     keys = key.split(".") if isinstance(key, str) else [] if key is None else key
     kind = next(kind for kind in _SOURCES if kind in given)
+    if kind == "generate" or any(option in given for option in _GENERATED):
+        return _generated(name, kind, given, location)
     right = isinstance(keys, list) and all(isinstance(item, str) and item for item in keys)
     if not right or (key is not None and (not keys or kind in ("env", "file"))):
         help_text = "use `key` with sops, age, vault or command, and write key: NAME.NAME or a list of names"
@@ -185,6 +198,28 @@ def _make(name: str, given: Mapping[str, Any], location: SourceLocation) -> Secr
     else:
         return value
     return Secret(name, _UNKNOWN, available=False)
+
+
+def _generated(name: str, kind: str, given: Mapping[str, Any], location: SourceLocation) -> Secret:
+    """Return a secret that hosts generate."""
+    from statecfg.graph import declare, generated
+    from statecfg.graph import recording as nodes
+    from statecfg.resources import generate
+
+    wrong = [option for option in given if (option in _GENERATED) == (kind != "generate") and option != "generate"]
+    if wrong:
+        detail = f"secret `{name}`: `{wrong[0]}` is not valid here"
+        report(problem("SC0422", detail, "use `length` and `encoding` with `generate`, and nothing else", location))
+        return Secret("wrong", _UNKNOWN, available=False)
+    attrs = {option: given[option] for option in _GENERATED if option in given}
+    attrs["kind"] = given["generate"]
+    with nodes.recording(), collecting() as problems, reporting():  # this node itself is not used
+        declare.declare_at(generate, [name], attrs, location)
+    if problems:
+        detail = "; ".join(item.detail for item in problems)
+        report(problem("SC0422", f"secret `{name}`: {detail}", problems[0].help, location))
+        return Secret("wrong", _UNKNOWN, available=False)
+    return generated.GeneratedSecret(name, attrs, location)
 
 
 def _too_short(name: str, value: Secret, location: SourceLocation) -> Problem:

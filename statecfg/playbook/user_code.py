@@ -185,7 +185,7 @@ def explain(error: BaseException, activity: str, deadline: float, state: str = "
         line = error.object.count(b"\n", 0, error.start) + 1
         return problem("SC0501", detail, "save the file as UTF-8", SourceLocation(file, line))
     if isinstance(error, SecretError):
-        return problem("SC0423", f"{error}{tail}", error.help, *locations)
+        return problem(error.code, f"{error}{tail}", error.help, *locations)
     if isinstance(error, TookTooLong):
         detail = f"{activity} took more than {deadline:g} seconds{tail}"
         return problem("SC0507", detail, "check for a loop that never ends", *locations)

@@ -102,6 +102,10 @@ CODES: dict[str, tuple[str, str]] = {
         "secret in a public place",
         "A name, argument, path, tag, host or command contains a secret. Everyone can read these.",
     ),
+    "SC0426": (
+        "secret unknown here",
+        "Something computes with a secret that only the host knows, because the host generates it.",
+    ),
     "SC0430": (
         "saved plan can't be used",
         "A saved plan is damaged, was edited, can't be read or written, or would contain a secret.",

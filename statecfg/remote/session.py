@@ -11,7 +11,7 @@ from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.names import HostStatus, Mode, Outcome, RunStatus
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
-from statecfg.remote.ledger.journal import Journal, interrupted_runs
+from statecfg.remote.ledger.journal import Journal
 from statecfg.remote.ledger.lock import Lock
 from statecfg.remote.ledger.records import contents
 from statecfg.remote.machine.planned import Planned
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from statecfg.remote.ledger.lock import Holder
     from statecfg.remote.ledger.records import Debt
     from statecfg.remote.run.content import Spool
+    from statecfg.remote.run.generated import Generated
     from statecfg.remote.run.plan import Plan
     from statecfg.remote.units.units import Units
     from statecfg.remote.wire.frames import Frame
@@ -80,6 +81,7 @@ class Session:
         self.blobs: Dict[str, Blob] = {}
         self.managed: Optional[Management] = None
         self.units: Optional[Units] = None
+        self.generated: Optional[Generated] = None
         self.expect: Dict[str, str] = {}
         self.warnings: List[str] = hello.setdefault("warnings", [])
 
@@ -90,28 +92,42 @@ class Session:
         )
         frame, _ = self.channel.receive("run")
         order = Order.from_json(fields(frame))
-        if order.secrets:
-            from statecfg.remote.machine.redact import Redactor
-
-            self.channel.mask = Redactor(order.secrets).report
+        self.mask(order)
         if order.mode == Mode.FACTS:
             from statecfg.remote.machine.facts import gather
 
             return HostStatus.OK, {"facts": gather()}
         if order.mode == Mode.HISTORY:
-            return HostStatus.OK, self.history(order)
+            from statecfg.remote.ledger.history import of_host
+
+            return HostStatus.OK, of_host(self.state_dir, self.lock, order.history)
+        if order.mode == Mode.REVEAL:
+            return state.revealed(self.state_dir, order.playbook, order.history["name"])
         layers, order = self.take_in(order)
         holder = self.take_lock(order)
         if holder is not None:
             return HostStatus.LOCKED, {"holder": holder}
         for name in order.types:
             import_module(order.types[name])
+        if any(node.type == "generate" for layer in layers for node in layer):
+            from statecfg.remote.run.generated import Generated
+
+            self.generated = Generated(self.state_dir, order, layers)
+            order = self.generated.order
+            self.mask(order)
         managed = self.managed = Management(self.state_dir, order, self.warnings)
         self.prepare_units(managed)
         if managed.refusal:
             return self.end(HostStatus.REFUSED, refusal=managed.refusal)
         self.arrive(managed, layers)
         return self.plan_and_apply(managed)
+
+    def mask(self, order: Order) -> None:
+        """Mask the secrets of the order in everything that is sent from now on."""
+        if order.secrets:
+            from statecfg.remote.machine.redact import Redactor
+
+            self.channel.mask = Redactor(order.secrets).report
 
     def end(self, status: str, **more: Any) -> End:
         """Return the status and the other fields of the frame `end`, with the warnings."""
@@ -168,26 +184,6 @@ class Session:
         ended = self.apply(managed, plan, facets) if managed.due(plan) else self.end_unchanged(managed, plan)
         units.phase("after", ended[0] == HostStatus.OK)
         return ended
-
-    def history(self, order: Order) -> JsonMap:
-        """Return the runs in this host's ledger, and its lineage."""
-        from statecfg.remote.ledger.history import history
-        from statecfg.remote.ledger.ledger import Ledger
-
-        ledger = Ledger(self.state_dir, reading=True)
-        # Ignore the journal of the current run. The holder may change meanwhile, so ask before and after.
-        running = [(self.lock.current_holder(0) or {}).get("run")]
-        interrupted = interrupted_runs(self.state_dir)
-        running.append((self.lock.current_holder(0) or {}).get("run"))
-        cut_off = [(run, account) for run, account in interrupted if run not in running]
-        try:
-            if cut_off:
-                ledger.recall(cut_off)
-            query = order.history
-            runs = history(ledger, query.get("playbook", ""), query.get("run", ""), int(query.get("limit", 20)))
-            return {"history": runs, "ledger": ledger.meta("lineage")}
-        finally:
-            ledger.close()
 
     # Before the plan
 
@@ -246,6 +242,8 @@ class Session:
         units = self.units.files(self.blobs) if self.units is not None else []
         self.fetch(managed.layers, [*managed.files(self.blobs), *units])
         managed.install()
+        if self.generated is not None:
+            self.generated.insert(layers, managed)
         secrets = managed.order.secrets.values()
         Blob.secrets = tuple(value.encode("utf-8", "surrogateescape") for value in secrets)
         # Content that this host already has is not sent, so nothing searches it for secrets.

@@ -1,9 +1,9 @@
 """The bundle: the code that statecfg sends to a host, in parts that the host keeps by their digests.
 
 The first part contains the executor's core and the node types of the host's definition; the bootstrap fetches it.
-Three more parts follow only if they are needed: code for hooks that run on hosts, for units, and for rare attributes of
-commands. The node types of orphans are unknown until the host has read its ledger. If the definition does not use them,
-the host requests them by name.
+More parts follow only if they are needed: code for hooks that run on hosts, for units, for values that hosts generate,
+and for rare attributes of commands. The node types of orphans are unknown until the host has read its ledger. If the
+definition does not use them, the host requests them by name.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def parts(order: Mapping[str, Any], layers: Iterable[Iterable[Mapping[str, Any]]
     needed = {
         "hooks": any(hook["where"] == "host" for hook in order.get("hooks", ())),
         "units": order.get("units"),
+        "generated": any(node["type"] == "generate" for layer in layers for node in layer),
         "commands": any(node["type"] == "command" and _is_rare(node) for layer in layers for node in layer),
     }
     return {part.sha256: part for part in (_part(name) for name in needed if needed[name])}

@@ -24,6 +24,7 @@ Module = tuple[bool, str, str]
 PARTS = {
     "hooks": ("statecfg.remote.hooks.run", "statecfg.remote.hooks.result"),
     "units": ("statecfg.remote.units",),
+    "generated": ("statecfg.remote.run.generated",),
     "commands": ("statecfg.resources.shared.command_attempts",),
 }
 # Modules that only the controller uses. Node types import them inside functions that only the controller calls.

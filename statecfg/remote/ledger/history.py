@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from statecfg.remote.ledger.journal import interrupted_runs
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Optional
+    from typing import Any, Dict, List, Mapping, Optional
 
     from typing_extensions import TypedDict
 
+    from statecfg.remote.graph.model import JsonMap
     from statecfg.remote.ledger.ledger import Ledger
+    from statecfg.remote.ledger.lock import Lock
 
     class PastAction(TypedDict):
         """An action of a run in the history."""
@@ -63,3 +67,26 @@ def history(ledger: Ledger, playbook: str, run: str, limit: int) -> List[PastRun
             ]
         runs.append(entry)
     return runs
+
+
+def of_host(state_dir: str, lock: Lock, query: Mapping[str, Any]) -> JsonMap:
+    """Return the runs in this host's ledger, and its lineage.
+
+    :param lock: the host's lock
+    :param query: `playbook`, `run` and `limit`
+    """
+    from statecfg.remote.ledger.ledger import Ledger
+
+    ledger = Ledger(state_dir, reading=True)
+    # Ignore the journal of the current run. The holder may change meanwhile, so ask before and after.
+    running = [(lock.current_holder(0) or {}).get("run")]
+    interrupted = interrupted_runs(state_dir)
+    running.append((lock.current_holder(0) or {}).get("run"))
+    cut_off = [(run, account) for run, account in interrupted if run not in running]
+    try:
+        if cut_off:
+            ledger.recall(cut_off)
+        runs = history(ledger, query.get("playbook", ""), query.get("run", ""), int(query.get("limit", 20)))
+        return {"history": runs, "ledger": ledger.meta("lineage")}
+    finally:
+        ledger.close()

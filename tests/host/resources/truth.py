@@ -10,15 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from statecfg import secret
 from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.playbook.inventory import Host as Target
 from statecfg.playbook.inventory import Login
+from statecfg.remote.ledger import state
 from statecfg.resources import (
     block_in_file,
     command,
     directory,
     file,
+    generate,
     group,
     line_in_file,
     package,
@@ -229,6 +232,19 @@ def _process_drift(host: Host, root: str) -> None:
     host.run(["pkill", "-f", "sleep 7301"])
 
 
+def _generate(root: str, requires: list[Graph]) -> list[Graph]:
+    key = secret("truth-key", generate="key")
+    return [
+        file(f"{root}-key", content=f"key = {key}\n", mode="0600", requires=requires),
+        generate("truth-id", kind="uuid"),
+    ]
+
+
+def _generate_drift(host: Host, root: str) -> None:
+    host.path(state.generated("/var/lib/statecfg", "truth", "truth-id")).chmod(0o644)
+    host.write(f"{root}-key", "key = lost\n")
+
+
 CASES = [
     Case("file", _file, _file_drift),
     Case("directory", _directory, _directory_drift),
@@ -242,4 +258,5 @@ CASES = [
     Case("block_in_file", _block, _block_drift),
     Case("replace", _replace, _replace_drift, _replace_bare),
     Case("process", _process, _process_drift),
+    Case("generate", _generate, _generate_drift),
 ]
