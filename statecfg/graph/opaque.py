@@ -200,10 +200,9 @@ def _pieces(part: Any) -> Iterator[str | Secret]:
             else:
                 secret, encode = piece
                 assert isinstance(secret, Secret)
-                if encode is None or secret.on_host:  # quoting does not change a value of letters and digits
-                    yield secret
-                else:
-                    yield Secret(secret.name, encode(secret._bare()), secret.available)
+                if encode is not None and not secret.on_host:  # quoting does not change a generated value
+                    secret = Secret(secret.name, encode(secret._bare()), secret.available)
+                yield secret
 
 
 def resolve_tokens(value: Any, depth: int = 0) -> Any:
@@ -364,10 +363,13 @@ def _joined_names(secrets: Iterable[Secret]) -> str:
 
 def mask_secrets(text: str) -> str:
     """Return text from other people's code, such as an exception, with all secrets and tokens masked."""
-    # A `LaterSecret` has no value yet, or registered a `Secret` with it.
-    secrets = (secret for secret in tokens.secrets_in_use() if type(secret) is Secret)
-    values = by_name((secret.name, secret._bare()) for secret in secrets)
+    values = by_name(known_values())
     return tokens.masked(_redactor(tuple(values.items())).text(text)) if values else text
+
+
+def known_values() -> list[tuple[str, str]]:
+    """Return the names and values of the secrets that were read. A `LaterSecret` is not read for this."""
+    return [(secret.name, secret._bare()) for secret in tokens.secrets_in_use() if type(secret) is Secret]
 
 
 @functools.lru_cache(maxsize=1)

@@ -164,9 +164,7 @@ class _Packer:
         if name not in self.methods:
             self.methods[name] = self._to_wire(name)
         prepare = self.methods[name]
-        # There may be a hundred thousand nodes, and nearly all values are plain: search only the others for secrets.
-        others = (value for _, value in node.attrs.iteritems() if type(value) not in PLAIN)
-        secretive = tokens.in_use() and any(map(opaque.contains_secret, others))
+        secretive = tokens.in_use() and bool(_secret_names(node.attrs))
         if secretive:
             self.problems.extend(later.problems(node))
         sent: Any = node
@@ -277,7 +275,8 @@ class _Packer:
         if isinstance(value, (list, tuple, PVector)):
             return [self._plain(item, depth + 1) for item in value]
         if isinstance(value, (Blob, bytes)):
-            return encode_value(Blob.of(value), INLINE, self.blobs)
+            content = Blob.of(value)
+            return encode_value(content, -1 if content.data is None else INLINE, self.blobs)
         if isinstance(value, opaque.Value):
             return value.reveal()
         if isinstance(value, (str, PurePath)):
@@ -305,14 +304,24 @@ def _revealed(value: Any) -> Any:
     return value
 
 
+def _secret_names(attrs: Mapping[str, Any]) -> list[str]:
+    """Return the names of the attributes whose values contain secrets.
+
+    There may be a hundred thousand nodes, and nearly all values are plain: search only the others.
+    """
+    pairs = attrs.iteritems() if isinstance(attrs, PMap) else attrs.items()
+    return [name for name, value in pairs if type(value) not in PLAIN and opaque.contains_secret(value)]
+
+
 def _hiding(node: Node, sent: Mapping[str, Any], used: Mapping[str, opaque.Secret]) -> list[str]:
     """Return the names of the attributes that contain secrets. The host's ledger does not store them.
 
     :param sent: the attributes after `to_wire`
     :param used: the secrets that `to_wire` could use
     """
-    names = {name for name, value in node.attrs.items() if type(value) not in PLAIN and opaque.contains_secret(value)}
-    names |= {name for name, value in sent.items() if type(value) not in PLAIN and opaque.contains_secret(value)}
+    if not tokens.in_use():
+        return []
+    names = {*_secret_names(node.attrs), *_secret_names(sent)}
     values = [secret.reveal() for secret in list(used.values())]
     if values:
         changed = {

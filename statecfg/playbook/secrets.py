@@ -152,6 +152,22 @@ def _default_name(kind: str, given: Mapping[str, Any], hint: str) -> str:
     return (hint or kind) if is_text else os.path.splitext(os.path.basename(value))[0]
 
 
+def unavailable(name: str, reason: str, help: str, location: SourceLocation) -> Secret:
+    """Return a placeholder for a secret that statecfg can't read. Report it, unless placeholders are allowed.
+
+    :param name: its name in reports
+    :param reason: why statecfg can't read it
+    :param help: what to do
+    :param location: the source location of the secret
+    """
+    missing = _PLACEHOLDERS.get()
+    if missing is None:
+        report(problem("SC0420", f"secret `{name}`: {reason}", help, location))
+    else:
+        missing[name] = None
+    return Secret(name, _UNKNOWN, available=False)
+
+
 def _vault_text(value: Any, location: SourceLocation, hint: str) -> Secret:
     from statecfg.playbook import ansible_vault
 

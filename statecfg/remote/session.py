@@ -92,7 +92,6 @@ class Session:
         )
         frame, _ = self.channel.receive("run")
         order = Order.from_json(fields(frame))
-        self.mask(order)
         if order.mode == Mode.FACTS:
             from statecfg.remote.machine.facts import gather
 
@@ -104,6 +103,7 @@ class Session:
         if order.mode == Mode.REVEAL:
             return state.revealed(self.state_dir, order.playbook, order.history["name"])
         layers, order = self.take_in(order)
+        self.mask(order)
         holder = self.take_lock(order)
         if holder is not None:
             return HostStatus.LOCKED, {"holder": holder}
@@ -284,7 +284,7 @@ class Session:
         if managed.orphans is not None:
             planner.managed = frozenset(managed.orphans.managed)
             planner.machine.claimed = managed.orphans.elsewhere
-            planner.had_secrets = managed.with_secrets()
+            planner.former_secrets = managed.former_secrets()
         return planner.plan(
             managed.layers, managed.to_remove, managed.to_keep, not managed.order.acting, managed.dependents
         )

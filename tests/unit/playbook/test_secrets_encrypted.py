@@ -363,6 +363,17 @@ def spin(seconds: float) -> None:
         pass
 
 
+def test_report_of_a_mistake_reads_no_secret(place: Path, asked: list[str]) -> None:
+    from statecfg.views.problems import source_line
+
+    with secret_keys.opening(Keys()):
+        secret = declared(place, vault=encrypted("not-read-yet"))
+    (place / "x.yml").write_text("a: not-read-yet\n")
+    assert source_line(place / "x.yml", 1) == "a: not-read-yet" and asked == []
+    assert secret.reveal() == "not-read-yet"
+    assert source_line(place / "x.yml", 1) == "a: ************"
+
+
 def test_time_for_an_answer_does_not_count_against_the_code_of_users() -> None:
     with user_code.guarded("loading", 0.05), user_code.waiting():
         spin(0.2)
