@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from statecfg.resources.download import download as download
     from statecfg.resources.file import file as file
     from statecfg.resources.filesystem import filesystem as filesystem
+    from statecfg.resources.generate import generate as generate
     from statecfg.resources.group import group as group
     from statecfg.resources.hard_link import hard_link as hard_link
     from statecfg.resources.host_entry import host_entry as host_entry

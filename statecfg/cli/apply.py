@@ -9,6 +9,7 @@ import click
 
 from statecfg.cli import options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
+from statecfg.cli.secret_options import secret_keys
 
 EXAMPLES = """
 statecfg apply playbooks/web.yml                show the plan, ask, apply it
@@ -24,6 +25,7 @@ statecfg apply playbooks/web.yml -l web1 -b -K  one host, with sudo; ask for the
 @click.argument("source", metavar="PLAYBOOK|PLAN", type=options.PlaybookFile("playbook or plan", allow_dash=True))
 @options.project_option
 @options.selection
+@secret_keys
 @options.prune_option
 @options.prune_hosts_option
 @options.conversation

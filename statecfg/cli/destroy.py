@@ -10,6 +10,7 @@ import click
 
 from statecfg.cli import options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
+from statecfg.cli.secret_options import secret_keys
 
 EXAMPLES = """
 statecfg destroy playbooks/web.yml -l web3        one host: show what would be removed, ask, remove it
@@ -28,6 +29,7 @@ statecfg destroy shop/old.yml --hosts 'web*'      what a deleted playbook create
     " longer names the host.",
 )
 @options.selection_of_all
+@secret_keys
 @options.conversation
 @options.yes_option
 @options.keep_going_option

@@ -43,6 +43,7 @@ VERBS = {
         "Manage hooks: programs that are called when something happens to a host.",
     ),
     "entity": ("entity.command", "Define types; create, change and delete entities of these types."),
+    "secret": ("secret", "Rotate or show secrets that hosts generated."),
     "serve": ("serve", "Serve the entity API and the page that shows hosts, runs and entities."),
     "service": ("service", "Show services, units and relations; change settings, resolve failures."),
     "store": ("store", "Maintain the controller's database: check, back up, migrate."),

@@ -66,6 +66,8 @@ class Selection:
     :param prune: remove orphans: resources that are no longer defined
     :param prune_hosts: remove the playbook from hosts that it no longer names
     :param max_fact_age: the maximum age of recorded facts, as an ISO 8601 duration
+    :param vault_ids: passwords of Ansible Vault, as written on the command line
+    :param age_identities: files with identities of age
     """
 
     inventory: str | None = None
@@ -75,6 +77,8 @@ class Selection:
     prune: bool = False
     prune_hosts: bool = False
     max_fact_age: str | None = None
+    vault_ids: tuple[str, ...] = ()
+    age_identities: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

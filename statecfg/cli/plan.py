@@ -11,6 +11,7 @@ import click
 
 from statecfg.cli import exit_codes, options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
+from statecfg.cli.secret_options import secret_keys
 
 EXAMPLES = """
 statecfg plan playbooks/web.yml                      every host that the playbook names
@@ -25,6 +26,7 @@ statecfg plan playbooks/web.yml --prune              include the removal of what
 @click.command("plan", cls=Command, examples=EXAMPLES)
 @click.argument("playbook", type=options.PlaybookFile())
 @options.selection
+@secret_keys
 @options.prune_option
 @options.prune_hosts_option
 @options.conversation
@@ -62,7 +64,8 @@ def command(playbook: str, out: str | None, store: str | None, **values: Any) ->
     if out:
         save_plan.save(Path(out), work, chosen, how, finished.report, read, store_identity)
     applying = session.apply_arguments(playbook, chosen, how)
-    arguments = [out, *session.connection_arguments(how, saved=True)] if out else applying
+    saved = [*session.key_arguments(chosen), *session.connection_arguments(how, saved=True)]
+    arguments = [out, *saved] if out else applying
     code = exit_codes.of_report(finished.report, output.detailed_exitcode)
     code = finished.stopped if finished.cancelled else code
     with show.telling(code):

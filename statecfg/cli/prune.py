@@ -9,6 +9,7 @@ import click
 
 from statecfg.cli import options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
+from statecfg.cli.secret_options import secret_keys
 
 EXAMPLES = """
 statecfg prune playbooks/web.yml          show what would be removed, ask, remove it
@@ -20,6 +21,7 @@ statecfg prune playbooks/web.yml --yes    without asking, even if it is more tha
 @click.command("prune", cls=Command, examples=EXAMPLES)
 @click.argument("playbook", type=options.PlaybookFile())
 @options.selection_of_all
+@secret_keys
 @options.conversation
 @options.yes_option
 @options.keep_going_option

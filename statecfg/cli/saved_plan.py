@@ -278,8 +278,20 @@ def _selection(plan: SavedPlan, project: Project, requested: Selection, moved: d
         value, planned = getattr(requested, field), choices.get(field)
         if value and value != (tuple(planned) if isinstance(planned, list) else planned):
             raise _contradiction(_FLAGS[field], planned)
-    tags, oldest = tuple(choices["tags"]), requested.max_fact_age
-    return Selection(inventory, choices.get("limit"), tags, tuple(variables), choices["prune"], max_fact_age=oldest)
+    from statecfg.playbook.secret_keys import Keys
+
+    # Another directory may be the current one when the playbook is compiled.
+    keys = Keys.of(requested.vault_ids, requested.age_identities, Path.cwd())
+    return Selection(
+        inventory,
+        choices.get("limit"),
+        tuple(choices["tags"]),
+        tuple(variables),
+        choices["prune"],
+        max_fact_age=requested.max_fact_age,
+        vault_ids=tuple(map("@".join, keys.vault_ids)),
+        age_identities=keys.age_identities,
+    )
 
 
 def _contradiction(flag: str, planned: Any) -> click.UsageError:

@@ -65,6 +65,7 @@ def choice(chosen: Selection) -> Choice:
     :raises click.BadParameter: a variable is wrong
     :raises click.UsageError: pruning is combined with an option that selects only a part
     """
+    from statecfg.playbook.secret_keys import Keys
     from statecfg.run.prepare import Choice
 
     tags = tuple(tag.strip() for text in chosen.tags for tag in text.split(",") if tag.strip())
@@ -75,7 +76,8 @@ def choice(chosen: Selection) -> Choice:
         raise click.UsageError("--prune-hosts concerns all hosts of the playbook: it can't be combined with -l or -t.")
     extra = extra_vars(chosen.extra_vars, Path.cwd())
     oldest = known_facts.seconds(chosen.max_fact_age)
-    return Choice(inventory, chosen.limit, tags, extra, chosen.prune, given=frozenset(extra), oldest=oldest)
+    keys = Keys.of(chosen.vault_ids, chosen.age_identities, Path.cwd())
+    return Choice(inventory, chosen.limit, tags, extra, chosen.prune, given=frozenset(extra), oldest=oldest, keys=keys)
 
 
 def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None, store: str | None = None) -> Work:
@@ -204,7 +206,7 @@ def run(
     :param expected: what a saved plan expects
     :param asks: show the plan and ask before making the changes
     :param agreed: allow the removal of more than half of a host's resources
-    :param history: which runs to return, in mode "history"
+    :param history: which runs to return, in mode "history"; `name` of the secret, in mode "reveal"
     :param events: calls the hooks and stores the run
     :param deploys: apply the playbook's declarations of services; False only runs the pending hooks of units
     :param facts: which facts to return in addition to the usual ones, in mode "facts"
@@ -366,7 +368,13 @@ def apply_arguments(playbook: str, chosen: Selection, how: ConnectionOptions) ->
     arguments += ["--max-fact-age", chosen.max_fact_age] if chosen.max_fact_age else []
     arguments += ["--prune"] if chosen.prune else []
     arguments += ["--prune-hosts", "--yes"] if chosen.prune_hosts else []
-    return arguments + connection_arguments(how)
+    return arguments + key_arguments(chosen) + connection_arguments(how)
+
+
+def key_arguments(chosen: Selection) -> list[str]:
+    """Return the arguments for the same keys of encrypted secrets."""
+    named = (("--vault-id", chosen.vault_ids), ("--age-identity", chosen.age_identities))
+    return [text for flag, values in named for value in values for text in (flag, value)]
 
 
 def connection_arguments(how: ConnectionOptions, saved: bool = False) -> list[str]:

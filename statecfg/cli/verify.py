@@ -9,6 +9,7 @@ import click
 
 from statecfg.cli import exit_codes, options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
+from statecfg.cli.secret_options import secret_keys
 
 EXAMPLES = """
 statecfg verify playbooks/web.yml         every host; exit 2 if anything drifted
@@ -20,6 +21,7 @@ statecfg verify playbooks/web.yml --json  for a monitoring system
 @click.command("verify", cls=Command, examples=EXAMPLES)
 @click.argument("playbook", type=options.PlaybookFile())
 @options.selection
+@secret_keys
 @options.conversation
 @options.store_option
 @options.output

@@ -16,7 +16,7 @@ MAX_DEPTH = 100
 MAX_NODES = 200_000
 MAX_ALIASED = 100_000
 MAX_PROBLEMS = 50
-TAGS = ("!secret",)
+TAGS = ("!secret", "!vault")
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

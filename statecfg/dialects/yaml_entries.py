@@ -82,32 +82,32 @@ class Entries:
                 elif wanted and entry.node_type is not None:
                     yield self._declared(entry, entry.node_type, inner, within)
 
-    def _value(self, node: tree.Node, scope: Values) -> Any:
+    def _value(self, node: tree.Node, scope: Values, name: str = "") -> Any:
         """Return the value of a node. Raise InvalidInput without problems if the node was already reported."""
         if node.wrong:
             raise InvalidInput([])
         if node.tag is not None:
             # Read each secret only once, so that all uses get the same object.
             if id(node) not in self._secrets:
-                self._secrets[id(node)] = yaml_tree.plain(node, secrets.tagged)
+                self._secrets[id(node)] = yaml_tree.plain(node, secrets.tagged, name)
             return self._secrets[id(node)]
         if isinstance(node, tree.Mapping):
-            return {key: self._value(item, scope) for key, item in node.items.items()}
+            return {key: self._value(item, scope, key) for key, item in node.items.items()}
         if isinstance(node, tree.Sequence):
-            return [self._value(item, scope) for item in node.items]
+            return [self._value(item, scope, name) for item in node.items]
         assert isinstance(node, tree.Scalar)
         if not isinstance(node.value, str):
             return node.value
         return templates.evaluate(node.value, scope, node.location, node.block)
 
-    def _try(self, node: tree.Node, scope: Values) -> tuple[Any, bool]:
+    def _try(self, node: tree.Node, scope: Values, name: str = "") -> tuple[Any, bool]:
         with reporting():
-            return self._value(node, scope), True
+            return self._value(node, scope, name), True
         return WRONG, False
 
     def _declared(self, entry: Entry, node_type: NodeType[...], scope: Values, labels: Labels) -> Graph:
         argument, _ = self._try(entry.argument, scope)
-        attrs = {name: _taken(name, node, self._try(node, scope)[0]) for name, node in entry.attrs.items()}
+        attrs = {name: _taken(name, node, self._try(node, scope, name)[0]) for name, node in entry.attrs.items()}
         count = len(schema.of(node_type).arguments)
         args: list[Any] = [argument]
         if count > 1:
@@ -280,16 +280,19 @@ def play_variables(node: tree.Node | None) -> Mapping[str, Any]:
     return MappingProxyType({name: value for name, (value, _) in written.items()})
 
 
-def author(node: tree.Node) -> Any:
-    """Return the value of a node. Templates keep their source locations."""
+def author(node: tree.Node, name: str = "") -> Any:
+    """Return the value of a node. Templates keep their source locations.
+
+    :param name: the name of the variable, or the key of the node in its map
+    """
     if node.wrong:
         return templates.UNREADABLE
     if node.tag is not None:
-        return yaml_tree.plain(node, secrets.tagged)
+        return yaml_tree.plain(node, secrets.tagged, name)
     if isinstance(node, tree.Mapping):
-        return {key: author(item) for key, item in node.items.items()}
+        return {key: author(item, key) for key, item in node.items.items()}
     if isinstance(node, tree.Sequence):
-        return [author(item) for item in node.items]
+        return [author(item, name) for item in node.items]
     assert isinstance(node, tree.Scalar)
     if isinstance(node.value, str) and templates.is_template(node.value):
         return templates.Text(node.value, node.location, node.block)

@@ -256,11 +256,11 @@ def _group(name: str, location: SourceLocation, node: Node | None) -> Group:
     )
 
 
-def variables(node: Node | None, what: str, convert: Callable[[Node], Any] | None = None) -> Vars:
+def variables(node: Node | None, what: str, convert: Callable[[Node, str], Any] | None = None) -> Vars:
     """Return the variables of a `vars:` map with their source locations.
 
     :param what: what the variables belong to, for messages
-    :param convert: returns the value of a node; default: the plain value
+    :param convert: returns the value of a node with a name; default: the plain value
     """
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return {}
@@ -277,7 +277,7 @@ def variables(node: Node | None, what: str, convert: Callable[[Node], Any] | Non
         if name == RESERVED:
             report(problem("SC0308", RESERVED_DETAIL, "choose another name", location))
             continue
-        converted = convert(value) if convert is not None else yaml_tree.plain(value, secrets.tagged)
+        converted = convert(value, name) if convert is not None else yaml_tree.plain(value, secrets.tagged, name)
         result[name] = (converted, SourceLocation(value.file, value.line, value.column))
     return result
 

@@ -72,19 +72,20 @@ class Mapping(Node):
         self.keys: dict[str, Scalar] = {}
 
 
-Tagged = Callable[[str, Any, SourceLocation], Any]
+Tagged = Callable[[str, Any, SourceLocation, str], Any]
 
 
-def plain(node: Node, tagged: Tagged | None = None) -> Any:
+def plain(node: Node, tagged: Tagged | None = None, name: str = "") -> Any:
     """Return the value without source locations: dict, list, str, int, float, bool, None.
 
-    :param tagged: returns the value of a tagged node: `tagged(tag, plain value, location)`; None to refuse tags
+    :param tagged: returns the value of a tagged node: `tagged(tag, plain value, location, name)`; None to refuse tags
+    :param name: the key of the node in its map
     """
     value: Any
     if isinstance(node, Mapping):
-        value = {key: plain(item, tagged) for key, item in node.items.items()}
+        value = {key: plain(item, tagged, key) for key, item in node.items.items()}
     elif isinstance(node, Sequence):
-        value = [plain(item, tagged) for item in node.items]
+        value = [plain(item, tagged, name) for item in node.items]
     else:
         assert isinstance(node, Scalar)
         value = node.value
@@ -93,7 +94,7 @@ def plain(node: Node, tagged: Tagged | None = None) -> Any:
     if tagged is None:
         report(problem("SC0312", f"{node.tag} has no meaning here", "write the value itself", node.location))
         return None
-    return tagged(node.tag, value, node.location)
+    return tagged(node.tag, value, node.location, name)
 
 
 def mapping(node: Node, what: str, example: str) -> Mapping | None:

@@ -145,7 +145,7 @@ class _Declaration:
                 try:
                     group[name] = value = opaque.resolve_tokens(value)
                 except tokens.SecretError as error:
-                    self.wrong("SC0423", f"`{name}` of {self.name}: {error}", error.help, name)
+                    self.wrong(error.code, f"`{name}` of {self.name}: {error}", error.help, name)
                     group[name] = WRONG
                     continue
                 if (group is options or name in self.schema.shown) and opaque.contains_secret(value):

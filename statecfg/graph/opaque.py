@@ -71,12 +71,13 @@ class Opaque(Value):
         arguments = tuple(revealed(item, sources) for item in arguments)
         named = {key: revealed(item, sources) for key, item in named.items()}
         function_name = getattr(function, "__name__", type(function).__name__)
+        text = self._bare()  # outside of the try statement: reading a secret may fail
         try:
-            result = function(self._bare(), *arguments, **named)
+            result = function(text, *arguments, **named)
         except Exception as error:
             failed = type(error).__name__
         else:
-            refuse_number(function_name, self._bare(), result, self.name)
+            refuse_number(function_name, text, result, self.name)
             return derived(result, sources)
         if not all(secret.available for secret in sources):
             return self
@@ -149,6 +150,9 @@ class Composed(Opaque):
         """Whether all secrets are available."""
         return all(secret.available for secret in self.secrets())
 
+    known = property(lambda self: all(secret.known for secret in self.secrets()))
+    on_host = property(lambda self: any(one.on_host for one in self.secrets()))
+
     def reveal(self) -> str:
         """Return the whole text, and record the use of its secrets for `recording`."""
         return "".join(piece if isinstance(piece, str) else piece.reveal() for piece in self.pieces)
@@ -177,7 +181,7 @@ def composed(parts: Iterable[Any]) -> Any:
         for piece in _pieces(part):
             if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
                 pieces[-1] += piece
-            elif piece != "" or isinstance(piece, Secret):
+            elif isinstance(piece, Secret) or piece:  # a comparison would read the value of a `LaterSecret`
                 pieces.append(piece)
     if len(pieces) == 1:
         return pieces[0]
@@ -196,7 +200,9 @@ def _pieces(part: Any) -> Iterator[str | Secret]:
             else:
                 secret, encode = piece
                 assert isinstance(secret, Secret)
-                yield secret if encode is None else Secret(secret.name, encode(secret._bare()), secret.available)
+                if encode is not None and not secret.on_host:  # quoting does not change a generated value
+                    secret = Secret(secret.name, encode(secret._bare()), secret.available)
+                yield secret
 
 
 def resolve_tokens(value: Any, depth: int = 0) -> Any:
@@ -267,7 +273,7 @@ def revealed(value: Any, sources: list[Secret]) -> Any:
     value = resolve_tokens(value)
     if isinstance(value, Opaque):
         sources.extend(value.secrets())
-        return value.reveal()
+        return value._bare() if value.on_host else value.reveal()  # the first raises SecretError
     if isinstance(value, MappingProxyType) or (isinstance(value, dict) and contains_secret(value)):
         return {key: revealed(item, sources) for key, item in value.items()}
     if isinstance(value, (list, tuple, PVector)) and contains_secret(value):
@@ -346,11 +352,8 @@ def _derived_text(text: str, sources: list[Secret]) -> Any:
     if pieces or not text:
         return composed([*pieces, text[end:]])
     if len(text) < SHORTEST:
-        raise SecretError(
-            f"a function of the secret {_joined_names(sources)} returned fewer than {SHORTEST} characters, which can't "
-            "be masked in output",
-            "use the whole secret, or a longer part of it",
-        )
+        detail = f"a function of the secret {_joined_names(sources)} returned fewer than {SHORTEST} characters"
+        raise SecretError(f"{detail}, which can't be masked in output", "use the whole secret, or a longer part of it")
     return Secret(sources[0].name, text, all(secret.available for secret in sources))
 
 
@@ -360,9 +363,13 @@ def _joined_names(secrets: Iterable[Secret]) -> str:
 
 def mask_secrets(text: str) -> str:
     """Return text from other people's code, such as an exception, with all secrets and tokens masked."""
-    secrets = (secret for secret in tokens.secrets_in_use() if isinstance(secret, Secret))
-    values = by_name((secret.name, secret._bare()) for secret in secrets)
+    values = by_name(known_values())
     return tokens.masked(_redactor(tuple(values.items())).text(text)) if values else text
+
+
+def known_values() -> list[tuple[str, str]]:
+    """Return the names and values of the secrets that were read. A `LaterSecret` is not read for this."""
+    return [(secret.name, secret._bare()) for secret in tokens.secrets_in_use() if type(secret) is Secret]
 
 
 @functools.lru_cache(maxsize=1)

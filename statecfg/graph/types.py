@@ -252,7 +252,10 @@ def _annotated(inner: Type, marks: tuple[Any, ...]) -> Type:
 
 
 def _checked_secret(secret: Value, rules: list[Any]) -> Any:
-    for rule in rules if secret.available else ():
+    # Tags may exclude the node, so read nothing for it now. `later.problems` checks the value when it is needed.
+    for rule in rules if secret.known and not secret.on_host else ():
+        if not secret.available:
+            break
         try:
             rule(secret.reveal())
         except ValueError:

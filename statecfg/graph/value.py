@@ -35,6 +35,10 @@ class Value:
     __iter__ = None
     name: str
     available: bool
+    known: bool = True
+    """Whether the value was read. `False`: reading it may ask the user or run a program."""
+    on_host: bool = False
+    """Whether only the host has the value, see `statecfg.graph.generated`."""
 
     def reveal(self) -> str:
         """Return the value, and record its use for `recording`."""
@@ -85,6 +89,8 @@ class Value:
         return other is not None and other in self._bare()
 
     def __eq__(self, other: object) -> bool:
+        if other is self:
+            return True
         text = _plain_text(other)
         if text is None:
             return NotImplemented

@@ -12,17 +12,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
-from statecfg.graph import contradictions, identity, opaque, references
+from statecfg.graph import contradictions, generated, identity, later, opaque, references
+from statecfg.graph.generated import GeneratedSecret
 from statecfg.graph.graph import Graph
 from statecfg.graph.layers import check, in_layers
 from statecfg.graph.nodes import MAX_NODES, Node
 from statecfg.graph.types import MAX_DEPTH
 from statecfg.playbook.context import WireContext
 from statecfg.playbook.user_code import explained
+from statecfg.playbook.wire_node import WireNode
 from statecfg.problems import InvalidInput, Problem, collecting, problem, tokens
 from statecfg.problems.positions import NOWHERE, SourceLocation
 from statecfg.remote.graph.errors import StatecfgError
@@ -34,24 +36,6 @@ from statecfg.remote.wire.frames import INLINE, encode_value
 __all__ = ["Definition", "WireContext", "WireNode", "compile_graph"]
 
 PLAIN = frozenset((str, int, bool, float, type(None)))
-
-
-class WireNode(TypedDict):
-    """A node as it is sent to hosts. `hides` names the attributes that contain secrets.
-
-    `also` has the source locations of declarations that were merged with the one at `position`. Hosts ignore it.
-    """
-
-    provides: str
-    type: str
-    requires: NotRequired[list[str]]
-    triggers: NotRequired[list[str]]
-    produces_ops: NotRequired[list[str]]
-    attrs: NotRequired[dict[str, Any]]
-    options: NotRequired[dict[str, Any]]
-    hides: NotRequired[list[str]]
-    position: NotRequired[str]
-    also: NotRequired[list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +115,10 @@ def _compiled(nodes: list[Node], problems: list[Problem], context: WireContext) 
     packer = _Packer(context)
     with opaque.recording() as used:
         wire = [[packer.pack(node) for node in layer] for layer in layers]
+        if packer.generated:
+            from statecfg.playbook import producers  # takes time to import
+
+            wire = producers.first(wire, packer.generated, packer.pack, packer.problems)
     if problems or packer.problems:
         raise InvalidInput(problems + packer.problems)
     secrets = {name: value.reveal() for name, value in used.items()}
@@ -165,6 +153,7 @@ class _Packer:
         self.blobs: dict[str, Blob] = {}
         self.methods: dict[str, Callable[[Node], Any] | None] = {}
         self.locations: dict[SourceLocation, str] = {}
+        self.generated: dict[str, list[GeneratedSecret]] = {}  # node → the generated secrets in it
 
     def pack(self, node: Node) -> WireNode:
         """Return a node in wire format; only part of it if it is broken or can't be prepared."""
@@ -175,10 +164,13 @@ class _Packer:
         if name not in self.methods:
             self.methods[name] = self._to_wire(name)
         prepare = self.methods[name]
+        secretive = tokens.in_use() and bool(_secret_names(node.attrs))
+        if secretive:
+            self.problems.extend(later.problems(node))
         sent: Any = node
         with opaque.recording() as used:
             if prepare is not None:
-                sent = self._prepared(node, prepare)
+                sent = self._prepared(node, prepare, secretive)
                 if sent is None:
                     return wire
         if node.requires:
@@ -193,12 +185,16 @@ class _Packer:
             attrs = {key: value for key, value in sorted(self._map(resolved).items()) if key != "type"}
             options = self._map(node.options) if node.options else None
         except (_CantSend, tokens.SecretError) as error:
-            code = "SC0117" if isinstance(error, _CantSend) else "SC0423"
             detail = f"{node.provides}: {opaque.mask_secrets(str(error))}"
-            self.problems.append(problem(code, detail, error.help, *node.positions))
+            self.problems.append(problem(error.code, detail, error.help, *node.positions))
             return wire
         if attrs:
             wire["attrs"] = attrs
+        made: list[GeneratedSecret] = []
+        if secretive or used:
+            made = list(dict.fromkeys(generated.found((list(used.values()), node.attrs, resolved))))
+        if made or name == "generate":
+            self.generated[node.provides] = made
         hides = _hiding(node, resolved, used)
         if hides:
             wire["hides"] = hides
@@ -239,9 +235,8 @@ class _Packer:
         with_context = function
         return lambda node: with_context(node, self.context)
 
-    def _prepared(self, node: Node, prepare: Callable[[Node], Any]) -> Any:
-        # There may be a hundred thousand nodes, and nearly all values are plain: search only the others for secrets.
-        if tokens.in_use() and _secret_names(node.attrs):
+    def _prepared(self, node: Node, prepare: Callable[[Node], Any], secretive: bool) -> Any:
+        if secretive:
             node = node.replace(attrs=pmap({key: _revealed(value) for key, value in node.attrs.items()}))
         try:
             with collecting() as reported, _of_author(node):
@@ -310,7 +305,10 @@ def _revealed(value: Any) -> Any:
 
 
 def _secret_names(attrs: Mapping[str, Any]) -> list[str]:
-    """Return the names of the attributes whose values contain secrets."""
+    """Return the names of the attributes whose values contain secrets.
+
+    There may be a hundred thousand nodes, and nearly all values are plain: search only the others.
+    """
     pairs = attrs.iteritems() if isinstance(attrs, PMap) else attrs.items()
     return [name for name, value in pairs if type(value) not in PLAIN and opaque.contains_secret(value)]
 
@@ -349,6 +347,8 @@ def _of_author(node: Node) -> AbstractContextManager[None]:
 
 
 class _CantSend(StatecfgError):
+    code = "SC0117"
+
     def __init__(self, message: str, help: str = "") -> None:
         super().__init__(message)
         self.help = help

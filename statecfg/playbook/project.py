@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ SETTINGS: dict[str, tuple[type, str]] = {
     "hook_execution_path": (str, "directories of programs, joined by colons"),
     "store_hook_input": (bool, "true or false"),
     "store_hook_output": (bool, "true or false"),
+    "vault_ids": (list, "a list of PATH, LABEL@PATH or LABEL@prompt"),
+    "age_identities": (list, "a list of paths"),
 }
 
 
@@ -53,6 +56,18 @@ class HookSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class KeySettings:
+    """The keys of encrypted secrets in `statecfg.toml`. Paths are relative to the project.
+
+    :param vault_ids: passwords of Ansible Vault: `LABEL@SOURCE` or `SOURCE`
+    :param age_identities: files with identities of age, or with private keys of SSH
+    """
+
+    vault_ids: Sequence[str] = ()
+    age_identities: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The settings in `statecfg.toml`; None for a missing one. Options of the command line override them.
 
@@ -67,6 +82,7 @@ class Settings:
     :param lock_timeout: seconds to wait for another run to end
     :param store: the store: a path relative to the project, or a URL
     :param hooks: the settings for hooks
+    :param keys: the keys of encrypted secrets
     """
 
     name: str | None = None
@@ -80,6 +96,7 @@ class Settings:
     lock_timeout: float | None = None
     store: str | None = field(default=None, repr=False)
     hooks: HookSettings = HookSettings()
+    keys: KeySettings = KeySettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +180,8 @@ def read_settings(path: Path) -> Settings:
     if "lock_timeout" in values:
         values["lock_timeout"] = float(values["lock_timeout"])
     hooks = {item.name: values.pop(item.name) for item in fields(HookSettings) if item.name in values}
-    return Settings(**values, hooks=HookSettings(**hooks))
+    keys = {item.name: tuple(values.pop(item.name)) for item in fields(KeySettings) if item.name in values}
+    return Settings(**values, hooks=HookSettings(**hooks), keys=KeySettings(**keys))
 
 
 def _text(path: Path) -> str:
@@ -205,4 +223,6 @@ def _check(key: str, value: Any, path: Path, text: str) -> Problem | None:
         valid = 1 <= value <= 1000
     if valid and key == "lock_timeout":
         valid = 0 <= value < float("inf")
+    if valid and value_type is list:
+        valid = all(isinstance(item, str) and item and not item.endswith("@") for item in value)
     return None if valid else problem("SC0410", f"`{key}` is {value!r}", f"it must be {expected}", location)

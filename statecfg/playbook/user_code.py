@@ -139,6 +139,20 @@ def _by_signal(seconds: float) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def waiting() -> Iterator[None]:
+    """Stop the time limit of the user's code in the block, in which statecfg waits for a user or a program."""
+    if threading.current_thread() is not threading.main_thread():  # nobody is asked there
+        yield
+        return
+    remaining, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        yield
+    finally:
+        if remaining:
+            signal.setitimer(signal.ITIMER_REAL, remaining)
+
+
+@contextlib.contextmanager
 def _by_watchdog(seconds: float) -> Iterator[None]:
     # Signals reach only the main thread. In other threads, Python can raise an exception at the next instruction.
     thread = ctypes.c_ulong(threading.get_ident())
@@ -171,7 +185,7 @@ def explain(error: BaseException, activity: str, deadline: float, state: str = "
         line = error.object.count(b"\n", 0, error.start) + 1
         return problem("SC0501", detail, "save the file as UTF-8", SourceLocation(file, line))
     if isinstance(error, SecretError):
-        return problem("SC0423", f"{error}{tail}", error.help, *locations)
+        return problem(error.code, f"{error}{tail}", error.help, *locations)
     if isinstance(error, TookTooLong):
         detail = f"{activity} took more than {deadline:g} seconds{tail}"
         return problem("SC0507", detail, "check for a loop that never ends", *locations)

@@ -98,7 +98,7 @@ CODES: dict[str, tuple[str, str]] = {
         "A program that prints an inventory can't be started, failed, took too long or printed something else.",
     ),
     "SC0417": ("wrong source of an inventory", "statecfg can't use a source of the inventory."),
-    "SC0420": ("secret not available", "The environment variable or file of a secret is missing or can't be used."),
+    "SC0420": ("secret not available", "The source of a secret is missing or can't be used, or its key is missing."),
     "SC0421": ("secret too short", "A secret has fewer than 4 characters, so statecfg can't mask it in output."),
     "SC0422": ("wrong secret", "The declaration of a secret is invalid."),
     "SC0423": (
@@ -112,6 +112,10 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0425": (
         "secret in a public place",
         "A name, argument, path, tag, host or command contains a secret. Everyone can read these.",
+    ),
+    "SC0426": (
+        "secret unknown here",
+        "Something computes with a secret that only the host knows, because the host generates it.",
     ),
     "SC0430": (
         "saved plan can't be used",

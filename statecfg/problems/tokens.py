@@ -69,11 +69,12 @@ class SecretError(StatecfgError, ValueError):
 
     :param message: what is wrong, without the value
     :param help: what to do
+    :param code: the code of the problem
     """
 
-    def __init__(self, message: str, help: str) -> None:
+    def __init__(self, message: str, help: str, code: str = "SC0423") -> None:
         super().__init__(message)
-        self.help = help
+        self.help, self.code = help, code
 
 
 def new_token() -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from statecfg.remote.ledger.lock import Holder
     from statecfg.remote.ledger.records import Debt
     from statecfg.remote.run.content import Spool
+    from statecfg.remote.run.generated import Generated
     from statecfg.remote.run.plan import Plan
     from statecfg.remote.units.units import Units
     from statecfg.remote.wire.frames import Frame
@@ -80,6 +81,7 @@ class Session:
         self.blobs: Dict[str, Blob] = {}
         self.managed: Optional[Management] = None
         self.units: Optional[Units] = None
+        self.generated: Optional[Generated] = None
         self.expect: Dict[str, str] = {}
         self.warnings: List[str] = hello.setdefault("warnings", [])
 
@@ -102,16 +104,21 @@ class Session:
             from statecfg.remote.ledger.history import of_host
 
             return HostStatus.OK, of_host(self.state_dir, self.lock, order.history)
+        if order.mode == Mode.REVEAL:
+            return state.revealed(self.state_dir, order.playbook, order.history["name"])
         layers, order = self.take_in(order)
-        if order.secrets:
-            from statecfg.remote.machine.redact import Redactor
-
-            self.channel.mask = Redactor(order.secrets).report
+        self.mask(order)
         holder = self.take_lock(order)
         if holder is not None:
             return HostStatus.LOCKED, {"holder": holder}
         for name in order.types:
             import_module(order.types[name])
+        if any(node.type == "generate" for layer in layers for node in layer):
+            from statecfg.remote.run.generated import Generated
+
+            self.generated = Generated(self.state_dir, order, layers)
+            order = self.generated.order
+            self.mask(order)
         managed = self.managed = Management(self.state_dir, order, self.warnings)
         self.prepare_units(managed)
         if managed.refusal:
@@ -124,6 +131,13 @@ class Session:
         from statecfg.remote.facts import told
 
         self.channel.send(dict(told(request), type="facts"))
+
+    def mask(self, order: Order) -> None:
+        """Mask the secrets of the order in everything that is sent from now on."""
+        if order.secrets:
+            from statecfg.remote.machine.redact import Redactor
+
+            self.channel.mask = Redactor(order.secrets).report
 
     def end(self, status: str, **more: Any) -> End:
         """Return the status and the other fields of the frame `end`, with the warnings."""
@@ -241,6 +255,8 @@ class Session:
         units = self.units.files(self.blobs) if self.units is not None else []
         self.fetch(managed.layers, [*managed.files(self.blobs), *units])
         managed.install()
+        if self.generated is not None:
+            self.generated.insert(layers, managed)
         secrets = managed.order.secrets.values()
         Blob.secrets = tuple(value.encode("utf-8", "surrogateescape") for value in secrets)
         # Content that this host already has is not sent, so nothing searches it for secrets.

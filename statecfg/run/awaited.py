@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg.facts.catalogue import OWN
 from statecfg.facts.reading import named
 from statecfg.graph import opaque
+from statecfg.playbook import secret_keys
 from statecfg.problems import InvalidInput, Problem, collecting, inputs
 from statecfg.run import bundle
 
@@ -104,7 +105,7 @@ class Awaited:
         self._answers = Answers(self.names)
         self._refused: dict[str, Refused] = {}
         self._pending = {host: jobs.readings[host].missing for host in self.names if host not in self.complete}
-        self._inputs, self._directory = inputs.current(), os.getcwd()
+        self._inputs, self._ring, self._directory = inputs.current(), secret_keys.current(), os.getcwd()
 
     @property
     def unsettled(self) -> bool:
@@ -196,7 +197,10 @@ class Awaited:
         """Evaluate in the same environment as the first time, and keep the secrets that are used."""
         from statecfg.playbook.output import to_stderr
 
-        with to_stderr(), inputs.recording_into(self._inputs), opaque.recording() as used, _directory(self._directory):
+        environment = (to_stderr(), inputs.recording_into(self._inputs), secret_keys.using(self._ring))
+        with contextlib.ExitStack() as stack, opaque.recording() as used, _directory(self._directory):
+            for context in environment:
+                stack.enter_context(context)
             yield
         self.secrets.update((name, value.reveal()) for name, value in used.items())
 

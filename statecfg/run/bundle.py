@@ -2,9 +2,9 @@
 
 The first part contains the executor's core and the node types of the host's definition; the bootstrap fetches it.
 More parts follow only if they are needed: code for facts, for hooks that run on hosts, for units, for masking secrets,
-for rare attributes of commands, for symbolic modes, and for excluded entries of directories; and the node types that
-only the host's facts made necessary. The node types of orphans are unknown until the host has read its ledger. If the
-definition does not use them, the host requests them by name.
+for values that hosts generate, for rare attributes of commands, for symbolic modes, and for excluded entries of
+directories; and the node types that only the host's facts made necessary. The node types of orphans are unknown until
+the host has read its ledger. If the definition does not use them, the host requests them by name.
 """
 
 from __future__ import annotations
@@ -76,10 +76,12 @@ def parts(
     :param layers: the nodes of the host's definition
     :param secrets: whether the definition contains secrets
     """
+    generates = any(node["type"] == "generate" for layer in layers for node in layer)
     needed = {
         "hooks": any(hook["where"] == "host" for hook in order.get("hooks", ())),
         "units": order.get("units"),
-        "secrets": secrets,
+        "generated": generates,
+        "secrets": secrets or generates,
         "commands": any(node["type"] == "command" and _is_rare(node) for layer in layers for node in layer),
         "modes": any(isinstance(node.get("attrs", {}).get("mode"), str) for layer in layers for node in layer),
         "exclusions": any(node.get("attrs", {}).get("exclude") for layer in layers for node in layer),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from statecfg.facts.recorded import Recorded
+from statecfg.playbook.secret_keys import Keys
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Choice:
     :param instance: distinguishes several uses of a playbook on the same hosts; "" if there is only one
     :param given: names in `extra` that the user wrote; statecfg reports those that nothing reads
     :param added: returns service → hosts with units that were added by hand; these hosts get the service's resources
+    :param keys: the keys of encrypted secrets, in addition to those in the project's settings
     :param facts: host → facts that are known without asking the host
     :param stored: returns host → the facts in the store, for hosts that the run does not visit; None if the definitions
         are only shown
@@ -36,6 +38,7 @@ class Choice:
     instance: str = ""
     given: frozenset[str] = frozenset()
     added: Callable[[], Mapping[str, Sequence[str]]] | None = None
+    keys: Keys | None = None
     facts: Mapping[str, Recorded] = field(default_factory=dict)
     stored: Callable[[], Mapping[str, Recorded]] | None = None
     oldest: float | None = None

@@ -114,7 +114,7 @@ def _settings(
             try:
                 value = _with_secrets(_resolved(written, variables), option)
             except tokens.SecretError as error:
-                report(problem("SC0423", f"`{name}` of {service.name}: {error}", error.help, location))
+                report(problem(error.code, f"`{name}` of {service.name}: {error}", error.help, location))
         if value is _FAILED:
             continue
         if isinstance(value, Secret) != (option.type == "secret"):
@@ -152,6 +152,8 @@ def _resolved(value: Any, variables: Mapping[str, Any]) -> Any:
 def _with_secrets(value: Any, option: Option) -> Any:
     """Return a text that contains a secret as a secret with the option's name; return other values unchanged."""
     value = opaque.resolve_tokens(value)
+    if isinstance(value, opaque.Value) and value.on_host:
+        value._bare()  # raises SecretError: units get their settings from the controller
     return Secret(option.name, value.reveal(), value.available) if isinstance(value, opaque.Composed) else value
 
 

@@ -121,13 +121,14 @@ def playbook(path: Path, choice: Choice, reshape: Reshape | None = None) -> Work
 def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
     from statecfg.facts import own as own_facts
     from statecfg.graph import opaque
+    from statecfg.playbook import secret_keys
     from statecfg.run import bundle, project_inputs, unguarded
 
     failed: list[HookFailure] = []
     services: Sequence[ServiceWork] = ()
     relations: Sequence[Relation] = ()
     awaited: Awaited | None = None
-    with opaque.recording() as used:
+    with opaque.recording() as used, secret_keys.opening(choice.keys or secret_keys.Keys()):
         with collecting() as problems, reporting():
             chosen = _chosen(path, choice)
             project = chosen.project
@@ -272,8 +273,11 @@ class _Chosen:
 
 def _chosen(path: Path, choice: Choice) -> _Chosen:
     from statecfg.playbook import project as projects
+    from statecfg.playbook import secret_keys
 
     project = projects.find(path)
+    keys = project.settings.keys
+    secret_keys.current().keys += secret_keys.Keys.of(keys.vault_ids, keys.age_identities, project.root)
     inventory, definitions = None, None
     with reporting():
         inventory = dialects.inventory(project, choice.inventory, secrets=True)

@@ -99,6 +99,7 @@ class Host(TypedDict):
     fired: NotRequired[list[ResourceHook]]
     ledger: NotRequired[str]
     history: NotRequired[list[dict[str, Any]]]
+    revealed: NotRequired[str]
     warnings: NotRequired[list[str]]
     owed: NotRequired[list[Owed]]
     shutdown: NotRequired[list[Action]]

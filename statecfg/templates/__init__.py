@@ -304,7 +304,7 @@ def _explained_at(location: SourceLocation, block: bool, variables: Mapping[str,
 def _explain(error: Exception, location: SourceLocation, block: bool, variables: Mapping[str, Any]) -> Problem:
     locations = _locations(error, location, block)
     if isinstance(error, SecretError):
-        return problem("SC0423", str(error), error.help, *locations)
+        return problem(error.code, str(error), error.help, *locations)
     if isinstance(error, Missing):
         return hints.undefined(error, variables, locations)
     if isinstance(error, TemplateSyntaxError):

@@ -132,7 +132,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def joined(self, *parts: Any) -> Any:
         """Return the result of `a ~ b`: a `Value` if one of them is a `Value`."""
         texts = [part if isinstance(part, Value) else str(part) for part in parts]
-        if sum(map(len, texts)) > SIZE:
+        if sum(0 if isinstance(text, Value) and text.on_host else len(text) for text in texts) > SIZE:
             raise TooMuch(f"a text becomes larger than {SIZE >> 20} MB")
         return composed(texts)
 

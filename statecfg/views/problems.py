@@ -145,10 +145,18 @@ def _masked(text: str, is_code: bool) -> str:
 
     :param is_code: whether `password=` only names an argument
     """
-    for secret in tokens.secrets_in_use():
-        value = secret._bare()
+    for value in _values():
         text = text.replace(value, "*" * len(value))
     return text if is_code else _PASSWORD.sub(lambda match: match[1] + "*" * len(match[2]), text)
+
+
+def _values() -> list[str]:
+    """Return the values of the secrets that were read."""
+    if not tokens.in_use():
+        return []
+    from statecfg.graph import opaque  # takes time to import
+
+    return [value for _, value in opaque.known_values()]
 
 
 def source_line(path: Path, number: int) -> str | None:

@@ -54,7 +54,7 @@ TABLE = {**statecfg._HOMES, **statecfg._CALLED}
 HOMES = {
     "paramiko": r"transport/ssh(_\w+)?\.py",
     "hy": r"dialects/hy_source\.py",
-    "yaml": r"(dialects/(yaml_(text|composer)|inventories/foreign_yaml)|templates/filters/data)\.py",
+    "yaml": r"(dialects/(yaml_\w+|inventories/foreign_yaml)|templates/filters/data|playbook/secret_sources)\.py",
     "regex": r"templates/filters/patterns\.py",
     "passlib": r"templates/filters/passwords\.py",
     "jinja2": r"templates/.*\.py",
@@ -64,6 +64,7 @@ HOMES = {
     "httpx": r"(hooks/http/exchange|entities/webhook)\.py",
     "jsonschema": r"entities/schemas\.py",
     "starlette": r"server/.*\.py",
+    "cryptography": r"playbook/ansible_vault\.py",
     "uvicorn": r"server/.*\.py",
     "sqlalchemy": r"store/.*\.py",
 }

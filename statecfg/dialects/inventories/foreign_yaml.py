@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from functools import partial
 from typing import Any
 
 import yaml
@@ -41,7 +40,7 @@ def value(node: Node, name: str) -> Any:
     :param name: the name of the variable
     """
     _refuse_templates(node)
-    return yaml_tree.plain(node, partial(_tagged, name=name))
+    return yaml_tree.plain(node, _tagged, name)
 
 
 def is_template(text: str) -> bool:
@@ -60,20 +59,19 @@ def template(what: str, location: SourceLocation) -> None:
 
 
 def vaulted(text: Any, name: str, location: SourceLocation) -> Any:
-    """Return a placeholder for a value that Ansible Vault encrypted. Report it if the run needs its secrets.
+    """Return the secret in a value that Ansible Vault encrypted. It is opened when something needs it.
 
     :param text: the encrypted text, as it is written
     :param name: the name of the variable
     """
-    help_text = "read it from the environment or a file: !secret {env: NAME} in the variables of the play"
-    return secrets.unavailable(name, "Ansible Vault encrypted the value", help_text, location)
+    return secrets.tagged("!vault", text, location, name)
 
 
 def vaulted_file(path: str) -> bool:
     """Return whether Ansible Vault encrypted a file of variables. Report it if the run needs its secrets."""
     if not yaml_text.content(path).startswith(VAULT_FILE):
         return False
-    help_text = "decrypt the file, or set its variables in the play: NAME: !secret {env: NAME}"
+    help_text = "encrypt its values instead, or set its variables in the play: NAME: !secret {vault: FILE, key: NAME}"
     secrets.unavailable(path, "Ansible Vault encrypted the file", help_text, SourceLocation(path, 1))
     return True
 

@@ -94,10 +94,11 @@ class Mode:
     DESTROY: Final = "destroy"
     FACTS: Final = "facts"
     HISTORY: Final = "history"
-    ALL: Final = (PLAN, VERIFY, APPLY, PRUNE, DESTROY, FACTS, HISTORY)
+    REVEAL: Final = "reveal"
+    ALL: Final = (PLAN, VERIFY, APPLY, PRUNE, DESTROY, FACTS, HISTORY, REVEAL)
     ACTING: Final = (APPLY, PRUNE, DESTROY)  # these change hosts
     REMOVING: Final = (PRUNE, DESTROY)  # these only remove
-    ASKING: Final = (FACTS, HISTORY)  # these make no plan
+    ASKING: Final = (FACTS, HISTORY, REVEAL)  # these make no plan
 
 
 class ResourceEvent:

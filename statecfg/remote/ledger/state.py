@@ -7,12 +7,19 @@ import stat as st
 import time
 
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.remote.graph.names import HostStatus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Tuple
 
 LEDGER = "ledger.db"
 RUNS = "runs"
 BEFORE = "before"  # the directory with the former content of files
 OLD = 30 * 86400  # seconds after which a hook's files are deleted
 HOOKS = "hooks"  # the directory of hooks that run on this host
+GENERATED = "generated"  # the directory of values that this host generated
+REFERENCE = "statecfgGenerated"  # the prefix of what a definition contains in place of such a value
 SPOOL = "spool-"  # the prefix of directories with received content
 
 
@@ -46,6 +53,24 @@ def _home() -> str:
     import pwd
 
     return pwd.getpwuid(os.geteuid()).pw_dir
+
+
+def generated(state_dir: str, playbook: str, name: str) -> str:
+    """Return the path of a value that a playbook has this host generate."""
+    from hashlib import sha256
+
+    return os.path.join(state_dir, GENERATED, sha256(("%s\0%s" % (playbook, name)).encode()).hexdigest()[:32])
+
+
+def revealed(state_dir: str, playbook: str, name: str) -> Tuple[str, Dict[str, str]]:
+    """Return a value that this host generated, as the status of the run and the other fields of the frame `end`."""
+    path = generated(state_dir, playbook, name)
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return HostStatus.OK, {"revealed": stream.read()}
+    except OSError as problem:
+        why = "there is no value of %s on this host: %s: %s" % (name, path, problem.strerror)
+        return HostStatus.FAILED, {"error": why, "hint": "apply the playbook; if it was applied, restore the file"}
 
 
 def prepare(state_dir: str) -> None:

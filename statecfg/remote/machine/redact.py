@@ -35,13 +35,14 @@ _PROBE = 16
 class Redactor:
     """Replaces each known secret by `<secret NAME>`.
 
-    :param secrets: name → value; an empty map changes nothing
+    :param secrets: name → value; an empty map changes nothing. What follows a NUL in a name is not shown
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self._names: Dict[str, str] = {}
         self._long: Dict[str, str] = {}
         for name, value in secrets.items():
+            name = name.partition("\0")[0]
             for piece in _pieces(value):
                 for spelling in _spellings(piece):
                     if len(spelling) >= SHORTEST:

@@ -376,6 +376,7 @@ class End(Frame):
     refusal: str = ""
     ledger: str = ""
     history: tuple[Past, ...] = ()
+    revealed: str = ""
 
 
 FRAME_CLASSES: Mapping[str, type[Frame]] = {

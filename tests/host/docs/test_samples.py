@@ -21,7 +21,7 @@ def test_the_yaml_sample_of_the_playbooks_page_is_valid(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts/firewall.yml").write_text("- file: /etc/open\n  content: \"{{ open | join(',') }}\"\n")
     head = 'hosts: "@local"\nvars: {zone: eu}\n'
-    (tmp_path / "playbook.yml").write_text(head + sample("playbooks.md", "resources:"))
+    (tmp_path / "playbook.yml").write_text(head + sample("playbooks.md", "resources:\n  - user:"))
     assert "4 resources on 1 host, nothing wrong" in statecfg("validate", "playbook.yml", cwd=tmp_path).out
 
 
@@ -29,7 +29,7 @@ def test_the_samples_of_the_secrets_page_are_valid(tmp_path: Path) -> None:
     (tmp_path / "token.txt").write_text("correct-horse")
     (tmp_path / "token.txt").chmod(0o600)
     head = 'hosts: "@local"\nresources:\n  - file: /etc/app\n    content: "{{ password }}{{ token }}"\n'
-    (tmp_path / "playbook.yml").write_text(head + sample("secrets.md", "vars:"))
+    (tmp_path / "playbook.yml").write_text(head + sample("secrets.md", "vars:\n  password: !secret {env:"))
     statecfg("validate", "playbook.yml", cwd=tmp_path, DB_PASSWORD="correct-horse")
     declared = sample("secrets.md", "from statecfg import secret").partition("\n")[2]
     body = f"{declared}\nreturn [\n" + sample("secrets.md", "file(").replace(")\n", "),\n") + "]\n"
@@ -59,7 +59,8 @@ def test_a_store_of_0_3_is_upgraded_as_the_page_says(tmp_path: Path) -> None:
 
 
 def test_the_sample_of_the_node_types_page_is_valid(tmp_path: Path) -> None:
-    (tmp_path / "playbook.yml").write_text('hosts: "@local"\nresources:\n' + sample("node-types.md", "- command:"))
+    entry = sample("node-types.md", "- command: rebuild-index")
+    (tmp_path / "playbook.yml").write_text('hosts: "@local"\nresources:\n' + entry)
     statecfg("validate", "playbook.yml", cwd=tmp_path)
 
 

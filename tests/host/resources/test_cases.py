@@ -56,10 +56,13 @@ def executed(plan: Plan, facets: Facets) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "case", [case for case in cases() if not {"bad", "tables", "probes"} & set(case.values[0]) and meant(case, "real")]
 )
-def test_a_node_type_case_does_exactly_what_was_planned(case: dict[str, Any], tmp_path: Path) -> None:
+def test_a_node_type_case_does_exactly_what_was_planned(
+    case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Apply does what was planned, the files are as expected, and a second plan has nothing to do."""
     root = tmp_path / "host"
     root.mkdir()
+    monkeypatch.setenv("STATECFG_STATE_DIR", f"{root}/state")
     case = placed(case, str(root))
     base = project(case, tmp_path / "project")
     arrange(RealMachine(), case, base)

@@ -16,11 +16,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from statecfg import secret
 from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.playbook.inventory import Host as Target
 from statecfg.playbook.inventory import Login
 from statecfg.remote.graph.nodetype import NodeType
+from statecfg.remote.ledger import state
 from statecfg.resources import (
     acl,
     archive,
@@ -30,6 +32,7 @@ from statecfg.resources import (
     directory,
     download,
     file,
+    generate,
     group,
     hard_link,
     ini_key,
@@ -414,6 +417,19 @@ def _process_drift(host: Host, root: str) -> None:
     host.run(["pkill", "-f", "sleep 7301"])
 
 
+def _generate(root: str, requires: list[Graph]) -> list[Graph]:
+    key = secret("truth-key", generate="key")
+    return [
+        file(f"{root}-key", content=f"key = {key}\n", mode="0600", requires=requires),
+        generate("truth-id", kind="uuid"),
+    ]
+
+
+def _generate_drift(host: Host, root: str) -> None:
+    host.path(state.generated("/var/lib/statecfg", "truth", "truth-id")).chmod(0o644)
+    host.write(f"{root}-key", "key = lost\n")
+
+
 CASES = [
     Case("file", _file, _file_drift),
     Case("directory", _directory, _directory_drift),
@@ -438,5 +454,6 @@ CASES = [
     Case("remove", _remove, _remove_drift, _remove_bare),
     Case("download", _download, _download_drift, _download_bare),
     Case("process", _process, _process_drift),
+    Case("generate", _generate, _generate_drift),
     *SYSTEM,
 ]

@@ -55,7 +55,7 @@ def subcommands(command, path):
         yield from subcommands(inner, (*path, name))
 
 
-@pytest.mark.parametrize("verb", ["entity", "hook", "hosts", "serve", "service", "store"])
+@pytest.mark.parametrize("verb", ["entity", "hook", "hosts", "secret", "serve", "service", "store"])
 def test_help_of_every_subcommand_explains_it_with_examples_that_parse(verb, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "playbooks").mkdir()

@@ -245,7 +245,7 @@ YAML = [
     ("sources: [{command: x --list}]\n", "SC0310 x.yml:1:21"),
     ("sources: [{command: [x], timeout: 0}]\n", "SC0405 x.yml:1:35"),
     ("sources: [x.yml]\n", "SC0417 x.yml:1:11 x.yml:1 x.yml is a source of the inventory twice"),
-    ("all: {vars: {a: !vault abc}}\n", "SC0420 x.yml:1:17 secret `a`: Ansible Vault encrypted the value"),
+    ("all: {vars: {a: !vault abc}}\n", "SC0422 x.yml:1:17 !vault requires a text that begins with $ANSIBLE_VAULT;"),
 ]
 
 
@@ -274,10 +274,11 @@ def test_mistakes_in_json_have_their_place(text, expected):
 def test_all_mistakes_are_reported_at_once_and_vaults_only_if_needed():
     Path("x.ini").write_text("w1 port\nw1 a-b=1\n[x:vars]\ny='{{ z }}'\n")
     assert [item.split()[0] for item in refused("x.ini")] == ["SC0414", "SC0308", "SC0404", "SC0415"]
-    Path("x.yml").write_text("all: {hosts: {w1: }, vars: {a: !vault abc}}\n")
+    vault = "$ANSIBLE_VAULT;1.1;AES256\\n36310a36320a3633\\n"
+    Path("x.yml").write_text(f'all: {{hosts: {{w1: }}, vars: {{a: !vault "{vault}"}}}}\n')
     with secrets.placeholders() as missing:
         assert not inventories.load("x.yml").hosts["w1"].vars["a"].available
-    assert list(missing) == ["a"]
+    assert list(missing) == [] and repr(inventories.load("x.yml").hosts["w1"].vars["a"]) == "<secret a>"
 
 
 def test_a_line_with_a_password_is_shown_without_it():

@@ -179,8 +179,11 @@ def test_bad_attributes_are_refused(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "case", [case for case in cases() if not {"bad"} & set(case.values[0]) and meant(case, "memory")]
 )
-def test_case_is_planned_and_applied_in_memory(case: dict[str, Any], tmp_path: Path) -> None:
+def test_case_is_planned_and_applied_in_memory(
+    case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The plan is as expected and changes nothing. Applying it has the expected result and leaves nothing to do."""
+    monkeypatch.setenv("STATECFG_STATE_DIR", f"{ROOT}/state")
     probes = {argv: Probe(status, text.encode()) for argv, (status, text) in case.get("probes", {}).items()}
     base = project(case, tmp_path / "project")
     machine = MemoryMachine({ROOT: None}, case.get("tables"), probes)
