@@ -5,8 +5,7 @@ A case declares nodes, prepares a bare host for them, and changes the host by ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,24 +29,11 @@ from statecfg.resources import (
 )
 from statecfg.run import fleet
 from statecfg.transport import SshSettings
+from tests.host.resources.truth_case import Case
+from tests.host.resources.truth_system import SYSTEM
 from tests.lab import Host
 
 STATES = ("bare", "converged", "drifted", "half-failed")
-
-
-@dataclass(frozen=True)
-class Case:
-    """A case of one node type.
-
-    `declare(root, requires)` returns its graphs; `bare(host, root)` prepares a bare host; `drift(host, root)` changes
-    the host by hand.
-    """
-
-    type: str
-    declare: Callable[[str, list[Graph]], list[Graph]]
-    drift: Callable[[Host, str], None]
-    bare: Callable[[Host, str], None] = lambda host, root: None
-    known_after: Sequence[str] = field(default=())
 
 
 def fleet_run(
@@ -242,4 +228,5 @@ CASES = [
     Case("block_in_file", _block, _block_drift),
     Case("replace", _replace, _replace_drift, _replace_bare),
     Case("process", _process, _process_drift),
+    *SYSTEM,
 ]
