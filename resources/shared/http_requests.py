@@ -19,16 +19,8 @@ ANSWERED = 1  # exit status of the program if the response is not the expected o
 # A separate process sends the request, because checks must not open connections. It reads the request from standard
 # input, where other users can't see its headers. It ends with status 0 if the response is the expected one.
 PROGRAM = """\
-import json, re, socket, sys
+import http.client, json, re, ssl, sys, urllib.error, urllib.request
 wanted = json.load(sys.stdin)
-seconds = wanted["seconds"]
-if "port" in wanted:
-    try:
-        socket.create_connection((wanted["address"], wanted["port"]), seconds).close()
-    except OSError as problem:
-        sys.exit(str(problem))
-    sys.exit(0)
-import http.client, ssl, urllib.error, urllib.request
 class Stay(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *arguments): return None
 def wrong(text, body=b""):
@@ -45,7 +37,7 @@ try:
     request = urllib.request.Request(wanted["url"], None if body is None else body.encode(), wanted["headers"])
     request.get_method = lambda: wanted["method"]
     try:
-        response = opener.open(request, timeout=seconds)
+        response = opener.open(request, timeout=wanted["seconds"])
     except urllib.error.HTTPError as problem:
         response = problem
     status, body = response.getcode(), response.read(1 << 20)
@@ -152,9 +144,9 @@ def check(node: Node, world: World) -> list[Action]:
     if not attrs.get("changes"):
         require(attrs, world)
         return []
-    if not (node.triggers and world.triggered_by and not world.acted):
-        if attrs.get("unless") is None or done(attrs, world):
-            return []
+    triggered = bool(node.triggers and world.triggered_by) and not world.acted
+    if not triggered and (attrs.get("unless") is None or done(attrs, world)):
+        return []
     return [send(request(attrs), effect(attrs))]
 
 

@@ -144,6 +144,11 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
         made: bool
 
+    class AuthorizedKeysMemory(FileMemory):
+        """The memory of an `authorized_key` with `all_keys`. `made` tells whether the directory was missing."""
+
+        made: bool
+
     class SysctlMemory(LineMemory):
         """The memory of a `sysctl`. `value` is the running value."""
 

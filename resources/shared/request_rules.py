@@ -31,8 +31,8 @@ def check(attrs: Mapping[str, Any]) -> None:
     if changes and attrs.get("unless") is None and not attrs.get("when_triggered"):
         raise Wrong(
             "nothing guards this request: it would be sent in every apply",
-            "write a request that only reads in `unless`, or when_triggered: true to send it after changes of the nodes "
-            "in restart_on",
+            "write a request that only reads in `unless`, or when_triggered: true to send it only if a node in "
+            "restart_on changes",
         )
     if attrs.get("unless") is not None and attrs.get("when_triggered"):
         raise ValueError("unless and when_triggered can't be combined")
@@ -85,7 +85,7 @@ def check_request(attrs: Mapping[str, Any]) -> None:
         if not _HEADER.match(name):
             raise Wrong(f"headers: {show(name)} is not the name of a header", "use letters, digits and `-`")
         if not hasattr(value, "reveal") and (not isinstance(value, str) or re.search(r"[\r\n\0]", value)):
-            raise Wrong(f"headers: the value of {name} is not one line of text", "put it in quotes, without line breaks")
+            raise Wrong(f"headers: the value of {name} is not one line of text", "put it in quotes")
     status = attrs.get("status")
     check_statuses(() if status is None else status)
 

@@ -23,6 +23,7 @@ from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
+from statecfg.resources.shared import http_requests
 
 DIRECTORY = Path(__file__).parent / "cases"
 ROOT = "/host"  # the first component of the paths in cases; on the real machine, a temporary directory
@@ -34,6 +35,8 @@ FIXED = {
     "alternative", "authorized_key", "cron", "diversion", "host_entry", "hostname", "known_host", "limits", "logrotate",
     "mount", "sudoers", "sysctl", "systemd_unit", "timezone",
 }  # fmt: skip
+# Programs of node types that are too long for a case.
+PROGRAMS = {"http": " ".join(http_requests.command())}
 READ_ONLY = {"assertion"}  # their nodes never have actions
 PATIENT = {"wait_for"}  # their checks never fail, because the condition may still come true
 
@@ -130,6 +133,14 @@ def compare(case: Mapping[str, Any], plan: Plan) -> None:
             assert wanted in found[what]["diff"]
 
 
+def answer(argv: str, result: Sequence[Any]) -> tuple[str, Probe]:
+    """Return a command line, with the names of long programs replaced, and its result: status, stdout, stderr."""
+    for name, program in PROGRAMS.items():
+        argv = argv.replace("{%s}" % name, program)
+    status, *texts = result
+    return argv, Probe(status, *(text.encode() for text in texts))
+
+
 def name_of(description: Mapping[str, Any]) -> str:
     """Return the name of a node in YAML notation."""
     kind, argument = next(iter(description.items()))
@@ -180,7 +191,7 @@ def test_bad_attributes_are_refused(case: dict[str, Any]) -> None:
 )
 def test_case_is_planned_and_applied_in_memory(case: dict[str, Any], tmp_path: Path) -> None:
     """The plan is as expected and changes nothing. Applying it has the expected result and leaves nothing to do."""
-    probes = {argv: Probe(status, text.encode()) for argv, (status, text) in case.get("probes", {}).items()}
+    probes = dict(answer(*item) for item in case.get("probes", {}).items())
     base = project(case, tmp_path / "project")
     machine = MemoryMachine({ROOT: None}, case.get("tables"), probes)
     machine.turn("test")
