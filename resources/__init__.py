@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from statecfg.resources.group import group as group
     from statecfg.resources.host_entry import host_entry as host_entry
     from statecfg.resources.hostname import hostname as hostname
+    from statecfg.resources.http_request import http_request as http_request
     from statecfg.resources.known_host import known_host as known_host
     from statecfg.resources.limits import limits as limits
     from statecfg.resources.line_in_file import line_in_file as line_in_file

@@ -8,7 +8,6 @@ from statecfg import (
     AbsolutePath,
     Action,
     Argv,
-    CheckError,
     HostNode,
     Line,
     Name,
@@ -21,6 +20,7 @@ from statecfg import (
     World,
     node_type,
 )
+from statecfg.remote.graph.model import Conflict
 from statecfg.resources.shared import condition_rules, conditions
 
 
@@ -48,9 +48,10 @@ def assertion(
     """Fail unless a condition holds: an expression of the playbook, or a path, port, HTTP response, unit or command.
 
     statecfg evaluates `that` on your machine: if it is false, the playbook is not valid. The host checks all other
-    conditions. A plan checks them too, and fails before anything is changed. If a required node changes something
-    first, the condition of a port, URL, unit or command is `known after` that node; statecfg then checks it when the
-    node's turn comes. `verify` checks it again. The node changes nothing, so there is nothing to undo.
+    conditions. If one does not hold in the plan, the apply changes nothing on this host (``--keep-going`` changes what
+    does not require the node). If a required node changes something first, the condition of a port, URL, unit or
+    command is `known after` that node; statecfg then checks it when the node's turn comes. `verify` checks it again.
+    The node changes nothing, so there is nothing to undo.
 
     :param name: what must hold; reports and requirements use this name
     :param that: an expression that must be true, such as ``{{ port > 1024 }}``
@@ -103,5 +104,5 @@ def check(node: HostNode, world: World) -> list[Action]:
     reason = conditions.unmet(node.attrs, world)
     if reason:
         message = node.attrs.get("message")
-        raise CheckError("%s: %s" % (message, reason) if message else reason)
+        raise Conflict("%s: %s" % (message, reason) if message else reason)
     return []

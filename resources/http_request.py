@@ -31,8 +31,9 @@ def http_request(
 ) -> None:
     """Send an HTTP request from the host, and fail if the response is not the expected one. Redirects are not followed.
 
-    A request that only reads is a check: plans, applies and `verify` send it, and it changes nothing. If a required
-    node changes something first, the response is `known after` that node.
+    A request that only reads is a check: plans, applies and `verify` send it, and it changes nothing. If the response
+    in the plan is not the expected one, the apply changes nothing on this host. If a required node changes something
+    first, the response is `known after` that node.
 
     A request with ``changes: true`` needs a guard in `unless`: a request that only reads. If its response is the
     expected one, the change is not needed. Otherwise the plan contains the request, and only the apply sends it. After

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, Stays, error
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Conflict, Node, Stays, error
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, Probe, World
@@ -105,11 +105,11 @@ def said(probe: Probe) -> str:
 def require(attrs: records.Attrs, world: World) -> None:
     """Check that the response to a request that only reads is the expected one.
 
-    :raises CheckError: if it is not, or if there is no response
+    :raises Conflict: if it is not, or if there is no response
     """
     probe = ask(request(attrs), world)
     if probe.status:
-        raise CheckError("%s: %s" % (attrs["url"], said(probe)))
+        raise Conflict("%s: %s" % (attrs["url"], said(probe)))
 
 
 def done(attrs: records.Attrs, world: World) -> bool:

@@ -53,7 +53,7 @@ MODULES: Mapping[str, str] = {
     "apt": "package", "yum": "package", "dnf": "package", "copy": "file", "template": "file",
     "lineinfile": "line_in_file", "blockinfile": "block_in_file", "systemd": "service", "systemd_service": "service",
     "shell": "command", "script": "command", "raw": "command", "known_hosts": "known_host", "assert": "assertion",
-    "alternatives": "alternative", "dpkg_divert": "diversion", "pam_limits": "limits", "uri": "wait_for",
+    "alternatives": "alternative", "dpkg_divert": "diversion", "pam_limits": "limits", "uri": "http_request",
 }  # fmt: skip
 
 

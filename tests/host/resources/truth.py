@@ -29,6 +29,7 @@ from statecfg.resources import (
 )
 from statecfg.run import fleet
 from statecfg.transport import SshSettings
+from tests.host.resources.truth_access import ACCESS
 from tests.host.resources.truth_case import Case
 from tests.host.resources.truth_system import SYSTEM
 from tests.lab import Host
@@ -229,4 +230,5 @@ CASES = [
     Case("replace", _replace, _replace_drift, _replace_bare),
     Case("process", _process, _process_drift),
     *SYSTEM,
+    *ACCESS,
 ]

@@ -136,7 +136,7 @@ def compare(case: Mapping[str, Any], plan: Plan) -> None:
 def answer(argv: str, result: Sequence[Any]) -> tuple[str, Probe]:
     """Return a command line, with the names of long programs replaced, and its result: status, stdout, stderr."""
     for name, program in PROGRAMS.items():
-        argv = argv.replace("{%s}" % name, program)
+        argv = argv.replace(f"{{{name}}}", program)
     status, *texts = result
     return argv, Probe(status, *(text.encode() for text in texts))
 
