@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from statecfg.resources.assertion import assertion as assertion
     from statecfg.resources.authorized_key import authorized_key as authorized_key
     from statecfg.resources.block_in_file import block_in_file as block_in_file
+    from statecfg.resources.ca_certificate import ca_certificate as ca_certificate
     from statecfg.resources.command import command as command
     from statecfg.resources.cron import cron as cron
     from statecfg.resources.directory import directory as directory
@@ -35,11 +36,15 @@ if TYPE_CHECKING:
     from statecfg.resources.package import package as package
     from statecfg.resources.replace import replace as replace
     from statecfg.resources.service import service as service
+    from statecfg.resources.ssh_config import ssh_config as ssh_config
+    from statecfg.resources.sshd_config import sshd_config as sshd_config
     from statecfg.resources.sudoers import sudoers as sudoers
     from statecfg.resources.symlink import symlink as symlink
     from statecfg.resources.sysctl import sysctl as sysctl
     from statecfg.resources.systemd_unit import systemd_unit as systemd_unit
     from statecfg.resources.timezone import timezone as timezone
+    from statecfg.resources.tls_certificate import tls_certificate as tls_certificate
+    from statecfg.resources.tls_key import tls_key as tls_key
     from statecfg.resources.user import user as user
     from statecfg.resources.wait_for import wait_for as wait_for
 

@@ -149,6 +149,12 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
         made: bool
 
+    class KeyMemory(TypedDict):
+        """The memory of a `tls_key`. `was` has no content, unless the node removes the key."""
+
+        path: str
+        was: PathRecord | None
+
     class SysctlMemory(LineMemory):
         """The memory of a `sysctl`. `value` is the running value."""
 

@@ -32,8 +32,8 @@ KEYS |= {"after", "error", "bad", "known_after", "only", "local", "again"}
 
 # These node types manage things at fixed places, such as /etc/hostname. No test applies them to the machine it runs on.
 FIXED = {
-    "alternative", "authorized_key", "cron", "diversion", "host_entry", "hostname", "known_host", "limits", "logrotate",
-    "mount", "sudoers", "sysctl", "systemd_unit", "timezone",
+    "alternative", "authorized_key", "ca_certificate", "cron", "diversion", "host_entry", "hostname", "known_host",
+    "limits", "logrotate", "mount", "ssh_config", "sshd_config", "sudoers", "sysctl", "systemd_unit", "timezone",
 }  # fmt: skip
 # Programs of node types that are too long for a case.
 PROGRAMS = {"http": " ".join(http_requests.command())}
