@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from statecfg.resources.directory import directory as directory
     from statecfg.resources.diversion import diversion as diversion
     from statecfg.resources.file import file as file
+    from statecfg.resources.git_checkout import git_checkout as git_checkout
     from statecfg.resources.group import group as group
     from statecfg.resources.host_entry import host_entry as host_entry
     from statecfg.resources.hostname import hostname as hostname

@@ -149,6 +149,18 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
         made: bool
 
+    class CheckoutMemory(TypedDict):
+        """The memory of a `git_checkout`: the former commit, branch and repository; "" for none.
+
+        :ivar exists: whether the directory existed
+        """
+
+        path: str
+        exists: bool
+        commit: str
+        branch: str
+        url: str
+
     class KeyMemory(TypedDict):
         """The memory of a `tls_key`. `was` has no content, unless the node removes the key."""
 

@@ -31,6 +31,7 @@ from statecfg.run import fleet
 from statecfg.transport import SshSettings
 from tests.host.resources.truth_access import ACCESS
 from tests.host.resources.truth_case import Case
+from tests.host.resources.truth_software import SOFTWARE
 from tests.host.resources.truth_system import SYSTEM
 from tests.lab import Host
 
@@ -231,4 +232,5 @@ CASES = [
     Case("process", _process, _process_drift),
     *SYSTEM,
     *ACCESS,
+    *SOFTWARE,
 ]

@@ -1,0 +1,34 @@
+"""Cases for the node types for software and databases (see `truth`)."""
+
+from __future__ import annotations
+
+from statecfg.graph.graph import Graph
+from statecfg.resources import git_checkout
+from tests.host.resources.truth_case import Case
+from tests.lab import Host
+
+REPOSITORY = "/srv/truth-repository"
+COMMIT = """
+git init -q "$1" && cd "$1" && echo "$2" > f && git add f && git -c user.name=a -c user.email=a@b commit -qm "$2"
+"""
+
+
+def _git(root: str, requires: list[Graph]) -> list[Graph]:
+    return [
+        git_checkout(root, repository=REPOSITORY, requires=requires),
+        git_checkout(f"{root}-gone", absent=True, requires=requires),
+    ]
+
+
+def _git_bare(host: Host, root: str) -> None:
+    host.run(["sh", "-c", COMMIT, "sh", REPOSITORY, "one"])
+
+
+def _git_drift(host: Host, root: str) -> None:
+    host.run(["sh", "-c", COMMIT, "sh", REPOSITORY, "two"])
+    host.run(["git", "clone", "--quiet", REPOSITORY, f"{root}-gone"])
+
+
+SOFTWARE = [
+    Case("git_checkout", _git, _git_drift, _git_bare),
+]
