@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from statecfg.resources.logrotate import logrotate as logrotate
     from statecfg.resources.mount import mount as mount
     from statecfg.resources.package import package as package
+    from statecfg.resources.python_venv import python_venv as python_venv
     from statecfg.resources.replace import replace as replace
     from statecfg.resources.service import service as service
     from statecfg.resources.ssh_config import ssh_config as ssh_config

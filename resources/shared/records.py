@@ -161,6 +161,25 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         branch: str
         url: str
 
+    class VenvContext(TypedDict):
+        """The other distributions of a virtual environment."""
+
+        others: list[str]
+
+    class VenvMemory(TypedDict):
+        """The memory of a `python_venv`.
+
+        :ivar exists: whether there was an environment
+        :ivar directory: whether the directory existed
+        :ivar packages: the distributions of the node that were installed: name → version
+        """
+
+        path: str
+        exists: bool
+        directory: bool
+        packages: dict[str, str]
+        context: VenvContext
+
     class KeyMemory(TypedDict):
         """The memory of a `tls_key`. `was` has no content, unless the node removes the key."""
 
