@@ -20,6 +20,8 @@ def site(booted: Host, tmp_path: Path) -> Iterator[Site]:
     main = booted.read("/etc/ssh/sshd_config")
     if "Include" not in main:
         booted.write("/etc/ssh/sshd_config", f"Include /etc/ssh/sshd_config.d/*.conf\n{main}")
+        booted.write("/etc/ssh/ssh_config", "Include /etc/ssh/ssh_config.d/*.conf\nHost *\n")
+        booted.run(["mkdir", "-p", "/etc/ssh/sshd_config.d", "/etc/ssh/ssh_config.d"])
     found = Site(booted, tmp_path, "/srv")
     yield found
     if (tmp_path / "site.yml").exists():
@@ -68,7 +70,8 @@ def test_settings_that_lock_out_are_restored_after_the_test_login(site: Site) ->
     """sshd accepts these settings, but nobody could log in any more. The lock-out guard restores the former ones."""
     report = site.report("apply", settings("{AllowUsers: nobody}") + SERVICE, code=1)
     service = nodes(report)["service:ssh"]
-    assert "no new login succeeded after sshd was restarted" in str(service)
+    assert "no new login after sshd was restarted" in service["reason"]
+    assert f"The previous settings were restored ({PATH}), and a new login works" in service["reason"]
     assert not site.host.path(PATH).exists()
     assert site.host.ssh(["true"]).returncode == 0
 

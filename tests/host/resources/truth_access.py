@@ -52,6 +52,7 @@ def _sshd_config(root: str, requires: list[Graph]) -> list[Graph]:
 def _sshd_config_bare(host: Host, root: str) -> None:
     main = host.read("/etc/ssh/sshd_config")
     host.write("/etc/ssh/sshd_config", f"Include /etc/ssh/sshd_config.d/*.conf\n{main}")
+    host.run(["mkdir", "-p", "/etc/ssh/sshd_config.d"])
 
 
 def _sshd_config_drift(host: Host, root: str) -> None:
@@ -61,6 +62,11 @@ def _sshd_config_drift(host: Host, root: str) -> None:
 
 def _ssh_config(root: str, requires: list[Graph]) -> list[Graph]:
     return [ssh_config("truth", host="git.example.org", settings={"User": "git", "Port": 2200}, requires=requires)]
+
+
+def _ssh_config_bare(host: Host, root: str) -> None:
+    host.write("/etc/ssh/ssh_config", "Include /etc/ssh/ssh_config.d/*.conf\nHost *\n")
+    host.run(["mkdir", "-p", "/etc/ssh/ssh_config.d"])
 
 
 def _ssh_config_drift(host: Host, root: str) -> None:
@@ -116,6 +122,6 @@ ACCESS = [
     Case("tls_key", _tls_key, _tls_key_drift),
     Case("tls_certificate", _tls_certificate, _tls_certificate_drift),
     Case("sshd_config", _sshd_config, _sshd_config_drift, _sshd_config_bare),
-    Case("ssh_config", _ssh_config, _ssh_config_drift),
+    Case("ssh_config", _ssh_config, _ssh_config_drift, _ssh_config_bare),
     Case("http_request", _http_request, _http_request_drift, lambda host, root: things.start(host, "/srv/http", PORT)),
 ]
