@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from statecfg.resources.logrotate import logrotate as logrotate
     from statecfg.resources.mount import mount as mount
     from statecfg.resources.package import package as package
+    from statecfg.resources.postgresql_database import postgresql_database as postgresql_database
+    from statecfg.resources.postgresql_extension import postgresql_extension as postgresql_extension
+    from statecfg.resources.postgresql_grant import postgresql_grant as postgresql_grant
+    from statecfg.resources.postgresql_user import postgresql_user as postgresql_user
     from statecfg.resources.python_venv import python_venv as python_venv
     from statecfg.resources.replace import replace as replace
     from statecfg.resources.service import service as service

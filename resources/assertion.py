@@ -72,8 +72,8 @@ def assertion(
 
     In YAML::
 
-        - assertion: unprivileged-port
-          that: "{{ port > 1024 }}"
+        - assertion: not-in-production
+          that: "{{ not host.name.startswith('prod') }}"
         - assertion: enough-memory
           command: awk '/^MemTotal/ {exit $2 < 2000000}' /proc/meminfo
           message: "the database needs 2 GB of memory"

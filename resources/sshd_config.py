@@ -41,9 +41,9 @@ def sshd_config(
 
         - sshd_config: 10-hardening
           settings: {PermitRootLogin: prohibit-password, PasswordAuthentication: false, AllowGroups: [admins, deploy]}
-        - service: ssh
-          running: true
-          restart_on: ["sshd_config:10-hardening"]
+        - sshd_config: 20-backup
+          match: User backup
+          settings: {ForceCommand: internal-sftp, PermitTTY: false}
 
     In Python::
 

@@ -180,6 +180,21 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         packages: dict[str, str]
         context: VenvContext
 
+    class EntryMemory(TypedDict):
+        """The memory of an object that is an entry of a facet."""
+
+        entry: Fields | None
+
+    class RoleMemory(EntryMemory):
+        """The memory of a `postgresql_user`. `password` tells whether the node sets the password."""
+
+        password: bool
+
+    class GrantMemory(TypedDict):
+        """The memory of a `postgresql_grant`: object → those privileges of the node that the role had."""
+
+        held: dict[str, list[str]]
+
     class KeyMemory(TypedDict):
         """The memory of a `tls_key`. `was` has no content, unless the node removes the key."""
 

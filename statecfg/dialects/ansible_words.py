@@ -54,7 +54,9 @@ MODULES: Mapping[str, str] = {
     "lineinfile": "line_in_file", "blockinfile": "block_in_file", "systemd": "service", "systemd_service": "service",
     "shell": "command", "script": "command", "raw": "command", "known_hosts": "known_host", "assert": "assertion",
     "alternatives": "alternative", "dpkg_divert": "diversion", "pam_limits": "limits", "uri": "http_request",
-    "git": "git_checkout", "pip": "python_venv", "openssl_privatekey": "tls_key", "x509_certificate": "tls_certificate",
+    "git": "git_checkout", "pip": "python_venv", "postgresql_db": "postgresql_database",
+    "postgresql_ext": "postgresql_extension", "postgresql_privs": "postgresql_grant",
+    "openssl_privatekey": "tls_key", "x509_certificate": "tls_certificate",
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
-from statecfg.resources.shared import git, http_requests
+from statecfg.resources.shared import git, http_requests, postgresql
 
 DIRECTORY = Path(__file__).parent / "cases"
 ROOT = "/host"  # the first component of the paths in cases; on the real machine, a temporary directory
@@ -36,7 +36,11 @@ FIXED = {
     "limits", "logrotate", "mount", "ssh_config", "sshd_config", "sudoers", "sysctl", "systemd_unit", "timezone",
 }  # fmt: skip
 # Programs of node types that are too long for a case.
-PROGRAMS = {"http": " ".join(http_requests.command()), "git": " ".join(["git", *git.SAFE])}
+PROGRAMS = {
+    "http": " ".join(http_requests.command()),
+    "git": " ".join(["git", *git.SAFE]),
+    "psql": " ".join(postgresql.command(5432, "")[:-1]),
+}
 READ_ONLY = {"assertion"}  # their nodes never have actions
 PATIENT = {"wait_for"}  # their checks never fail, because the condition may still come true
 
