@@ -106,3 +106,6 @@ def check(node: HostNode, world: World) -> list[Action]:
         message = node.attrs.get("message")
         raise Conflict("%s: %s" % (message, reason) if message else reason)
     return []
+
+
+assertion.undo(conditions.nothing)

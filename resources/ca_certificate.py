@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from statecfg import Content, LocalPath, Name, NodeOptions, node_type
 from statecfg.remote.graph.wrong_values import PublicSecret
-from statecfg.resources.shared import drop_in_texts, files, tls_rules, trusted_authorities
+from statecfg.resources.shared import drop_in_texts, file_sources, files, tls_rules, trusted_authorities
 
 DIRECTORY = "/usr/local/share/ca-certificates/"
 VALIDATE = ["openssl", "x509", "-noout", "-in", "{}"]
@@ -72,7 +72,7 @@ def to_wire(node: Any, context: Any) -> Any:
     path = "%s%s.crt" % (DIRECTORY, node.attrs["name"])
     if node.attrs.get("absent"):
         return drop_in_texts.sent(node, path, None)
-    content = files.to_wire(node, context).attrs["content"]
+    content = file_sources.with_content(node, context).attrs["content"]
     fingerprint = tls_rules.fingerprint(content.read())
     return drop_in_texts.sent(node, path, content, source=None, fingerprint=fingerprint, validate=VALIDATE)
 

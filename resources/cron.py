@@ -69,10 +69,9 @@ def to_wire(node: Any) -> Any:
     """Send the content of the file."""
     attrs = node.attrs
     content = None if attrs.get("absent") else drop_in_texts.cron(attrs)
-    gone = {"schedule": None, "command": None, "environment": None}
-    return drop_in_texts.sent(
-        node, DIRECTORY + attrs["name"], content, 0o600 if attrs.get("environment") else 0o644, **gone
-    )
+    mode = 0o600 if attrs.get("environment") else 0o644
+    path = DIRECTORY + attrs["name"]
+    return drop_in_texts.sent(node, path, content, mode, schedule=None, command=None, environment=None)
 
 
 @cron.check

@@ -66,8 +66,8 @@ def contradictions(attrs: dict[str, Any]) -> None:
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
     content = None if node.attrs.get("absent") else drop_in_texts.limits(node.attrs)
-    gone = {"domain": None, "soft": None, "hard": None}
-    return drop_in_texts.sent(node, "%s%s.conf" % (DIRECTORY, node.attrs["name"]), content, **gone)
+    path = "%s%s.conf" % (DIRECTORY, node.attrs["name"])
+    return drop_in_texts.sent(node, path, content, domain=None, soft=None, hard=None)
 
 
 limits.check(drop_ins.check)

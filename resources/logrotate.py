@@ -68,8 +68,8 @@ def contradictions(attrs: dict[str, Any]) -> None:
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
     content = None if node.attrs.get("absent") else drop_in_texts.logrotate(node.attrs)
-    gone = {"paths": None, "directives": None, "scripts": None}
-    return drop_in_texts.sent(node, DIRECTORY + node.attrs["name"], content, **gone)
+    path = DIRECTORY + node.attrs["name"]
+    return drop_in_texts.sent(node, path, content, paths=None, directives=None, scripts=None)
 
 
 logrotate.check(drop_ins.check)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import LocalPath, Name, NodeOptions, NoNul, node_type
-from statecfg.resources.shared import drop_in_texts, files, paths, systemd, unit_files
+from statecfg.resources.shared import drop_in_texts, file_sources, files, paths, systemd, unit_files
 
 CONTENT = ("sections", "content", "source", "template")
 
@@ -88,7 +88,7 @@ def to_wire(node: Any, context: Any) -> Any:
     path = unit_files.path_of(systemd.unit_name(attrs["name"]), attrs.get("drop_in"))
     if attrs.get("sections") is not None:
         node = node.with_attrs(content=drop_in_texts.unit(attrs["sections"]), sections=None)
-    sent = files.to_wire(node, context)
+    sent = file_sources.with_content(node, context)
     content = sent.attrs.get("content")
     return drop_in_texts.sent(sent, path, content, installable=drop_in_texts.can_be_enabled(content) or None)
 

@@ -92,3 +92,4 @@ def contradictions(attrs: dict[str, Any]) -> None:
 
 
 wait_for.check(conditions.waiting)
+wait_for.undo(conditions.nothing)

@@ -103,6 +103,11 @@ def described(attrs: records.Attrs) -> records.Fields:
     return {name: attrs[name] for name in names if attrs.get(name) not in (None, False) or name == "verify_certificate"}
 
 
+def nothing() -> list[Action]:
+    """Return no actions for the undo: these nodes change nothing."""
+    return []
+
+
 def waiting(node: Node, nodes: Mapping[str, Node], actions: list[Mapping[str, object]], world: World) -> list[Action]:
     """Return the wait if the condition does not hold, or if a required node changes something in this run.
 

@@ -40,6 +40,15 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         executable: NotRequired[bool]
         target: NotRequired[str]
 
+    class PackedEntry(TypedDict):
+        """An entry of an archive. A `file` has its digest and size, a `symlink` its target."""
+
+        kind: str
+        sha256: NotRequired[str]
+        size: NotRequired[int]
+        executable: NotRequired[bool]
+        target: NotRequired[str]
+
     class Backup(TypedDict):
         """The path of a node's backup before the node wrote it."""
 
@@ -87,6 +96,21 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
         path: str
         was: PathRecord | None
+
+    class AclMemory(TypedDict):
+        """The memory of an `acl`: the entries for users and groups, such as ``user:deploy:r-x``."""
+
+        entries: list[str]
+
+    class ValueMemory(TypedDict):
+        """The memory of an `xattr` or `capabilities`: the former value as text; None if there was none."""
+
+        value: str | None
+
+    class HardLinkMemory(LinkMemory):
+        """The memory of a `hard_link`. `linked` tells whether the path was a name of the target already."""
+
+        linked: bool
 
     class TreeMemory(Memory):
         """A directory and its entries.
@@ -195,7 +219,7 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
         held: dict[str, list[str]]
 
-    class KeyMemory(TypedDict):
+    class PrivateKeyMemory(TypedDict):
         """The memory of a `tls_key`. `was` has no content, unless the node removes the key."""
 
         path: str
@@ -236,6 +260,9 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
         lines: list[str]
         context: ReplaceContext
+
+    class KeyMemory(ReplaceMemory):
+        """The memory of an `ini_key`, `json_key`, `toml_key` or `yaml_key`."""
 
     class CommandMemory(TypedDict):
         """The memory of a `command`. `done` tells whether its result existed before; None if it has no `undo`."""

@@ -106,7 +106,7 @@ def check_key(node: Node, nodes: Mapping[str, Node], world: World) -> list[Actio
     return paths.attribute_actions(world, path, stat, mode, node, nodes)
 
 
-def remember_key(node: Node, world: World) -> records.KeyMemory:
+def remember_key(node: Node, world: World) -> records.PrivateKeyMemory:
     """Record mode, owner and group of an existing key. Its content is recorded only if the node removes it."""
     path = node.attrs["path"]
     if node.attrs.get("absent"):

@@ -38,8 +38,8 @@ _LAUNCH = (
 class Part:
     """Modules in the form in which they are sent.
 
-    :param data: module name → [is it a package, file name] as JSON, and then the modules' sources in the same order,
-        separated by NUL and compressed together
+    :param data: module name → [is it a package, file name] as JSON, or 0 or 1 if the file name follows from the name,
+        and then the modules' sources in the same order, separated by NUL and compressed together
     :param sha256: the digest of `data`, under which hosts keep it
     """
 
@@ -132,8 +132,15 @@ def _part(name: str) -> Part:
     return Part(*_packed(modules))
 
 
+def _about(name: str, package: bool, file: str) -> int | tuple[bool, str]:
+    """Return what a part says about a module: 0 or 1 if the bootstrap finds the file name by itself."""
+    path = name.replace(".", "/").replace("statecfg/resources", "resources")
+    default = f"{path}/__init__.py" if package else f"{path}.py"
+    return int(package) if file == default else (package, file)
+
+
 def _packed(modules: Mapping[str, host_modules.Module]) -> tuple[bytes, str]:
-    head = {name: modules[name][:2] for name in sorted(modules)}
+    head = {name: _about(name, *modules[name][:2]) for name in sorted(modules)}
     sources = (modules[name][2] for name in head)
     data = zlib.compress("\0".join([json.dumps(head, separators=(",", ":")), *sources]).encode(), 9)
     return data, hashlib.sha256(data).hexdigest()

@@ -53,7 +53,7 @@ TABLE = {**statecfg._HOMES, **statecfg._CALLED}
 HOMES = {
     "paramiko": r"transport/ssh(_\w+)?\.py",
     "hy": r"dialects/hy_source\.py",
-    "yaml": r"(dialects/yaml_(text|composer)|templates/filters/data)\.py",
+    "yaml": r"(dialects/(yaml_(text|composer)|inventories/foreign_yaml)|templates/filters/data)\.py",
     "regex": r"templates/filters/patterns\.py",
     "passlib": r"templates/filters/passwords\.py",
     "jinja2": r"templates/.*\.py",

@@ -160,8 +160,8 @@ def project(case: Mapping[str, Any], directory: Path) -> Path:
         if name.endswith("/"):
             path.mkdir(exist_ok=True)
         else:
-            path.write_text(content)
-            path.chmod(0o755 if content.startswith("#!") else 0o644)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+            path.chmod(0o755 if path.read_bytes().startswith(b"#!") else 0o644)
     return directory
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ def sent(graph: Graph, directory: Path) -> None:
         path.write_text("port {{ port }}\n")
     certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     (directory / "files" / "example-ca.pem").write_text(certificate)
+    with zipfile.ZipFile(directory / "files" / "site.zip", "w") as archive:
+        archive.writestr("index.html", "hello\n")
     compile_graph(graph, WireContext(base=directory))
 
 
