@@ -28,15 +28,19 @@ def write(
     validate: list[str] | None = None,
 ) -> Result:
     """Write a file of sshd's configuration. If sshd refuses the whole configuration then, restore the former file."""
-    real = isinstance(machine, RealMachine)  # a plan knows that sshd accepts the file, or the action fails
-    former = machine.read(path) if real and machine.stat(path) is not None else None
+    # A plan knows nothing about the former file: there, sshd accepts the new one, or the action fails.
+    stat = machine.stat(path) if isinstance(machine, RealMachine) else None
+    former = machine.read(path) if stat is not None else b""
     result = machine.write(path, content, mode, owner, group)
     if result["status"] != "ok":
         return result
     refusal = sshd.refusal(machine)
     if not refusal:
         return result
-    undone = machine.remove(path) if former is None else machine.write(path, former)
+    if stat is None:
+        undone = machine.remove(path)
+    else:
+        undone = machine.write(path, former, stat.mode, stat.owner, stat.group)
     restored = "restored" if undone["status"] == "ok" else "not restored (%s)" % undone["reason"]
     return error("sshd refuses the new configuration, and the former one is %s: %s" % (restored, refusal))
 
