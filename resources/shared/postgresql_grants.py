@@ -130,9 +130,12 @@ def change_privileges(
 
 def action(attrs: records.Attrs, user: str, grant: Mapping[str, list[str]], revoke: Mapping[str, list[str]]) -> Action:
     """Return the action that changes privileges: object → privileges."""
-    items = [[[each, words] for each, words in sorted(some.items())] for some in (grant, revoke)]
-    what = kind(attrs)
-    return change_privileges(attrs["role"], attrs["database"], attrs["port"], user, what, _schema(attrs), *items)
+    where = (attrs["role"], attrs["database"], attrs["port"], user, kind(attrs), _schema(attrs))
+    return change_privileges(*where, _items(grant), _items(revoke))
+
+
+def _items(privileges: Mapping[str, list[str]]) -> Items:
+    return [[each, words] for each, words in sorted(privileges.items())]
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
