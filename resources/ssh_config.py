@@ -64,9 +64,8 @@ def to_wire(node: Any) -> Any:
     """Send the content of the file."""
     attrs = node.attrs
     content = None if attrs.get("absent") else ssh_texts.text(attrs, "Host %s" % (attrs.get("host") or "*"))
-    gone = {"settings": None, "host": None}
-    path = "%s%s.conf" % (DIRECTORY, attrs["name"])
-    return drop_in_texts.sent(node, path, content, validate=["ssh", "-G", "-F", "{}", "localhost"], **gone)
+    path, validate = "%s%s.conf" % (DIRECTORY, attrs["name"]), ["ssh", "-G", "-F", "{}", "localhost"]
+    return drop_in_texts.sent(node, path, content, settings=None, host=None, validate=validate)
 
 
 ssh_config.check(ssh_settings.check_client)

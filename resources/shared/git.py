@@ -57,7 +57,7 @@ class Checkout:
         :raises CheckError: if git cannot read it
         :raises Unknown: if a required node changes it first
         """
-        options = {"user": user} if user is not None else {}
+        options: records.Fields = {"user": user} if user is not None else {}
         mode = ["--untracked-files=all", "--ignored"] if untracked else ["--untracked-files=no"]
         status = command(path, "status", "--porcelain=v2", "--branch", *mode)
         found = world.probe(status, inputs=("git", [path]), **options)

@@ -70,7 +70,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
         fields = {"owner": owner or user, **{field: attrs[field] for field in FIXED if attrs.get(field) is not None}}
         return [create_database(database, port, user, fields, attrs.get("template"))]
     for field in FIXED:
-        if attrs.get(field) is not None and entry.get(field, attrs[field]).lower() != attrs[field].lower():
+        if attrs.get(field) is not None and str(entry.get(field, attrs[field])).lower() != attrs[field].lower():
             text = "the database %s has the %s %s, which can't be changed: create another database"
             raise CheckError(text % (database, field, entry[field]))
     return [set_owner(database, port, user, owner)] if owner is not None and entry["owner"] != owner else []

@@ -48,10 +48,10 @@ def matches(password: str, stored: str) -> bool:
     return hmac.compare_digest(verifier(password, base64.b64decode(found.group(2)), int(found.group(1))), stored)
 
 
-def _options(fields: Mapping[str, object]) -> str:
+def _options(fields: records.Fields) -> str:
     words = [FLAGS[field][0 if fields[field] else 1] for field in FLAGS if fields.get(field) is not None]
     if fields.get("connection_limit") is not None:
-        words.append("CONNECTION LIMIT %d" % int(str(fields["connection_limit"])))
+        words.append("CONNECTION LIMIT %d" % fields["connection_limit"])
     return " ".join(words)
 
 
