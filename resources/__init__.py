@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from statecfg.resources.assertion import assertion as assertion
     from statecfg.resources.authorized_key import authorized_key as authorized_key
     from statecfg.resources.block_in_file import block_in_file as block_in_file
+    from statecfg.resources.ca_certificate import ca_certificate as ca_certificate
     from statecfg.resources.capabilities import capabilities as capabilities
     from statecfg.resources.command import command as command
     from statecfg.resources.cron import cron as cron
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from statecfg.resources.file import file as file
     from statecfg.resources.filesystem import filesystem as filesystem
     from statecfg.resources.generate import generate as generate
+    from statecfg.resources.git_checkout import git_checkout as git_checkout
     from statecfg.resources.group import group as group
     from statecfg.resources.hard_link import hard_link as hard_link
     from statecfg.resources.host_entry import host_entry as host_entry
     from statecfg.resources.hostname import hostname as hostname
+    from statecfg.resources.http_request import http_request as http_request
     from statecfg.resources.ini_key import ini_key as ini_key
     from statecfg.resources.json_key import json_key as json_key
     from statecfg.resources.kernel_module import kernel_module as kernel_module
@@ -44,15 +47,24 @@ if TYPE_CHECKING:
     from statecfg.resources.mount import mount as mount
     from statecfg.resources.package import package as package
     from statecfg.resources.password_aging import password_aging as password_aging
+    from statecfg.resources.postgresql_database import postgresql_database as postgresql_database
+    from statecfg.resources.postgresql_extension import postgresql_extension as postgresql_extension
+    from statecfg.resources.postgresql_grant import postgresql_grant as postgresql_grant
+    from statecfg.resources.postgresql_user import postgresql_user as postgresql_user
+    from statecfg.resources.python_venv import python_venv as python_venv
     from statecfg.resources.remove import remove as remove
     from statecfg.resources.replace import replace as replace
     from statecfg.resources.service import service as service
+    from statecfg.resources.ssh_config import ssh_config as ssh_config
+    from statecfg.resources.sshd_config import sshd_config as sshd_config
     from statecfg.resources.sudoers import sudoers as sudoers
     from statecfg.resources.swap import swap as swap
     from statecfg.resources.symlink import symlink as symlink
     from statecfg.resources.sysctl import sysctl as sysctl
     from statecfg.resources.systemd_unit import systemd_unit as systemd_unit
     from statecfg.resources.timezone import timezone as timezone
+    from statecfg.resources.tls_certificate import tls_certificate as tls_certificate
+    from statecfg.resources.tls_key import tls_key as tls_key
     from statecfg.resources.toml_key import toml_key as toml_key
     from statecfg.resources.user import user as user
     from statecfg.resources.wait_for import wait_for as wait_for

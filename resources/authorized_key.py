@@ -13,23 +13,28 @@ def authorized_key(
     name: Name,
     *,
     user: UserName,
-    key: PublicLine,
+    key: PublicLine | None = None,
     restrictions: list[Line] | None = None,
+    all_keys: list[PublicLine] | None = None,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
     """Allow logins over SSH as a user with a key. The key is in ``~/.ssh/authorized_keys`` of the user.
 
     statecfg creates the directory and the file, if they are missing, with the modes that sshd requires. Other keys in
-    the file stay. To manage all keys of a user together, use a `file`.
+    the file stay. With `all_keys` instead of `key`, the file contains exactly these keys: statecfg removes all other
+    lines. Then no other node may manage keys of this user, and the list must contain the key with which statecfg itself
+    logs in as this user.
 
-    Undo: statecfg restores the former line with this key, or removes the key. If the node created the file or the
-    directory, statecfg removes it when nothing else is in it.
+    Undo: statecfg restores the former line with this key, or removes the key. With `all_keys`, it restores the former
+    file. If the node created the file or the directory, statecfg removes it when nothing else is in it.
 
-    :param name: whose key it is, such as ``ann@laptop``; it becomes the comment of a key without one
+    :param name: whose key it is, such as ``ann@laptop``; it becomes the comment of a single key without one
     :param user: the user who may log in
     :param key: the public key: type, key and optionally a comment, such as ``ssh-ed25519 AAAA… ann@laptop``
     :param restrictions: options of sshd for this key, such as ``restrict`` or ``from="192.0.2.*"``
+    :param all_keys: instead of `key`: all lines of the file, each with a key and, if necessary, options of sshd in
+        front of it
     :param absent: the user's file must not contain the key
 
     In YAML::
@@ -47,14 +52,22 @@ def authorized_key(
 
 @authorized_key.claims
 def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the key among those of the user."""
-    return ["authorized_key:%s: %s" % (attrs["user"], " ".join(attrs["key"].split()[:2]))]
+    """Claim the key, or the list, among the keys of the user."""
+    what = "all" if attrs.get("all_keys") is not None else " ".join(attrs["key"].split()[:2])
+    return ["authorized_key:%s: %s" % (attrs["user"], what)]
 
 
 @authorized_key.validate
 def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse an invalid key."""
+    """Refuse an invalid key, and a key beside the list of all keys."""
+    if (attrs.get("key") is None) == (attrs.get("all_keys") is None):
+        raise ValueError("either key or all_keys is required")
     paths.refuse_with_absent(attrs, ("name", "user", "key", "absent"))
+    if attrs.get("all_keys") is not None:
+        if attrs.get("restrictions") is not None or attrs.get("absent"):
+            raise ValueError("all_keys can't be combined with restrictions or absent")
+        entry_rules.check_keys(attrs["all_keys"])
+        return
     entry_rules.check_key(attrs["key"])
     if any(not text for text in attrs.get("restrictions") or ()):
         raise ValueError("restrictions contains an empty text")

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Argv, Name, NodeOptions, Pattern, Port, PublicLine, Seconds, Text, node_type
+from statecfg import (
+    AbsolutePath,
+    Argv,
+    Line,
+    Name,
+    NodeOptions,
+    Pattern,
+    Port,
+    PublicLine,
+    Seconds,
+    Text,
+    UserName,
+    node_type,
+)
 from statecfg.resources.shared import condition_rules, conditions
 
 
@@ -18,9 +31,12 @@ def wait_for(
     address: PublicLine | None = None,
     url: PublicLine | None = None,
     status: list[int] | None = None,
+    headers: dict[str, Line] | None = None,
+    ca: AbsolutePath | None = None,
     verify_certificate: bool = True,
     unit: Name | None = None,
     command: Argv | Text | None = None,
+    user: UserName | None = None,
     contains: Pattern | None = None,
     timeout: Seconds = 60.0,
     interval: Seconds = 1.0,
@@ -38,11 +54,14 @@ def wait_for(
     :param port: a TCP port that must accept connections
     :param address: with `port`: its address; default: 127.0.0.1
     :param url: a URL of HTTP or HTTPS that must answer. Redirects are not followed
-    :param status: with `url`: the allowed statuses; default: 200
+    :param status: with `url`: the allowed statuses; default: 200 to 299
+    :param headers: with `url`: additional headers; values may be secrets
+    :param ca: with `url`: a file of the host with certificates of authorities, instead of those that the host trusts
     :param verify_certificate: with `url`: false: accept any certificate
     :param unit: a unit of systemd that must be active
     :param command: a read-only command (a list, or a string for the shell) that must end with status 0. Plans run it,
         too
+    :param user: with `command`: the user who runs it
     :param contains: with `path` or `url`: a regular expression for the content (``^`` and ``$`` match at each line)
     :param timeout: seconds after which the node fails
     :param interval: seconds between two attempts

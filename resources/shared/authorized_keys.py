@@ -5,12 +5,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
+from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import entries, paths, records, restore
+from statecfg.resources.shared import entries, files, paths, records, restore
 
 
 @op(name="mkdir")
@@ -20,7 +21,7 @@ def make_directory(machine: Machine, path: str, owner: str, group: str | None) -
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
-    """Return what puts the key into the file, or removes it.
+    """Return what puts the key into the file, or removes it. With `all_keys`, return what writes the whole file.
 
     :raises CheckError: if the user does not exist, or has no home directory
     """
@@ -37,6 +38,8 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
         paths.require_parent(world, folder, node, nodes)
     made = [make_directory(folder, user, group)] if missing else []
     owners = {"mode": "0600", "owner": user, **({"group": group} if group else {})}
+    if attrs.get("all_keys") is not None:
+        return [*made, *_written(_whole(node, path, **owners), nodes, world)]
     return [*made, *entries.check(_entry(node, path, **owners), nodes, world, missing)]
 
 
@@ -63,21 +66,49 @@ def _entry(node: Node, path: str, **attrs: object) -> Node:
     return entries.entry(node, path, line, match, **attrs)
 
 
-def remember(node: Node, world: World) -> records.AuthorizedKeyMemory:
+def _whole(node: Node, path: str, **attrs: object) -> Node:
+    """Return the file with all keys of the user, as `file` would declare it."""
+    content = Blob.of("".join("%s\n" % key for key in node.attrs["all_keys"]))
+    return Node(node.provides, node.type, node.requires, {"path": path, "content": content, **attrs})
+
+
+def _written(whole: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Return what writes the file with all keys."""
+    attrs, path = whole.attrs, whole.attrs["path"]
+    for name, other in sorted(nodes.items()):
+        if other.type == whole.type and other.attrs["user"] == attrs["owner"] and name != whole.provides:
+            text = "%s lists all keys of %s: put the key of %s into it"
+            raise CheckError(text % (whole.provides, attrs["owner"], name))
+    stat = paths.look(world, path)
+    files.check_type(path, stat, False)
+    actions = paths.attribute_actions(world, path, stat, 0o600, whole, nodes) if stat is not None else []
+    if not paths.needs_write(world, path, stat, attrs["content"], actions, attrs["owner"]):
+        return actions
+    return [files.write(path, attrs["content"], 0o600, attrs["owner"], attrs.get("group"))]
+
+
+def remember(node: Node, world: World) -> records.AuthorizedKeyMemory | records.AuthorizedKeysMemory:
     """Record the lines with the key, and whether the directory is missing. Without a user, the path is empty."""
     user = node.attrs["user"]
+    if node.attrs.get("all_keys") is not None and world.entry("users", user) is not None:
+        path = _path(world, user)
+        made = world.stat(posixpath.dirname(path)) is None
+        return {**files.remember(_whole(node, path), world), "made": made}
     if world.entry("users", user) is None:
         return {"path": "", "exists": False, "empty": True, "last": None, "lines": [], "made": False}
     path = _path(world, user)
     return {**entries.remember(_entry(node, path), world), "made": world.stat(posixpath.dirname(path)) is None}
 
 
-def undo(node: Node, memory: records.AuthorizedKeyMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: Any, world: World) -> ActionSpec:
     """Restore the former line with the key, or remove the key. Remove an empty directory that the node created."""
     path = memory["path"]
     if not path:
         return ActionSpec()
-    spec = entries.undo(_entry(node, path), memory, world)
+    if node.attrs.get("all_keys") is None:
+        spec = entries.undo(_entry(node, path), memory, world)
+    else:
+        spec = files.undo(_whole(node, path), memory, world)
     folder = posixpath.dirname(path)
     if memory["made"] and spec.actions and set(world.listdir(folder)) <= {posixpath.basename(path)}:
         spec.actions.append(restore.remove_empty(folder))

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.wrong_values import PublicSecret, Wrong, show
+from statecfg.remote.graph.wrong_values import PublicSecret, Wrong
+from statecfg.resources.shared import request_rules
 
 # The conditions, and the attributes that each of them can have.
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "path": ("contains", "gone"),
     "port": ("address",),
-    "url": ("contains", "status", "verify_certificate"),
+    "url": ("ca", "contains", "headers", "status", "verify_certificate"),
     "unit": (),
-    "command": (),
+    "command": ("user",),
+    "that": (),
 }
+HOST_KINDS = tuple(name for name in _OPTIONS if name != "that")
 
 
-def check(attrs: Mapping[str, Any]) -> None:
+def check(attrs: Mapping[str, Any], kinds: Sequence[str] = HOST_KINDS) -> None:
     """Check that a node has one condition, and only attributes that belong to it.
 
+    :param kinds: the conditions that the node may have
     :raises ValueError: if not
     """
-    given = [name for name in _OPTIONS if attrs.get(name) is not None]
+    given = [name for name in kinds if attrs.get(name) is not None]
     if len(given) != 1:
-        raise ValueError("exactly one of %s is required" % ", ".join(_OPTIONS))
+        raise ValueError("exactly one of %s is required" % ", ".join(kinds))
     (kind,) = given
     for name in sorted({option for options in _OPTIONS.values() for option in options}):
         idle = attrs.get(name) is None or attrs[name] == (name == "verify_certificate")
@@ -36,8 +39,15 @@ def check(attrs: Mapping[str, Any]) -> None:
     for name in ("command", *(("contains",) if kind == "url" else ())):
         if hasattr(attrs.get(name), "reveal"):
             raise PublicSecret("read it from a file of the host in a script", name)
-    if kind == "url" and not re.match(r"https?://[^/\s]+", attrs["url"]):
-        raise Wrong(f"{show(attrs['url'])} is not a URL of HTTP", "write a URL such as http://127.0.0.1:8080/health")
-    for status in attrs.get("status") or ():
-        if not 100 <= status <= 599:
-            raise Wrong(f"{status} is not a status of HTTP", "write numbers from 100 to 599")
+    if kind == "url":
+        request_rules.check_request(attrs)
+
+
+def check_assertion(attrs: Mapping[str, Any]) -> None:
+    """Check the condition of an `assertion`, and that its expression is true.
+
+    :raises ValueError: if not
+    """
+    check(attrs, tuple(_OPTIONS))
+    if attrs.get("that") is False:
+        raise Wrong(str(attrs.get("message") or "the expression in `that` is false"))

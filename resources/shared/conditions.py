@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import time
@@ -13,39 +12,16 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import commands, pauses, records, systemd
+from statecfg.resources.shared import commands, http_requests, pauses, records, systemd
 
 KINDS = ("path", "port", "url", "unit", "command")
-LONGEST = 300  # characters of a line of output that a reason shows
-ATTEMPT = 10.0  # seconds for one connection
-BODY = 1 << 20  # bytes of a response that are searched
-
-# Runs on the host. It prints why the port does not accept connections, or why the response is not the wanted one.
-_ASK = """\
-import json, re, socket, sys
-wanted = json.loads(sys.argv[1])
+# Runs on the host. It prints why the port does not accept connections.
+_CONNECT = """\
+import socket, sys
 try:
-    if "port" in wanted:
-        socket.create_connection((wanted["address"], wanted["port"]), wanted["seconds"]).close()
-        sys.exit(0)
-    import ssl, urllib.error, urllib.request
-    context = ssl.create_default_context()
-    if not wanted["verify"]:
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    class Stay(urllib.request.HTTPRedirectHandler):
-        def redirect_request(self, *arguments): return None
-    opener = urllib.request.build_opener(Stay, urllib.request.HTTPSHandler(context=context))
-    try:
-        response = opener.open(wanted["url"], timeout=wanted["seconds"])
-    except urllib.error.HTTPError as problem:
-        response = problem
-    if response.getcode() not in wanted["status"]:
-        sys.exit("the response has status %d" % response.getcode())
-    body = response.read(wanted["body"]).decode("utf-8", "replace")
-    if wanted["contains"] is not None and not re.search(wanted["contains"], body, re.M):
-        sys.exit("the response does not contain the text")
+    socket.create_connection((sys.argv[1], int(sys.argv[2])), float(sys.argv[3])).close()
 except OSError as problem:
-    sys.exit(str(getattr(problem, "reason", problem)))
+    sys.exit(str(problem))
 """
 
 
@@ -61,25 +37,22 @@ def unmet(attrs: records.Attrs, world: World) -> str:
         state = world.probe(["systemctl", "is-active", "--", unit]).text.strip() or "unknown"
         return "" if state == "active" else "%s is %s" % (unit, state)
     if attrs.get("command") is not None:
-        probe = world.probe(commands.words(attrs["command"]))
+        options = {"user": attrs["user"]} if attrs.get("user") is not None else {}
+        probe = world.probe(commands.words(attrs["command"]), **options)
         ended = "the command ends with exit status %d" % probe.status
         return "" if probe.status == 0 else ended + _shown(probe.errors or probe.output)
-    wanted: records.Fields = {"seconds": ATTEMPT, "contains": attrs.get("contains"), "body": BODY}
-    if attrs.get("port") is not None:
-        what = "port %d of %s" % (attrs["port"], attrs.get("address") or "127.0.0.1")
-        wanted.update(port=attrs["port"], address=attrs.get("address") or "127.0.0.1")
-    else:
-        what = attrs["url"]
-        verify = attrs.get("verify_certificate", True)
-        wanted.update(url=what, status=list(attrs.get("status") or (200,)), verify=verify)
-    probe = world.probe([sys.executable, "-I", "-S", "-c", _ASK, json.dumps(wanted)])
-    return "" if probe.status == 0 else what + (_shown(probe.errors) or " does not answer")
+    if attrs.get("url") is not None:
+        probe = http_requests.ask(http_requests.request({**attrs, "timeout": None}), world)
+        return "%s: %s" % (attrs["url"], http_requests.said(probe)) if probe.status else ""
+    address, port = attrs.get("address") or "127.0.0.1", attrs["port"]
+    probe = world.probe([sys.executable, "-I", "-S", "-c", _CONNECT, address, str(port), str(http_requests.SECONDS)])
+    return "port %d of %s%s" % (port, address, _shown(probe.errors) or " does not answer") if probe.status else ""
 
 
 def _shown(output: bytes) -> str:
     """Return the last line of output for a reason. A long one is left out: half of a secret could not be masked."""
     line = output.decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
-    return ": " + line if 0 < len(line) <= LONGEST else ""
+    return ": " + line if 0 < len(line) <= http_requests.LONGEST else ""
 
 
 def _path(attrs: records.Attrs, world: World) -> str:
@@ -125,7 +98,7 @@ def wait(machine: Machine, condition: Mapping[str, object], timeout: float, inte
 
 def described(attrs: records.Attrs) -> records.Fields:
     """Return the attributes that describe the condition of a node."""
-    names = (*KINDS, "address", "contains", "gone", "status", "verify_certificate")
+    names = (*KINDS, "address", "ca", "contains", "gone", "headers", "status", "user", "verify_certificate")
     return {name: attrs[name] for name in names if attrs.get(name) not in (None, False) or name == "verify_certificate"}
 
 

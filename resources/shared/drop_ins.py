@@ -6,7 +6,7 @@ Node types compute path, content, mode and owner in `to_wire` (see `drop_in_text
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from statecfg.remote.graph.model import Action, Blob, Node
 from statecfg.remote.machine.world import World
@@ -16,6 +16,15 @@ from statecfg.resources.shared import files, paths
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     """Compare the file with the node's content, mode, owner and group.
 
+    :raises CheckError: see `compare`
+    """
+    return compare(node, nodes, world, files.write)
+
+
+def compare(node: Node, nodes: Mapping[str, Node], world: World, write: Callable[..., Action]) -> list[Action]:
+    """Compare the file with the node's content, mode, owner and group.
+
+    :param write: the op that writes the file, with the parameters of `files.write`
     :raises CheckError: if something else than a file is at the path, or if its directory does not exist
     """
     attrs, path = node.attrs, node.attrs["path"]
@@ -28,5 +37,5 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     mode, content = paths.mode_bits(attrs.get("mode")), Blob.of(attrs["content"])
     actions = paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []
     if paths.needs_write(world, path, stat, content, actions, attrs.get("owner")):
-        return [files.write(path, content, mode, attrs.get("owner"), attrs.get("group"), None, attrs.get("validate"))]
+        return [write(path, content, mode, attrs.get("owner"), attrs.get("group"), None, attrs.get("validate"))]
     return actions

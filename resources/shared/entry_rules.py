@@ -87,6 +87,25 @@ def check_key(text: str) -> None:
         )
 
 
+def check_keys(lines: Sequence[str]) -> None:
+    """Check the lines of a file with keys: each is a public key, with options of sshd in front of it if necessary.
+
+    :raises Wrong: if one is not valid, or if a key is there twice
+    """
+    seen: set[str] = set()
+    for number, line in enumerate(lines, 1):
+        found = re.match(r'(?:(?:[^\s"]|"(?:\\.|[^"\\])*")+\s+)?(?=(?:ssh|ecdsa|sk)-)', line)
+        key = line[found.end() :] if found else line
+        try:
+            check_key(key)
+        except Wrong as problem:
+            raise Wrong(f"all_keys: element {number}: {problem}", problem.help) from None
+        same = " ".join(key.split()[:2])
+        if same in seen:
+            raise Wrong(f"all_keys: element {number} is the same key as an earlier one", "remove one of them")
+        seen.add(same)
+
+
 def check_setting(name: str) -> None:
     """Check the name of a setting of the kernel.
 

@@ -168,6 +168,63 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
         made: bool
 
+    class AuthorizedKeysMemory(FileMemory):
+        """The memory of an `authorized_key` with `all_keys`. `made` tells whether the directory was missing."""
+
+        made: bool
+
+    class CheckoutMemory(TypedDict):
+        """The memory of a `git_checkout`: the former commit, branch and repository; "" for none.
+
+        :ivar exists: whether the directory existed
+        """
+
+        path: str
+        exists: bool
+        commit: str
+        branch: str
+        url: str
+
+    class VenvContext(TypedDict):
+        """The other distributions of a virtual environment."""
+
+        others: list[str]
+
+    class VenvMemory(TypedDict):
+        """The memory of a `python_venv`.
+
+        :ivar exists: whether there was an environment
+        :ivar directory: whether the directory existed
+        :ivar packages: the distributions of the node that were installed: name → version
+        """
+
+        path: str
+        exists: bool
+        directory: bool
+        packages: dict[str, str]
+        context: VenvContext
+
+    class EntryMemory(TypedDict):
+        """The memory of an object that is an entry of a facet."""
+
+        entry: Fields | None
+
+    class RoleMemory(EntryMemory):
+        """The memory of a `postgresql_user`. `password` tells whether the node sets the password."""
+
+        password: bool
+
+    class GrantMemory(TypedDict):
+        """The memory of a `postgresql_grant`: object → those privileges of the node that the role had."""
+
+        held: dict[str, list[str]]
+
+    class PrivateKeyMemory(TypedDict):
+        """The memory of a `tls_key`. `was` has no content, unless the node removes the key."""
+
+        path: str
+        was: PathRecord | None
+
     class SysctlMemory(LineMemory):
         """The memory of a `sysctl`. `value` is the running value."""
 

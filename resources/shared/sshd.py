@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import error
+from statecfg.remote.graph.model import error, ok
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine
@@ -14,13 +14,21 @@ LINES = 12  # lines of sshd's output that an error shows
 @op
 def check_config(machine: Machine, unit: str) -> Result:
     """Let sshd validate the configuration that it will read."""
-    if unit.endswith(".socket"):  # sshd needs this directory, which only its running service creates
+    said = refusal(machine, unit.endswith(".socket"))
+    return error("sshd refuses the new configuration, and was not restarted: %s" % said) if said else ok()
+
+
+def refusal(machine: Machine, idle: bool = True) -> str:
+    """Return why sshd refuses its configuration, "" if it accepts it.
+
+    :param idle: whether sshd may not be running
+    """
+    if idle:  # sshd needs this directory, which only its running service creates
         machine.run(["install", "-d", "-m", "0755", "/run/sshd"], {})
     result = machine.run(["/usr/sbin/sshd", "-t"], {}, timeout=60.0)
     if result["status"] == "ok":
-        return result
-    said = (result.get("log") or result["reason"]).strip().splitlines()[:LINES]
-    return error("sshd refuses the new configuration, and was not restarted: %s" % "\n".join(said))
+        return ""
+    return "\n".join((result.get("log") or result["reason"]).strip().splitlines()[:LINES])
 
 
 def guarded(unit: str) -> bool:

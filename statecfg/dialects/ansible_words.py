@@ -53,9 +53,11 @@ MODULES: Mapping[str, str] = {
     "apt": "package", "yum": "package", "dnf": "package", "copy": "file", "template": "file",
     "lineinfile": "line_in_file", "blockinfile": "block_in_file", "systemd": "service", "systemd_service": "service",
     "shell": "command", "script": "command", "raw": "command", "get_url": "download", "unarchive": "archive",
-    "ini_file": "ini_key",
-    "known_hosts": "known_host", "assert": "assertion",
-    "alternatives": "alternative", "dpkg_divert": "diversion", "pam_limits": "limits", "uri": "wait_for",
+    "ini_file": "ini_key", "known_hosts": "known_host", "assert": "assertion", "uri": "http_request",
+    "alternatives": "alternative", "dpkg_divert": "diversion", "pam_limits": "limits",
+    "git": "git_checkout", "pip": "python_venv", "postgresql_db": "postgresql_database",
+    "postgresql_ext": "postgresql_extension", "postgresql_privs": "postgresql_grant",
+    "openssl_privatekey": "tls_key", "x509_certificate": "tls_certificate",
     "locale_gen": "locale", "modprobe": "kernel_module",
 }  # fmt: skip
 

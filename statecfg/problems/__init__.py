@@ -12,7 +12,7 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     │   ├── UnknownHost           facts           a definition reads a host or group that does not exist
     │   └── UnknownVariable       facts           a play uses a variable that does not exist
     ├── CheckError                remote.graph    a node can't be applied on this host
-    │   └── Conflict              remote.graph    nodes of one run exclude each other
+    │   └── Conflict              remote.graph    the run can't succeed and does not start
     ├── Unknown                   remote.graph    a check needs what another node's action decides
     ├── Stays                     remote.graph    an orphan can't be undone in this run
     ├── Wrong                     remote.graph    a value is not allowed (also a ValueError)

@@ -184,7 +184,7 @@ class CheckError(StatecfgError):
 
 
 class Conflict(CheckError):
-    """Nodes of a run exclude each other, so the run can't succeed and does not start."""
+    """Nodes exclude each other, or a condition does not hold: the run can't succeed, and does not start."""
 
 
 class Node(Record):

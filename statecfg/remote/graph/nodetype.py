@@ -252,27 +252,29 @@ class Table:
     """A facet of a host: a map of key → fields, loaded on first use, such as the installed packages.
 
     :param load: reads the host and returns the map
+    :param volatile: whether any program that an action runs may change it
     """
 
-    __slots__ = ("load", "name")
+    __slots__ = ("load", "name", "volatile")
 
-    def __init__(self, name: str, load: Callable[[Any], Dict[str, Dict[str, Any]]]) -> None:
-        self.name, self.load = name, load
+    def __init__(self, name: str, load: Callable[[Any], Dict[str, Dict[str, Any]]], volatile: bool = False) -> None:
+        self.name, self.load, self.volatile = name, load, volatile
 
 
 TABLES: Dict[str, Table] = {}
 
 
-def table(name: str) -> Callable[[Callable[[Any], Dict[str, Dict[str, Any]]]], Table]:
+def table(name: str, volatile: bool = False) -> Callable[[Callable[[Any], Dict[str, Dict[str, Any]]]], Table]:
     """Register the loader of a facet: `function(host) -> {key: {field: value}}`.
 
     statecfg calls it at most once between changes. It reads the real host with `read`, `listdir` and `probe`.
 
     :param name: the facet's name
+    :param volatile: whether any program that an action runs may change it, such as the start of a server
     """
 
     def enter(load: Callable[[Any], Dict[str, Dict[str, Any]]]) -> Table:
-        TABLES[name] = Table(name, load)
+        TABLES[name] = Table(name, load, volatile)
         return TABLES[name]
 
     return enter

@@ -63,7 +63,7 @@ class Facets:
         self.changed += 1
         unknown = effect.get("unknown", ())
         for name in list(self.loaded):
-            if name in effect or name in unknown or "*" in unknown:
+            if name in effect or name in unknown or "*" in unknown or TABLES[name].volatile:
                 self.loaded.pop(name, None)
 
 

@@ -74,7 +74,7 @@ class Execution:
         """Perform the plan; return the reports of all nodes, layer by layer, removals first."""
         conflicts = sorted(name for name, step in self.plan.steps.items() if step.conflict)
         if conflicts and not self.keep_going:
-            self.halted = "%s can't be applied together with other nodes" % ", ".join(conflicts)
+            self.halted = "%s can't be applied" % ", ".join(conflicts)
         self.shut_down()
         for number, steps in enumerate(self.plan.removals):
             self.removal(number, [self.state[step.node.provides] for step in steps])

@@ -52,7 +52,9 @@ from statecfg.resources import (
 from statecfg.resources.shared import file_capabilities
 from statecfg.run import fleet
 from statecfg.transport import SshSettings
+from tests.host.resources.truth_access import ACCESS
 from tests.host.resources.truth_case import Case
+from tests.host.resources.truth_software import SOFTWARE
 from tests.host.resources.truth_system import SYSTEM
 from tests.lab import Host
 from tests.lab.web import Web
@@ -456,4 +458,6 @@ CASES = [
     Case("process", _process, _process_drift),
     Case("generate", _generate, _generate_drift),
     *SYSTEM,
+    *ACCESS,
+    *SOFTWARE,
 ]

@@ -23,6 +23,7 @@ from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
+from statecfg.resources.shared import git, http_requests, postgresql
 
 DIRECTORY = Path(__file__).parent / "cases"
 ROOT = "/host"  # the first component of the paths in cases; on the real machine, a temporary directory
@@ -31,10 +32,16 @@ KEYS |= {"after", "error", "bad", "known_after", "only", "local", "again"}
 
 # These node types manage things at fixed places, such as /etc/hostname. No test applies them to the machine it runs on.
 FIXED = {
-    "alternative", "authorized_key", "cron", "diversion", "filesystem", "host_entry", "hostname", "kernel_module",
-    "known_host", "limits", "locale", "logrotate", "mount", "password_aging", "sudoers", "swap", "sysctl",
-    "systemd_unit", "timezone",
+    "alternative", "authorized_key", "ca_certificate", "cron", "diversion", "filesystem", "host_entry", "hostname",
+    "kernel_module", "known_host", "limits", "locale", "logrotate", "mount", "password_aging", "ssh_config",
+    "sshd_config", "sudoers", "swap", "sysctl", "systemd_unit", "timezone",
 }  # fmt: skip
+# Programs of node types that are too long for a case.
+PROGRAMS = {
+    "http": " ".join(http_requests.command()),
+    "git": " ".join(["git", *git.SAFE]),
+    "psql": " ".join(postgresql.command(5432, "")[:-1]),
+}
 READ_ONLY = {"assertion"}  # their nodes never have actions
 PATIENT = {"wait_for"}  # their checks never fail, because the condition may still come true
 
@@ -131,6 +138,14 @@ def compare(case: Mapping[str, Any], plan: Plan) -> None:
             assert wanted in found[what]["diff"]
 
 
+def answer(argv: str, result: Sequence[Any]) -> tuple[str, Probe]:
+    """Return a command line, with the names of long programs replaced, and its result: status, stdout, stderr."""
+    for name, program in PROGRAMS.items():
+        argv = argv.replace(f"{{{name}}}", program)
+    status, *texts = result
+    return argv, Probe(status, *(text.encode() for text in texts))
+
+
 def name_of(description: Mapping[str, Any]) -> str:
     """Return the name of a node in YAML notation."""
     kind, argument = next(iter(description.items()))
@@ -184,7 +199,7 @@ def test_case_is_planned_and_applied_in_memory(
 ) -> None:
     """The plan is as expected and changes nothing. Applying it has the expected result and leaves nothing to do."""
     monkeypatch.setenv("STATECFG_STATE_DIR", f"{ROOT}/state")
-    probes = {argv: Probe(status, text.encode()) for argv, (status, text) in case.get("probes", {}).items()}
+    probes = dict(answer(*item) for item in case.get("probes", {}).items())
     base = project(case, tmp_path / "project")
     machine = MemoryMachine({ROOT: None}, case.get("tables"), probes)
     machine.turn("test")

@@ -40,6 +40,8 @@ def sent(graph: Graph, directory: Path) -> None:
         path = directory / "files" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("port {{ port }}\n")
+    certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    (directory / "files" / "example-ca.pem").write_text(certificate)
     with zipfile.ZipFile(directory / "files" / "site.zip", "w") as archive:
         archive.writestr("index.html", "hello\n")
     compile_graph(graph, WireContext(base=directory))
@@ -54,8 +56,9 @@ def test_page_describes_each_attribute_and_nothing_else(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_yaml_example_declares_nodes_of_the_type(name: str, tmp_path: Path) -> None:
+def test_yaml_example_declares_nodes_of_the_type(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The YAML example declares nodes of the type if a playbook contains it."""
+    monkeypatch.setenv("SHOP_DB_PASSWORD", "a-Password-1")
     playbook = tmp_path / "playbook.yml"
     text = textwrap.indent(example(name, "YAML"), "  ")
     playbook.write_text(f'hosts: "@local"\nresources:\n{text}')

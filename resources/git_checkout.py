@@ -1,0 +1,77 @@
+"""Checkouts of git repositories."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import AbsolutePath, NodeOptions, PublicLine, Seconds, UserName, node_type
+from statecfg.resources.shared import git, git_rules, paths
+
+
+@node_type
+def git_checkout(
+    path: AbsolutePath,
+    *,
+    repository: PublicLine | None = None,
+    version: PublicLine = "HEAD",
+    update: bool = True,
+    discard_changes: bool = False,
+    depth: int | None = None,
+    submodules: bool = False,
+    user: UserName | None = None,
+    ssh_key: AbsolutePath | None = None,
+    timeout: Seconds = 600.0,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Manage a checkout of a git repository. HEAD is detached at the wanted commit.
+
+    A plan asks the repository which commit a branch or tag stands for, and shows it. If a required node changes
+    something first, the commit is `known after` that node. Files that are not in the repository stay. If files of the
+    repository have been changed, the node fails, unless you set `discard_changes`. Hooks of the checkout don't run. The
+    host needs git.
+
+    Undo: statecfg checks out what was checked out before, or removes the checkout. If it contains changed, new or
+    ignored files, it stays.
+
+    :param path: the directory of the checkout
+    :param repository: the repository: a URL, ``user@host:path``, or an absolute path of the host
+    :param version: a branch, a tag or a whole commit; default: the repository's default branch
+    :param update: false: an existing checkout stays as it is
+    :param discard_changes: discard local changes of files of the repository
+    :param depth: get only this number of commits of the history
+    :param submodules: also check out the submodules
+    :param user: the user who runs git and owns the files; default: the owner of an existing checkout
+    :param ssh_key: the path of a private key on the host for logins over SSH
+    :param timeout: seconds for each command of git
+    :param absent: there must be no checkout at the path; one with local changes is an error
+
+    In YAML::
+
+        - git_checkout: /srv/shop
+          repository: https://git.example.org/shop.git
+          version: v1.4.2
+          user: deploy
+
+    In Python::
+
+        git_checkout("/srv/shop", repository="git@git.example.org:shop.git", version="main", ssh_key="/etc/shop/key")
+    """
+
+
+git_checkout.claims(paths.path_claim)
+
+
+@git_checkout.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse missing and invalid attributes, and attributes that contradict each other."""
+    if attrs.get("absent"):
+        free = {"version": None, "update": None, "timeout": None}
+        paths.refuse_with_absent({**attrs, **free}, ("path", "absent", "user"))
+    else:
+        git_rules.check(attrs)
+
+
+git_checkout.check(git.check)
+git_checkout.remember(git.remember)
+git_checkout.undo(git.undo)

@@ -1,0 +1,189 @@
+"""HTTP requests from the host: send one, and compare its response with the expected one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Conflict, Node, Stays, error
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, Probe, World
+from statecfg.resources.shared import commands, records, restore
+
+SECONDS = 10.0  # for one request, if nothing else is said
+LONGEST = 300  # characters of a line of output that a reason shows
+ANSWERED = 1  # exit status of the program if the response is not the expected one; another status: no response
+
+# A separate process sends the request, because checks must not open connections. It reads the request from standard
+# input, where other users can't see its headers. It ends with status 0 if the response is the expected one.
+PROGRAM = """\
+import http.client, json, re, ssl, sys, urllib.error, urllib.request
+wanted = json.load(sys.stdin)
+class Stay(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *arguments): return None
+def wrong(text, body=b""):
+    line = body[:2000].decode("utf-8", "replace").strip()
+    print(text + (": " + line if 0 < len(line) <= 200 and len(line.splitlines()) == 1 else ""), file=sys.stderr)
+    sys.exit(1)
+try:
+    context = ssl.create_default_context(cafile=wanted.get("ca"))
+    if not wanted["verify"]:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    https = urllib.request.HTTPSHandler(context=context)
+    opener = urllib.request.build_opener(Stay, urllib.request.ProxyHandler({}), https)
+    body = wanted.get("body")
+    request = urllib.request.Request(wanted["url"], None if body is None else body.encode(), wanted["headers"])
+    request.get_method = lambda: wanted["method"]
+    try:
+        response = opener.open(request, timeout=wanted["seconds"])
+    except urllib.error.HTTPError as problem:
+        response = problem
+    status, body = response.getcode(), response.read(1 << 20)
+except (OSError, ValueError, http.client.HTTPException) as problem:
+    text = str(getattr(problem, "reason", None) or problem or type(problem).__name__)
+    print(text.replace("\\n", " "), file=sys.stderr)
+    sys.exit(2)
+if status not in (wanted["status"] or range(200, 300)):
+    wrong("the response has status %d" % status, body)
+if wanted.get("contains") is not None and not re.search(wanted["contains"], body.decode("utf-8", "replace"), re.M):
+    wrong("the response does not contain the text")
+print("the response has status %d" % status)
+"""
+
+
+def command() -> list[str]:
+    """Return the program that sends the request on its standard input."""
+    return [sys.executable, "-I", "-S", "-c", PROGRAM]
+
+
+def order(wanted: Mapping[str, object]) -> bytes:
+    """Return what the program reads from its standard input."""
+    return json.dumps(wanted).encode()
+
+
+def request(attrs: records.Attrs, own: records.Attrs | None = None) -> records.Fields:
+    """Return a request as the program reads it.
+
+    :param attrs: the attributes of the node
+    :param own: what its `unless` or `undo` say instead; None: the request of the node itself
+    """
+    said = attrs if own is None else own
+    headers = said.get("headers") if said.get("headers") is not None else attrs.get("headers")
+    headers, body = dict(headers or {}), said.get("body")
+    if said.get("json") is not None:
+        body = json.dumps(said["json"])
+        headers = {"Content-Type": "application/json", **headers}
+    return {
+        "url": said["url"],
+        "method": said.get("method") or "GET",
+        "headers": {"User-Agent": "statecfg", **headers},
+        "body": body,
+        "status": list(said.get("status") or ()),
+        "contains": said.get("contains"),
+        "verify": attrs.get("verify_certificate", True),
+        "ca": attrs.get("ca"),
+        "seconds": attrs.get("timeout") or SECONDS,
+    }
+
+
+def ask(wanted: records.Fields, world: World) -> Probe:
+    """Send a request that changes nothing.
+
+    :raises Unknown: if a required node changes the host first
+    """
+    return world.probe(command(), timeout=3 * wanted["seconds"] + 10, input=order(wanted))
+
+
+def said(probe: Probe) -> str:
+    """Return the reason that the program printed. A long line is left out: half of a secret could not be masked."""
+    line = probe.errors.decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
+    return line if 0 < len(line) <= LONGEST else "there is no response"
+
+
+def require(attrs: records.Attrs, world: World) -> None:
+    """Check that the response to a request that only reads is the expected one.
+
+    :raises Conflict: if it is not, or if there is no response
+    """
+    probe = ask(request(attrs), world)
+    if probe.status:
+        raise Conflict("%s: %s" % (attrs["url"], said(probe)))
+
+
+def done(attrs: records.Attrs, world: World) -> bool:
+    """Return whether the guard says that the request is not needed any more.
+
+    :raises CheckError: if the server does not answer, so that the guard can't tell
+    """
+    guard = request(attrs, attrs["unless"])
+    probe = ask(guard, world)
+    if probe.status not in (0, ANSWERED):
+        text = "unless: %s: %s; require the node that starts the server, or a wait_for"
+        raise CheckError(text % (guard["url"], said(probe)))
+    return probe.status == 0
+
+
+@op
+def send(machine: Machine, request: records.Fields, effect: records.Effect) -> Result:
+    """Send a request, and fail if the response is not the expected one."""
+    result = machine.run(command(), effect, input=order(request), timeout=3 * request["seconds"] + 10)
+    lines = (result.get("log") or "").strip().splitlines()
+    if result["status"] == "ok" or not lines:
+        return result
+    return error("%s %s: %s" % (request["method"], request["url"], lines[-1]), result["log"])
+
+
+def check(node: Node, world: World) -> list[Action]:
+    """Return the request if its guard or a trigger says that it is needed. Check the response of one that reads.
+
+    :raises CheckError: if the response is not the expected one
+    """
+    attrs = node.attrs
+    if not attrs.get("changes"):
+        require(attrs, world)
+        return []
+    triggered = bool(node.triggers and world.triggered_by) and not world.acted
+    if not triggered and (attrs.get("unless") is None or done(attrs, world)):
+        return []
+    return [send(request(attrs), effect(attrs))]
+
+
+def effect(attrs: records.Attrs) -> records.Effect:
+    """Return what the request changes. Without a declaration, these are no files, packages, units, users or groups."""
+    return commands.effect({"effects": attrs.get("effects") or {}})
+
+
+def remember(node: Node, world: World) -> records.CommandMemory:
+    """Record whether the guard said before that the request was not needed."""
+    attrs = node.attrs
+    if attrs.get("undo") is None or attrs.get("unless") is None:
+        return {"done": None}
+    try:
+        return {"done": done(attrs, world)}
+    except CheckError:  # the check fails too, so the node never acts
+        return {"done": None}
+
+
+def undo(node: Node, memory: records.CommandMemory, world: World) -> ActionSpec:
+    """Send the request that reverts, if the guard says that the result exists.
+
+    :raises Stays: if it needs a secret that the playbook no longer contains
+    """
+    attrs = {**node.attrs, **getattr(node, "secret_attrs", {})}
+    name = attrs["name"]
+    if not attrs.get("changes"):
+        return ActionSpec()
+    if attrs.get("undo") is None:
+        return ActionSpec(left=["the effects of the request %s stay: it has no undo" % name])
+    if memory["done"]:
+        return ActionSpec(left=["the result of the request %s existed before it: it stays" % name])
+    back = request(attrs, attrs["undo"])
+    guard = request(attrs, attrs["unless"]) if attrs.get("unless") is not None else None
+    if restore.masked(back) or restore.masked(guard):
+        text = "kept: the playbook no longer contains the secret that the undo of the request %s needs; define the "
+        raise Stays((text + "request as it was and destroy the playbook, or undo its effects by hand") % name)
+    if world.acted if guard is None else not done(attrs, world):
+        return ActionSpec()
+    return ActionSpec([send(back, effect(attrs))])

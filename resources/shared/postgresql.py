@@ -1,0 +1,178 @@
+"""PostgreSQL servers of the host: the facets with their roles, databases and extensions, and how to run SQL.
+
+Each server is reached through its socket, as the user who runs it. So no password is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from statecfg.remote.graph.model import CheckError
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, Probe, World
+from statecfg.resources.shared import records
+from statecfg.resources.shared.paths import nearest
+
+SOCKETS = "/run/postgresql"
+GRANTS = "postgresql_grants"  # what actions that change privileges make unknown
+USER = "postgres"  # who runs a server that does not run yet
+_OVERVIEW = """
+SELECT json_build_object(
+  'version', current_setting('server_version_num')::int,
+  'roles', (SELECT coalesce(json_object_agg(rolname, json_build_object('login', rolcanlogin, 'superuser', rolsuper,
+      'create_databases', rolcreatedb, 'create_roles', rolcreaterole, 'replication', rolreplication,
+      'bypass_rls', rolbypassrls, 'connection_limit', rolconnlimit,
+      'member_of', (SELECT coalesce(json_agg(g.rolname ORDER BY g.rolname), '[]'::json) FROM pg_auth_members m
+                    JOIN pg_roles g ON g.oid = m.roleid WHERE m.member = r.oid))), '{}'::json)
+    FROM pg_roles r WHERE rolname !~ '^pg_'),
+  'databases', (SELECT json_object_agg(datname, json_build_object('owner', pg_get_userbyid(datdba),
+      'encoding', pg_encoding_to_char(encoding), 'collate', datcollate, 'ctype', datctype))
+    FROM pg_database WHERE datallowconn))
+"""
+_PASSWORDS = "SELECT json_object_agg(rolname, rolpassword) FROM pg_authid WHERE rolpassword IS NOT NULL"
+_EXTENSIONS = """
+SELECT json_object_agg(extname, json_build_object('version', extversion, 'schema', nspname))
+FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace
+"""
+
+
+def command(port: int, database: str) -> list[str]:
+    """Return the command that runs the SQL on its standard input and stops at the first error."""
+    options = ["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=terse"]
+    return ["psql", *options, "-h", SOCKETS, "-p", str(port), "-d", database]
+
+
+def name(text: str) -> str:
+    """Return a quoted name for SQL."""
+    return '"%s"' % text.replace('"', '""')
+
+
+def literal(text: str) -> str:
+    """Return a quoted text for SQL."""
+    quoted = text.replace("\\", "\\\\").replace("'", "''")
+    return ("E'%s'" if "\\" in text else "'%s'") % quoted
+
+
+def _servers(host: World) -> Iterator[tuple[int, str]]:
+    """Yield port and user of each server with a socket."""
+    if host.stat(SOCKETS) is None:
+        return
+    for entry in host.listdir(SOCKETS):
+        found = re.match(r"\.s\.PGSQL\.([0-9]+)\Z", entry)
+        stat = host.stat("%s/%s" % (SOCKETS, entry)) if found is not None else None
+        if found is not None and stat is not None:
+            yield int(found.group(1)), stat.owner
+
+
+def _told(host: World, port: int, user: str, database: str, sql: str) -> Any:
+    """Return what a query returns as JSON; None if it returns nothing, or nobody answers."""
+    answer = host.probe(command(port, database), user=user, input=sql.encode())
+    return json.loads(answer.text) if answer.status == 0 and answer.text.strip() else None
+
+
+@table("postgresql", volatile=True)
+def objects(host: Any) -> dict[str, records.Fields]:
+    """Load all running servers with their roles and databases."""
+    loaded: dict[str, records.Fields] = {}
+    for port, user in _servers(host):
+        told = _told(host, port, user, "postgres", _OVERVIEW)
+        if told is not None:
+            loaded[key("server", "", port)] = {"user": user, "version": told["version"]}
+            for kind in ("role", "database"):
+                entries = told[kind + "s"].items()
+                loaded.update((key(kind, each, port), fields) for each, fields in entries)
+    return loaded
+
+
+@table("postgresql_passwords", volatile=True)
+def passwords(host: Any) -> dict[str, records.Fields]:
+    """Load what the servers store in place of passwords. Reports never show it."""
+    loaded: dict[str, records.Fields] = {}
+    for port, user in _servers(host):
+        stored = _told(host, port, user, "postgres", _PASSWORDS) or {}
+        loaded.update((key("role", role, port), {"verifier": verifier}) for role, verifier in stored.items())
+    return loaded
+
+
+@table("postgresql_extensions", volatile=True)
+def extensions(host: Any) -> dict[str, records.Fields]:
+    """Load the extensions of all databases."""
+    loaded: dict[str, records.Fields] = {}
+    for port, user in _servers(host):
+        for entry in host.table("postgresql"):
+            kind, _, rest = entry.partition(" ")
+            database, _, number = rest.rpartition(" on ")
+            if kind == "database" and number == str(port):
+                told = _told(host, port, user, database, _EXTENSIONS) or {}
+                loaded.update((extension(each, database, port), fields) for each, fields in told.items())
+    return loaded
+
+
+def key(kind: str, name: str, port: int) -> str:
+    """Return the key of a server, role or database in its facet."""
+    return "%s%s on %d" % (kind, " " + name if name else "", port)
+
+
+def extension(name: str, database: str, port: int) -> str:
+    """Return the key of an extension in its facet."""
+    return "%s in %s on %d" % (name, database, port)
+
+
+def server(world: World, port: int) -> records.Fields:
+    """Return user and version of a running server.
+
+    :raises Unknown: if a required node may start it
+    :raises CheckError: if it does not run
+    """
+    entry = world.entry("postgresql", key("server", "", port))
+    if entry is None:
+        answer = world.probe(command(port, "postgres"), user=USER, input=b"SELECT 1")
+        said = (answer.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[0]
+        text = "no PostgreSQL server answers on port %d of this host: %s; require the service that starts it"
+        raise CheckError(text % (port, said))
+    return entry
+
+
+def require(world: World, kind: str, name: str, port: int) -> records.Fields:
+    """Return the entry of a role or database.
+
+    :raises CheckError: if it does not exist
+    """
+    entry = world.entry("postgresql", key(kind, name, port))
+    if entry is None:
+        near = nearest(name, names(world, kind, port))
+        raise CheckError("there is no %s %s in PostgreSQL%s; declare it and require it" % (kind, name, near))
+    return entry
+
+
+def names(world: World, kind: str, port: int) -> list[str]:
+    """Return the names of all roles or databases of a server."""
+    start, end = kind + " ", " on %d" % port
+    entries = [each for each in world.table("postgresql") if each.startswith(start) and each.endswith(end)]
+    return [each[len(start) : -len(end)] for each in entries]
+
+
+def query(world: World, port: int, user: str, database: str, sql: str) -> Probe:
+    """Run a query that only reads, on the present server.
+
+    :raises Unknown: if a required node changes privileges, or may change the server in an unknown way
+    """
+    # The statement is in the arguments too, so that the answers of several queries are not mistaken for each other.
+    argv = [*command(port, database), "-c", sql]
+    return world.probe(argv, inputs=(GRANTS, [SOCKETS]), user=user)
+
+
+def run(
+    machine: Machine,
+    port: int,
+    user: str,
+    sql: str,
+    effect: Mapping[str, Any],
+    database: str = "postgres",
+) -> Result:
+    """Run SQL. It is on the standard input, where other users can't see it."""
+    return machine.run(command(port, database), effect, user=user, input=sql.encode(), timeout=600.0)

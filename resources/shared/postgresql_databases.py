@@ -1,0 +1,203 @@
+"""Databases of PostgreSQL and their extensions: their checks, the ops that change them, and the undo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import postgresql, records
+from statecfg.resources.shared.postgresql import extension, key, literal, name
+
+FIXED = ("encoding", "collate", "ctype")  # a database keeps them
+_CONTENT = """
+SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
+"""
+
+
+@op(turn="postgresql")
+def create_database(
+    machine: Machine, database: str, port: int, user: str, fields: records.Fields, template: str | None = None
+) -> Result:
+    """Create a database."""
+    words = ["OWNER %s" % name(fields["owner"])]
+    words += ["ENCODING %s" % literal(fields["encoding"])] if fields.get("encoding") else []
+    words += ["LC_COLLATE %s" % literal(fields["collate"])] if fields.get("collate") else []
+    words += ["LC_CTYPE %s" % literal(fields["ctype"])] if fields.get("ctype") else []
+    sql = "CREATE DATABASE %s TEMPLATE %s %s" % (name(database), name(template or "template0"), " ".join(words))
+    return postgresql.run(machine, port, user, sql, {"postgresql": {key("database", database, port): fields}})
+
+
+@op(turn="postgresql")
+def set_owner(machine: Machine, database: str, port: int, user: str, owner: str) -> Result:
+    """Give a database another owner."""
+    sql = "ALTER DATABASE %s OWNER TO %s" % (name(database), name(owner))
+    effect = {"postgresql": {key("database", database, port): {"owner": owner}}, "unknown": [postgresql.GRANTS]}
+    return postgresql.run(machine, port, user, sql, effect)
+
+
+@op(turn="postgresql")
+def drop_database(machine: Machine, database: str, port: int, user: str) -> Result:
+    """Remove a database with its content, and end its connections."""
+    sql = "DROP DATABASE %s WITH (FORCE)" % name(database)
+    return postgresql.run(machine, port, user, sql, {"postgresql": {key("database", database, port): None}})
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare a database with the wanted one.
+
+    :raises CheckError: if the server does not run, the owner does not exist, or something can't be changed
+    """
+    attrs, port, database = node.attrs, node.attrs["port"], node.attrs["name"]
+    user = postgresql.server(world, port)["user"]
+    entry = world.entry("postgresql", key("database", database, port))
+    if attrs.get("absent"):
+        if entry is None:
+            return []
+        inside = "" if attrs.get("remove_content") else content(world, port, user, database)
+        if inside:
+            text = "the database %s contains %s; remove_content: true removes it with its content"
+            raise CheckError(text % (database, inside))
+        return [drop_database(database, port, user)]
+    owner = attrs.get("owner")
+    if owner is not None:
+        postgresql.require(world, "role", owner, port)
+    if entry is None:
+        fields = {"owner": owner or user, **{field: attrs[field] for field in FIXED if attrs.get(field) is not None}}
+        return [create_database(database, port, user, fields, attrs.get("template"))]
+    for field in FIXED:
+        if attrs.get(field) is not None and str(entry.get(field, attrs[field])).lower() != attrs[field].lower():
+            text = "the database %s has the %s %s, which can't be changed: create another database"
+            raise CheckError(text % (database, field, entry[field]))
+    return [set_owner(database, port, user, owner)] if owner is not None and entry["owner"] != owner else []
+
+
+def content(world: World, port: int, user: str, database: str) -> str:
+    """Return what users have stored in a database; "" for nothing."""
+    count = postgresql.query(world, port, user, database, _CONTENT).text.strip()
+    return "" if count in ("0", "") else "%s tables and views" % count
+
+
+def remember(node: Node, world: World) -> records.EntryMemory:
+    """Record the owner of an existing database."""
+    postgresql.server(world, node.attrs["port"])
+    return {"entry": world.entry("postgresql", key("database", node.attrs["name"], node.attrs["port"]))}
+
+
+def undo(node: Node, memory: records.EntryMemory, world: World) -> ActionSpec:
+    """Remove a database that the node created, unless it has content; restore the owner of another one."""
+    attrs, was, port, database = node.attrs, memory["entry"], node.attrs["port"], node.attrs["name"]
+    user = postgresql.server(world, port)["user"]
+    entry = world.entry("postgresql", key("database", database, port))
+    if attrs.get("absent"):
+        left = ["the database %s is not restored: statecfg does not record its content" % database]
+        return ActionSpec(left=left if was is not None and entry is None else [])
+    if entry is None:
+        return ActionSpec()
+    if was is None:
+        inside = "" if attrs.get("remove_content") else content(world, port, user, database)
+        if inside:
+            text = "the database %s contains %s: it stays; with remove_content: true, it is removed"
+            return ActionSpec(left=[text % (database, inside)])
+        return ActionSpec([drop_database(database, port, user)])
+    if attrs.get("owner") is None or entry["owner"] == was["owner"]:
+        return ActionSpec()
+    if world.entry("postgresql", key("role", was["owner"], port)) is None:
+        text = "the database %s does not get its owner %s back: that role no longer exists"
+        return ActionSpec(left=[text % (database, was["owner"])])
+    return ActionSpec([set_owner(database, port, user, was["owner"])])
+
+
+def _change(machine: Machine, attrs: Mapping[str, str], port: int, user: str, sql: str, fields: object) -> Result:
+    effect = {"postgresql_extensions": {extension(attrs["name"], attrs["database"], port): fields}}
+    return postgresql.run(machine, port, user, sql, effect, attrs["database"])
+
+
+@op(turn="postgresql")
+def create_extension(
+    machine: Machine, extension: str, database: str, port: int, user: str, schema: str | None, version: str | None,
+    cascade: bool,
+) -> Result:  # fmt: skip
+    """Create an extension in a database."""
+    words = ["SCHEMA %s" % name(schema)] if schema is not None else []
+    words += ["VERSION %s" % literal(version)] if version is not None else []
+    sql = "CREATE EXTENSION %s %s %s" % (name(extension), " ".join(words), "CASCADE" if cascade else "")
+    fields = {"version": version or "default", **({"schema": schema} if schema is not None else {})}
+    return _change(machine, {"name": extension, "database": database}, port, user, sql, fields)
+
+
+@op(turn="postgresql")
+def update_extension(machine: Machine, extension: str, database: str, port: int, user: str, version: str) -> Result:
+    """Update an extension to a version."""
+    sql = "ALTER EXTENSION %s UPDATE TO %s" % (name(extension), literal(version))
+    return _change(machine, {"name": extension, "database": database}, port, user, sql, {"version": version})
+
+
+@op(turn="postgresql")
+def drop_extension(machine: Machine, extension: str, database: str, port: int, user: str) -> Result:
+    """Remove an extension from a database, unless something depends on it."""
+    sql = "DROP EXTENSION %s" % name(extension)
+    return _change(machine, {"name": extension, "database": database}, port, user, sql, None)
+
+
+def check_extension(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare an extension with the wanted one.
+
+    :raises CheckError: if the database does not exist, or the server has no such extension
+    """
+    attrs, port, database = node.attrs, node.attrs["port"], node.attrs["database"]
+    user = postgresql.server(world, port)["user"]
+    if attrs.get("absent") and world.entry("postgresql", key("database", database, port)) is None:
+        return []
+    postgresql.require(world, "database", database, port)
+    entry = world.entry("postgresql_extensions", extension(attrs["name"], database, port))
+    if attrs.get("absent"):
+        return [drop_extension(attrs["name"], database, port, user)] if entry is not None else []
+    version, schema = attrs.get("version"), attrs.get("schema")
+    if entry is None:
+        sql = "SELECT 1 FROM pg_available_extensions WHERE name = %s" % literal(attrs["name"])  # noqa: S608  # it is quoted
+        if not postgresql.query(world, port, user, "postgres", sql).text.strip():
+            raise CheckError("the server has no extension %s; require the package that contains it" % attrs["name"])
+        return [create_extension(attrs["name"], database, port, user, schema, version, bool(attrs.get("cascade")))]
+    if schema is not None and entry.get("schema", schema) != schema:
+        raise CheckError("the extension %s is in the schema %s, not %s" % (attrs["name"], entry["schema"], schema))
+    if version is not None and entry["version"] != version:
+        return [update_extension(attrs["name"], database, port, user, version)]
+    return []
+
+
+def remember_extension(node: Node, world: World) -> records.EntryMemory:
+    """Record the version of an existing extension."""
+    attrs = node.attrs
+    postgresql.server(world, attrs["port"])
+    return {"entry": world.entry("postgresql_extensions", extension(attrs["name"], attrs["database"], attrs["port"]))}
+
+
+def undo_extension(node: Node, memory: records.EntryMemory, world: World) -> ActionSpec:
+    """Remove an extension that the node created, unless something depends on it."""
+    attrs, was, port, database = node.attrs, memory["entry"], node.attrs["port"], node.attrs["database"]
+    user = postgresql.server(world, port)["user"]
+    entry = world.entry("postgresql_extensions", extension(attrs["name"], database, port))
+    if world.entry("postgresql", key("database", database, port)) is None:
+        return ActionSpec()
+    if attrs.get("absent"):
+        if was is None or entry is not None:
+            return ActionSpec()
+        return ActionSpec([create_extension(attrs["name"], database, port, user, was["schema"], was["version"], False)])
+    if entry is None:
+        return ActionSpec()
+    if was is not None:
+        same = attrs.get("version") is None or entry["version"] == was["version"]
+        text = "the extension %s stays in version %s: extensions have no way back" % (attrs["name"], entry["version"])
+        return ActionSpec(left=[] if same else [text])
+    sql = "SELECT count(*) FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid WHERE d.deptype = 'n' AND "
+    sql += "d.refclassid = 'pg_extension'::regclass AND e.extname = %s" % literal(attrs["name"])
+    dependents = postgresql.query(world, port, user, database, sql).text.strip()
+    if dependents not in ("", "0"):
+        text = "the extension %s of %s stays: %s objects depend on it"
+        return ActionSpec(left=[text % (attrs["name"], database, dependents)])
+    return ActionSpec([drop_extension(attrs["name"], database, port, user)])

@@ -1,0 +1,199 @@
+"""Privileges in PostgreSQL: their check, the op that grants and revokes them, and the undo."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import postgresql, records
+from statecfg.resources.shared.postgresql import key, literal, name
+
+Items = Sequence[Sequence[Sequence[str] | str]]  # objects with privileges
+
+# Kind of object → all its privileges. Source: the chapter "Privileges" of PostgreSQL's manual.
+PRIVILEGES = {
+    "database": ("CREATE", "CONNECT", "TEMPORARY"),
+    "schema": ("CREATE", "USAGE"),
+    "tables": ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER"),
+    "sequences": ("SELECT", "UPDATE", "USAGE"),
+}
+_WORDS = {"database": "DATABASE", "schema": "SCHEMA", "tables": "TABLE", "sequences": "SEQUENCE"}
+# Kind → the catalog with the objects, the column of their names, and their access list.
+_CATALOGS = {
+    "database": ("pg_database", "datname", "coalesce(datacl, acldefault('d', datdba))"),
+    "schema": ("pg_namespace", "nspname", "coalesce(nspacl, acldefault('n', nspowner))"),
+    "tables": (
+        "pg_class JOIN pg_namespace n ON n.oid = relnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')",
+        "relname",
+        "coalesce(relacl, acldefault('r', relowner))",
+    ),
+    "sequences": (
+        "pg_class JOIN pg_namespace n ON n.oid = relnamespace AND relkind = 'S'",
+        "relname",
+        "coalesce(relacl, acldefault('s', relowner))",
+    ),
+}
+
+
+def kind(attrs: records.Attrs) -> str:
+    """Return the kind of the objects of a node."""
+    for each in ("tables", "sequences", "schema"):
+        if attrs.get(each) is not None:
+            return each
+    return "database"
+
+
+def privileges(attrs: records.Attrs) -> list[str]:
+    """Return the privileges of a node; `ALL` stands for all of the kind."""
+    words = ["TEMPORARY" if word.upper() == "TEMP" else word.upper() for word in attrs["privileges"]]
+    return sorted(PRIVILEGES[kind(attrs)] if "ALL" in words else set(words))
+
+
+def named(attrs: records.Attrs) -> list[str] | None:
+    """Return the names of the objects of a node; None for all of their kind in the schema."""
+    what = kind(attrs)
+    if what in ("tables", "sequences"):
+        return None if attrs[what] == "all" else list(attrs[what])
+    return [attrs[what]]
+
+
+def held(attrs: records.Attrs, world: World, user: str) -> dict[str, list[str]]:
+    """Return the privileges that the role has on each object that exists: object → privileges.
+
+    :raises Unknown: if a required node may change them
+    :raises CheckError: if the database can't be read
+    """
+    what, database, port = kind(attrs), attrs["database"], attrs["port"]
+    catalog, column, access = _CATALOGS[what]
+    public = attrs["role"].lower() == "public"
+    who = literal(attrs["role"])
+    grantee = "0" if public else "(SELECT oid FROM pg_roles WHERE rolname = %s)" % who  # noqa: S608  # it is quoted
+    names = named(attrs)
+    rules = ["%s IN (%s)" % (column, ", ".join(map(literal, names)))] if names is not None else []
+    rules += ["n.nspname = %s" % literal(_schema(attrs))] if what in ("tables", "sequences") else []
+    words = "array_remove(array_agg(a.privilege_type), NULL) AS words"
+    joined = "LEFT JOIN LATERAL aclexplode(%s) a ON a.grantee = %s" % (access, grantee)
+    found = "SELECT %s AS object, %s FROM %s %s WHERE %s GROUP BY 1"
+    found %= (column, words, catalog, joined, " AND ".join(rules))
+    sql = "SELECT coalesce(json_object_agg(object, words), '{}') FROM (%s) x" % found  # noqa: S608  # the same
+    answer = postgresql.query(world, port, user, database, sql)
+    if answer.status == 0:
+        told: dict[str, list[str]] = json.loads(answer.text)
+        return told
+    entry = world.entry("postgresql", key("database", database, port))
+    if entry is None:
+        return {}
+    # An action of this plan creates the database: it has a schema `public`, no tables, and the default privileges.
+    version = postgresql.server(world, port)["version"]
+    defaults: dict[str, list[str]] = {database: [], "public": []} if what in ("database", "schema") else {}
+    if public and defaults:
+        defaults = {database: ["CONNECT", "TEMPORARY"], "public": ["USAGE", *(["CREATE"] if version < 150000 else [])]}
+    elif entry.get("owner") == attrs["role"] and defaults:
+        defaults[database] = list(PRIVILEGES["database"])
+    return {each: defaults[each] for each in named(attrs) or () if each in defaults}
+
+
+def _schema(attrs: records.Attrs) -> str:
+    return str(attrs.get("schema") or "public")
+
+
+@op(turn="postgresql")
+def change_privileges(
+    machine: Machine,
+    role: str,
+    database: str,
+    port: int,
+    user: str,
+    kind: str,
+    schema: str,
+    grant: Items,
+    revoke: Items,
+) -> Result:
+    """Grant and revoke privileges.
+
+    :param grant: objects, each with the privileges to grant
+    :param revoke: objects, each with the privileges to revoke
+    """
+    who = "PUBLIC" if role.lower() == "public" else name(role)
+    rows = []
+    for verb, word, items in (("GRANT", "TO", grant), ("REVOKE", "FROM", revoke)):
+        for each, words in items:
+            target = name(str(each)) if kind in ("database", "schema") else "%s.%s" % (name(schema), name(str(each)))
+            rows.append("%s %s ON %s %s %s %s;" % (verb, ", ".join(words), _WORDS[kind], target, word, who))
+    sql = "BEGIN;\n%s\nCOMMIT;" % "\n".join(rows)
+    return postgresql.run(machine, port, user, sql, {"unknown": [postgresql.GRANTS]}, database)
+
+
+def action(attrs: records.Attrs, user: str, grant: Mapping[str, list[str]], revoke: Mapping[str, list[str]]) -> Action:
+    """Return the action that changes privileges: object → privileges."""
+    where = (attrs["role"], attrs["database"], attrs["port"], user, kind(attrs), _schema(attrs))
+    return change_privileges(*where, _items(grant), _items(revoke))
+
+
+def _items(privileges: Mapping[str, list[str]]) -> Items:
+    return [[each, words] for each, words in sorted(privileges.items())]
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the privileges with the wanted ones.
+
+    :raises CheckError: if the role, the database or one of the objects does not exist
+    """
+    attrs, port = node.attrs, node.attrs["port"]
+    user = postgresql.server(world, port)["user"]
+    if attrs.get("absent") and not _exists(attrs, world):
+        return []
+    postgresql.require(world, "database", attrs["database"], port)
+    if attrs["role"].lower() != "public":
+        postgresql.require(world, "role", attrs["role"], port)
+    now, wanted = held(attrs, world, user), privileges(attrs)
+    if attrs.get("absent"):
+        surplus = _both(now, wanted)
+        return [action(attrs, user, {}, surplus)] if surplus else []
+    for each in named(attrs) or ():
+        if each not in now:
+            what = kind(attrs).rstrip("s")
+            raise CheckError("there is no %s %s in the database %s" % (what, each, attrs["database"]))
+    missing = {each: [word for word in wanted if word not in has] for each, has in now.items()}
+    missing = {each: words for each, words in missing.items() if words}
+    return [action(attrs, user, missing, {})] if missing else []
+
+
+def _both(now: Mapping[str, Iterable[str]], wanted: Sequence[str]) -> dict[str, list[str]]:
+    """Return the objects with those of the privileges that they have."""
+    found = {each: [word for word in wanted if word in has] for each, has in now.items()}
+    return {each: words for each, words in found.items() if words}
+
+
+def _exists(attrs: records.Attrs, world: World) -> bool:
+    database = world.entry("postgresql", key("database", attrs["database"], attrs["port"]))
+    role = world.entry("postgresql", key("role", attrs["role"], attrs["port"]))
+    return database is not None and (role is not None or attrs["role"].lower() == "public")
+
+
+def remember(node: Node, world: World) -> records.GrantMemory:
+    """Record which of the privileges the role has already."""
+    attrs = node.attrs
+    user = postgresql.server(world, attrs["port"])["user"]
+    return {"held": _both(held(attrs, world, user), privileges(attrs)) if _exists(attrs, world) else {}}
+
+
+def undo(node: Node, memory: records.GrantMemory, world: World) -> ActionSpec:
+    """Revoke the privileges that the node granted, or grant those again that it revoked."""
+    attrs, was = node.attrs, memory["held"]
+    user = postgresql.server(world, attrs["port"])["user"]
+    if not _exists(attrs, world):
+        return ActionSpec()
+    held_now = held(attrs, world, user)
+    now = _both(held_now, privileges(attrs))
+    if attrs.get("absent"):
+        lost = {each: [word for word in words if word not in now.get(each, ())] for each, words in was.items()}
+        lost = {each: words for each, words in lost.items() if words and each in held_now}
+        return ActionSpec([action(attrs, user, lost, {})] if lost else [])
+    surplus = {each: [word for word in words if word not in was.get(each, ())] for each, words in now.items()}
+    surplus = {each: words for each, words in surplus.items() if words}
+    return ActionSpec([action(attrs, user, {}, surplus)] if surplus else [])

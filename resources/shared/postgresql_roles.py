@@ -1,0 +1,183 @@
+"""Roles of PostgreSQL: their check, the ops that change them, and the undo."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import re
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import postgresql, records
+from statecfg.resources.shared.postgresql import key, literal, name
+
+# Field of a role → its words in SQL, for true and false.
+FLAGS = {
+    "login": ("LOGIN", "NOLOGIN"),
+    "superuser": ("SUPERUSER", "NOSUPERUSER"),
+    "create_databases": ("CREATEDB", "NOCREATEDB"),
+    "create_roles": ("CREATEROLE", "NOCREATEROLE"),
+    "replication": ("REPLICATION", "NOREPLICATION"),
+    "bypass_rls": ("BYPASSRLS", "NOBYPASSRLS"),
+}
+FIELDS = (*FLAGS, "connection_limit")
+ROUNDS = 4096  # of PBKDF2: PostgreSQL's default for scram-sha-256
+
+
+def verifier(password: str, salt: bytes, rounds: int = ROUNDS) -> str:
+    """Return what PostgreSQL stores in place of a password. Sources: RFC 5802, and PostgreSQL's pg_authid."""
+    import unicodedata
+
+    normal = password if password.isascii() else unicodedata.normalize("NFKC", password)
+    salted = hashlib.pbkdf2_hmac("sha256", normal.encode(), salt, rounds)
+    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+    words = [base64.b64encode(each).decode() for each in (salt, stored, hmac.digest(salted, b"Server Key", "sha256"))]
+    return "SCRAM-SHA-256$%d:%s$%s:%s" % (rounds, *words)
+
+
+def matches(password: str, stored: str) -> bool:
+    """Return whether a stored verifier belongs to a password."""
+    found = re.match(r"SCRAM-SHA-256\$([0-9]+):([^$]+)\$", stored)
+    if found is None:
+        return False  # an MD5 digest of an older server: replace it
+    return hmac.compare_digest(verifier(password, base64.b64decode(found.group(2)), int(found.group(1))), stored)
+
+
+def _options(fields: records.Fields) -> str:
+    words = [FLAGS[field][0 if fields[field] else 1] for field in FLAGS if fields.get(field) is not None]
+    if fields.get("connection_limit") is not None:
+        words.append("CONNECTION LIMIT %d" % fields["connection_limit"])
+    return " ".join(words)
+
+
+def _effect(role: str, port: int, fields: Mapping[str, object] | None) -> records.Effect:
+    return {"postgresql": {key("role", role, port): dict(fields) if fields is not None else None}}
+
+
+@op(turn="postgresql")
+def create_role(machine: Machine, role: str, port: int, user: str, fields: records.Fields) -> Result:
+    """Create a role."""
+    all_fields = {**dict.fromkeys(FLAGS, False), "connection_limit": -1, "member_of": [], **fields}
+    sql = "CREATE ROLE %s %s" % (name(role), _options(fields))
+    return postgresql.run(machine, port, user, sql, _effect(role, port, all_fields))
+
+
+@op(turn="postgresql")
+def alter_role(machine: Machine, role: str, port: int, user: str, fields: records.Fields) -> Result:
+    """Change attributes of a role."""
+    sql = "ALTER ROLE %s %s" % (name(role), _options(fields))
+    return postgresql.run(machine, port, user, sql, _effect(role, port, fields))
+
+
+@op(turn="postgresql")
+def drop_role(machine: Machine, role: str, port: int, user: str) -> Result:
+    """Remove a role."""
+    return postgresql.run(machine, port, user, "DROP ROLE %s" % name(role), _effect(role, port, None))
+
+
+@op(turn="postgresql")
+def set_password(machine: Machine, role: str, port: int, user: str, password: str) -> Result:
+    """Set the password of a role. The server gets only a verifier, so its log can't contain the password."""
+    sql = "ALTER ROLE %s PASSWORD %s" % (name(role), literal(verifier(password, os.urandom(16))))
+    effect = {"postgresql_passwords": {key("role", role, port): {"password": "new"}}}
+    return postgresql.run(machine, port, user, sql, effect)
+
+
+@op(turn="postgresql")
+def set_groups(
+    machine: Machine, role: str, port: int, user: str, add: list[str], remove: list[str], groups: list[str]
+) -> Result:
+    """Make a role a member of these roles, and of no others.
+
+    :param groups: the roles afterwards
+    """
+    sql = ["GRANT %s TO %s;" % (name(group), name(role)) for group in add]
+    sql += ["REVOKE %s FROM %s;" % (name(group), name(role)) for group in remove]
+    return postgresql.run(machine, port, user, "\n".join(sql), _effect(role, port, {"member_of": groups}))
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare a role with the wanted one.
+
+    :raises CheckError: if the server does not run, or a role that it should be a member of does not exist
+    """
+    attrs, port, role = node.attrs, node.attrs["port"], node.attrs["name"]
+    user = postgresql.server(world, port)["user"]
+    entry = world.entry("postgresql", key("role", role, port))
+    if attrs.get("absent"):
+        return [drop_role(role, port, user)] if entry is not None else []
+    wanted = {field: attrs[field] for field in FIELDS if attrs.get(field) is not None}
+    actions: list[Action] = []
+    if entry is None:
+        actions.append(create_role(role, port, user, wanted))
+    else:
+        wrong = {field: value for field, value in wanted.items() if entry[field] != value}
+        actions += [alter_role(role, port, user, wrong)] if wrong else []
+    if attrs.get("member_of") is not None:
+        groups, now = sorted(attrs["member_of"]), (entry or {}).get("member_of") or []
+        for group in groups:
+            postgresql.require(world, "role", group, port)
+        actions += _groups(role, port, user, now, groups)
+    stored = (world.entry("postgresql_passwords", key("role", role, port)) or {}).get("verifier")
+    if attrs.get("password") is not None and not (stored is not None and matches(attrs["password"], stored)):
+        actions.append(set_password(role, port, user, attrs["password"]))
+    return actions
+
+
+def _groups(role: str, port: int, user: str, now: list[str], groups: list[str]) -> list[Action]:
+    add, remove = sorted(set(groups) - set(now)), sorted(set(now) - set(groups))
+    return [set_groups(role, port, user, add, remove, groups)] if add or remove else []
+
+
+def remember(node: Node, world: World) -> records.RoleMemory:
+    """Record the role, without its password."""
+    attrs = node.attrs
+    postgresql.server(world, attrs["port"])
+    return {
+        "entry": world.entry("postgresql", key("role", attrs["name"], attrs["port"])),
+        "password": attrs.get("password") is not None,
+    }
+
+
+def undo(node: Node, memory: records.RoleMemory, world: World) -> ActionSpec:
+    """Remove a role that the node created, or restore what it changed. A role that owns something stays."""
+    attrs, was = node.attrs, memory["entry"]
+    port, role = attrs["port"], attrs["name"]
+    user = postgresql.server(world, port)["user"]
+    entry = world.entry("postgresql", key("role", role, port))
+    if attrs.get("absent"):
+        left = ["the role %s is not restored: statecfg does not record passwords" % role] if was and not entry else []
+        return ActionSpec(left=left)
+    if entry is None:
+        return ActionSpec()
+    if was is None:
+        owned = owns(world, port, user, role)
+        if owned:
+            return ActionSpec(left=["the role %s of PostgreSQL stays: %s" % (role, owned)])
+        return ActionSpec([drop_role(role, port, user)])
+    fields = [field for field in FIELDS if attrs.get(field) is not None]
+    wrong = {field: was[field] for field in fields if entry[field] != was[field]}
+    actions = [alter_role(role, port, user, wrong)] if wrong else []
+    if attrs.get("member_of") is not None:
+        known = [group for group in was["member_of"] if world.entry("postgresql", key("role", group, port)) is not None]
+        actions += _groups(role, port, user, entry["member_of"], known)
+    text = "the password of the role %s stays: statecfg does not record passwords" % role
+    return ActionSpec(actions, left=[text] if memory["password"] else [])
+
+
+def owns(world: World, port: int, user: str, role: str) -> str:
+    """Return what depends on a role, so that it can't be removed; "" if nothing does."""
+    databases = sorted(postgresql.names(world, "database", port))
+    for database in databases:
+        if (world.entry("postgresql", key("database", database, port)) or {}).get("owner") == role:
+            return "it owns the database %s" % database
+    sql = "SELECT DISTINCT coalesce(datname, 'postgres') FROM pg_shdepend d LEFT JOIN pg_database b ON b.oid = d.dbid "
+    sql += "WHERE refobjid = to_regrole(%s) AND classid <> 'pg_database'::regclass ORDER BY 1" % literal(name(role))
+    found = postgresql.query(world, port, user, "postgres", sql).text.split()
+    present = [each for each in found if each in databases]
+    return "something in the database %s depends on it" % present[0] if present else ""

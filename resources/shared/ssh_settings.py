@@ -1,0 +1,82 @@
+"""Drop-in files of ssh and sshd: their check, and the op that lets sshd validate its whole configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, Blob, CheckError, Node, Unknown, error
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.real import RealMachine
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import drop_ins, sshd
+
+SERVER = "/etc/ssh/sshd_config"
+CLIENT = "/etc/ssh/ssh_config"
+
+
+@op(name="write", turn="sshd")
+def write(
+    machine: Machine,
+    path: str,
+    content: Blob,
+    mode: int | None = None,
+    owner: str | None = None,
+    group: str | None = None,
+    backup: str | None = None,
+    validate: list[str] | None = None,
+) -> Result:
+    """Write a file of sshd's configuration. If sshd refuses the whole configuration then, restore the former file."""
+    # A plan knows nothing about the former file: there, sshd accepts the new one, or the action fails.
+    stat = machine.stat(path) if isinstance(machine, RealMachine) else None
+    former = machine.read(path) if stat is not None else b""
+    result = machine.write(path, content, mode, owner, group)
+    if result["status"] != "ok":
+        return result
+    refusal = sshd.refusal(machine)
+    if not refusal:
+        return result
+    if stat is None:
+        undone = machine.remove(path)
+    else:
+        undone = machine.write(path, former, stat.mode, stat.owner, stat.group)
+    restored = "restored" if undone["status"] == "ok" else "not restored (%s)" % undone["reason"]
+    return error("sshd refuses the new configuration, and the former one is %s: %s" % (restored, refusal))
+
+
+def check_server(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare a drop-in file of sshd.
+
+    :raises CheckError: if sshd does not read such files on this host
+    """
+    if not node.attrs.get("absent"):
+        require_include(world, SERVER)
+    return drop_ins.compare(node, nodes, world, write)
+
+
+def check_client(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare a drop-in file of ssh.
+
+    :raises CheckError: if ssh does not read such files on this host
+    """
+    if not node.attrs.get("absent"):
+        require_include(world, CLIENT)
+    return drop_ins.check(node, nodes, world)
+
+
+def require_include(world: World, main: str) -> None:
+    """Check that a configuration includes its directory of drop-in files, as far as this is known now.
+
+    :param main: the path of the configuration
+    :raises CheckError: if it does not
+    """
+    try:
+        text = world.read(main).decode("utf-8", "replace") if world.stat(main) is not None else None
+    except Unknown:
+        return
+    if text is None:
+        raise CheckError("%s does not exist; require the package of OpenSSH" % main)
+    if not re.search(r"^\s*include\s+.*%s\.d/\*" % re.escape(main), text, re.M | re.I):
+        help = 'add the line "Include %s.d/*.conf" at its beginning with line_in_file, and require that node'
+        raise CheckError(("%s does not include %s.d, so the file would have no effect; " + help) % (main, main, main))

@@ -1,0 +1,188 @@
+"""Virtual environments of Python: what is installed in one, the ops that change it, and the undo."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import paths, records
+
+# Metadata of an installed distribution: its name, with `_` for other characters, and its version.
+_INSTALLED = re.compile(r"(.+?)-([^-]+)\.(?:dist|egg)-info\Z")
+_ALWAYS = ("pip", "setuptools", "wheel")  # a new environment can have them
+
+
+def normal(name: str) -> str:
+    """Return the normalized name of a distribution. Source: the specification of Python's package names."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def parsed(requirement: str) -> tuple[str, str | None]:
+    """Return the normalized name of a requirement such as `name[extra]==1.0`, and its version, None for any."""
+    name, _, version = requirement.partition("==")
+    return normal(name.partition("[")[0]), version or None
+
+
+def installed(world: World, path: str) -> dict[str, str]:
+    """Return the distributions in an environment: normalized name → version.
+
+    :raises Unknown: if a required node may change them
+    """
+    found = {}
+    library = posixpath.join(path, "lib")
+    versions = world.listdir(library) if world.stat(library) is not None else []
+    for version in versions:
+        place = posixpath.join(library, version, "site-packages")
+        for entry in world.listdir(place) if world.stat(place) is not None else ():
+            match = _INSTALLED.match(entry)
+            if match is not None:
+                found[normal(match.group(1))] = match.group(2)
+    return found
+
+
+@op(name="create")
+def create(
+    machine: Machine, path: str, python: str, system_site_packages: bool = False, user: str | None = None
+) -> Result:
+    """Create an environment."""
+    result = machine.mkdir(path, 0o755, user)
+    if result["status"] != "ok":
+        return result
+    options = ["--system-site-packages"] if system_site_packages else []
+    return machine.run([python, "-m", "venv", *options, path], {"files": [path]}, user=user)
+
+
+@op(name="install")
+def install(
+    machine: Machine,
+    path: str,
+    packages: list[str],
+    index: str | None = None,
+    find_links: str | None = None,
+    ca: str | None = None,
+    user: str | None = None,
+    timeout: float = 600.0,
+) -> Result:
+    """Install distributions with pip."""
+    options = ["--index-url", index] if index is not None else ["--no-index"] if find_links is not None else []
+    options += ["--find-links", find_links] if find_links is not None else []
+    options += ["--cert", ca] if ca is not None else []
+    return _pip(machine, path, ["install", "--quiet", *options, "--", *packages], user, timeout)
+
+
+@op(name="uninstall")
+def uninstall(machine: Machine, path: str, packages: list[str], user: str | None = None) -> Result:
+    """Remove distributions with pip."""
+    return _pip(machine, path, ["uninstall", "--quiet", "--yes", "--", *packages], user, 600.0)
+
+
+def _pip(machine: Machine, path: str, words: Sequence[str], user: str | None, timeout: float) -> Result:
+    argv = [posixpath.join(path, "bin/python"), "-m", "pip", "--isolated", "--no-input"]
+    argv += ["--disable-pip-version-check", "--no-cache-dir", *words]
+    return machine.run(argv, {"files": [path]}, user=user, timeout=timeout)
+
+
+def exists(world: World, path: str) -> bool:
+    """Return whether there is an environment.
+
+    :raises CheckError: if something else is there
+    """
+    stat = paths.look(world, path)
+    if stat is None:
+        return False
+    if stat.kind != "directory":
+        paths.refuse(path, stat, "a directory")
+    if world.stat(path + "/pyvenv.cfg") is not None:
+        return True
+    if world.listdir(path):
+        raise CheckError("%s contains files, but is not a virtual environment; move them away" % path)
+    return False
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Create a missing environment, and install distributions that are missing or have another version.
+
+    :raises CheckError: if something else is at the path, or there is no such Python
+    """
+    attrs, path = node.attrs, node.attrs["path"]
+    present = exists(world, path)
+    if attrs.get("absent"):
+        return [paths.remove(path, True)] if present else []
+    paths.account(world, "users", attrs.get("user"), node, nodes)
+    user, actions = _user(attrs, world), []
+    if not present:
+        paths.require_parent(world, path, node, nodes)
+        python = attrs["python"]
+        if world.settled(python) and world.stat(python) is None:
+            raise CheckError("%s does not exist; require the package of this Python" % python)
+        actions.append(create(path, python, bool(attrs.get("system_site_packages")), user))
+    wrong = missing(attrs.get("packages") or (), installed(world, path) if present else {})
+    if wrong:
+        options = {name: attrs.get(name) for name in ("index", "find_links", "ca")}
+        actions.append(install(path, wrong, user=user, timeout=attrs["timeout"], **options))
+    return actions
+
+
+def missing(wanted: Sequence[str], present: Mapping[str, str]) -> list[str]:
+    """Return the requirements that are not installed."""
+    wrong = []
+    for requirement in wanted:
+        name, version = parsed(requirement)
+        if name not in present or (version is not None and present[name] != version):
+            wrong.append(requirement)
+    return wrong
+
+
+def _user(attrs: records.Attrs, world: World) -> str | None:
+    """Return the user who runs pip: root never runs what another user can have put into the environment."""
+    stat = world.apparent(attrs["path"])
+    owner = stat.owner if stat is not None and os.geteuid() == 0 else None
+    return attrs.get("user") or owner
+
+
+def remember(node: Node, world: World) -> records.VenvMemory:
+    """Record which distributions are installed."""
+    path = node.attrs["path"]
+    there = world.stat(path + "/pyvenv.cfg") is not None
+    wanted = {parsed(requirement)[0] for requirement in node.attrs.get("packages") or ()}
+    present = installed(world, path) if there else {}
+    return {
+        "path": path,
+        "exists": there,
+        "directory": world.stat(path) is not None,
+        "packages": {name: version for name, version in present.items() if name in wanted},
+        "context": {"others": sorted(set(present) - wanted)},
+    }
+
+
+def undo(node: Node, memory: records.VenvMemory, world: World) -> ActionSpec:
+    """Remove an environment that the node created, or restore the former versions of its distributions."""
+    attrs, path = node.attrs, memory["path"]
+    there = exists(world, path)
+    if attrs.get("absent"):
+        left = ["the virtual environment %s is not restored" % path] if memory["exists"] and not there else []
+        return ActionSpec(left=left)
+    if not there:
+        return ActionSpec()
+    if not memory["exists"]:
+        inside = [posixpath.join(path, name) for name in world.listdir(path)]
+        return ActionSpec([paths.remove(name, True) for name in (inside if memory["directory"] else [path])])
+    present, was = installed(world, path), memory["packages"]
+    names = [parsed(requirement)[0] for requirement in attrs.get("packages") or ()]
+    gone = [name for name in names if name in present and name not in was and name not in _ALWAYS]
+    back = ["%s==%s" % (name, was[name]) for name in names if name in was and present.get(name) != was[name]]
+    user, actions = _user(attrs, world), []
+    if gone:
+        actions.append(uninstall(path, gone, user))
+    if back:
+        options = {name: attrs.get(name) for name in ("index", "find_links", "ca")}
+        actions.append(install(path, back, user=user, timeout=attrs["timeout"], **options))
+    more = sorted(set(present) - set(names) - set(memory["context"]["others"]) - set(_ALWAYS))
+    left = ["%s of %s stay: they came as dependencies" % (", ".join(more), path)] if more else []
+    return ActionSpec(actions, left=left)

@@ -1,0 +1,74 @@
+"""Settings of SSH clients on the host."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import Name, NodeOptions, NoNul, PublicLine, node_type
+from statecfg.resources.shared import drop_in_texts, files, ssh_settings, ssh_texts
+
+DIRECTORY = "/etc/ssh/ssh_config.d/"
+
+
+@node_type
+def ssh_config(
+    name: Name,
+    *,
+    settings: dict[str, Any] | None = None,
+    host: PublicLine | None = None,
+    content: NoNul | None = None,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Manage settings of SSH clients for all users of the host, in a file of their own in /etc/ssh/ssh_config.d.
+
+    ssh reads the files in the order of their names, and of each setting it takes the first value that it finds. Files
+    of users come before them. ``ssh -G`` checks each new content on the host before statecfg installs it.
+
+    Undo: statecfg restores the file that had this name before, or removes the file.
+
+    :param name: the name of the file without ``.conf``: letters, digits, `_` and `-`
+    :param settings: the settings by name; true and false become ``yes`` and ``no``, and a list one line per value
+    :param host: patterns of the servers to which the settings apply, such as ``*.example.org``; default: all
+    :param content: the complete content of the file, instead of `settings` and `host`
+    :param absent: there must be no file of this name
+
+    In YAML::
+
+        - ssh_config: git
+          host: git.example.org
+          settings: {User: git, IdentityFile: /etc/ssh/deploy_key, StrictHostKeyChecking: true}
+
+    In Python::
+
+        ssh_config("no-agent", settings={"ForwardAgent": False, "SendEnv": ["LANG", "LC_*"]})
+    """
+
+
+@ssh_config.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the file."""
+    return ["path:%s%s.conf" % (DIRECTORY, attrs["name"])]
+
+
+@ssh_config.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse missing, unknown and invalid settings, and attributes that contradict each other."""
+    ssh_texts.check(attrs, ssh_texts.CLIENT)
+    if attrs.get("host") is not None and attrs.get("settings") is None:
+        raise ValueError("host requires settings")
+
+
+@ssh_config.to_wire
+def to_wire(node: Any) -> Any:
+    """Send the content of the file."""
+    attrs = node.attrs
+    content = None if attrs.get("absent") else ssh_texts.text(attrs, "Host %s" % (attrs.get("host") or "*"))
+    path, validate = "%s%s.conf" % (DIRECTORY, attrs["name"]), ["ssh", "-G", "-F", "{}", "localhost"]
+    return drop_in_texts.sent(node, path, content, settings=None, host=None, validate=validate)
+
+
+ssh_config.check(ssh_settings.check_client)
+ssh_config.blobs(files.blobs)
+ssh_config.remember(files.remember)
+ssh_config.undo(files.undo)
