@@ -37,7 +37,7 @@ def verifier(password: str, salt: bytes, rounds: int = ROUNDS) -> str:
     salted = hashlib.pbkdf2_hmac("sha256", normal.encode(), salt, rounds)
     stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
     words = [base64.b64encode(each).decode() for each in (salt, stored, hmac.digest(salted, b"Server Key", "sha256"))]
-    return "SCRAM-SHA-256$%d:%s$%s:%s" % (rounds, *words)
+    return "SCRAM-SHA-256${}:{}${}:{}".format(rounds, *words)
 
 
 def matches(password: str, stored: str) -> bool:
