@@ -27,6 +27,7 @@ from statecfg.problems import InvalidInput, collecting, problem, report
 from statecfg.problems.positions import SourceLocation
 
 SHAPE = "`hosts:` with a name for each machine"
+KEYS = ("hosts", "groups")
 HOST_KEYS = ("address", "port", "user", "key", "jump", "become", "become_user", "python", "transport", "vars")
 GROUP_KEYS = ("hosts", "groups", "vars")
 BECOME = ("sudo", "doas", "su")
@@ -74,7 +75,7 @@ def _read(root: Node) -> tuple[list[Host], dict[str, Vars], list[Group]]:
     top = yaml_tree.mapping(root, "an inventory", SHAPE)
     if top is None:
         return hosts, own, groups
-    yaml_tree.check_keys(top, "an inventory", ("hosts", "groups"))
+    yaml_tree.check_keys(top, "an inventory", KEYS)
     for name, location, value in _entries(top.items.get("hosts"), "hosts"):
         if _named(name, "host", location):
             host, variables = _host(name, location, value)

@@ -34,6 +34,7 @@ ROOMS = (
     "templates",
     "playbook",
     "dialects",
+    "editors",
     "transport",
     "unit_rules",
     "store",
