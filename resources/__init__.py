@@ -13,7 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, List
 
+    # The node types of a project. `statecfg schema --write` makes this module, in projects that have some.
+    from statecfg_project import *  # noqa: F403  # the names are the project's
+
     from statecfg.remote.graph.nodetype import NodeType
+    from statecfg.resources._hy import process as process
     from statecfg.resources.block_in_file import block_in_file as block_in_file
     from statecfg.resources.command import command as command
     from statecfg.resources.directory import directory as directory
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from statecfg.resources.symlink import symlink as symlink
     from statecfg.resources.user import user as user
 
-    process: NodeType[...]
+    __path__: List[str]
 
 SUFFIXES = (".py", ".hy")
 

@@ -87,7 +87,7 @@ def command(directory: str) -> int:
         sys.stdout.write(f"created {path}\n")
     try:
         for path in files.write(project.Project(base.resolve())):
-            sys.stdout.write(f"created {base / files.DIRECTORY / path.name}\n")
+            sys.stdout.write(f"created {base / path.relative_to(base.resolve())}\n")
     except OSError as problem:
         raise click.FileError(str(base / files.DIRECTORY), problem.strerror or str(problem)) from problem
     change = "" if base.resolve() == Path.cwd() else f"cd {base} && "

@@ -20,13 +20,14 @@ KINDS = ("playbook", "include", "inventory", "settings")
 
 @click.command("schema", cls=Command, examples=EXAMPLES)
 @click.argument("kind", type=click.Choice(KINDS), required=False)
-@click.option("--write", is_flag=True, help="Write all schemas into the .statecfg/ of this project.")
+@click.option("--write", is_flag=True, help="Write all schemas into the .statecfg/ of this project, and statecfg_project.pyi.")
 def command(kind: str | None, write: bool) -> int:
     """Print a JSON Schema, from which editors learn what a file can contain.
 
     KIND is playbook (the default), include (a file that playbooks include), inventory or settings (statecfg.toml). The
     schemas contain the node types of this project, the names of its nodes, hosts and groups, and the descriptions of
-    all attributes. Run it with --write again after you add a node type or a host.
+    all attributes. Run it with --write again after you add a node type or a host. It also writes statecfg_project.pyi,
+    from which type checkers learn the attributes of the project's own node types.
 
     Editors find the schema of a file by its first line, which `statecfg init` writes:
     `# yaml-language-server: $schema=../.statecfg/playbook.json`.

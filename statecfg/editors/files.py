@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from statecfg import dialects
-from statecfg.editors import inventories, names, node_types, playbooks, settings
+from statecfg.editors import inventories, names, node_types, playbooks, settings, stubs
 from statecfg.editors.values import Json
 from statecfg.playbook.inventory import ALL, LOCAL
 from statecfg.playbook.project import SETTINGS_FILE, Project
@@ -16,6 +16,8 @@ from statecfg.remote.machine import durable
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
 DIRECTORY = ".statecfg"
+STUB = "statecfg_project.pyi"  # `statecfg.resources` imports its names for type checkers
+STUB_LINE = "# Made by `statecfg schema --write` from the node types in resources/. Type checkers read it."
 MAX_HOSTS = 2000
 
 SCHEMAS: dict[str, Callable[[Project], Json]] = {
@@ -39,16 +41,19 @@ def text(kind: str, project: Project) -> str:
 
 
 def write(project: Project) -> Iterator[Path]:
-    """Write the JSON Schemas of a project into its `.statecfg/`, and yield the paths of the files that changed.
+    """Write the JSON Schemas of a project into its `.statecfg/`, and the stub of its node types beside it.
 
+    :returns: the paths of the files that changed
     :raises InvalidInput: a node type or the inventory is wrong; then nothing is written
     :raises OSError: a file can't be written
     """
-    texts = {f"{kind}.json": text(kind, project) for kind in SCHEMAS}
-    directory = project.root / DIRECTORY
-    directory.mkdir(exist_ok=True)
+    texts = {f"{DIRECTORY}/{kind}.json": text(kind, project) for kind in SCHEMAS}
+    own = node_types.own(project.root)
+    if own or (project.root / STUB).exists():
+        texts[STUB] = stubs.module(own, STUB_LINE)
+    (project.root / DIRECTORY).mkdir(exist_ok=True)
     for name, content in texts.items():
-        path = directory / name
+        path = project.root / name
         if not path.is_file() or path.read_bytes() != content.encode():
             durable.replace(str(path), [content.encode()], 0o666)
             yield path

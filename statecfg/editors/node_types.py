@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from statecfg import resources
 from statecfg.dialects import modules
 from statecfg.graph import registry, schema
 from statecfg.playbook.user_code import guarded
@@ -31,3 +32,14 @@ def of_project(root: Path) -> dict[str, NodeType[...]]:
     if problems:
         raise InvalidInput(problems)
     return types
+
+
+def own(root: Path) -> list[NodeType[...]]:
+    """Return the node types that a project defines in its `resources/`.
+
+    The parameter and the errors are those of `of_project`.
+    """
+    types = of_project(root)
+    directory = os.path.join(os.path.abspath(root), "resources")
+    names = resources.available_in(directory) if directory in resources.__path__ else []
+    return [types[name] for name in names]

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from statecfg.graph.schema import Field
+from statecfg.graph.types import ANY
 
 Json = dict[str, Any]
 
@@ -78,9 +79,8 @@ def attribute(field: Field, schema: Json, required: bool) -> Json:
     :param required: whether the attribute must have a value
     """
     about = {key: schema[key] for key in ("default",) if key in schema}
-    written = in_yaml(
-        {key: value for key, value in schema.items() if key not in ("description", "default")}, field.type.expects
-    )
+    expects = "a valid value" if field.type is ANY else field.type.expects
+    written = in_yaml({key: value for key, value in schema.items() if key not in ("description", "default")}, expects)
     more = [] if field.type.shown else [SECRET]
     if not required and "default" not in schema:
         more.append(NOTHING)

@@ -186,7 +186,8 @@ def json_schema(node_type: NodeType[...]) -> dict[str, Any]:
     schema = of(node_type)
     properties: dict[str, Any] = {}
     for name, item in schema.fields.items():
-        properties[name] = {**item.type.json(), **({"description": item.doc} if item.doc else {})}
+        accepted = validators.json_schema(schema.checks.get(name, ())) if item.type is ANY else item.type.json()
+        properties[name] = {**accepted, **({"description": item.doc} if item.doc else {})}
         default = schema.optional.get(name)
         if isinstance(default, (str, int, float, bool, list, dict)):
             properties[name]["default"] = default
