@@ -20,7 +20,7 @@ KINDS = ("playbook", "include", "inventory", "settings")
 
 @click.command("schema", cls=Command, examples=EXAMPLES)
 @click.argument("kind", type=click.Choice(KINDS), required=False)
-@click.option("--write", is_flag=True, help="Write all schemas into the .statecfg/ of this project, and statecfg_project.pyi.")
+@click.option("--write", is_flag=True, help="Write all schemas into .statecfg/, and statecfg_project.pyi.")
 def command(kind: str | None, write: bool) -> int:
     """Print a JSON Schema, from which editors learn what a file can contain.
 
