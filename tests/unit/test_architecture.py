@@ -55,7 +55,7 @@ TABLE = {**statecfg._HOMES, **statecfg._CALLED}
 HOMES = {
     "paramiko": r"transport/ssh(_\w+)?\.py",
     "hy": r"dialects/hy_source\.py",
-    "yaml": r"(dialects/yaml_(text|composer)|templates/filters/data)\.py",
+    "yaml": r"(dialects/yaml_(text|composer|layout)|templates/filters/data)\.py",
     "pytest": r"testing/plugin\.py",
     "regex": r"templates/filters/patterns\.py",
     "passlib": r"templates/filters/passwords\.py",
