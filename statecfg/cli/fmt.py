@@ -22,7 +22,7 @@ EXAMPLES = """
 statecfg fmt                          lay out the playbooks and the inventory of this project
 statecfg fmt playbooks/web.yml        one file
 statecfg fmt --check --diff           show what would change, and exit with 2 if anything would
-statecfg fmt - <web.yml               read standard input and write standard output, as editors do
+statecfg fmt -                        read standard input and write standard output, as editors do
 """
 ENDINGS = (".yml", ".yaml")
 

@@ -67,6 +67,7 @@ def command(directory: str) -> int:
     """
     from statecfg.editors import files
     from statecfg.playbook import project
+    from statecfg.problems import InvalidInput
 
     base = Path(directory)
     standing = [name for name in FILES if (base / name).exists() or (base / name).is_symlink()]
@@ -88,6 +89,8 @@ def command(directory: str) -> int:
     try:
         for path in files.write(project.Project(base.resolve())):
             sys.stdout.write(f"created {base / path.relative_to(base.resolve())}\n")
+    except InvalidInput:  # a node type that was there before
+        sys.stdout.write("No schemas for editors: a node type is wrong. See statecfg schema --write.\n")
     except OSError as problem:
         raise click.FileError(str(base / files.DIRECTORY), problem.strerror or str(problem)) from problem
     change = "" if base.resolve() == Path.cwd() else f"cd {base} && "
