@@ -93,6 +93,7 @@ class _Layout:
         self.fixed: set[int] = set()
         self._stack: list[_Block] = []
         self._flow: list[int] = []  # the lines where the open flow collections start
+        self._text_lines: set[int] = set()  # of texts that begin with `|` or `>`
         self._ending = "\n"
         self._tokens = [token for token in yaml.scan(text, LOADER) if not isinstance(token, _STREAM)]
 
@@ -190,6 +191,7 @@ class _Layout:
             if len(self.lines[line]) > indent:
                 self.columns[line] = _indent(self.lines[line]) + shift
                 self.fixed.add(line)
+                self._text_lines.add(line)
             line += 1
         if "+" in header.group() and line == len(self.lines):
             self._ending = "\n" * (line - len("\n".join(self.lines).rstrip("\n").split("\n")))
@@ -220,7 +222,9 @@ class _Layout:
         around = [block for block in before if block.old <= column - block.implicit]
         if not around:
             return 0
-        return around[-1].new + (STEP if column > around[-1].old else 0)
+        # After a text block, a comment in a deeper column would belong to the text.
+        deeper = column > around[-1].old and placed[at - 1] not in self._text_lines
+        return around[-1].new + (STEP if deeper else 0)
 
     def _line(self, line: int) -> str:
         written = self.lines[line]

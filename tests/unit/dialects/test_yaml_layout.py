@@ -48,6 +48,7 @@ CASES = {
     "a text block in a list": ("a:\n- |-\n     one\n\n      two\n", "a:\n  - |-\n    one\n\n     two\n"),
     "a text block with its own indentation": ("a:\n    b: |2\n         one\n", "a:\n  b: |2\n       one\n"),
     "a text block that keeps its line ends": ("a:\n   b: |+\n     one\n\n\n", "a:\n  b: |+\n    one\n\n\n"),
+    "a comment after a text block": ("a: |\n   one\n # two\n", "a: |\n  one\n# two\n"),
     "an empty text block": ("a:\n   b: |\n   c: 1\n", "a:\n  b: |\n  c: 1\n"),
     "text over several lines": (
         'a:\n      b: "one\n        two   \n\n        three"\n      c: one\n         two\n',
