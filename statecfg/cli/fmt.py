@@ -35,7 +35,7 @@ def command(files: tuple[str, ...], check: bool, diff: bool) -> int:
     """Lay out YAML files: two spaces for each level, lists indented, one space after colons and dashes.
 
     Comments, blank lines, order, quotes and line breaks stay. Without arguments, this concerns all YAML files in the
-    project's playbooks/, and its inventory.
+    project's playbooks/, and its inventory if that is a YAML file in statecfg's own format.
 
     A file is replaced in one step, and only if its data stays the same. If a file is not valid YAML, nothing is
     written, and the exit status is 5.
@@ -86,11 +86,13 @@ def _stream(check: bool, diff: bool) -> int:
 
 def _found(names: Sequence[str], project: Project) -> Iterator[Path]:
     """Yield the files to format, each once."""
+    from statecfg.dialects import inventories
+
     chosen = [Path(name) for name in names]
     if not names:
         inventory = project.inventory_file
-        candidates = [project.root / "playbooks", *([inventory] if inventory else [])]
-        chosen = [Path(os.path.relpath(path)) for path in candidates if path.is_dir() or path.suffix in ENDINGS]
+        own = [inventory] if inventory and inventories.is_own(inventory) else []
+        chosen = [Path(os.path.relpath(path)) for path in (project.root / "playbooks", *own) if path.exists()]
     every = (path for one in chosen for path in (_below(one) if one.is_dir() else [one]))
     yield from dict.fromkeys(every)
 

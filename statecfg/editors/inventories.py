@@ -25,12 +25,33 @@ HOST = {
     "python": optional({**_TEXT, "pattern": "^/"}, "The path of the Python on the host."),
     "transport": optional({"enum": list(TRANSPORTS)}, "How to reach the host. `local`: it is this machine."),
     "vars": optional(_VARS, "Variables of the host. They override those of its groups."),
+    "vars_files": one_or_more(_TEXT, "Files with more variables of the host, relative to this file."),
 }
 GROUP = {
     "hosts": optional(_NAMES, "The hosts of the group."),
     "groups": optional(_NAMES, "Groups in this group."),
     "vars": optional(_VARS, "Variables of all hosts in the group."),
+    "vars_files": one_or_more(_TEXT, "Files with more variables of these hosts, relative to this file."),
 }
+
+_SOURCES = "Other inventories: files or directories, and programs that print the JSON of Ansible."
+_PROGRAM = closed(
+    {
+        "command": {
+            "type": "array",
+            "items": _TEXT,
+            "minItems": 1,
+            **described("A program that prints the JSON of Ansible, and its arguments."),
+        },
+        "timeout": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "maximum": yaml_inventory.LONGEST,
+            **described("Seconds that the program may take."),
+        },
+    },
+    ["command"],
+)
 
 
 def inventory() -> Json:
@@ -44,8 +65,9 @@ def inventory() -> Json:
         },
         "groups": {
             **_named(_GROUP, group, "a group"),
-            **described(f"Groups of hosts. The group `{ALL}` contains every host, and can only have `vars`."),
+            **described(f"Groups of hosts. The group `{ALL}` contains every host, and has only variables."),
         },
+        "sources": optional({"type": "array", "items": {"anyOf": [_TEXT, _PROGRAM]}}, _SOURCES),
     }
     top = closed({key: keys.get(key, {}) for key in yaml_inventory.KEYS})
     return {**top, "definitions": definitions()}

@@ -88,6 +88,11 @@ def test_fmt_shows_a_missing_line_end(project: Path) -> None:
     assert "-hosts: web\n\\ No newline at end of file\n+hosts: web\n" in done.stdout
 
 
+def test_fmt_leaves_inventories_of_ansible_alone(project: Path) -> None:
+    (project / "inventory.yml").write_text("all:\n    vars: {on: yes}\n")
+    assert fmt(project).stdout.splitlines() == ["formatted playbooks/parts/one.yaml", "formatted playbooks/web.yml"]
+
+
 def test_fmt_keeps_new_projects_as_they_are(tmp_path: Path) -> None:
     assert run(["init", "."], tmp_path, {**os.environ, "PYTHONPATH": str(ROOT)}).returncode == 0
     assert fmt(tmp_path, "--check").returncode == 0
