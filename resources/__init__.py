@@ -13,7 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, List
 
+    __path__: List[str]  # type: ignore[no-redef]  # `import *` of an unknown module may define it
+
+    # The node types of a project. `statecfg schema --write` makes this module, in projects that have some.
+    from statecfg_project import *  # noqa: F403  # the names are the project's
+
     from statecfg.remote.graph.nodetype import NodeType
+    from statecfg.resources._hy import process as process
     from statecfg.resources.acl import acl as acl
     from statecfg.resources.alternative import alternative as alternative
     from statecfg.resources.archive import archive as archive
@@ -70,8 +76,6 @@ if TYPE_CHECKING:
     from statecfg.resources.wait_for import wait_for as wait_for
     from statecfg.resources.xattr import xattr as xattr
     from statecfg.resources.yaml_key import yaml_key as yaml_key
-
-    process: NodeType[...]
 
 SUFFIXES = (".py", ".hy")
 

@@ -17,12 +17,14 @@ import click  # noqa: E402  # the line above lets the imports below find the pac
 
 from statecfg import resources  # noqa: E402  # as above
 from statecfg.cli import exit_codes, main, options  # noqa: E402  # as above
+from statecfg.editors import stubs  # noqa: E402  # as above
 from statecfg.facts import catalogue  # noqa: E402  # as above
 from statecfg.graph import schema  # noqa: E402  # as above
 from statecfg.problems import CODES  # noqa: E402  # as above
 from statecfg.templates.filters import FILTERS, TESTS  # noqa: E402  # as above
 
 REFERENCE = ROOT / "docs/reference"
+MADE_STUB = "# Made from the code by script/docs: the node types in Hy, for type checkers."
 MADE = "<!-- Made from the code by script/docs. -->\n"
 
 EXIT_CODES = {
@@ -429,6 +431,12 @@ def index() -> str:
 """
 
 
+def stub() -> str:
+    """Return the stub of the node types in Hy, from which type checkers learn their attributes."""
+    names = [path.stem for path in (ROOT / "resources").glob("*.hy")]
+    return stubs.module([getattr(resources, name) for name in names], MADE_STUB)
+
+
 def made() -> dict[Path, str]:
     """Return every generated page by its path."""
     return {
@@ -440,6 +448,7 @@ def made() -> dict[Path, str]:
         REFERENCE / "exit-codes.md": exit_code_page(),
         REFERENCE / "limits.md": limits(),
         ROOT / "docs/errors.md": errors(),
+        ROOT / "resources/_hy.pyi": stub(),
     }
 
 

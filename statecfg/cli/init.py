@@ -15,6 +15,8 @@ statecfg init demo     create a project in ./demo
 statecfg init          create a project in this directory
 """
 
+# The file → the kind of its schema: its first line tells editors where the schema is.
+KINDS = {"statecfg.toml": "settings", "inventory.yml": "inventory", "playbooks/hello.yml": "playbook"}
 FILES = {
     "statecfg.toml": """\
 # Settings of this project; its directory is where playbooks look for files and templates.
@@ -60,8 +62,13 @@ Put your own node types here, one Python or Hy file each. Playbooks use them lik
 def command(directory: str) -> int:
     """Create a project in DIRECTORY: an inventory and a playbook that works immediately, on this machine.
 
-    Never overwrites files: if one of the files already exists, nothing is written.
+    Also writes the schemas from which editors learn what these files can contain (`statecfg schema --write`). Never
+    overwrites files: if one of the files already exists, nothing is written.
     """
+    from statecfg.editors import files
+    from statecfg.playbook import project
+    from statecfg.problems import InvalidInput
+
     base = Path(directory)
     standing = [name for name in FILES if (base / name).exists() or (base / name).is_symlink()]
     if standing:
@@ -74,10 +81,18 @@ def command(directory: str) -> int:
         path = base / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            first = files.line(KINDS[name], name) if name in KINDS else ""
+            path.write_text(first + text, encoding="utf-8")
         except OSError as problem:
             raise click.FileError(str(path), problem.strerror or str(problem)) from problem
         sys.stdout.write(f"created {path}\n")
+    try:
+        for path in files.write(project.Project(base.resolve())):
+            sys.stdout.write(f"created {base / path.relative_to(base.resolve())}\n")
+    except InvalidInput:  # a node type that was there before
+        sys.stdout.write("No schemas for editors: a node type is wrong. See statecfg schema --write.\n")
+    except OSError as problem:
+        raise click.FileError(str(base / files.DIRECTORY), problem.strerror or str(problem)) from problem
     change = "" if base.resolve() == Path.cwd() else f"cd {base} && "
     sys.stdout.write(f"\nNext:  {change}statecfg plan playbooks/hello.yml\n")
     return exit_codes.DONE

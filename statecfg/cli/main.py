@@ -47,6 +47,8 @@ VERBS = {
     "serve": ("serve", "Serve the entity API and the page that shows hosts, runs and entities."),
     "service": ("service", "Show services, units and relations; change settings, resolve failures."),
     "store": ("store", "Maintain the controller's database: check, back up, migrate."),
+    "fmt": ("fmt", "Lay out YAML files; keep comments, order and blank lines."),
+    "schema": ("schema", "Print JSON Schemas, from which editors learn what a file can contain."),
     "completion": ("completion", "Print a shell completion script."),
 }
 

@@ -48,6 +48,14 @@ def read(path: str | Path, shape: str) -> Node:
     return root
 
 
+def text_of(path: str | Path) -> str:
+    """Return the text of a YAML file.
+
+    :raises InvalidInput: the file can't be read, or is not plain UTF-8
+    """
+    return scalars.decode(content(path), str(path))
+
+
 def parse(data: bytes | str, file: str, shape: str) -> Node:
     """Read YAML from bytes or text.
 

@@ -91,7 +91,7 @@ def _from_hy(node_type: NodeType[...]) -> Schema:
     arguments = tuple(map(plain, declared.arguments))
     required = (*arguments, *map(plain, declared.required))
     optional = {plain(name): types.frozen(default) for name, default in declared.optional.items()}
-    docs = _docs(node_type)
+    docs = descriptions(node_type.__doc__)
     fields = {name: Field(name, ANY, docs.get(name, "")) for name in (*required, *optional)}
     _refuse_options(node_type, fields)
     return Schema(node_type, arguments, required, optional, fields, validators.of(node_type.module))
@@ -103,7 +103,7 @@ def _from_signature(node_type: NodeType[...]) -> Schema:
         return Schema(node_type, (), (), {}, {})
     arguments, required, optional = [], [], {}
     fields: dict[str, Field] = {}
-    docs = _docs(node_type)
+    docs = descriptions(node_type.__doc__)
     for parameter in inspect.signature(function).parameters.values():
         name = parameter.name
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -154,11 +154,14 @@ def _invalid(node_type: NodeType[...], detail: str, help: str) -> InvalidInput:
     return InvalidInput([problem("SC0119", f"node type {node_type.name}: {detail}", help, *locations)])
 
 
-def _docs(node_type: NodeType[...]) -> dict[str, str]:
-    """Return the description of each parameter: its `:param name:` line and the indented lines after it."""
+def descriptions(doc: str | None) -> dict[str, str]:
+    """Return the description of each parameter: its `:param name:` line and the indented lines after it.
+
+    :param doc: the docstring of a node type, or of a class
+    """
     docs: dict[str, str] = {}
     name = ""
-    for line in inspect.cleandoc(node_type.__doc__ or "").splitlines():
+    for line in inspect.cleandoc(doc or "").splitlines():
         match = _PARAM.match(line.strip())
         if match:
             name = plain(match.group(1))
@@ -183,7 +186,8 @@ def json_schema(node_type: NodeType[...]) -> dict[str, Any]:
     schema = of(node_type)
     properties: dict[str, Any] = {}
     for name, item in schema.fields.items():
-        properties[name] = {**item.type.json(), **({"description": item.doc} if item.doc else {})}
+        accepted = validators.json_schema(schema.checks.get(name, ())) if item.type is ANY else item.type.json()
+        properties[name] = {**accepted, **({"description": item.doc} if item.doc else {})}
         default = schema.optional.get(name)
         if isinstance(default, (str, int, float, bool, list, dict)):
             properties[name]["default"] = default

@@ -9,6 +9,17 @@ from statecfg.remote.graph.wrong_values import Wrong
 
 # A predicate, then functions that transform a value that satisfies it, in this order.
 Clause = Sequence[Callable[[Any], Any]]
+# Predicate → the type of the values in JSON that satisfy it; "" for none, because the attribute can be omitted instead.
+_JSON = {
+    "string?": "string",
+    "keyword?": "string",
+    "number?": "number",
+    "true?": "boolean",
+    "false?": "boolean",
+    "map?": "object",
+    "seq?": "array",
+    "nil?": "",
+}
 _MODULES: dict[str, dict[str, list[Clause]]] = {}
 
 
@@ -45,6 +56,17 @@ def apply(clauses: Sequence[Clause], value: Any) -> Any:
         for transform in transforms:
             value = transform(value)
     return value
+
+
+def json_schema(clauses: Sequence[Clause]) -> dict[str, Any]:
+    """Return the JSON Schema of the values that the predicates of an attribute accept; {} if they are not known."""
+    for predicate, *_ in clauses:
+        words = name_of(predicate).strip("()").split()
+        options = [_JSON.get(word) for word in words if word != "some-fn"]
+        if None not in options:
+            types = list(dict.fromkeys(option for option in options if option))
+            return {"type": types[0]} if len(types) == 1 else {"anyOf": [{"type": item} for item in types]}
+    return {}
 
 
 def name_of(function: Callable[..., Any]) -> str:

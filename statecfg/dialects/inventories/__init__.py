@@ -41,6 +41,11 @@ IGNORED_ENDINGS = (".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", "
 IGNORED = ("host_vars", "group_vars", "vars_plugins")
 
 
+def is_own(path: Path) -> bool:
+    """Return whether a file is an inventory in YAML with statecfg's own keys."""
+    return path.suffix in YAML and path.is_file() and _OURS.search(yaml_text.content(path)) is not None
+
+
 def load(path: str | Path) -> Inventory:
     """Return the inventory in a file or directory, with all sources that it names.
 

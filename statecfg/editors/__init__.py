@@ -1,0 +1,1 @@
+"""What editors need: JSON Schemas of the files of a project. Imports `dialects` and below."""

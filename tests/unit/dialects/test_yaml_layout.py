@@ -1,0 +1,130 @@
+"""The layout of YAML texts: `statecfg fmt` changes indentation and spaces, and nothing else."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from statecfg.dialects import yaml_layout
+from statecfg.dialects.yaml_layout import OtherData, laid_out
+from statecfg.problems import InvalidInput
+
+ROOT = Path(__file__).parent.parent.parent.parent
+
+CASES = {
+    "a list in the column of its key": (
+        "hosts: web\nresources:\n- package: nginx\n- file: /etc/motd\n  mode: '0644'\n",
+        "hosts: web\nresources:\n  - package: nginx\n  - file: /etc/motd\n    mode: '0644'\n",
+    ),
+    "wide indentation": (
+        "a:\n     b:\n          - c: 1\n            d: 2\n     e: 3\n",
+        "a:\n  b:\n    - c: 1\n      d: 2\n  e: 3\n",
+    ),
+    "spaces after dashes and colons": ("a:   1\nb:\n -   c:  2\n     d :  3\n", "a: 1\nb:\n  - c: 2\n    d: 3\n"),
+    "spaces inside brackets": (
+        "a: { b: 1,c :  2 }\nd: [ x ,  z,]\ne: {f: , g: }\n",
+        "a: {b: 1, c: 2}\nd: [x, z,]\ne: {f: , g: }\n",
+    ),
+    "comments": (
+        "# top\na:\n# first\n- x   # kept\n    # end of a\n# of b\nb: 1\n\n# end\n",
+        "# top\na:\n  # first\n  - x   # kept\n    # end of a\n# of b\nb: 1\n\n# end\n",
+    ),
+    "comments in an empty value": ("a:\n    # b: 1\n    # c: 2\nd: 1\n", "a:\n  # b: 1\n  # c: 2\nd: 1\n"),
+    "comments at the end of nested blocks": (
+        "a:\n    b:\n        c: 1\n        # of b\n    # of a\n# of all\n",
+        "a:\n  b:\n    c: 1\n    # of b\n  # of a\n# of all\n",
+    ),
+    "blank lines and order": ("b: 1\n\n\na: 2\n   \n\n", "b: 1\n\n\na: 2\n"),
+    "white space at the ends of lines": ("a: 1  \nb:\t\n  - c \n", "a: 1\nb:\n  - c\n"),
+    "a text block": (
+        "a:\n - b: |\n      one\n        two  \n\n      three\n   c: 1\n",
+        "a:\n  - b: |\n      one\n        two  \n\n      three\n    c: 1\n",
+    ),
+    "a text block in a list": ("a:\n- |-\n     one\n\n      two\n", "a:\n  - |-\n    one\n\n     two\n"),
+    "a text block with its own indentation": ("a:\n    b: |2\n         one\n", "a:\n  b: |2\n       one\n"),
+    "a text block that keeps its line ends": ("a:\n   b: |+\n     one\n\n\n", "a:\n  b: |+\n    one\n\n\n"),
+    "a comment after a text block": ("a: |\n   one\n # two\n", "a: |\n  one\n# two\n"),
+    "an empty text block": ("a:\n   b: |\n   c: 1\n", "a:\n  b: |\n  c: 1\n"),
+    "text over several lines": (
+        'a:\n      b: "one\n        two   \n\n        three"\n      c: one\n         two\n',
+        'a:\n  b: "one\n    two   \n\n    three"\n  c: one\n     two\n',
+    ),
+    "a value on its own line": ("a:\n      one\nb:\n        [c,\n         d]\n", "a:\n  one\nb:\n  [c,\n   d]\n"),
+    "brackets over several lines": (
+        "a:\n    b: {\n      c: [1,\n        # inner\n          2],\n    }\n",
+        "a:\n  b: {\n    c: [1,\n      # inner\n        2],\n  }\n",
+    ),
+    "lists in lists": ("- - a\n  -   b\n-\n   - c\n", "- - a\n  - b\n-\n  - c\n"),
+    "anchors, aliases and tags": (
+        "a: &x\n    b: 1\nc:   *x\nd: !secret   {env: X}\n",
+        "a: &x\n  b: 1\nc: *x\nd: !secret   {env: X}\n",
+    ),
+    "the start of the document": ("---\n- a:  1\n", "---\n- a: 1\n"),
+    "explicit keys": ("?   a\n:   b\n", "?   a\n: b\n"),
+    "templates and quotes": (
+        "resources:\n- file: \"{{ root }}/x\"\n  content: '{{ a }}: # b'\n",
+        "resources:\n  - file: \"{{ root }}/x\"\n    content: '{{ a }}: # b'\n",
+    ),
+    "a text alone": ("'x'\n", "'x'\n"),
+    "no line end at the end": ("a: 1", "a: 1\n"),
+    "Windows line ends": ("a:\r\n- b:   |\r\n    c\r\n", "a:\n  - b: |\n      c\n"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
+def test_layout(text: str, expected: str) -> None:
+    assert laid_out(text, "test.yml") == expected
+    assert laid_out(expected, "test.yml") == expected
+
+
+FILES = [path for folder in ("playbooks", "tests/host/corpus") for path in (ROOT / folder).rglob("*.yml")]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_own_playbooks_have_this_layout(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert laid_out(text, str(path)) == text
+    indented = textwrap.indent(text, "   ", lambda line: bool(line.strip()))
+    assert laid_out("all:\n" + indented, str(path)).startswith("all:\n  ")
+
+
+NAMES = st.text("abc", min_size=1, max_size=3)
+SCALARS = st.one_of(NAMES, st.integers(0, 9), st.booleans(), st.text("ab \n:#-{'\"", max_size=12))
+TREES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=12
+)
+
+
+@settings(max_examples=150)
+@given(
+    st.dictionaries(NAMES, TREES, min_size=1, max_size=3),
+    st.integers(2, 9),
+    st.sampled_from([None, True, False]),
+    st.sampled_from([None, "'", '"', "|"]),
+)
+def test_layout_keeps_the_data_of_any_text(tree: object, indent: int, flow: bool | None, style: str | None) -> None:
+    text = yaml.safe_dump(tree, indent=indent, default_flow_style=flow, default_style=style, width=20)
+    try:
+        result = laid_out(text, "test.yml")
+    except InvalidInput:  # statecfg refuses some values that the library writes
+        return
+    assert yaml.safe_load(result) == yaml.safe_load(text)
+    assert laid_out(result, "test.yml") == result
+
+
+def test_wrong_text_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="SC0315"):
+        laid_out("a: [\n", "test.yml")
+    with pytest.raises(InvalidInput, match="SC0306"):
+        laid_out("a: 1\na: 2\n", "test.yml")
+
+
+def test_result_with_other_data_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_layout, "STEP", -1)
+    with pytest.raises(OtherData, match=r"test\.yml"):
+        laid_out("a:\n  b:\n    c: 1\n  d: 2\n", "test.yml")

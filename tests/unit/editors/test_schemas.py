@@ -1,0 +1,248 @@
+"""The JSON Schemas accept what statecfg accepts, and refuse common mistakes."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft7Validator
+
+from statecfg import dialects
+from statecfg.dialects import yaml_inventory, yaml_text, yaml_tree
+from statecfg.editors import files, inventories, names, node_types
+from statecfg.playbook import project as projects
+from statecfg.problems import InvalidInput
+from tests.unit.resources.test_cases import cases
+
+ROOT = Path(__file__).parent.parent.parent.parent
+BLOCK = re.compile(r"^```(yaml|toml)\n(.*?)^```", re.S | re.M)
+KINDS = tuple(files.SCHEMAS)
+OTHERWISE = ("notify: restart", "json_keys:")  # a mistake, and a node type that the page defines
+
+
+@functools.cache
+def validator(kind: str, root: Path = ROOT / "tests/host/corpus/project") -> Draft7Validator:
+    document = {"$schema": files.DRAFT, **files.SCHEMAS[kind](projects.Project(root))}
+    Draft7Validator.check_schema(document)
+    return Draft7Validator(document)
+
+
+def value(text: str) -> Any:
+    """Return the value of YAML as editors read it. The value of `!secret` is a map."""
+    return yaml_tree.plain(yaml_text.parse(text, "test.yml", ""), lambda tag, value, location: value)
+
+
+def wrong(kind: str, text: str) -> list[str]:
+    return [error.message for error in validator(kind).iter_errors(value(text))]
+
+
+def examples() -> list[Any]:
+    """Return the playbooks and inventories of the project and of its documentation."""
+    written = [*(ROOT / "playbooks").glob("*.yml"), *(ROOT / "tests/host/corpus/project").rglob("*.yml")]
+    texts = [(path.name, path.read_text(encoding="utf-8")) for path in written]
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+        texts += [(f"{page.stem} {count}", text) for count, (kind, text) in enumerate(blocks) if kind == "yaml"]
+    found = []
+    for name, text in texts:
+        if any(word in text for word in OTHERWISE):
+            continue
+        if re.search(r"^(- )?(resources|relations|service):", text, re.M):
+            kind = "playbook" if re.search(r"^(- | {2})?(hosts|relations):", text, re.M) else "include"
+            found.append(pytest.param(kind, text, id=f"{name}: {kind}"))
+        elif re.search(r"^(hosts|groups):", text, re.M):
+            found.append(pytest.param("inventory", text, id=f"{name}: inventory"))
+    return found
+
+
+@pytest.mark.parametrize(("kind", "text"), examples())
+def test_schemas_accept_each_example(kind: str, text: str) -> None:
+    assert wrong(kind, text) == []
+
+
+def test_there_are_examples_of_each_kind() -> None:
+    kinds = [item.values[0] for item in examples()]
+    assert all(kinds.count(kind) >= 3 for kind in ("playbook", "include", "inventory")), kinds
+
+
+@pytest.mark.parametrize("case", cases())
+def test_schema_accepts_the_node_of_each_case(case: Any) -> None:
+    """A case with `bad` is about a value that statecfg refuses. The schema finds some of these values."""
+    if "bad" not in case:
+        for entry in [case["node"], *case.get("with", ())]:
+            assert [error.message for error in validator("include").iter_errors([entry])] == []
+
+
+ENTRIES = {
+    "an unknown node type": "- pakage: nginx",
+    "an unknown attribute": "- file: /etc/motd\n  moed: '0644'",
+    "two node types": "- file: /etc/motd\n  package: nginx",
+    "a required attribute is missing": "- replace: /etc/motd\n  pattern: x",
+    "a mode without quotes": "- file: /etc/motd\n  mode: 644",
+    "a relative path": "- file: etc/motd",
+    "a word instead of true": "- service: nginx\n  running: maybe",
+    "an unknown choice": "- service: nginx\n  on_change: reboot",
+    "text instead of a list": "- user: ann\n  groups: www-data",
+    "no node type": "- when: x is defined",
+    "only text": "- nginx",
+    "a number as a requirement": "- package: nginx\n  requires: [1]",
+    "a node type in Hy": "- process: /bin/x\n  user: ann\n  group: ann\n  env: {}\n  args: []\n  nosuch: 1",
+}
+VALID = {
+    "templates": "- service: '{{ name }}'\n  running: '{{ on }}'\n  on_change: '{{ how }}'\n  stable_for: '{{ 3 }}'",
+    "a template in a path and a list": "- user: ann\n  home: '{{ home }}'\n  groups: ['{{ group }}', www-data]",
+    "a template as a list": "- user: ann\n  groups: '{{ groups }}'",
+    "a secret": "- user: ann\n  password_hash: !secret {env: HASH}",
+    "an omitted value": "- file: /etc/motd\n  mode:",
+    "attributes named like node types": "- file: /etc/motd\n  group: adm",
+    "a type whose attribute is a node type": "- user: ann\n  group: adm",
+    "one requirement": "- package: nginx\n  requires: package:apt\n  tags: web",
+    "a loop": "- package: '{{ p }}'\n  for_each: [a, b]\n  as: p\n  label: all",
+    "a block": "- for_each: sites\n  as: site\n  resources:\n    - file: /etc/{{ site }}",
+    "an include": "- include: other.yml\n  vars: {port: 80}\n  when: true",
+}
+
+
+@pytest.mark.parametrize("text", ENTRIES.values(), ids=ENTRIES)
+def test_schema_refuses_a_wrong_entry(text: str) -> None:
+    assert wrong("include", text)
+    assert wrong("playbook", "hosts: web\nresources:\n" + text)
+
+
+@pytest.mark.parametrize("text", VALID.values(), ids=VALID)
+def test_schema_accepts_a_valid_entry(text: str) -> None:
+    assert wrong("include", text) == []
+    assert wrong("playbook", "hosts: web\nresources:\n" + text) == []
+
+
+OTHERS = {
+    "a play without hosts": ("playbook", "resources: []"),
+    "an unknown key of a play": ("playbook", "hosts: web\ntasks: []"),
+    "a variable named host": ("playbook", "hosts: web\nvars: {host: 1}"),
+    "a wrong relation": ("playbook", "- relations: [[web]]"),
+    "a wrong type of an option": ("playbook", "service: web\nhosts: web\nschema: {title: {type: text}}"),
+    "an unknown key of a host": ("inventory", "hosts: {web1: {adress: 192.0.2.1}}"),
+    "a port": ("inventory", "hosts: {web1: {port: 70000}}"),
+    "a name of a host": ("inventory", "hosts: {-web1: }"),
+    "an unknown key of an inventory": ("inventory", "host: {web1: }"),
+}
+
+
+@pytest.mark.parametrize(("kind", "text"), OTHERS.values(), ids=OTHERS)
+def test_schema_refuses_other_mistakes(kind: str, text: str) -> None:
+    assert wrong(kind, text)
+
+
+def test_schema_of_settings_has_each_setting_with_type_and_description() -> None:
+    properties = validator("settings").schema["properties"]
+    assert set(properties) == set(projects.SETTINGS)
+    assert all(item["description"] for item in properties.values())
+    assert not list(validator("settings").iter_errors({"forks": 4, "become": True, "lock_timeout": 1.5}))
+    for settings in ({"forks": 0}, {"fork": 1}, {"name": 1}):
+        assert list(validator("settings").iter_errors(settings)), settings
+
+
+def test_schema_of_inventories_describes_each_key() -> None:
+    assert set(inventories.HOST) == set(yaml_inventory.HOST_KEYS)
+    assert set(inventories.GROUP) == set(yaml_inventory.GROUP_KEYS)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> projects.Project:
+    (tmp_path / "playbooks").mkdir()
+    (tmp_path / "resources").mkdir()
+    (tmp_path / "inventory.yml").write_text("hosts: {web1: , '@local': }\ngroups: {web: {hosts: [web1]}}\n")
+    return projects.Project(tmp_path)
+
+
+VHOST = '''
+from statecfg import Port, node_type
+
+
+@node_type
+def vhost(name: str, *, port: Port, tls: bool = False) -> None:
+    """Manage a virtual host.
+
+    :param port: the port
+    """
+'''
+
+
+def test_schema_contains_the_node_types_of_the_project(project: projects.Project) -> None:
+    (project.root / "resources/vhost.py").write_text(VHOST)
+    found = files.SCHEMAS["include"](project)
+    check = Draft7Validator(found)
+    assert check.is_valid([{"vhost": "shop", "port": 80}]) and not check.is_valid([{"vhost": "shop"}])
+    assert found["definitions"]["type vhost"]["properties"]["port"]["description"] == "the port"
+    assert found["definitions"]["type vhost"]["properties"]["vhost"]["description"] == "Manage a virtual host."
+
+
+def test_wrong_node_types_of_the_project_are_all_reported(project: projects.Project) -> None:
+    (project.root / "resources/one.py").write_text("x = 1\n")
+    (project.root / "resources/two.py").write_text("raise KeyError('no')\n")
+    with pytest.raises(InvalidInput) as caught:
+        files.text("playbook", project)
+    assert len(caught.value.problems) == 2
+
+
+PLAYBOOK = """
+- hosts: web
+  resources:
+    - package: nginx
+      tags: [base]
+    - file: "/etc/{{ name }}"
+      requires: [package:nginx]
+    - directory: /srv
+      provides: data
+    - for_each: [1]
+      label: sites
+      resources:
+        - file: /srv/{{ item }}
+    - include: parts/one.yml
+"""
+
+
+def test_names_of_nodes_are_found_as_they_are_written(project: projects.Project) -> None:
+    (project.root / "playbooks/web.yml").write_text(PLAYBOOK)
+    (project.root / "playbooks/parts").mkdir()
+    (project.root / "playbooks/parts/one.yml").write_text("- user: ann\n")
+    (project.root / "playbooks/broken.yml").write_text("- user: [\n")
+    node_types.of_project(project.root)
+    assert names.of_project(project.root) == [
+        "data", "file:/etc/{{ name }}", "file:/srv/{{ item }}", "include:parts/one.yml", "loop:sites", "package:nginx",
+        "tag:base", "user:ann",
+    ]  # fmt: skip
+
+
+def test_schema_suggests_names_of_nodes_and_hosts(project: projects.Project) -> None:
+    (project.root / "playbooks/web.yml").write_text(PLAYBOOK)
+    definitions = files.SCHEMAS["playbook"](project)["definitions"]
+    requirements = {item["label"]: item["bodyText"] for item in definitions["names"]["anyOf"][0]["defaultSnippets"]}
+    assert requirements["package:nginx"] == "package:nginx"
+    assert requirements["file:/srv/{{ item }}"] == '"file:/srv/{{ item }}"'
+    play = definitions["definition"]["else"]["else"]["properties"]
+    hosts = [item["bodyText"] for item in play["hosts"]["anyOf"][0]["defaultSnippets"]]
+    assert hosts == ['"@local"', "all", "web", "web1"]
+
+
+def test_writing_replaces_only_files_that_changed(project: projects.Project) -> None:
+    assert [path.name for path in files.write(project)] == [f"{kind}.json" for kind in KINDS]
+    assert list(files.write(project)) == []
+    (project.root / "playbooks/web.yml").write_text(PLAYBOOK)
+    assert [path.name for path in files.write(project)] == ["playbook.json", "include.json"]
+
+
+def test_first_line_names_the_schema_relative_to_the_file() -> None:
+    start = "# yaml-language-server: $schema="
+    assert files.line("playbook", "playbooks/a/b.yml") == f"{start}../../.statecfg/playbook.json\n"
+    assert files.line("inventory", "inventory.yml") == f"{start}.statecfg/inventory.json\n"
+    assert files.line("settings", "statecfg.toml") == "#:schema .statecfg/settings.json\n"
+
+
+def test_every_kind_of_playbook_has_the_same_keys_as_its_reader() -> None:
+    schema = validator("playbook").schema["definitions"]["definition"]["else"]
+    assert set(schema["then"]["properties"]) == set(dialects.yaml.SERVICE_KEYS)
+    assert set(schema["else"]["properties"]) == {*dialects.yaml.KEYS, "service", "relations"}
