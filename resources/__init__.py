@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, List
 
-    __path__: List[str]  # type: ignore[no-redef]  # `import *` of an unknown module may define it
+    __path__: List[str]  # type: ignore[no-redef]  # the star import may define it
 
     # The node types of a project. `statecfg schema --write` makes this module, in projects that have some.
     from statecfg_project import *  # noqa: F403  # the names are the project's

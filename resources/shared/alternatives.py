@@ -10,7 +10,7 @@ from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records
+from statecfg.resources.shared import paths, records, system_records
 
 REGISTERED = "/var/lib/dpkg/alternatives"
 CHOSEN = "/etc/alternatives"
@@ -119,12 +119,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return actions
 
 
-def remember(node: Node, world: World) -> records.AlternativeMemory:
+def remember(node: Node, world: World) -> system_records.AlternativeMemory:
     """Record the fields of the name."""
     return {"entry": world.entry("alternative", node.attrs["name"])}
 
 
-def undo(node: Node, memory: records.AlternativeMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: system_records.AlternativeMemory, world: World) -> ActionSpec:
     """Restore mode and choice, and remove the program that the node registered."""
     attrs, was = node.attrs, memory["entry"]
     name, now = attrs["name"], world.entry("alternative", attrs["name"])

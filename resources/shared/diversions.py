@@ -7,7 +7,7 @@ from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import records
+from statecfg.resources.shared import records, system_records
 
 DATABASE = "/var/lib/dpkg/diversions"
 LOCAL = ":"  # stands for the administrator in place of a package
@@ -71,12 +71,12 @@ def _require_free(world: World, path: str, to: str) -> None:
         raise CheckError("%s exists already, and dpkg-divert would not rename %s: move one of them away" % (to, path))
 
 
-def remember(node: Node, world: World) -> records.DiversionMemory:
+def remember(node: Node, world: World) -> system_records.DiversionMemory:
     """Record the diversion of the path."""
     return {"entry": world.entry("diversion", node.attrs["path"])}
 
 
-def undo(node: Node, memory: records.DiversionMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: system_records.DiversionMemory, world: World) -> ActionSpec:
     """Restore the former diversion, or remove the node's."""
     path, was = node.attrs["path"], memory["entry"]
     present = world.entry("diversion", path)

@@ -9,7 +9,7 @@ from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records
+from statecfg.resources.shared import paths, records, system_records
 
 TIMEOUT = 3600.0
 
@@ -68,13 +68,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [make_filesystem(path, attrs["fstype"], attrs.get("label"), list(attrs.get("format_options") or ()))]
 
 
-def remember(node: Node, world: World) -> records.FilesystemMemory:
+def remember(node: Node, world: World) -> system_records.FilesystemMemory:
     """Record the type of the content."""
     path = paths.followed(world, node.attrs["path"])
     return {"path": path, "fstype": content(world, path)[0] if world.stat(path) is not None else ""}
 
 
-def undo(node: Node, memory: records.FilesystemMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: system_records.FilesystemMemory, world: World) -> ActionSpec:
     """Change nothing, and say that a new file system stays."""
     path = memory["path"]
     if memory["fstype"] or world.stat(path) is None:

@@ -10,7 +10,7 @@ from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import drop_ins, files, paths, records
+from statecfg.resources.shared import drop_ins, files, paths, records, system_records
 
 BOOT, OPTIONS = "/etc/modules-load.d/%s.conf", "/etc/modprobe.d/%s.conf"
 HEADER = "# Managed by statecfg.\n"
@@ -128,7 +128,7 @@ def _users(world: World, name: str) -> str:
     return ""
 
 
-def remember(node: Node, world: World) -> records.KernelModuleMemory:
+def remember(node: Node, world: World) -> system_records.KernelModuleMemory:
     """Record both files, and whether the module is loaded."""
     return {
         "loaded": world.entry("module", key(node.attrs["name"])) is not None,
@@ -137,7 +137,7 @@ def remember(node: Node, world: World) -> records.KernelModuleMemory:
     }
 
 
-def undo(node: Node, memory: records.KernelModuleMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: system_records.KernelModuleMemory, world: World) -> ActionSpec:
     """Restore the files, and unload or load the module."""
     attrs, name = node.attrs, node.attrs["name"]
     actions: list[Action] = []

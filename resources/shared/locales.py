@@ -11,7 +11,7 @@ from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import entries, paths, records
+from statecfg.resources.shared import entries, paths, records, system_records
 
 VARIABLES = (
     "LANG", "LC_ADDRESS", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_MESSAGES",
@@ -132,7 +132,7 @@ def _default(node: Node, variable: str, path: str) -> Node:
     return entries.entry(node, path, line, r"^\s*%s\s*=" % variable, mode="0644")
 
 
-def remember(node: Node, world: World) -> records.LocaleMemory:
+def remember(node: Node, world: World) -> system_records.LocaleMemory:
     """Record whether the host has the locale, its line in the list, and the lines of the default."""
     name, file = node.attrs["name"], _file(world)
     listed_here = name not in BUILT_IN and world.stat(LIST) is not None
@@ -145,7 +145,7 @@ def remember(node: Node, world: World) -> records.LocaleMemory:
     }
 
 
-def undo(node: Node, memory: records.LocaleMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: system_records.LocaleMemory, world: World) -> ActionSpec:
     """Restore the lines of the list and of the default, and remove or generate the locale."""
     attrs, name, charset = node.attrs, node.attrs["name"], memory["charset"]
     actions: list[Action] = []

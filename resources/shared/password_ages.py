@@ -10,7 +10,7 @@ from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records
+from statecfg.resources.shared import paths, records, system_records
 
 SHADOW = "/etc/shadow"
 DAY = 86400
@@ -73,12 +73,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [age(user, changed)] if changed else []
 
 
-def remember(node: Node, world: World) -> records.PasswordAgeMemory:
+def remember(node: Node, world: World) -> system_records.PasswordAgeMemory:
     """Record the rules of the user."""
     return {"entry": world.entry("password_aging", node.attrs["user"])}
 
 
-def undo(node: Node, memory: records.PasswordAgeMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: system_records.PasswordAgeMemory, world: World) -> ActionSpec:
     """Restore the rules that the node set, except those that others have changed since."""
     user = node.attrs["user"]
     was, present = memory["entry"], world.entry("password_aging", user)

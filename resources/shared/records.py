@@ -276,51 +276,6 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         enabled: str | None
         target: str
 
-    class LocaleMemory(TypedDict):
-        """The memory of a `locale`: whether the host had it, its line in the list, and the lines of the default."""
-
-        present: bool
-        charset: str
-        listing: LineMemory | None
-        defaults: dict[str, LineMemory]
-
-    class KernelModuleMemory(TypedDict):
-        """The memory of a `kernel_module`: whether it was loaded, and its two files."""
-
-        loaded: bool
-        boot: FileMemory
-        options: FileMemory
-
-    class FilesystemMemory(TypedDict):
-        """The memory of a `filesystem`: the device, with links followed, and what it contained ("": nothing)."""
-
-        path: str
-        fstype: str
-
-    class SwapMemory(TypedDict):
-        """The memory of a `swap`. `size` is that of its file, in bytes; None for a device, or without a file."""
-
-        path: str
-        size: int | None
-        exists: bool
-        used: Fields | None
-        line: LineMemory
-
-    class PasswordAgeMemory(TypedDict):
-        """The memory of a `password_aging`: the former rules; None without a user."""
-
-        entry: Fields | None
-
-    class AlternativeMemory(TypedDict):
-        """The memory of an `alternative`."""
-
-        entry: Fields | None
-
-    class DiversionMemory(TypedDict):
-        """The memory of a `diversion`."""
-
-        entry: Fields | None
-
     class GroupMemory(TypedDict):
         """The memory of a `group`."""
 

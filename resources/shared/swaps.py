@@ -10,7 +10,7 @@ from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import entries, filesystems, mounts, paths, records
+from statecfg.resources.shared import entries, filesystems, mounts, paths, records, system_records
 
 IN_USE = "/proc/swaps"
 UNITS = {"M": 1, "G": 1 << 10, "T": 1 << 20}
@@ -129,7 +129,7 @@ def _is_swap(world: World, path: str) -> bool:
     return found == "swap"
 
 
-def remember(node: Node, world: World) -> records.SwapMemory:
+def remember(node: Node, world: World) -> system_records.SwapMemory:
     """Record the size of the file, the line in fstab, and whether the swap space is in use."""
     path = paths.followed(world, node.attrs["path"])
     stat = world.stat(path)
@@ -142,7 +142,7 @@ def remember(node: Node, world: World) -> records.SwapMemory:
     }
 
 
-def undo(node: Node, memory: records.SwapMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: system_records.SwapMemory, world: World) -> ActionSpec:
     """Restore the line in fstab, and whether the file exists and is in use."""
     path, was = memory["path"], memory["used"]
     stat, used = world.stat(path), world.entry("swap", path)

@@ -11,10 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
-
 from statecfg import dialects
-from statecfg.cli import save_plan, session
+from statecfg.cli import saved_selection, session
 from statecfg.cli.main import VERSION
 from statecfg.cli.options import ConnectionOptions, Output, Selection
 from statecfg.cli.session import Finished
@@ -28,8 +26,6 @@ from statecfg.run.report_model import Host
 from statecfg.run.saved.model import SavedPlan
 
 STDIN = "-"
-# Field of a selection → its option on the command line.
-_FLAGS = {"limit": "--limit", "tags": "--tags", "extra_vars": "--extra-vars", "prune": "--prune"}
 
 # Reading
 
@@ -237,90 +233,21 @@ def _opened(source: str, data: bytes, requested: Selection, how: ConnectionOptio
             help += "; or, if this is the same project, write its name into statecfg.toml, and plan again"
         raise differences.stale(name, changed, help)
     moved: dict[str, Path] = {}
-    selection = _selection(plan, project, requested, moved)
+    selection = saved_selection.selection(plan, project, requested, moved)
     changed = differences.of_files(plan, project, moved)
     if any(text.startswith("inventory ") for text in changed):
         changed += _in_inventory(plan, project, selection)
     if changed:
         raise differences.stale(name, changed)
     return _Here(
-        name, plan, project, project.root / plan["playbook"], selection, _way(plan, project, requested=how), moved
+        name,
+        plan,
+        project,
+        project.root / plan["playbook"],
+        selection,
+        saved_selection.connection(plan, project, how),
+        moved,
     )
-
-
-def _selection(plan: SavedPlan, project: Project, requested: Selection, moved: dict[str, Path]) -> Selection:
-    """Return the plan's selection, with paths in this project.
-
-    The command line may name an inventory or a file of variables again. Its content must be the same.
-
-    :param moved: is filled with these files: path in the plan → file
-    :raises click.UsageError: an option contradicts the plan
-    """
-    choices = plan["choices"]
-    inventory = choices.get("inventory")
-    if requested.inventory:
-        was = [entry["path"] for entry in plan["inputs"] if entry["kind"] == "inventory"]
-        moved.update((path, Path(os.path.abspath(requested.inventory))) for path in was)
-        inventory = os.path.abspath(requested.inventory)
-    elif inventory:
-        inventory = str(project.root / inventory)
-    variables = [f"@{project.root / text[1:]}" if text.startswith("@") else text for text in choices["extra_vars"]]
-    if requested.extra_vars:
-        files = [text for text in choices["extra_vars"] if text.startswith("@")]
-        again = [os.path.abspath(text[1:]) for text in requested.extra_vars if text.startswith("@")]
-        in_words = [text for text in requested.extra_vars if not text.startswith("@")]
-        if len(again) != len(files) or in_words != [text for text in choices["extra_vars"] if text[:1] != "@"]:
-            raise _contradiction("--extra-vars", choices["extra_vars"])
-        paths = dict(zip(files, again, strict=True))
-        moved.update((text[1:], Path(path)) for text, path in paths.items())
-        variables = [f"@{paths[text]}" if text in paths else text for text in choices["extra_vars"]]
-    for field in ("limit", "tags", "prune"):
-        value, planned = getattr(requested, field), choices.get(field)
-        if value and value != (tuple(planned) if isinstance(planned, list) else planned):
-            raise _contradiction(_FLAGS[field], planned)
-    from statecfg.playbook.secret_keys import Keys
-
-    # Another directory may be the current one when the playbook is compiled.
-    keys = Keys.of(requested.vault_ids, requested.age_identities, Path.cwd())
-    return Selection(
-        inventory,
-        choices.get("limit"),
-        tuple(choices["tags"]),
-        tuple(variables),
-        choices["prune"],
-        max_fact_age=requested.max_fact_age,
-        vault_ids=tuple(map("@".join, keys.vault_ids)),
-        age_identities=keys.age_identities,
-    )
-
-
-def _contradiction(flag: str, planned: Any) -> click.UsageError:
-    if isinstance(planned, list | tuple):
-        planned = ",".join(map(str, planned))
-    choice = f"with {flag}" + ("" if planned is True else f" {planned}") if planned else f"without {flag}"
-    return click.UsageError(
-        f"{flag} contradicts the plan, which was made {choice}. A plan is applied unchanged: omit {flag} here "
-        "(on the command line and in the environment), or plan again with it."
-    )
-
-
-def _way(plan: SavedPlan, project: Project, requested: ConnectionOptions) -> ConnectionOptions:
-    """Return the connection options with those that the plan contains.
-
-    :raises click.UsageError: an option contradicts the plan
-    """
-    choices = plan["choices"]
-    for key in save_plan.REMEMBERED:
-        value = getattr(requested, key)
-        if value is not None and value != choices.get(key):
-            raise _contradiction("--" + key.replace("_", "-"), choices.get(key))
-    config = choices.get("ssh_config")
-    if requested.ssh_config is not None or not config:
-        config = requested.ssh_config
-    elif config != "none":
-        config = str(project.root / config)
-    become, become_user = choices.get("become"), choices.get("become_user")
-    return replace(requested, become=become, become_user=become_user, user=choices.get("user"), ssh_config=config)
 
 
 def _in_inventory(plan: SavedPlan, project: Project, selection: Selection) -> list[str]:

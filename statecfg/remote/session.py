@@ -25,7 +25,7 @@ from statecfg.remote.wire.frames import PROTOCOL, ProtocolError, decode_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Optional, Tuple
+    from typing import Any, Dict, List, Optional, Tuple
 
     from statecfg.remote.graph.model import JsonMap, Node
     from statecfg.remote.ledger.lock import Holder
@@ -93,7 +93,7 @@ class Session:
         frame, _ = self.channel.receive("run")
         order = Order.from_json(fields(frame))
         for sha256 in order.parts:
-            self.hello["modules"].update(self.hello["unpack"](sha256, self.part))
+            self.hello["modules"].update(self.hello["unpack"](sha256, self.channel.part))
         if order.facts:
             self.tell_facts(order.facts)
         if order.mode == Mode.FACTS:
@@ -213,7 +213,7 @@ class Session:
             if frame["type"] == "begin":
                 complete = fields(frame)
                 for sha256 in complete.pop("parts", ()):
-                    self.hello["modules"].update(self.hello["unpack"](sha256, self.part))
+                    self.hello["modules"].update(self.hello["unpack"](sha256, self.channel.part))
                 return layers, order.with_json(complete)
             if frame["type"] == "expect":
                 self.expect.update(frame["nodes"])
@@ -221,15 +221,6 @@ class Session:
             while len(layers) <= frame["layer"]:
                 layers.append([])
             layers[frame["layer"]] += [decode_node(data, self.blobs) for data in frame["nodes"]]
-
-    def part(self, sha256: str) -> Iterator[bytes]:
-        """Request a part of the executor that only some hosts need; yield its pieces."""
-        self.channel.send({"type": "need", "bundle": sha256})
-        last = False
-        while not last:
-            header, body = self.channel.receive("bundle")
-            yield body
-            last = header["last"]
 
     def take_lock(self, order: Order) -> Optional[Holder]:
         """Take the host's lock, or, for a plan, only check it.
@@ -269,14 +260,10 @@ class Session:
         missing = managed.load_types()
         if not missing:
             return
-        self.channel.send({"type": "need", "types": missing})
-        answer, _ = self.channel.receive("modules")
-        modules = self.hello["modules"]
-        for name, (package, filename, text) in answer["modules"].items():
-            if name not in modules:
-                modules[name] = (package, compile(text, filename, "exec", dont_inherit=True, optimize=0))
-        for name in answer["types"]:
-            import_module(answer["types"][name])
+        from statecfg.remote.run.content import request_types
+
+        for name in request_types(missing, self.channel, self.hello["modules"]):
+            import_module(name)
 
     def fetch(self, layers: List[List[Node]], more: List[Blob]) -> None:
         """Request the content that this host lacks, see `missing_content`."""

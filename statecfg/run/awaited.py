@@ -105,7 +105,7 @@ class Awaited:
         self._answers = Answers(self.names)
         self._refused: dict[str, Refused] = {}
         self._pending = {host: jobs.readings[host].missing for host in self.names if host not in self.complete}
-        self._inputs, self._ring, self._directory = inputs.current(), secret_keys.current(), os.getcwd()
+        self._environment = inputs.current(), secret_keys.current(), os.getcwd()
 
     @property
     def unsettled(self) -> bool:
@@ -197,9 +197,9 @@ class Awaited:
         """Evaluate in the same environment as the first time, and keep the secrets that are used."""
         from statecfg.playbook.output import to_stderr
 
-        environment = (to_stderr(), inputs.recording_into(self._inputs), secret_keys.using(self._ring))
-        with contextlib.ExitStack() as stack, opaque.recording() as used, _directory(self._directory):
-            for context in environment:
+        where, ring, directory = self._environment
+        with contextlib.ExitStack() as stack, opaque.recording() as used:
+            for context in (to_stderr(), inputs.recording_into(where), secret_keys.using(ring), _directory(directory)):
                 stack.enter_context(context)
             yield
         self.secrets.update((name, value.reveal()) for name, value in used.items())

@@ -341,7 +341,8 @@ def test_source_files_are_short() -> None:
 
 
 def test_files_of_node_types_are_short() -> None:
-    sizes = {path.name: len(path.read_text().splitlines()) for path in (ROOT / "resources").glob("*.[ph]y")}
+    paths = [path for path in (ROOT / "resources").glob("*.[ph]y") if path.name != "__init__.py"]
+    sizes = {path.name: len(path.read_text().splitlines()) for path in paths}
     assert {name: size for name, size in sizes.items() if size > 150} == {}
 
 

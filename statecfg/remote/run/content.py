@@ -15,7 +15,7 @@ from statecfg.remote.wire.frames import ProtocolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Sequence
+    from typing import Any, Dict, List, Sequence
 
     from statecfg.remote.graph.model import Blob, Node
     from statecfg.remote.wire.channel import Channel
@@ -90,3 +90,16 @@ class Spool:
     def delete(self) -> None:
         """Delete the directory. The next run deletes what remains, so an error here must not end the run."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def request_types(names: Sequence[str], channel: Channel, modules: Dict[str, Any]) -> List[str]:
+    """Request node types from the controller; return the names of the modules that define them.
+
+    :param modules: receives the modules: name → whether it is a package, and its code
+    """
+    channel.send({"type": "need", "types": names})
+    answer, _ = channel.receive("modules")
+    for name, (package, filename, text) in answer["modules"].items():
+        if name not in modules:
+            modules[name] = (package, compile(text, filename, "exec", dont_inherit=True, optimize=0))
+    return list(answer["types"].values())

@@ -12,7 +12,7 @@ from statecfg.remote.wire.frames import Decoder, ProtocolError, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Optional
+    from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
     from statecfg.remote.graph.model import JsonMap
     from statecfg.remote.wire.frames import Frame
@@ -95,6 +95,15 @@ class Channel:
                     view = view[os.write(self.sink, view[:65536]) :]
                 except OSError as problem:
                     self._lose("the connection broke: %s" % problem.strerror)
+
+    def part(self, sha256: str) -> Iterator[bytes]:
+        """Request a part of the executor that only some hosts need; yield its pieces."""
+        self.send({"type": "need", "bundle": sha256})
+        last = False
+        while not last:
+            header, body = self.receive("bundle")
+            yield body
+            last = header["last"]
 
     def receive(self, *types: str, cancelled: bool = False) -> Frame:
         """Wait for the next frame of one of these types and return it.

@@ -32,7 +32,7 @@ def validator(kind: str, root: Path = ROOT / "tests/host/corpus/project") -> Dra
 
 def value(text: str) -> Any:
     """Return the value of YAML as editors read it. The value of `!secret` is a map."""
-    return yaml_tree.plain(yaml_text.parse(text, "test.yml", ""), lambda tag, value, location: value)
+    return yaml_tree.plain(yaml_text.parse(text, "test.yml", ""), lambda tag, value, location, name: value)
 
 
 def wrong(kind: str, text: str) -> list[str]:

@@ -1,0 +1,55 @@
+"""What the ledger remembers for `undo` of nodes that manage parts of the system. Only for type checkers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # hosts get no annotations, and need no types
+    from typing import TypedDict
+
+    from statecfg.resources.shared import records
+
+    class LocaleMemory(TypedDict):
+        """The memory of a `locale`: whether the host had it, its line in the list, and the lines of the default."""
+
+        present: bool
+        charset: str
+        listing: records.LineMemory | None
+        defaults: dict[str, records.LineMemory]
+
+    class KernelModuleMemory(TypedDict):
+        """The memory of a `kernel_module`: whether it was loaded, and its two files."""
+
+        loaded: bool
+        boot: records.FileMemory
+        options: records.FileMemory
+
+    class FilesystemMemory(TypedDict):
+        """The memory of a `filesystem`: the device, with links followed, and what it contained ("": nothing)."""
+
+        path: str
+        fstype: str
+
+    class SwapMemory(TypedDict):
+        """The memory of a `swap`. `size` is that of its file, in bytes; None for a device, or without a file."""
+
+        path: str
+        size: int | None
+        exists: bool
+        used: records.Fields | None
+        line: records.LineMemory
+
+    class PasswordAgeMemory(TypedDict):
+        """The memory of a `password_aging`: the former rules; None without a user."""
+
+        entry: records.Fields | None
+
+    class AlternativeMemory(TypedDict):
+        """The memory of an `alternative`."""
+
+        entry: records.Fields | None
+
+    class DiversionMemory(TypedDict):
+        """The memory of a `diversion`."""
+
+        entry: records.Fields | None
