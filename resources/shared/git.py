@@ -218,6 +218,8 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
         paths.require_parent(world, path, node, nodes)
     elif present.commit and stays:
         return ActionSpec()
+    else:
+        attrs = {**attrs, "user": attrs.get("user") or _owner(path, world)}
     cause = None
     try:
         commit = wanted(attrs, world)
@@ -232,7 +234,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
     if present.changes and not attrs.get("discard_changes"):
         text = "%s has local changes (%s); discard_changes: true discards them"
         raise CheckError(text % (path, listed(present.changes)))
-    return ActionSpec([_action(update, {**attrs, "user": attrs.get("user") or _owner(path, world)}, commit)])
+    return ActionSpec([_action(update, attrs, commit)])
 
 
 def _action(make: Callable[..., Action], attrs: records.Attrs, commit: str) -> Action:

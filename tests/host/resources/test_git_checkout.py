@@ -104,11 +104,12 @@ def test_a_user_owns_the_checkout_and_no_hook_runs(site: Site, repository: Repos
     """root never runs what a user put into the checkout."""
     repository.commit("one")
     add_user(site.host, "deploy")
+    site.host.run(["chown", "-R", "deploy:", repository.path])  # git reads no repository of another user
     site.come_true(checkout(site, repository.path, "user: deploy"))
     assert site.host.run(["stat", "-c", "%U", f"{site.place}/shop/f"]).stdout == "deploy\n"
     hook = f"{site.place}/shop/.git/hooks/post-checkout"
     site.host.write(hook, f"#!/bin/sh\nid -un > {site.place}/shop/ran\n", 0o755)
-    repository.commit("two")
+    site.host.run(["runuser", "-u", "deploy", "--", "sh", "-c", NEW, "sh", repository.path, "two"])
     site.come_true(checkout(site, repository.path))
     assert site.read("shop/f") == "two\n" and not site.exists("shop/ran")
     assert site.host.run(["stat", "-c", "%U", f"{site.place}/shop/f"]).stdout == "deploy\n"

@@ -65,14 +65,14 @@ def everything(service: str) -> str:
     database: shop
     tables: all
     privileges: [SELECT]
-    requires: ["postgresql_grant:connect"]
+    requires: ["postgresql_database:shop", "postgresql_user:readers"]
   - postgresql_grant: private
     port: {PORT}
     role: public
     database: shop
     privileges: [CONNECT, TEMP]
     absent: true
-    requires: ["postgresql_grant:connect"]
+    requires: ["postgresql_database:shop"]
 """
 
 
@@ -80,7 +80,7 @@ def test_a_new_server_gets_its_objects_and_loses_them_again(site: Site, service:
     """The nodes are known after the server starts. Nothing shows the password, not even the server's log."""
     host = site.host
     planned = nodes(site.report("plan", everything(service)))
-    assert planned["postgresql_database:shop"]["known_after"] == f"service:{service}"
+    assert planned["postgresql_user:shop"]["known_after"] == f"service:{service}"
     site.say("apply")
     assert {node["outcome"] for node in nodes(site.report("plan")).values()} == {"unchanged"}
     assert clusters.login(host, PORT, "shop", SECRET, "shop", "SELECT similarity('a', 'b')") == (0, "0")
