@@ -218,6 +218,7 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         active: str | None
         enabled: str | None
         target: str
+        level: str
 
     class LocaleMemory(TypedDict):
         """The memory of a `locale`: whether the host had it, its line in the list, and the lines of the default."""
