@@ -20,7 +20,10 @@ def service(
     stable_for: Pause = 3.0,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Manage a systemd unit: whether it runs, and whether it starts at boot.
+    """Manage a service: whether it runs, and whether it starts at boot. It is a unit of systemd.
+
+    On hosts without systemd, it is a service of OpenRC or an init script of System V. Its script must know the action
+    `status`. The check that a new login works after a restart of sshd needs systemd.
 
     If you omit an attribute, that part of the unit stays as it is. A running unit is restarted when a node in
     `restart_on` changes. If its unit file or a drop-in changes, systemd reads it first. Before a socket starts, its
@@ -34,8 +37,8 @@ def service(
     :param name: the name of the unit; without a suffix such as ``.timer``, it is a service
     :param running: true: the unit must run; false: it must be stopped
     :param enabled: true: the unit must start at boot; false: it must not
-    :param masked: true prevents every start of the unit, false allows it again; if a package provides the name as an
-        alias, such as `ctrl-alt-del.target`, only the alias is masked
+    :param masked: only with systemd: true prevents every start of the unit, false allows it again; if a package
+        provides the name as an alias, such as `ctrl-alt-del.target`, only the alias is masked
     :param on_change: what to do when a node in `restart_on` changes: ``restart``, or ``reload`` (a unit that cannot
         reload is restarted)
     :param stable_for: seconds that the unit must keep running after its start. statecfg checks this at the end of the
@@ -97,7 +100,8 @@ def lasting(node: HostNode, done: Sequence[Mapping[str, Any]]) -> Any:
     seconds, wanted = node.attrs.get("stable_for"), bool(node.attrs.get("running"))
 
     def died(world: World, since: float) -> str:
-        return next(filter(None, (unit_health.died(world, unit, since, wanted) for unit in started)), "")
+        health = systemd.scripts(world) or unit_health
+        return next(filter(None, (health.died(world, unit, since, wanted) for unit in started)), "")
 
     return 3.0 if seconds is None else seconds, died
 

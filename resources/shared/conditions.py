@@ -34,7 +34,10 @@ def unmet(attrs: records.Attrs, world: World) -> str:
         return _path(attrs, world)
     if attrs.get("unit") is not None:
         unit = systemd.unit_name(attrs["unit"])
-        state = world.probe(["systemctl", "is-active", "--", unit]).text.strip() or "unknown"
+        if systemd.scripts(world):
+            state = systemd.scripts(world).active(world, unit)
+        else:
+            state = world.probe(["systemctl", "is-active", "--", unit]).text.strip() or "unknown"
         return "" if state == "active" else "%s is %s" % (unit, state)
     if attrs.get("command") is not None:
         options = {"user": attrs["user"]} if attrs.get("user") is not None else {}

@@ -275,6 +275,7 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         active: str | None
         enabled: str | None
         target: str
+        level: str
 
     class GroupMemory(TypedDict):
         """The memory of a `group`."""

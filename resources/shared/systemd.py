@@ -1,4 +1,4 @@
-"""systemd: which units exist, their state, and the ops that change it."""
+"""systemd: which units exist, their state, and the ops that change it. Hosts without systemd: see `init_scripts`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,22 @@ from statecfg.resources.shared import records, unit_health
 TIMEOUT = 300.0
 UP = unit_health.UP
 RUNNING = "/run/systemd/system"  # exists if and only if systemd is process 1: sd_booted(3)
+OPENRC = "/run/openrc"  # OpenRC creates it at boot
 DIRECTORIES = tuple(root + "/systemd/system" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 SUFFIXES = ("service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice", "scope", "device")
 _PROPERTIES = (
     "--property=Id,Names,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,RefuseManualStop,Triggers,"
     "TriggeredBy"
 )
+
+
+def scripts(world: World) -> Any:
+    """Return the module for services without systemd: `init_scripts`. On a host with systemd, return None."""
+    if world.apparent(RUNNING) is not None or not any(map(world.apparent, (OPENRC, "/etc/init.d"))):
+        return None
+    from statecfg.resources.shared import init_scripts
+
+    return init_scripts
 
 
 @table("units")
@@ -31,10 +41,13 @@ def units(host: World) -> dict[str, records.Fields]:
     Some units also have `reload` (systemd has not read its changed file), `refuses` (systemd refuses to stop it by
     hand), `starts` (the services of a socket) or `sockets` (the sockets of a service).
 
-    :raises CheckError: if the host does not run systemd, or systemd does not answer
+    :raises CheckError: if no known program starts the host's services, or systemd does not answer
     """
+    if scripts(host):
+        found: dict[str, records.Fields] = scripts(host).units(host)
+        return found
     if host.stat(RUNNING) is None:
-        raise CheckError("this host does not run systemd, which the node type service requires")
+        raise CheckError("this host runs neither systemd nor OpenRC, and has no init scripts")
     loaded: dict[str, records.Fields] = {}
     for line in _ask(host, ["systemctl", "list-unit-files", "--no-legend", "--no-pager", "--plain"]).splitlines():
         name, state = [*line.split(), "", ""][:2]
@@ -142,6 +155,9 @@ def find(world: World, name: str) -> UnitState | None:
 
     :raises Unknown: if a required node may still create the unit
     """
+    if scripts(world):
+        service: UnitState | None = scripts(world).find(world, name)
+        return service
     asked_name, entry = name, world.entry("units", name)
     for _ in range(8):
         if entry is None or "alias" not in entry:
@@ -208,6 +224,8 @@ def file_changes(
     world: World, unit: str, node: Node, nodes: Mapping[str, Node], actions: Sequence[Mapping[str, Any]]
 ) -> bool:
     """Return whether a required or removed node changes the unit's file or one of its drop-ins in this run."""
+    if scripts(world):
+        return False
     # Nodes of the type systemd_unit make systemd read their files themselves.
     others = (name for name in required(node, nodes) if nodes[name].type != "systemd_unit")
     own = (name for name in others if _of_unit(unit, nodes[name].attrs.get("path")))
@@ -227,6 +245,7 @@ def require_file(unit: str, node: Node, nodes: Mapping[str, Node]) -> None:
     """
     file = file_of(unit)
     makers = ["file:" + posixpath.join(directory, file) for directory in DIRECTORIES]
+    makers.append("file:/etc/init.d/" + file.rpartition(".")[0])
     makers += ["systemd_unit:" + name for name in (file, file[: -len(".service")]) if unit_name(name) == file]
     for name in makers:
         if name in nodes and not nodes[name].attrs.get("absent") and name not in required(node, nodes):
@@ -234,13 +253,16 @@ def require_file(unit: str, node: Node, nodes: Mapping[str, Node]) -> None:
 
 
 def _change(machine: Machine, verb: str, unit: str, **fields: Any) -> Result:
+    if scripts(machine):
+        result: Result = scripts(machine).change(machine, verb, unit, fields)
+        return result
     return machine.run(["systemctl", verb, "--", unit], {"units": {unit: fields}}, timeout=TIMEOUT)
 
 
 def _start(machine: Machine, verb: str, unit: str) -> Result:
     """Start a unit; if that fails, add what systemd knows about it to the error."""
     result = _change(machine, verb, unit, active="active")
-    if result["status"] == "error":
+    if result["status"] == "error" and not scripts(machine):
         result = error("%s\n%s" % (result["reason"], unit_health.account(machine, unit)), result.get("log"))
     return result
 

@@ -68,10 +68,13 @@ def make_directory(machine: Machine, path: str) -> Result:
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     """Compare the file, and make systemd read the units if the file changes or systemd has not read it.
 
-    :raises CheckError: if something else is at the path, or the unit to remove still runs or starts at boot
+    :raises CheckError: if the host does not run systemd, something else is at the path, or the unit to remove still
+        runs or starts at boot
     """
     attrs = node.attrs
     unit = systemd.unit_name(attrs["name"])
+    if systemd.scripts(world):
+        raise CheckError("this host runs %s, and not systemd" % systemd.scripts(world).system(world))
     if attrs.get("absent"):
         actions = drop_ins.check(node, nodes, world)
         if actions and not attrs.get("drop_in"):

@@ -131,6 +131,9 @@ def undo(node: Node, memory: records.UnitMemory, world: World) -> ActionSpec:
     state = systemd.find(world, name)
     if state is None:
         return ActionSpec()
+    if systemd.scripts(world):
+        spec: ActionSpec = systemd.scripts(world).undo(attrs, memory, world, state)
+        return spec
     if not memory:  # a unit that did not exist could still be masked
         masks = attrs.get("masked") and state.enabled in MASKED
         return ActionSpec([systemd.unmask_nothing(name)] if masks else [])
@@ -164,4 +167,6 @@ def remember(node: Node, world: World) -> records.UnitMemory:
     memory: records.UnitMemory = {"active": state.active, "enabled": state.enabled}
     if state.alias is not None and node.attrs.get("masked"):
         memory["target"] = state.name
+    if systemd.scripts(world):
+        memory.update(systemd.scripts(world).remember(world, state.name))
     return memory

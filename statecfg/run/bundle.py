@@ -2,9 +2,10 @@
 
 The first part contains the executor's core and the node types of the host's definition; the bootstrap fetches it.
 More parts follow only if they are needed: code for facts, for hooks that run on hosts, for units, for masking secrets,
-for values that hosts generate, for rare attributes of commands, for symbolic modes, and for excluded entries of
-directories; and the node types that only the host's facts made necessary. The node types of orphans are unknown until
-the host has read its ledger. If the definition does not use them, the host requests them by name.
+for values that hosts generate, for rare attributes of commands, for symbolic modes, for excluded entries of
+directories, and for services without systemd; and the node types that only the host's facts made necessary. The node
+types of orphans are unknown until the host has read its ledger. If the definition does not use them, the host requests
+them by name.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ def parts(
     :param secrets: whether the definition contains secrets
     """
     generates = any(node["type"] == "generate" for layer in layers for node in layer)
+    types = {node["type"] for layer in layers for node in layer}.intersection(REGISTRY)
     needed = {
         "hooks": any(hook["where"] == "host" for hook in order.get("hooks", ())),
         "units": order.get("units"),
@@ -85,6 +87,7 @@ def parts(
         "commands": any(node["type"] == "command" and _is_rare(node) for layer in layers for node in layer),
         "modes": any(isinstance(node.get("attrs", {}).get("mode"), str) for layer in layers for node in layer),
         "exclusions": any(node.get("attrs", {}).get("exclude") for layer in layers for node in layer),
+        **dict.fromkeys(host_modules.parts_of_types(frozenset(REGISTRY[name].module for name in types)), True),
     }
     return {part.sha256: part for part in (_part(name) for name in needed if needed[name])}
 
@@ -131,7 +134,7 @@ def modules_of(types: Iterable[str]) -> tuple[dict[str, host_modules.Module], di
     """
     try:
         by_type = host_modules.type_modules(types)
-        return host_modules.of_types(by_type.values()), by_type
+        return host_modules.of_types(by_type.values(), with_parts=True), by_type
     finally:
         cache().keep()
 

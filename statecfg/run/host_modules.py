@@ -30,7 +30,10 @@ PARTS = {
     "commands": ("statecfg.resources.shared.command_attempts",),
     "modes": ("statecfg.remote.graph.symbolic_modes",),
     "exclusions": ("statecfg.resources.shared.exclusions",),
+    "services": ("statecfg.resources.shared.init_scripts",),
 }
+# A part that a host gets if its node types import a certain module. The part builds on this module.
+TOGETHER = {"services": "statecfg.resources.shared.systemd"}
 # Modules that only the controller uses. Node types import them inside functions that only the controller calls.
 _CONTROLLER = ("statecfg.remote.graph.wrong_values",)
 
@@ -54,13 +57,23 @@ def of_part(part: str) -> dict[str, Module]:
     files = (_PACKAGE / "remote").rglob("*.py")
     names = [".".join(("statecfg", *path.relative_to(_PACKAGE).with_suffix("").parts)) for path in files]
     names = [*(name.removesuffix(".__init__") for name in names), *PARTS[part]]
-    return _without_core(closure([name for name in names if _is_of(name, PARTS[part])], with_parts=True))
+    found = _without_core(closure([name for name in names if _is_of(name, PARTS[part])], with_parts=True))
+    present = closure([TOGETHER[part]]) if part in TOGETHER else {}
+    return {name: module for name, module in found.items() if name not in present}
 
 
-def of_types(modules: Iterable[str]) -> dict[str, Module]:
+@lru_cache(maxsize=64)
+def parts_of_types(modules: frozenset[str]) -> frozenset[str]:
+    """Return the parts that belong to node types, which these modules define (see `TOGETHER`)."""
+    found = of_types(modules)
+    return frozenset(part for part, module in TOGETHER.items() if module in found)
+
+
+def of_types(modules: Iterable[str], with_parts: bool = False) -> dict[str, Module]:
     """Return the modules that define node types and those that they import, without the core.
 
     :param modules: names of modules. Playbooks and modules written in Hy must be loaded.
+    :param with_parts: whether to include imported modules of `PARTS`
     :raises InvalidInput: if a module can't be sent
     """
     from statecfg.dialects.host_source import bundle_modules
@@ -76,7 +89,7 @@ def of_types(modules: Iterable[str]) -> dict[str, Module]:
                 text, imported = cache().get(text)
                 names += _absolute(name, package, imported)
             own[name] = (package, file, text)
-    return {**_without_core(closure(names)), **own}
+    return {**_without_core(closure(names, with_parts)), **own}
 
 
 def type_modules(types: Iterable[str]) -> dict[str, str]:

@@ -359,9 +359,9 @@ def test_links_that_a_user_planted_are_not_followed(managed: Managed) -> None:
     assert host.path("/etc/precious").exists()
 
 
-def test_a_host_without_systemd_rejects_services_and_accepts_packages(light_host: lab.Host, tmp_path: Path) -> None:
-    """A service fails with a reason on a host without systemd, and packages still work."""
+def test_a_host_without_systemd_rejects_units_and_accepts_packages(light_host: lab.Host, tmp_path: Path) -> None:
+    """Only systemd has units with files. Packages still work."""
     managed = prepared(light_host, tmp_path)
-    (service,) = managed.plan(resources.service("ssh", running=True))
-    assert (service["outcome"], "does not run systemd" in service["reason"]) == ("failed", True)
+    (unit,) = managed.plan(resources.systemd_unit("nap", content="[Service]\nExecStart=/usr/bin/true\n"))
+    assert (unit["outcome"], unit["reason"]) == ("failed", "this host runs System V, and not systemd")
     assert operations(managed.plan(resources.package("coreutils"))) == {}

@@ -107,6 +107,17 @@ def test_code_for_hooks_and_units_is_sent_only_when_needed() -> None:
     assert "statecfg.resources.shared.exclusions" in sent.unpacked(exclusions.data)
 
 
+def test_code_for_services_without_systemd_is_sent_with_the_types_that_know_units() -> None:
+    """It is sent for orphans, too, because only the host knows them."""
+    _ = resources.service, resources.file
+    (services,) = bundle.parts({}, [[{"type": "service"}, {"type": "file"}]]).values()
+    found = sent.unpacked(services.data)
+    assert "statecfg.resources.shared.init_scripts" in found
+    assert "statecfg.resources.shared.systemd" not in found  # it is in the bundle
+    assert "statecfg.resources.shared.init_scripts" in bundle.modules_of(["service"])[0]
+    assert bundle.parts({}, [[{"type": "file"}]]) == {}
+
+
 @pytest.mark.parametrize("python", PYTHONS, ids=lambda python: Path(python).parents[1].name)
 def test_every_module_that_is_sent_can_be_imported(python: str, tmp_path: Path) -> None:
     found = sent.unpacked(bundle.build(ours()).data)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from statecfg.remote.graph.model import ActionSpec
+import pytest
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError
 from statecfg.remote.graph.nodetype import REGISTRY, TABLES
 from statecfg.remote.machine.memory import MemoryMachine
-from statecfg.resources.shared import kernel_modules, swaps
+from statecfg.remote.machine.world import ANYTHING, Probe
+from statecfg.resources.shared import init_scripts, kernel_modules, swaps, systemd
 from tests.unit.resources.test_cases import actions, declared, layers, planned, taken
 
 # Recorded on a Debian 12 with the kernel 6.1.0-18-amd64.
@@ -43,6 +47,91 @@ def test_modules_of_the_kernel_are_loaded_from_its_lists() -> None:
     }
     assert TABLES["module"].load(MemoryMachine(RELEASE)) == {}  # a kernel without support for modules
     assert kernel_modules.key("rng-core") == "rng_core"
+
+
+class Recording(MemoryMachine):
+    """A machine in memory that records the programs that it would run."""
+
+    def run(self, argv: Sequence[str], effect: Any = ANYTHING, **options: Any) -> Any:
+        self.ran = [*getattr(self, "ran", []), " ".join(argv)]
+        return super().run(argv, effect, **options)
+
+
+def scripts(*marks: str, probes: Any = None) -> Recording:
+    """Return a host with three init scripts, and a file that is none."""
+    names = ("web", "db", "cron")
+    files: dict[str, Any] = {f"/etc/init.d/{name}": "#!/bin/sh\n" for name in names}
+    machine = Recording({**files, "/etc/init.d/README": "", **dict.fromkeys(marks)}, probes=probes)
+    for name in names:
+        machine.chmod(f"/etc/init.d/{name}", 0o755)
+    machine.turn("test")
+    return machine
+
+
+def test_services_of_openrc_are_loaded_from_its_runlevels() -> None:
+    """Recorded with Debian's package openrc 0.45.2."""
+    shown = (
+        b"                 cron |      default                                        \n                   db | boot\n"
+    )
+    machine = scripts("/run/openrc", probes={"rc-update show": Probe(0, shown)})
+    assert TABLES["units"].load(machine) == {
+        "cron.service": {"enabled": "enabled", "level": "default"},
+        "db.service": {"enabled": "enabled", "level": "boot"},
+        "web.service": {"enabled": "disabled"},
+    }
+
+
+def test_services_of_openrc_and_system_v_have_their_own_programs() -> None:
+    def ran(machine: Recording, *ops: Callable[..., Action]) -> list[str]:
+        for op in ops:
+            assert op("web.service").perform(machine)["status"] == "ok"
+        return machine.ran
+
+    openrc = scripts("/run/openrc")
+    assert ran(openrc, systemd.enable, systemd.start, systemd.reload, systemd.disable) == [
+        "rc-update add web default",
+        "rc-service web start",
+        "rc-service web restart",
+        "rc-update --all delete web",
+    ]
+    openrc.write("/etc/init.d/web", '#!/sbin/openrc-run\nextra_started_commands="checkconfig reload"\n')
+    assert ran(openrc, systemd.reload)[-1] == "rc-service web reload"
+    assert ran(scripts(), systemd.enable, systemd.stop, systemd.reload, systemd.disable) == [
+        "update-rc.d web defaults",
+        "update-rc.d web enable",
+        "service web stop",
+        "service web force-reload",
+        "update-rc.d web defaults",
+        "update-rc.d web disable",
+    ]
+    refused = systemd.mask("web.service").perform(scripts())
+    assert refused["reason"] == "masked needs systemd, and this host runs System V"
+
+
+def test_undo_enables_a_service_of_openrc_in_its_former_runlevel() -> None:
+    probes = {"rc-service db status": Probe(0, b" * status: started\n")}
+    enabled = {"enabled": "enabled", "level": "boot"}
+    files: dict[str, Any] = {"/etc/init.d/db": "", "/run/openrc": None}
+    machine = MemoryMachine(files, {"units": {"db.service": enabled}}, probes)
+    assert Undone(machine, {"service": "db", "enabled": False}).ops == ["enable"]
+    assert machine.entry("units", "db.service") == enabled
+
+
+def test_init_scripts_of_system_v_are_loaded_from_their_links() -> None:
+    machine = scripts("/etc/rc2.d", "/etc/rcS.d")
+    machine.symlink("/etc/rc2.d/S01web", "../init.d/web")
+    machine.symlink("/etc/rc2.d/K01db", "../init.d/db")
+    assert {name: entry["enabled"] for name, entry in TABLES["units"].load(machine).items()} == {
+        "cron.service": "disabled",
+        "db.service": "disabled",
+        "web.service": "enabled",
+    }
+    assert [init_scripts.has_links(machine, f"{name}.service") for name in ("web", "db", "cron")] == [True, True, False]
+
+
+def test_host_without_any_services_is_an_error() -> None:
+    with pytest.raises(CheckError, match="runs neither systemd nor OpenRC, and has no init scripts"):
+        TABLES["units"].load(MemoryMachine())
 
 
 def test_swap_space_in_use_is_loaded_from_its_list() -> None:
