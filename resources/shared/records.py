@@ -75,6 +75,22 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         was: PathRecord | None
         written: bool
 
+    class UnitFileMemory(FileMemory):
+        """The memory of a `systemd_unit`. `made` tells whether the directory of the file was missing."""
+
+        made: bool
+
+    class HostNameMemory(FileMemory):
+        """The memory of a `hostname`. `name` is the name in the running kernel."""
+
+        name: str
+
+    class ZoneMemory(Memory):
+        """The memory of a `timezone`: the link /etc/localtime, and the file /etc/timezone."""
+
+        link: PathRecord | None
+        name: PathRecord | None
+
     class LinkMemory(Memory):
         """The memory of a `symlink`."""
 
@@ -147,6 +163,21 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
         lines: list[RemovedLine]
 
+    class AuthorizedKeyMemory(LineMemory):
+        """The memory of an `authorized_key`. `made` tells whether the directory of the file was missing."""
+
+        made: bool
+
+    class SysctlMemory(LineMemory):
+        """The memory of a `sysctl`. `value` is the running value."""
+
+        value: str | None
+
+    class MountMemory(LineMemory):
+        """The memory of a `mount`. `mounted` tells whether something was mounted there."""
+
+        mounted: bool
+
     class BlockMemory(TextMemory):
         """The memory of a `block_in_file`. `block` has the former block with its markers; it is empty without one."""
 
@@ -187,6 +218,16 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         active: str | None
         enabled: str | None
         target: str
+
+    class AlternativeMemory(TypedDict):
+        """The memory of an `alternative`."""
+
+        entry: Fields | None
+
+    class DiversionMemory(TypedDict):
+        """The memory of a `diversion`."""
+
+        entry: Fields | None
 
     class GroupMemory(TypedDict):
         """The memory of a `group`."""

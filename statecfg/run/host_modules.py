@@ -24,6 +24,7 @@ Module = tuple[bool, str, str]
 PARTS = {
     "hooks": ("statecfg.remote.hooks.run", "statecfg.remote.hooks.result"),
     "units": ("statecfg.remote.units",),
+    "secrets": ("statecfg.remote.machine.redact", "statecfg.remote.machine.fixed_text"),
     "commands": ("statecfg.resources.shared.command_attempts",),
     "modes": ("statecfg.remote.graph.symbolic_modes",),
     "exclusions": ("statecfg.resources.shared.exclusions",),

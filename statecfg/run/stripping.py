@@ -32,10 +32,26 @@ def stripped(text: str) -> str:
     """
     short = _Stripping(text).text()
     try:
-        ast.parse(short)
+        return _without_future(short, ast.parse(short))
     except SyntaxError:
         return text
-    return short
+
+
+def _without_future(text: str, tree: ast.Module) -> str:
+    """Return stripped source without `from __future__ import annotations`, if no annotation is left."""
+    if any(isinstance(node, ast.AnnAssign) or _annotation(node) is not None for node in ast.walk(tree)):
+        return text
+    lines = text.split("\n")
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and lines[node.lineno - 1] == "from __future__ import annotations":
+            lines[node.lineno - 1] = ""
+    return "\n".join(lines)
+
+
+def _annotation(node: ast.AST) -> ast.AST | None:
+    """Return the annotation of a parameter or of a function's result."""
+    found: ast.AST | None = getattr(node, "annotation", None) or getattr(node, "returns", None)
+    return found
 
 
 def imports(text: str) -> list[str]:
@@ -83,6 +99,10 @@ class _Stripping(ast.NodeVisitor):
         """Return the source without the unneeded parts."""
         self.docstring(self.tree)
         self.visit(self.tree)
+        if "TYPE_CHECKING" not in self.used:
+            for node in self.tree.body:
+                if ast.unparse(node) == "TYPE_CHECKING = False":
+                    self.cut_statement(node)
         for alias in reversed(self.aliases):  # an alias may use one that is defined before it
             self.cut_alias(alias)
         for statement in self.imported:

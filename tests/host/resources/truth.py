@@ -12,8 +12,7 @@ import shutil
 import struct
 import tempfile
 import zipfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,25 +49,12 @@ from statecfg.resources import (
 from statecfg.resources.shared import file_capabilities
 from statecfg.run import fleet
 from statecfg.transport import SshSettings
+from tests.host.resources.truth_case import Case
+from tests.host.resources.truth_system import SYSTEM
 from tests.lab import Host
 from tests.lab.web import Web
 
 STATES = ("bare", "converged", "drifted", "half-failed")
-
-
-@dataclass(frozen=True)
-class Case:
-    """A case of one node type.
-
-    `declare(root, requires)` returns its graphs; `bare(host, root)` prepares a bare host; `drift(host, root)` changes
-    the host by hand.
-    """
-
-    type: str
-    declare: Callable[[str, list[Graph]], list[Graph]]
-    drift: Callable[[Host, str], None]
-    bare: Callable[[Host, str], None] = lambda host, root: None
-    known_after: Sequence[str] = field(default=())
 
 
 def fleet_run(
@@ -450,4 +436,5 @@ CASES = [
     Case("remove", _remove, _remove_drift, _remove_bare),
     Case("download", _download, _download_drift, _download_bare),
     Case("process", _process, _process_drift),
+    *SYSTEM,
 ]
