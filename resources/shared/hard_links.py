@@ -12,6 +12,8 @@ from statecfg.remote.machine import hard_links
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths, records, restore, snapshot, tree
 
+CREATING = ("file", "download", "hard_link")  # node types that create a file at their path
+
 
 @op
 def hard_link(machine: Machine, path: str, target: str, replace: bool | None = None) -> Result:
@@ -31,7 +33,7 @@ def target(node: Node, nodes: Mapping[str, Node], world: World) -> Stat:
     stat = world.stat(path)
     if stat is None or stat.identity is None:
         for name, other in sorted(nodes.items()):
-            creates = other.attrs.get("path") == path and not other.attrs.get("absent")
+            creates = other.attrs.get("path") == path and other.type in CREATING and not other.attrs.get("absent")
             if creates and name not in required(node, nodes):
                 raise CheckError("%s creates %s: add it to requires" % (name, path))
     if stat is None:
@@ -83,8 +85,16 @@ def undo(node: Node, memory: records.HardLinkMemory, world: World) -> ActionSpec
         if was is not None:
             restoring.back_if_missing(path, was)
     elif not memory["linked"]:
-        if was is not None and "content" in was and same(world.stat(path), world.stat(attrs["target"])):
-            # The path must lose its name of the target first, so that the target keeps its own mode and owner.
+        now = world.stat(path)
+        replaced = same(now, world.stat(attrs["target"])) or (
+            now is not None
+            and was is not None
+            and now.kind == was["kind"] == "file"
+            and restoring.differs(path, was, now)
+        )
+        if replaced and was is not None and "content" in was:
+            # The path must lose its name of the target first: the target keeps its mode and owner, and the restored
+            # file does not take over the target's access list.
             restoring.actions += [
                 paths.remove(path),
                 tree.put(path, was["content"], was["mode"], *restoring.owners(path, was)),

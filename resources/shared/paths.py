@@ -191,7 +191,11 @@ def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node
         require_parent(world, parent, node, nodes, True)
         return
     for name, other in sorted(nodes.items()):
-        if other.attrs.get("path") == parent and other.type != "archive" and not other.attrs.get("absent"):
+        if (
+            other.attrs.get("path") == parent
+            and other.type not in ("archive", "acl", "xattr")
+            and not other.attrs.get("absent")
+        ):
             raise CheckError("its directory %s does not exist yet: add %s to requires" % (parent, name))
     raise CheckError("its directory %s does not exist; declare directory %s and require it" % (parent, parent))
 

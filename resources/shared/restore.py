@@ -69,7 +69,7 @@ class Restore:
         now = self.world.stat(path)
         if now is None:
             self._restore(path, was, None)
-        elif now.kind != was["kind"] or self._differs(path, was, now):
+        elif now.kind != was["kind"] or self.differs(path, was, now):
             self.left.append("%s exists again: it stays as it is" % path)
 
     def remove(self, path: str, now: Stat) -> None:
@@ -126,7 +126,7 @@ class Restore:
             return
         if file_type == "other":
             return
-        if now is None or now.kind != file_type or self._differs(path, was, now):
+        if now is None or now.kind != file_type or self.differs(path, was, now):
             owner, group = self.owners(path, was)
             if file_type == "directory":
                 self.created.add(path)
@@ -142,7 +142,7 @@ class Restore:
         else:
             self.attributes(path, now, was, ("mode", "owner", "group"))
 
-    def _differs(self, path: str, was: records.PathRecord, now: Stat) -> bool:
+    def differs(self, path: str, was: records.PathRecord, now: Stat) -> bool:
         """Tell whether a path of the same file type has another target or other content."""
         if now.kind == "symlink":
             return bool(now.target != was["target"])

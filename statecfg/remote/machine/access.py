@@ -67,7 +67,7 @@ def excess(entries: Sequence[AclEntry], mode: int) -> List[str]:
 
 def as_text(entries: Sequence[AclEntry]) -> Optional[str]:
     """Return the list as a report shows it: names and what they may do; None for an empty list."""
-    return ", ".join(_text(entry) for entry in entries if entry[0] != "owning group") or None
+    return ", ".join(sorted(_text(entry) for entry in entries if entry[0] != "owning group")) or None
 
 
 def _text(entry: AclEntry) -> str:

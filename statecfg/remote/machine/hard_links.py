@@ -64,13 +64,18 @@ def create(machine: Machine, path: str, target: str) -> Result:
 
 
 def _planned(machine: Planned, path: str, target: str) -> Result:
-    """Plan it: the path gets content, mode and owner of the target."""
-    stat = machine.apparent(target)
+    """Plan it: the path gets content, mode, owner and access list of the target."""
+    real_path, refused = machine._resolve("link", path)
+    refused = refused or machine._forbidden("link", path, real_path)
+    if refused is not None:
+        return refused
+    stat, old = machine.apparent(target), machine.apparent(real_path)
     if stat is None or stat.kind != "file":
         return error("cannot link %s: %s is not a file" % (path, target))
-    old = machine.apparent(path)
-    content = machine.content(machine.canonical(target), stat.size)
-    result = machine.write(path, content, stat.mode, stat.owner, stat.group)
-    if result["status"] == ok()["status"]:
-        machine.changes.note(path, "hard link", None if old is None else "another %s" % old.kind, target)
-    return result
+    if old is not None and old.kind not in ("file", "symlink"):
+        return error("cannot link %s: neither a file nor a link is there" % path)
+    if not machine.root and stat.owner != machine._me()[0]:  # fs.protected_hardlinks, see proc_sys_fs(5)
+        return error("cannot link %s: Operation not permitted; is root needed (-b)?" % path)
+    machine._put(real_path, stat.copy(), machine.content(machine.canonical(target), stat.size))
+    machine.changes.note(path, "hard link", None if old is None else "another %s" % old.kind, target)
+    return ok()
