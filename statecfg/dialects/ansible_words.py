@@ -52,7 +52,10 @@ KEYWORDS: Mapping[str, str] = {
 MODULES: Mapping[str, str] = {
     "apt": "package", "yum": "package", "dnf": "package", "copy": "file", "template": "file",
     "lineinfile": "line_in_file", "blockinfile": "block_in_file", "systemd": "service", "systemd_service": "service",
-    "shell": "command", "script": "command", "raw": "command",
+    "shell": "command", "script": "command", "raw": "command", "get_url": "download", "unarchive": "archive",
+    "ini_file": "ini_key",
+    "known_hosts": "known_host", "assert": "assertion",
+    "alternatives": "alternative", "dpkg_divert": "diversion", "pam_limits": "limits", "uri": "wait_for",
 }  # fmt: skip
 
 
