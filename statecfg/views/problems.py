@@ -20,7 +20,10 @@ _TAB = 4
 _LONGEST = 70
 _CODE = (".py", ".hy")
 # A password in a line that could not be parsed, as inventories contain them.
-_PASSWORD = re.compile(r"((?:^|[\s_])(?i:pass|passwd|password|passphrase)=)(\S.*?)(?=\s+\w+=|\s*$)")
+_PASSWORD = re.compile(
+    r"((?:(?:^|[\s_])(?i:pass|passwd|password|passphrase)[ \t]*=[ \t]*"
+    r"|(?:^|_)(?i:pass|passwd|password|passphrase)[ \t]+))(?!\{\{)([^\s=].*?)(?=\s+\w+=|\s*$)"
+)
 
 
 def problem_lines(problems: Sequence[Problem], base: Path) -> Iterator[Line]:

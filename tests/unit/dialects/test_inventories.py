@@ -189,9 +189,14 @@ INI = [
     ("[we b]\nw1\n", "SC0414 x.ini:1:1 `[we b]` is not a section"),
     ("[web:child]\nw1\n", "SC0414 x.ini:1:1 there are no sections of the kind `child`"),
     ("[web]\nw1 port\n", "SC0414 x.ini:2:4 `port` is not a variable"),
+    (
+        "a=b\n[web]\nw1\n",
+        "SC0414 x.ini:1:1 the line sets `a` outside of a section for variables (write variables",
+    ),
     ("[web]\nw1 a = b\n", "SC0414 x.ini:2:6 there is no name before the `=` (write NAME=VALUE without spaces"),
     ("[web]\nw1 a='b\n", "SC0414 x.ini:2:1 No closing quotation"),
-    ("[web:vars]\nport\n[web]\n", "SC0414 x.ini:2:1 `port` is not a variable"),
+    ("[web:vars]\nport 80\n[web]\n", "SC0414 x.ini:2:1 `port` has no value (write NAME=VALUE)"),
+    ("[web:children]\ndb a=1\n[db]\n", "SC0414 x.ini:2:1 the line that begins with `db` is not a group"),
     ("w[1:99999999]\n", "SC0414 x.ini:1:1"),
     ("w[3:1]\n", "SC0414 x.ini:1:1 `w[3:1]`: the range [3:1] ends before it begins"),
     ("w1:\n", "SC0414 x.ini:1:1"),
@@ -283,11 +288,23 @@ def test_all_mistakes_are_reported_at_once_and_vaults_only_if_needed():
 def test_a_line_with_a_password_is_shown_without_it():
     from statecfg.views.problems import source_line
 
-    Path("x.ini").write_text("w1 db_password='two words\nw2 ansible_become_pass=abcdef xyz a=1\n")
-    found = refused("x.ini")
-    shown = [source_line(Path("x.ini"), 1), source_line(Path("x.ini"), 2)]
-    assert shown == ["w1 db_password=**********", "w2 ansible_become_pass=********** a=1"]
-    assert "xyz" not in "".join(found)
+    lines = {
+        "w1 db_password='two words": "w1 db_password=**********",
+        "w2 ansible_become_pass=abcdef xyz a=1": "w2 ansible_become_pass=********** a=1",
+        "my_pass=xyz[1:2]": "my_pass=********",
+        "w3 my_pass = xyz a=1": "w3 my_pass = *** a=1",
+        "w3 my_pass xyz": "w3 my_pass ***",
+        "[web:vars]": "[web:vars]",
+        "my_pass xyz": "my_pass ***",
+        "[web:children]": "[web:children]",
+        "web my_pass=xyz": "web my_pass=***",
+        "my_pass=xyz": "my_pass=***",
+    }
+    Path("x.ini").write_text("".join(f"{line}\n" for line in lines))
+    Path("x.j2").write_text("password = {{ pasword }}\n")
+    assert source_line(Path("x.j2"), 1) == "password = {{ pasword }}"
+    assert [source_line(Path("x.ini"), number) for number in range(1, 11)] == list(lines.values())
+    assert not any("xyz" in item or "words" in item for item in refused("x.ini"))
 
 
 @pytest.mark.parametrize(
