@@ -19,10 +19,13 @@ MOST = 20
 _TAB = 4
 _LONGEST = 70
 _CODE = (".py", ".hy")
-# A password in a line that could not be parsed, as inventories contain them.
-_PASSWORD = re.compile(
-    r"((?:(?:^|[\s_])(?i:pass|passwd|password|passphrase)[ \t]*=[ \t]*"
-    r"|(?:^|_)(?i:pass|passwd|password|passphrase)[ \t]+))(?!\{\{)([^\s=].*?)(?=\s+\w+=|\s*$)"
+# Passwords in lines that could not be parsed, as inventories contain them: in INI, in INI without `=`, and in YAML.
+_NAME = r"(?i:pass|passwd|password|passphrase)"
+_VALUE = r"(?!['\"]?\{[{%])([^\s=].*?)(?=\s+\w+=|\s*$)"
+_PASSWORDS = (
+    re.compile(rf"((?:^|[\s_]){_NAME}[ \t]*=[ \t]*){_VALUE}"),
+    re.compile(rf"((?:^|_){_NAME}[ \t]+){_VALUE}"),
+    re.compile(rf"(^[ \t-]*['\"]?(?:\w+_)?{_NAME}['\"]?:[ \t]+)(?![!&*|>{{\[]){_VALUE}"),
 )
 
 
@@ -148,10 +151,15 @@ def _masked(text: str, is_code: bool) -> str:
 
     :param is_code: whether `password=` only names an argument
     """
+    from statecfg.graph.opaque import Secret  # takes time to import
+
     for secret in tokens.secrets_in_use():
-        value = secret._bare()
-        text = text.replace(value, "*" * len(value))
-    return text if is_code else _PASSWORD.sub(lambda match: match[1] + "*" * len(match[2]), text)
+        if type(secret) is Secret:  # others have no value yet
+            value = secret._bare()
+            text = text.replace(value, "*" * len(value))
+    for pattern in () if is_code else _PASSWORDS:
+        text = pattern.sub(lambda match: match[1] + "*" * len(match[2]), text)
+    return text
 
 
 def source_line(path: Path, number: int) -> str | None:

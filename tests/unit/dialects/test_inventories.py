@@ -239,7 +239,7 @@ YAML = [
     ("all: {host: {w1: }}\n", "SC0311 x.yml:1:7 group `all` has no key `host` (did you mean `hosts`?"),
     ("all: {hosts: {'w[1:': }, children: {'a b': }}\n", "SC0401 x.yml:1:37"),
     ("all: {vars: {a: !!python/name:os.system x}}\n", "SC0312 x.yml:1:17"),
-    ("all: {vars: {a: [1, {b: '{{ c }}'}]}}\n", "SC0415 x.yml:1:25"),
+    ("all: {vars: {a: [1, {b: '{{ c }}'}]}}\n", "SC0415 x.yml:1:25 `a` contains a template"),
     ("all: {vars: {a: 2024-13-45}}\n", "SC0315 x.yml:1:17"),
     ("all: {vars: {<<: 1}}\n", "SC0308 x.yml:1:18"),
     ("all: {vars: {a: &a [*a]}}\n", "SC0307 x.yml:1:21"),
@@ -301,8 +301,10 @@ def test_a_line_with_a_password_is_shown_without_it():
         "my_pass=xyz": "my_pass=***",
     }
     Path("x.ini").write_text("".join(f"{line}\n" for line in lines))
-    Path("x.j2").write_text("password = {{ pasword }}\n")
-    assert source_line(Path("x.j2"), 1) == "password = {{ pasword }}"
+    same = ["password = {{ pasword }}", "  password: !secret {env: X}", "password: '{{ x }}'", "password_file: x"]
+    Path("x.yml").write_text("\n".join([*same, "- db_password: xyz: 1", '"password": xyz']))
+    shown = [source_line(Path("x.yml"), number) for number in range(1, 7)]
+    assert shown == [*same, "- db_password: ******", '"password": ***']
     assert [source_line(Path("x.ini"), number) for number in range(1, 11)] == list(lines.values())
     assert not any("xyz" in item or "words" in item for item in refused("x.ini"))
 
