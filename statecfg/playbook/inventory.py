@@ -194,7 +194,8 @@ class Inventory:
     def _check_names(self, hosts: Mapping[str, Host]) -> list[Problem]:
         problems: list[Problem] = []
         for name, group in self.groups.items():
-            if name in hosts:
+            # If the group contains nothing else, patterns with the name are clear.
+            if name in hosts and (set(group.hosts) != {name} or group.groups):
                 detail = f"`{name}` is a group and a host"
                 problems.append(problem("SC0403", detail, "rename one of them", group.position, hosts[name].position))
             for host, location in group.hosts.items():

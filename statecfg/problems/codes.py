@@ -73,7 +73,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0402": ("circular groups", "Groups in the inventory contain each other in a cycle."),
     "SC0403": (
         "one name for a host and a group",
-        "A host and a group have the same name, so patterns with it are ambiguous.",
+        "A host has the name of a group with other hosts, so patterns with it are ambiguous.",
     ),
     "SC0404": ("unknown host or group", "The inventory, a pattern or a command names an unknown host or group."),
     "SC0405": ("wrong host setting", "A setting of a host in the inventory has an invalid value."),

@@ -19,8 +19,14 @@ MOST = 20
 _TAB = 4
 _LONGEST = 70
 _CODE = (".py", ".hy")
-# A password in a line that could not be parsed, as inventories contain them.
-_PASSWORD = re.compile(r"((?:^|[\s_])(?i:pass|passwd|password|passphrase)=)(\S.*?)(?=\s+\w+=|\s*$)")
+# Passwords in lines that could not be parsed, as inventories contain them: in INI, in INI without `=`, and in YAML.
+_NAME = r"(?i:pass|passwd|password|passphrase)"
+_VALUE = r"(?!['\"]?\{[{%])([^\s=].*?)(?=\s+\w+=|\s*$)"
+_PASSWORDS = (
+    re.compile(rf"((?:^|[\s_]){_NAME}[ \t]*=[ \t]*){_VALUE}"),
+    re.compile(rf"((?:^|_){_NAME}[ \t]+){_VALUE}"),
+    re.compile(rf"(^[ \t-]*['\"]?(?:\w+_)?{_NAME}['\"]?:[ \t]+)(?![!&*|>{{\[]){_VALUE}"),
+)
 
 
 def problem_lines(problems: Sequence[Problem], base: Path) -> Iterator[Line]:
@@ -147,7 +153,9 @@ def _masked(text: str, is_code: bool) -> str:
     """
     for value in _values():
         text = text.replace(value, "*" * len(value))
-    return text if is_code else _PASSWORD.sub(lambda match: match[1] + "*" * len(match[2]), text)
+    for pattern in () if is_code else _PASSWORDS:
+        text = pattern.sub(lambda match: match[1] + "*" * len(match[2]), text)
+    return text
 
 
 def _values() -> list[str]:

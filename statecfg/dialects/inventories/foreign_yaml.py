@@ -39,7 +39,7 @@ def value(node: Node, name: str) -> Any:
 
     :param name: the name of the variable
     """
-    _refuse_templates(node)
+    _refuse_templates(node, name)
     return yaml_tree.plain(node, _tagged, name)
 
 
@@ -76,7 +76,7 @@ def vaulted_file(path: str) -> bool:
     return True
 
 
-def _refuse_templates(root: Node) -> None:
+def _refuse_templates(root: Node, name: str) -> None:
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -85,7 +85,7 @@ def _refuse_templates(root: Node) -> None:
         elif isinstance(node, Sequence):
             waiting.extend(node.items if node.tag != UNSAFE else ())
         elif isinstance(node, Scalar) and isinstance(node.value, str) and node.tag is None and is_template(node.value):
-            template(f"`{scalars.shorten(node.value.splitlines()[0])}`", node.location)
+            template(f"`{name}`", node.location)
 
 
 def _tagged(tag: str, inner: Any, location: SourceLocation, name: str) -> Any:

@@ -87,6 +87,8 @@ class _Reader:
         return True
 
     def _hosts(self, line: str, raw: str, location: SourceLocation) -> None:
+        if self._stray(line, location):
+            return
         try:
             words = shlex.split(line, comments=True)
             names, port = expand(words[0])
@@ -104,22 +106,34 @@ class _Reader:
         for word in words[1:]:
             name, equals, value = word.partition("=")
             at = location._replace(column=_column(raw, name + equals))
-            if not name:
+            if not name:  # the word before it may be `password`
                 self._wrong("there is no name before the `=`", "write NAME=VALUE without spaces around the `=`", at)
                 continue
             if not equals:
                 # The word may be a part of a password.
                 what = "the text after a password" if secret else f"`{word}`"
                 self._wrong(f"{what} is not a variable", "write NAME=VALUE, and quote a value with spaces", at)
+                secret = secret or PASSWORD.match(name) is not None
                 continue
             secret = PASSWORD.match(name) is not None
             for host in hosts:
                 self._set(host, name, value, at)
 
+    def _stray(self, line: str, location: SourceLocation) -> bool:
+        """Report a variable where a host or group must stand, without its value, which may be a password."""
+        name, equals, _ = line.split()[0].partition("=")
+        if equals:
+            help_text = "write variables behind a host, or in a section [GROUP:vars], such as [all:vars]"
+            self._wrong(f"the line sets `{name}` outside of a section for variables", help_text, location)
+        return bool(equals)
+
     def _child(self, line: str, location: SourceLocation) -> None:
+        if self._stray(line, location):
+            return
         match = _GROUP.match(line)
         if match is None:
-            self._wrong(f"`{line}` is not a group", "write one name of a group in each line", location)
+            detail = f"the line that begins with `{line.split()[0]}` is not a group"
+            self._wrong(detail, "write one name of a group in each line", location)
             return
         self.named.setdefault(match[1], location)
         self.inventory.child(self.group, match[1], location)
@@ -127,7 +141,7 @@ class _Reader:
     def _variable(self, line: str, raw: str, location: SourceLocation) -> None:
         name, equals, value = line.partition("=")
         if not equals:
-            self._wrong(f"`{line}` is not a variable", "write NAME=VALUE", location)
+            self._wrong(f"`{line.split()[0]}` has no value", "write NAME=VALUE", location)
         else:
             self._set(self.group, name.strip(), value.strip(), location)
 

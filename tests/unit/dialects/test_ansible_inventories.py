@@ -13,16 +13,8 @@ from statecfg.graph.value import Value
 from statecfg.playbook.inventory import Inventory
 from statecfg.problems import InvalidInput
 from tests.unit.dialects.ansible import comparing
+from tests.unit.dialects.ansible.comparing import REFUSED
 
-# Inventories that Ansible reads and statecfg refuses, with the errors. docs/inventory-sources.md lists the reasons.
-REFUSED = {
-    "31-templates": ["SC0415", "SC0415", "SC0415"],
-    "32-same-name": ["SC0403"],
-    "33-ipv6": ["SC0401", "SC0401"],
-    "34-names": ["SC0401", "SC0401", "SC0401", "SC0308"],
-    "35-skipped": ["SC0306", "SC0311"],
-    "36-undefined": ["SC0404", "SC0404"],
-}
 CASES = [case.name for case in comparing.cases()]
 
 

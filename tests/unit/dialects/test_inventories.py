@@ -189,9 +189,14 @@ INI = [
     ("[we b]\nw1\n", "SC0414 x.ini:1:1 `[we b]` is not a section"),
     ("[web:child]\nw1\n", "SC0414 x.ini:1:1 there are no sections of the kind `child`"),
     ("[web]\nw1 port\n", "SC0414 x.ini:2:4 `port` is not a variable"),
+    (
+        "a=b\n[web]\nw1\n",
+        "SC0414 x.ini:1:1 the line sets `a` outside of a section for variables (write variables",
+    ),
     ("[web]\nw1 a = b\n", "SC0414 x.ini:2:6 there is no name before the `=` (write NAME=VALUE without spaces"),
     ("[web]\nw1 a='b\n", "SC0414 x.ini:2:1 No closing quotation"),
-    ("[web:vars]\nport\n[web]\n", "SC0414 x.ini:2:1 `port` is not a variable"),
+    ("[web:vars]\nport 80\n[web]\n", "SC0414 x.ini:2:1 `port` has no value (write NAME=VALUE)"),
+    ("[web:children]\ndb a=1\n[db]\n", "SC0414 x.ini:2:1 the line that begins with `db` is not a group"),
     ("w[1:99999999]\n", "SC0414 x.ini:1:1"),
     ("w[3:1]\n", "SC0414 x.ini:1:1 `w[3:1]`: the range [3:1] ends before it begins"),
     ("w1:\n", "SC0414 x.ini:1:1"),
@@ -234,7 +239,7 @@ YAML = [
     ("all: {host: {w1: }}\n", "SC0311 x.yml:1:7 group `all` has no key `host` (did you mean `hosts`?"),
     ("all: {hosts: {'w[1:': }, children: {'a b': }}\n", "SC0401 x.yml:1:37"),
     ("all: {vars: {a: !!python/name:os.system x}}\n", "SC0312 x.yml:1:17"),
-    ("all: {vars: {a: [1, {b: '{{ c }}'}]}}\n", "SC0415 x.yml:1:25"),
+    ("all: {vars: {a: [1, {b: '{{ c }}'}]}}\n", "SC0415 x.yml:1:25 `a` contains a template"),
     ("all: {vars: {a: 2024-13-45}}\n", "SC0315 x.yml:1:17"),
     ("all: {vars: {<<: 1}}\n", "SC0308 x.yml:1:18"),
     ("all: {vars: {a: &a [*a]}}\n", "SC0307 x.yml:1:21"),
@@ -284,11 +289,25 @@ def test_all_mistakes_are_reported_at_once_and_vaults_only_if_needed():
 def test_a_line_with_a_password_is_shown_without_it():
     from statecfg.views.problems import source_line
 
-    Path("x.ini").write_text("w1 db_password='two words\nw2 ansible_become_pass=abcdef xyz a=1\n")
-    found = refused("x.ini")
-    shown = [source_line(Path("x.ini"), 1), source_line(Path("x.ini"), 2)]
-    assert shown == ["w1 db_password=**********", "w2 ansible_become_pass=********** a=1"]
-    assert "xyz" not in "".join(found)
+    lines = {
+        "w1 db_password='two words": "w1 db_password=**********",
+        "w2 ansible_become_pass=abcdef xyz a=1": "w2 ansible_become_pass=********** a=1",
+        "my_pass=xyz[1:2]": "my_pass=********",
+        "w3 my_pass = xyz a=1": "w3 my_pass = *** a=1",
+        "w3 my_pass xyz": "w3 my_pass ***",
+        "[web:vars]": "[web:vars]",
+        "my_pass xyz": "my_pass ***",
+        "[web:children]": "[web:children]",
+        "web my_pass=xyz": "web my_pass=***",
+        "my_pass=xyz": "my_pass=***",
+    }
+    Path("x.ini").write_text("".join(f"{line}\n" for line in lines))
+    same = ["password = {{ pasword }}", "  password: !secret {env: X}", "password: '{{ x }}'", "password_file: x"]
+    Path("x.yml").write_text("\n".join([*same, "- db_password: xyz: 1", '"password": xyz']))
+    shown = [source_line(Path("x.yml"), number) for number in range(1, 7)]
+    assert shown == [*same, "- db_password: ******", '"password": ***']
+    assert [source_line(Path("x.ini"), number) for number in range(1, 11)] == list(lines.values())
+    assert not any("xyz" in item or "words" in item for item in refused("x.ini"))
 
 
 @pytest.mark.parametrize(

@@ -179,8 +179,15 @@ def test_inventory_refuses_cycles_of_groups():
 
 
 def test_group_may_not_have_the_name_of_a_host():
-    found = refused("hosts: {web: {}}\ngroups:\n  web: {hosts: [web]}\n")
+    found = refused("hosts: {web: {}, w2: {}}\ngroups:\n  web: {hosts: [w2]}\n  w2: {hosts: [w2], groups: [web]}\n")
     assert found[0].startswith("SC0403 inventory.yml:3:3 inventory.yml:1:9")
+    assert found[1].startswith("SC0403 inventory.yml:4:3 inventory.yml:1:18")
+
+
+def test_group_may_have_the_name_of_its_only_host():
+    known = read("hosts: {web: {}, w2: {}}\ngroups:\n  web: {hosts: [web], vars: {a: 1}}\n  all: {}\n")
+    assert [host.name for host in known.select("web")] == ["web"] and known.hosts["web"].vars == {"a": 1}
+    assert [host.name for host in known.select("all:!web")] == ["w2"]
 
 
 def test_unknown_members_of_a_group_are_refused():
