@@ -219,6 +219,8 @@ def run(
     work = replace(work, jobs=[replace(job, host=_with_options(job.host, how, settings)) for job in work.jobs])
     how = how.with_settings(settings)
     password = _password(work) if how.ask_become_pass else None
+    if password is None:
+        _open_passwords(work)
     interrupts = Interrupts()
     interaction = _Interaction(work, output, interrupts)
     started = time.monotonic()
@@ -290,6 +292,18 @@ def _password(work: Work) -> str | None:
     if not text:
         raise click.UsageError("-K reads the password from the first line of stdin, and stdin is empty.")
     return text
+
+
+def _open_passwords(work: Work) -> None:
+    """Read the passwords of the inventory with which hosts become another user, before the first connection.
+
+    :raises InvalidInput: one of them can't be read
+    :raises click.UsageError: the command does not read secrets of the inventory
+    """
+    for host in (job.host for job in work.jobs):
+        password = host.login.become_password
+        if host.login.become not in (None, "doas") and password is not None and not password.available:
+            raise click.UsageError(f"{host.name} needs a password that this command does not read: pass -K.")
 
 
 def detail(output: Output) -> Detail:

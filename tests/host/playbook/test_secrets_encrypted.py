@@ -216,6 +216,19 @@ def test_settings_of_the_project_name_the_keys(place: Path) -> None:
     run(place, "plan", str(place / playbook))
 
 
+def test_password_of_an_inventory_is_opened_before_the_first_connection(place: Path) -> None:
+    lines = "".join(f"        {line}\n" for line in TOKEN["text"].splitlines())
+    (place / "inventory.yml").write_text(
+        "all:\n  hosts:\n    w1:\n      ansible_connection: local\n      ansible_become: true\n"
+        f"      ansible_become_password: !vault |\n{lines}"
+    )
+    (place / "site.yml").write_text(f'hosts: w1\nresources:\n  - file: {place}/out\n    content: ""\n')
+    refused = run(place, "plan", "site.yml", code=5)
+    assert "secret `ansible_become_password`: the encrypted text: can't be opened" in refused.err
+    assert "pass -K" in run(place, "facts", code=5).err
+    assert "1 resource on 1 host" in run(place, "validate", "site.yml").out
+
+
 def test_saved_plan_is_applied_with_the_keys(place: Path) -> None:
     playbook = write(place, "yml")
     run(place, "plan", playbook, *KEYS, "--out", "it.plan")
