@@ -61,10 +61,10 @@ def test_run_history_shows_user_time_and_outcomes_of_every_run(site: Site, light
     assert "This host has no run whose id starts with nosuch." in unknown.out
 
 
-def slow(place: str, count: int) -> rig.Definition:
+def slow(place: str, count: int, wait_for: str = "sleep 3") -> rig.Definition:
     """Return a directory, a slow command, and files that require the command."""
     top = directory(place)
-    wait = command("wait", argv=["sh", "-c", "sleep 3"], requires=[top], effects={})
+    wait = command("wait", argv=["sh", "-c", wait_for], requires=[top], effects={})
     return rig.define(top, wait, *(file(f"{place}/{i}", content="x\n", requires=[wait]) for i in range(count)))
 
 
@@ -94,8 +94,10 @@ def test_run_history_shows_a_current_run_as_running(site: Site, light_host: Host
     def look(event: object) -> None:
         if event.kind == "action-started" and event.data["node"] == "command:wait":
             seen.extend(run["status"] for run in site.report("run-history")["history"])
+            light_host.write(f"{place}.seen", "")
 
-    assert rig.run(light_host, slow(place, 1), listen=look).host()["status"] == "ok"
+    looked = slow(place, 1, f"until [ -e {place}.seen ]; do sleep 0.1; done")
+    assert rig.run(light_host, looked, listen=look).host()["status"] == "ok"
     assert seen == ["running"]
 
 
