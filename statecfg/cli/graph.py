@@ -35,7 +35,8 @@ def command(playbook: str, picture_format: str | None, target: str | None, no_co
     """Draw the requirements between resources, as text or as a picture. No host is contacted.
 
     Resources are arranged in layers. The resources of a layer can be applied concurrently once the earlier layers are
-    done. Hosts with the same graph are drawn once.
+    done. Hosts with the same graph are drawn once. `⇠`, or a dotted line, marks a requirement that is not in the
+    playbook: statecfg adds it because one resource needs another, such as a file its directory.
     """
     chosen: Selection = take(Selection, values)
     picture_format = picture_format or _of_name(target)
@@ -46,7 +47,8 @@ def command(playbook: str, picture_format: str | None, target: str | None, no_co
     from statecfg.views import drawing, pictures
 
     work = session.warned(offline(Path(playbook), session.choice(chosen)))
-    drawings = drawing.fold((job.host.name, job.definition.layers) for job in work.jobs)
+    automatic = {job.host.name: job.definition.automatic for job in work.jobs}
+    drawings = drawing.fold(((job.host.name, job.definition.layers) for job in work.jobs), automatic)
     if picture_format == "text":
         _text(pictures.text_lines(drawings), target, no_color)
         return exit_codes.DONE

@@ -1,6 +1,6 @@
 """Remove the parts of Python source that hosts don't need: annotations, docstrings, comments, imports for annotations.
 
-The checks of attributes (`@kind.validate`) run on the controller only, so their bodies are removed too.
+The checks of attributes (`@kind.validate`) and `@kind.needs` run on the controller only, so their bodies are removed.
 
 Every remaining line keeps its number, so a traceback from a host names the right line. Annotations in the body of a
 class stay, because dataclasses and named tuples need them.
@@ -120,10 +120,11 @@ class _Stripping(ast.NodeVisitor):
 
     # The parts that are removed
 
-    def is_validate(self, node: ast.expr) -> bool:
-        """Tell whether a decorator registers the check of attributes of a node type of this source."""
+    def is_for_controller(self, node: ast.expr) -> bool:
+        """Tell whether a decorator registers what only the controller calls, for a node type of this source."""
         named = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-        return named and ast.unparse(node) in {f"{name}.validate" for name in self.types}
+        called = {f"{name}.{method}" for name in self.types for method in ("validate", "needs")}
+        return named and ast.unparse(node) in called
 
     def visit_FunctionDef(self, node: _Function) -> None:
         """Cut the annotations of the parameters and of the result, and the docstring."""
@@ -141,7 +142,7 @@ class _Stripping(ast.NodeVisitor):
                 self.visit(node.returns)
         for child in (*node.decorator_list, *arguments.defaults, *filter(None, arguments.kw_defaults)):
             self.visit(child)
-        if any(map(self.is_validate, node.decorator_list)):
+        if any(map(self.is_for_controller, node.decorator_list)):
             self.cut(self.span(node.body[0])[0], self.span(node.body[-1])[1], b"pass")
             return
         self.docstring(node)
