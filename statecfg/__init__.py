@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from statecfg.dialects.roles import include
     from statecfg.graph.graph import Graph, merge_graphs
     from statecfg.graph.layers import layers
     from statecfg.graph.nodes import Node
@@ -108,6 +109,7 @@ _HOMES = {
     "compile_graph": "statecfg.playbook.compile",
     "deploy": "statecfg.playbook.services",
     "error": "statecfg.remote.graph.model",
+    "include": "statecfg.dialects.roles",
     "label": "statecfg.graph.recording",
     "layers": "statecfg.graph.layers",
     "make_validators": "statecfg.remote.graph.borg",
@@ -125,6 +127,7 @@ _RENAMED = {"Place": "SourceLocation"}
 # What the half that travels to hosts calls by name. A host has only what lives in `statecfg.remote`.
 _CALLED = {
     "RealMachine": "statecfg.remote.machine.real",
+    "add_installed_node_types": "statecfg.playbook.role_path",
     "add_validators": "statecfg.graph.validators",
     "declare": "statecfg.graph.declare",
     "load_module": "statecfg.dialects",
@@ -184,6 +187,7 @@ __all__ = [
     "compile_graph",
     "deploy",
     "error",
+    "include",
     "label",
     "layers",
     "make_validators",

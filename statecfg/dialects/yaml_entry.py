@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 from statecfg import templates
-from statecfg.dialects import ansible_words, yaml_loops, yaml_tree
+from statecfg.dialects import ansible_words, yaml_inventory, yaml_loops, yaml_tree
 from statecfg.dialects import yaml_tree as tree
 from statecfg.graph import registry, schema
 from statecfg.graph.graph import Graph, gap
+from statecfg.playbook import role_path, secrets
 from statecfg.playbook.user_code import guarded
 from statecfg.problems import nearest, problem, report, reporting
 from statecfg.problems.positions import SourceLocation
@@ -114,12 +117,20 @@ class Reader:
             return node_type
         return None
 
+    def _named(self, node: tree.Mapping) -> list[str]:
+        """Return the keys of an entry that name node types. Installed packages are searched only if necessary."""
+        named = [key for key in node.items if key in self._node_types]
+        if not named and role_path.add_installed_node_types():
+            self._node_types = frozenset(registry.names())
+            named = [key for key in node.items if key in self._node_types]
+        return named
+
     def _name_and_type(self, node: tree.Mapping) -> tuple[str, NodeType[...] | None]:
         """Return the key that names the node type of an entry, and the node type; None if there is none.
 
         A missing or ambiguous node type is reported. Attributes can have names of node types, such as `user`.
         """
-        named = [key for key in node.items if key in self._node_types]
+        named = self._named(node)
         for name in named:
             node_type = self._node_type(name, node.keys[name].location)
             if node_type is None:
@@ -153,3 +164,25 @@ def _ansible(node: tree.Mapping, valid: tuple[str, ...]) -> list[str]:
         detail = f"an entry has no key `{key}`"
         report(problem("SC0316", detail, ansible_words.equivalent(key), node.keys[key].location))
     return words
+
+
+def play_variables(node: tree.Node | None) -> Mapping[str, Any]:
+    """Return the variables of a `vars:` map. Texts keep their source locations, because they may be templates."""
+    written = yaml_inventory.variables(node, "play", author)
+    return MappingProxyType({name: value for name, (value, _) in written.items()})
+
+
+def author(node: tree.Node) -> Any:
+    """Return the value of a node. Templates keep their source locations."""
+    if node.wrong:
+        return templates.UNREADABLE
+    if node.tag is not None:
+        return yaml_tree.plain(node, secrets.tagged)
+    if isinstance(node, tree.Mapping):
+        return {key: author(item) for key, item in node.items.items()}
+    if isinstance(node, tree.Sequence):
+        return [author(item) for item in node.items]
+    assert isinstance(node, tree.Scalar)
+    if isinstance(node.value, str) and templates.is_template(node.value):
+        return templates.Text(node.value, node.location, node.block)
+    return node.value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
@@ -33,6 +35,26 @@ class Frozen(Record):
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class RoleUse:
+    """A role that is used in one place.
+
+    :param name: the name of the role
+    :param directory: its directory
+    :param variables: its parameters and variables, and those of the loops around a node
+    :param position: the source location that includes it
+    :param outer: the role that includes it; None for a play
+    :param passed: the names of the parameters that were passed to it
+    """
+
+    name: str
+    directory: str
+    variables: Mapping[str, Any]
+    position: SourceLocation
+    outer: RoleUse | None = None
+    passed: frozenset[str] = frozenset()
+
+
 class Node(Frozen):
     """A vertex of the graph. Its fields can be read as attributes, as a map, or by keyword.
 
@@ -47,11 +69,14 @@ class Node(Frozen):
     :param broken: a problem with it was already reported, so its consequences are not reported
     :param others: the source locations of its other declarations, which were merged with the first one
     :param labels: the loops and included files that contain it, such as ``loop:sites`` and ``include:parts/web.yml``
+    :param role: the role that contains its first declaration; None for none
+    :param uses: if a role contains one of several declarations that were merged: the source location and the role of
+        each
     """
 
     __slots__ = (
-        "attrs", "broken", "labels", "options", "others", "position", "produces_ops", "provides", "requires",
-        "triggers", "type",
+        "attrs", "broken", "labels", "options", "others", "position", "produces_ops", "provides", "requires", "role",
+        "triggers", "type", "uses",
     )  # fmt: skip
     fields = ("provides", "requires", "triggers", "produces_ops", "attrs", "options", "position")
 
@@ -66,6 +91,8 @@ class Node(Frozen):
     type: str
     others: tuple[SourceLocation, ...]
     labels: tuple[str, ...]
+    role: RoleUse | None
+    uses: tuple[tuple[SourceLocation, RoleUse | None], ...]
 
     def __init__(
         self,
@@ -79,6 +106,8 @@ class Node(Frozen):
         broken: bool = False,
         others: tuple[SourceLocation, ...] = (),
         labels: tuple[str, ...] = (),
+        role: RoleUse | None = None,
+        uses: tuple[tuple[SourceLocation, RoleUse | None], ...] = (),
     ) -> None:
         put = object.__setattr__
         put(self, "provides", provides)
@@ -92,15 +121,22 @@ class Node(Frozen):
         put(self, "type", attrs["type"])
         put(self, "others", others)
         put(self, "labels", labels)
+        put(self, "role", role)
+        put(self, "uses", uses)
 
     @property
     def positions(self) -> tuple[SourceLocation, ...]:
         """The source locations of all its declarations."""
         return (self.position, *self.others)
 
+    @property
+    def declarations(self) -> tuple[tuple[SourceLocation, RoleUse | None], ...]:
+        """The source location and the role of each of its declarations."""
+        return self.uses or tuple((position, self.role) for position in self.positions)
+
     def replace(self, **fields: Any) -> Node:
         """Return this node with other values in some of its fields."""
-        values = {name: getattr(self, name) for name in (*self.fields, "broken", "others", "labels")}
+        values = {name: getattr(self, name) for name in (*self.fields, "broken", "others", "labels", "role", "uses")}
         return Node(**{**values, **fields})
 
     def with_attrs(self, **attrs: Any) -> Node:
@@ -118,4 +154,6 @@ class Node(Frozen):
             self.broken,
             self.others,
             self.labels,
+            self.role,
+            self.uses,
         )

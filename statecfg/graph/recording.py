@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 from statecfg.graph import opaque
-from statecfg.graph.nodes import Node
+from statecfg.graph.nodes import Node, RoleUse
 from statecfg.graph.references import LOOP
 from statecfg.problems import InvalidInput, positions, problem
 from statecfg.remote.graph.wrong_values import show, type_words
@@ -27,6 +27,7 @@ class Recorded(list[Node]):
 
 _RECORDED: ContextVar[Recorded | None] = ContextVar("nodes declared", default=None)
 _LABELS: ContextVar[tuple[str, ...]] = ContextVar("labels of declared nodes", default=())
+_ROLE: ContextVar[RoleUse | None] = ContextVar("role of declared nodes", default=None)
 
 
 @contextlib.contextmanager
@@ -48,6 +49,25 @@ def current() -> Recorded | None:
 def labels() -> tuple[str, ...]:
     """Return the labels of the blocks of `label` around the caller."""
     return _LABELS.get()
+
+
+def role() -> RoleUse | None:
+    """Return the role whose function is running; None if there is none."""
+    return _ROLE.get()
+
+
+@contextlib.contextmanager
+def within(use: RoleUse, inner: tuple[str, ...]) -> Iterator[None]:
+    """Give all nodes that the block declares a role and labels.
+
+    :param inner: the labels in addition to those of the blocks around this one
+    """
+    tokens = _ROLE.set(use), _LABELS.set((*_LABELS.get(), *inner))
+    try:
+        yield
+    finally:
+        _ROLE.reset(tokens[0])
+        _LABELS.reset(tokens[1])
 
 
 def known_label(text: str) -> None:

@@ -15,7 +15,7 @@ from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.model import Blob
 
 if TYPE_CHECKING:
-    from statecfg.graph.nodes import Node
+    from statecfg.graph.nodes import Node, RoleUse
     from statecfg.resources.shared import records
 
 HELD = 1 << 16  # bytes; of a larger file, only the path and digest are kept in memory
@@ -48,20 +48,20 @@ class WireContext:
     def variants(self, node: Node) -> Iterator[tuple[Node, WireContext]]:
         """Yield the other declarations of a node that `find` and `render` may treat differently, each with its context.
 
-        These are declarations in another directory, or in a play with other variables.
+        These are declarations in another directory or role, or in a play or role with other variables.
         """
         first = self.own.get(node.provides, self.vars)
         variables = dict(self.declared_again.get(node.provides, ()))
-        seen = [(os.path.dirname(node.position.file), first)]
-        for position in node.positions:
-            variant = os.path.dirname(position.file), variables.get(position, first)
+        seen = [(os.path.dirname(node.position.file), first, *_of_role(node.role))]
+        for position, role in node.declarations:
+            variant = os.path.dirname(position.file), variables.get(position, first), *_of_role(role)
             if variant not in seen:
                 seen.append(variant)
-                own = {node.provides: variant[1]}
-                yield node.replace(position=position, others=()), replace(self, own=own, declared_again={})
+                one = node.replace(position=position, others=(), role=role, uses=())
+                yield one, replace(self, own={node.provides: variant[1]}, declared_again={})
 
     def find(self, node: Node, path: str, below: str = "files", directory: bool = False) -> Path:
-        """Find a file or directory: in the directory of the file that declares the node, then in the project.
+        """Find a file or directory: beside the file that declares the node, in its role, then in the project.
 
         :param path: its path, relative to one of these directories
         :param below: the directory of the project to search first: "files" or "templates"; the other one is next
@@ -69,9 +69,9 @@ class WireContext:
         :raises InvalidInput: it is missing, unreadable, of the wrong type, or a link leads outside the project
         """
         beside = Path(self.base, os.path.dirname(node.position.file))
-        tried = [beside / path, Path(self.base, below, path)]
         other = "templates" if below == "files" else "files"
-        tried.append(Path(self.base, other, path))
+        roots = [self.base] if node.role is None else [Path(node.role.directory), self.base]
+        tried = [beside / path, *(Path(root, folder, path) for root in roots for folder in (below, other))]
         for candidate in tried:
             if os.path.lexists(candidate):
                 self._accept(node, path, candidate, directory)
@@ -89,7 +89,10 @@ class WireContext:
         real = Path(os.path.realpath(candidate))
         resolved = "" if real == candidate else f" (which is {real})"
         root = Path(os.path.realpath(self.base))
-        if not os.path.isabs(path) and root not in real.parents:
+        inside = root in real.parents or (
+            node.role is not None and Path(os.path.realpath(node.role.directory)) in real.parents
+        )
+        if not os.path.isabs(path) and not inside:
             raise self._unreadable(node, f"{path}{resolved} is outside the project", f"copy it into {root}")
         try:
             mode = real.stat().st_mode
@@ -104,6 +107,7 @@ class WireContext:
 
     @staticmethod
     def _unreadable(node: Node, detail: str, help: str = "") -> InvalidInput:
+        detail += f" (in the role {node.role.name})" if node.role is not None else ""
         return InvalidInput([problem("SC0118", f"{node.provides}: {detail}", help, *node.positions)])
 
     def read(self, node: Node, relative_path: str) -> Blob:
@@ -176,10 +180,13 @@ class WireContext:
         from statecfg.templates import render_file, render_text
 
         host_vars = self.own.get(node.provides, self.vars)
-        values = {"host": {"name": self.host, "groups": list(self.groups)}, **host_vars, **(variables or {})}
+        host = {"name": self.host, "groups": list(self.groups)}
+        in_role = node.role.variables if node.role is not None else {}
+        values = {"host": host, **host_vars, **in_role, **(variables or {})}
         if "\n" in template or "{" in template:
             return render_text(template, values, node.position)
-        return render_file(self.find(node, template, "templates"), values, node.position, self.base)
+        more = os.path.join(node.role.directory, "templates") if node.role is not None else ""
+        return render_file(self.find(node, template, "templates"), values, node.position, self.base, more)
 
     @staticmethod
     def secret(name: str, value: str) -> Any:
@@ -198,3 +205,8 @@ class WireContext:
         :param help: what to do; "" if there is no advice
         """
         report(problem("SC0116", f"{node.provides}: {detail}", help, *node.positions))
+
+
+def _of_role(role: RoleUse | None) -> tuple[str, Mapping[str, Any]]:
+    """Return the directory and the variables of a role; empty ones for no role."""
+    return ("", {}) if role is None else (role.directory, role.variables)

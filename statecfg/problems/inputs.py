@@ -16,6 +16,7 @@ KINDS = (
     "variables",
     "playbook",
     "include",
+    "role",
     "module",
     "template",
     "file",

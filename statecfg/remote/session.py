@@ -169,7 +169,7 @@ class Session:
 
     def history(self, order: Order) -> JsonMap:
         """Return the runs in this host's ledger, and its lineage."""
-        from statecfg.remote.ledger.history import history
+        from statecfg.remote.ledger.history import history, managed
         from statecfg.remote.ledger.ledger import Ledger
 
         ledger = Ledger(self.state_dir, reading=True)
@@ -182,8 +182,10 @@ class Session:
             if cut_off:
                 ledger.recall(cut_off)
             query = order.history
-            runs = history(ledger, query.get("playbook", ""), query.get("run", ""), int(query.get("limit", 20)))
-            return {"history": runs, "ledger": ledger.meta("lineage")}
+            node, limit = query.get("node", ""), int(query.get("limit", 20))
+            runs = history(ledger, query.get("playbook", ""), query.get("run", ""), limit, node)
+            told: JsonMap = {"history": runs, "ledger": ledger.meta("lineage")}
+            return dict(told, managed=managed(ledger, node)) if node else told
         finally:
             ledger.close()
 

@@ -64,7 +64,7 @@ class Options:
     :param cancel: set to stop the run: nothing more begins
     :param run: the run's id; "" for a new one
     :param agreed: whether the user explicitly allowed removing more than half of a host's resources
-    :param history: for mode "history": `playbook`, `run` (the beginning of an id), `limit`
+    :param history: for mode "history": `playbook`, `run` (the beginning of an id), `limit`, `node`
     :param deployment: the declared services
     :param join: completes these options and the jobs (hooks, events, stored data of hosts) while statecfg connects to
         the hosts; if it raises an error, the run ends before any change

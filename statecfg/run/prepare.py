@@ -69,6 +69,7 @@ class Choice:
     :param instance: distinguishes several uses of a playbook on the same hosts; "" if there is only one
     :param given: names in `extra` that the user wrote; statecfg reports those that nothing reads
     :param added: returns service → hosts with units that were added by hand; these hosts get the service's resources
+    :param sources: whether the jobs shall contain what their definitions were made from
     """
 
     inventory: Path | None = None
@@ -79,6 +80,7 @@ class Choice:
     instance: str = ""
     given: frozenset[str] = frozenset()
     added: Callable[[], Mapping[str, Sequence[str]]] | None = None
+    sources: bool = False
 
 
 def offline(path: Path, choice: Choice) -> Work:
@@ -156,7 +158,7 @@ def _order(item: Problem) -> tuple[str, int, int]:
 
 
 def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
-    from statecfg.run.job import Job
+    from statecfg.run.job import Job, Sources
 
     project = chosen.project
     name, whose = project.relative(path), owner(project, path, choice.instance)
@@ -175,7 +177,9 @@ def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
         # With tags, skip hosts without tagged resources.
         if definition is not None and (definition.layers or not choice.tags):
             prune = choice.prune or any(one.prune for play in plays for one in (play, *play.others))
-            jobs.append(Job(host, definition, name, prune and not choice.tags, bool(choice.tags), owner=whose))
+            sources = Sources(evaluated.graph, plays) if choice.sources else None
+            pruning = prune and not choice.tags
+            jobs.append(Job(host, definition, name, pruning, bool(choice.tags), owner=whose, sources=sources))
     report(*shared.problems())
     if chosen.hosts and not jobs and not shared.problems():
         help_text = suggest(choice.tags[0], sorted(tags), "tags in the playbook")

@@ -130,6 +130,7 @@ class Host(TypedDict):
     fired: NotRequired[list[ResourceHook]]
     ledger: NotRequired[str]
     history: NotRequired[list[dict[str, Any]]]
+    managed: NotRequired[list[dict[str, Any]]]
     warnings: NotRequired[list[str]]
     owed: NotRequired[list[Owed]]
     shutdown: NotRequired[list[Action]]

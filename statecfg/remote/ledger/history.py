@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Optional
@@ -32,25 +34,58 @@ if TYPE_CHECKING:
         outcomes: Dict[str, str]
         actions: List[PastAction]
 
+    class Managed(TypedDict):
+        """A managed resource, as the ledger describes it."""
 
-def history(ledger: Ledger, playbook: str, run: str, limit: int) -> List[PastRun]:
+        playbook: str
+        type: str
+        state: str
+        since: float
+        first_run: str
+        last_run: str
+        position: str
+        protect: bool
+        requires: List[str]
+
+
+def managed(ledger: Ledger, node: str) -> List[Managed]:
+    """Return what the ledger knows about the managed resources of a name, which may belong to several playbooks."""
+    query = (
+        "SELECT playbook, type, state, since, first_run, last_run, position, protect, requires FROM resource"
+        " WHERE name = ? ORDER BY playbook"
+    )
+    return [
+        {
+            "playbook": playbook, "type": kind, "state": state, "since": since, "first_run": first, "last_run": last,
+            "position": position, "protect": bool(protect), "requires": json.loads(requires),
+        }
+        for playbook, kind, state, since, first, last, position, protect, requires in ledger.database.execute(
+            query, (node,)
+        )
+    ]  # fmt: skip
+
+
+def history(ledger: Ledger, playbook: str, run: str, limit: int, node: str = "") -> List[PastRun]:
     """Return runs, newest first, with the number of nodes per outcome.
 
     :param playbook: only this playbook's runs; "" for all
     :param run: only runs whose id begins with this, with their outcomes and actions; "" for all
     :param limit: the maximum number of runs
+    :param node: only runs with an outcome of this node, and only this outcome; "" for all
     """
     query = (
         "SELECT id, started, ended, mode, who, playbook, status FROM run WHERE (? = '' OR playbook = ?)"
-        " AND substr(id, 1, ?) = ? ORDER BY started DESC, rowid DESC LIMIT ?"
+        " AND substr(id, 1, ?) = ? AND (? = '' OR id IN (SELECT run FROM outcome WHERE node = ?))"
+        " ORDER BY started DESC, rowid DESC LIMIT ?"
     )
     runs: List[PastRun] = []
-    for row in ledger.database.execute(query, (playbook, playbook, len(run), run, limit)).fetchall():
+    for row in ledger.database.execute(query, (playbook, playbook, len(run), run, node, node, limit)).fetchall():
         run_id, started, ended, mode, who, owner, status = row
         entry: PastRun = {"run": run_id, "started": started, "ended": ended, "mode": mode, "who": who}
         entry["playbook"], entry["status"] = owner, status
         counts = ledger.database.execute(
-            "SELECT outcome, count(*) FROM outcome WHERE run = ? GROUP BY outcome", (row[0],)
+            "SELECT outcome, count(*) FROM outcome WHERE run = ? AND (? = '' OR node = ?) GROUP BY outcome",
+            (row[0], node, node),
         )
         entry["summary"] = dict(counts.fetchall())
         if run:

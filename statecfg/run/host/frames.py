@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from statecfg.remote.graph.names import ActionStatus, HookStatus, HostStatus, Outcome, State
 from statecfg.remote.units.settings import MOST as MOST_SETTINGS
+from statecfg.run.host.ledger_records import ManagedResource, Past
 from statecfg.run.strict import Free, OneOf, Strict
 
 FACTS = 256 << 10  # bytes of memory for the facts of a host
@@ -91,32 +92,6 @@ class Firing(Strict):
     event: str
     name: str
     where: Where
-
-
-@dataclass(frozen=True)
-class Past(Strict):
-    """An earlier run, from the host's ledger."""
-
-    run: str
-    started: float
-    mode: str
-    who: str
-    playbook: str
-    status: str
-    summary: Mapping[str, int]
-    ended: float | None = None
-    outcomes: Mapping[str, str] | None = None
-    actions: tuple[PastAction, ...] | None = None
-
-
-@dataclass(frozen=True)
-class PastAction(Strict):
-    """An action of an earlier run, from the host's ledger."""
-
-    node: str
-    op: str
-    status: str
-    reason: str
 
 
 # Frames
@@ -365,6 +340,7 @@ class End(Frame):
     refusal: str = ""
     ledger: str = ""
     history: tuple[Past, ...] = ()
+    managed: tuple[ManagedResource, ...] = ()
 
 
 FRAME_CLASSES: Mapping[str, type[Frame]] = {

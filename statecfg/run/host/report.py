@@ -205,6 +205,7 @@ class HostReport:
         self.data.update({key: fields[key] for key in _OF_END if fields.get(key)})
         if self.mode == Mode.HISTORY:
             self.data["history"] = fields.get("history", [])
+            self.data["managed"] = fields.get("managed", [])
         if frame.warnings:
             self.data.setdefault("warnings", []).extend(frame.warnings)
         self._explain(frame, fields.get("holder") or {})
@@ -251,7 +252,10 @@ class HostReport:
             (end.unchanged and (begun or not changes), "it reports no changes, but it acted"),
             (end.unchanged and ok and open_work, "it reports no changes, but its plan has some"),
             (end.facts is not None and self.mode != Mode.FACTS, "it sends facts, which were not requested"),
-            (end.history and self.mode != Mode.HISTORY, "it sends its history, which was not requested"),
+            (
+                (end.history or end.managed) and self.mode != Mode.HISTORY,
+                "it sends its history, which was not requested",
+            ),
         )
         return next((text for broken, text in rules if broken), "")
 
