@@ -205,7 +205,8 @@ class HostReport:
         self.data.update({key: fields[key] for key in _OF_END if fields.get(key)})
         if self.mode == Mode.HISTORY:
             self.data["history"] = fields.get("history", [])
-            self.data["managed"] = fields.get("managed", [])
+            if fields.get("managed"):
+                self.data["managed"] = fields["managed"]
         if frame.warnings:
             self.data.setdefault("warnings", []).extend(frame.warnings)
         self._explain(frame, fields.get("holder") or {})

@@ -374,6 +374,13 @@ def test_page_of_a_role_has_all_parameters(project: Path) -> None:
     assert "web" in plain(view.table_lines([role])) and "no roles" in plain(view.table_lines([]))
 
 
+def test_variable_of_the_command_line_that_only_a_role_reads_is_used(project: Path) -> None:
+    path = put(project / "site.yml", "hosts: all\nresources: [{include: web, vars: {root: /srv}}]\n")
+    choice = prepare.Choice(extra={"zone": "z"}, given=frozenset({"zone"}))
+    (job,) = prepare.playbook(path, choice).jobs
+    assert "file:/srv/conf/one" in [node["provides"] for layer in job.definition.layers for node in layer]
+
+
 def test_a_play_can_be_called_without_a_run(project: Path) -> None:
     put(project / "roles/named/role.py", CODE["py"])
     path = put(project / "site.yml", "hosts: all\nvars: {name: x}\nresources: [{include: named}]\n")
