@@ -31,10 +31,10 @@ class LeftOut(NamedTuple):
 def without_cycles(nodes: Iterable[Node], automatic: Automatic) -> tuple[Automatic, list[LeftOut]]:
     """Return the automatic requirements that don't close a cycle, and the others.
 
-    Requirements in the playbook stay. The automatic ones are added in a fixed order: those of directories last, then by
-    the name of the required node, then by the name of the other node. One that closes a cycle at that moment is left
-    out, so the result is always the same. One search decides all requirements of the same node, and only nodes in and
-    between cycles are searched.
+    Requirements in the playbook stay. The automatic ones are added in a fixed order: those of directories last, then
+    first those whose required node most nodes need, then by the names of the required and the other node. One that
+    closes a cycle at that moment is left out, so the result is always the same. One search decides all requirements of
+    the same node, and only nodes in and between cycles are searched.
     """
     written = {node.provides: node.requires for node in nodes}
     core = _core(written, automatic)
@@ -47,7 +47,7 @@ def without_cycles(nodes: Iterable[Node], automatic: Automatic) -> tuple[Automat
     left_out: list[LeftOut] = []
     steps = 0
     is_last = {name: all(automatic[other][name] in LAST for other in others) for name, others in candidates.items()}
-    for required in sorted(candidates, key=lambda name: (is_last[name], name)):
+    for required in sorted(candidates, key=lambda name: (is_last[name], -len(candidates[name]), name)):
         came_from, taken = _reached(required, edges) if steps < MAX_STEPS else ({}, 0)
         exhausted, steps = steps >= MAX_STEPS, steps + taken
         for name in sorted(candidates[required]):
