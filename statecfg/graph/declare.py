@@ -90,6 +90,7 @@ class _Declaration:
             self._check_letters(name)
         if self.problems:
             report(*self.problems)
+        role = role or recording.role()
         node = Node(
             name,
             attributes,
@@ -101,7 +102,7 @@ class _Declaration:
             self.broken or bool(self.problems),
             (),
             (*recording.labels(), *labels),
-            role or recording.role(),
+            ((self.location, role),) if role is not None else (),
         )
         recorded = recording.current()
         if recorded is not None:

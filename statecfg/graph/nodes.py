@@ -69,13 +69,12 @@ class Node(Frozen):
     :param broken: a problem with it was already reported, so its consequences are not reported
     :param others: the source locations of its other declarations, which were merged with the first one
     :param labels: the loops and included files that contain it, such as ``loop:sites`` and ``include:parts/web.yml``
-    :param role: the role that contains its first declaration; None for none
-    :param uses: if a role contains one of several declarations that were merged: the source location and the role of
-        each
+    :param uses: if a role contains one of its declarations: the source location and the role of each, the first one
+        first
     """
 
     __slots__ = (
-        "attrs", "broken", "labels", "options", "others", "position", "produces_ops", "provides", "requires", "role",
+        "attrs", "broken", "labels", "options", "others", "position", "produces_ops", "provides", "requires",
         "triggers", "type", "uses",
     )  # fmt: skip
     fields = ("provides", "requires", "triggers", "produces_ops", "attrs", "options", "position")
@@ -91,7 +90,6 @@ class Node(Frozen):
     type: str
     others: tuple[SourceLocation, ...]
     labels: tuple[str, ...]
-    role: RoleUse | None
     uses: tuple[tuple[SourceLocation, RoleUse | None], ...]
 
     def __init__(
@@ -106,7 +104,6 @@ class Node(Frozen):
         broken: bool = False,
         others: tuple[SourceLocation, ...] = (),
         labels: tuple[str, ...] = (),
-        role: RoleUse | None = None,
         uses: tuple[tuple[SourceLocation, RoleUse | None], ...] = (),
     ) -> None:
         put = object.__setattr__
@@ -121,7 +118,6 @@ class Node(Frozen):
         put(self, "type", attrs["type"])
         put(self, "others", others)
         put(self, "labels", labels)
-        put(self, "role", role)
         put(self, "uses", uses)
 
     @property
@@ -130,13 +126,18 @@ class Node(Frozen):
         return (self.position, *self.others)
 
     @property
+    def role(self) -> RoleUse | None:
+        """The role that contains its first declaration; None for none."""
+        return self.uses[0][1] if self.uses else None
+
+    @property
     def declarations(self) -> tuple[tuple[SourceLocation, RoleUse | None], ...]:
         """The source location and the role of each of its declarations."""
-        return self.uses or tuple((position, self.role) for position in self.positions)
+        return self.uses or tuple((position, None) for position in self.positions)
 
     def replace(self, **fields: Any) -> Node:
         """Return this node with other values in some of its fields."""
-        values = {name: getattr(self, name) for name in (*self.fields, "broken", "others", "labels", "role", "uses")}
+        values = {name: getattr(self, name) for name in (*self.fields, "broken", "others", "labels", "uses")}
         return Node(**{**values, **fields})
 
     def with_attrs(self, **attrs: Any) -> Node:
@@ -154,6 +155,5 @@ class Node(Frozen):
             self.broken,
             self.others,
             self.labels,
-            self.role,
             self.uses,
         )

@@ -217,7 +217,7 @@ class _Packer:
         wire["position"], *also = map(self._location, node.positions)
         if also:
             wire["also"] = also
-        if prepare is not None and (also or node.uses or node.provides in self.context.declared_again):
+        if prepare is not None and (also or len(node.uses) > 1 or node.provides in self.context.declared_again):
             self._compare(node, attrs)
         if options:
             wire["options"] = options

@@ -57,7 +57,8 @@ class WireContext:
             variant = os.path.dirname(position.file), variables.get(position, first), *_of_role(role)
             if variant not in seen:
                 seen.append(variant)
-                one = node.replace(position=position, others=(), role=role, uses=())
+                uses = ((position, role),) if role is not None else ()
+                one = node.replace(position=position, others=(), uses=uses)
                 yield one, replace(self, own={node.provides: variant[1]}, declared_again={})
 
     def find(self, node: Node, path: str, below: str = "files", directory: bool = False) -> Path:

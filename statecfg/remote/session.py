@@ -184,8 +184,7 @@ class Session:
             query = order.history
             node, limit = query.get("node", ""), int(query.get("limit", 20))
             runs = history(ledger, query.get("playbook", ""), query.get("run", ""), limit, node)
-            told: JsonMap = {"history": runs, "ledger": ledger.meta("lineage")}
-            return dict(told, managed=managed(ledger, node)) if node else told
+            return {"history": runs, "managed": managed(ledger, node), "ledger": ledger.meta("lineage")}
         finally:
             ledger.close()
 

@@ -110,8 +110,6 @@ def ledger_lines(report: Report) -> Iterator[Line]:
             yield _row("state", str(item["state"]) + (", protected" if item["protect"] else ""))
             yield _row("since", f"{host_lines.moment(item['since'])}, run {item['first_run']}")
             yield _row("last run", str(item["last_run"]))
-            if item["requires"]:
-                yield _row("requires", ", ".join(map(str, item["requires"])))
         if not host.get("managed") and not host.get("error"):
             yield make(("  The ledger has no such resource.", "dim"))
         for past in host.get("history") or ():

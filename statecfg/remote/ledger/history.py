@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Optional
 
     from typing_extensions import TypedDict
 
+    from statecfg.remote.graph.model import JsonMap
     from statecfg.remote.ledger.ledger import Ledger
 
     class PastAction(TypedDict):
@@ -34,35 +33,14 @@ if TYPE_CHECKING:
         outcomes: Dict[str, str]
         actions: List[PastAction]
 
-    class Managed(TypedDict):
-        """A managed resource, as the ledger describes it."""
 
-        playbook: str
-        type: str
-        state: str
-        since: float
-        first_run: str
-        last_run: str
-        position: str
-        protect: bool
-        requires: List[str]
-
-
-def managed(ledger: Ledger, node: str) -> List[Managed]:
+def managed(ledger: Ledger, node: str) -> List[JsonMap]:
     """Return what the ledger knows about the managed resources of a name, which may belong to several playbooks."""
-    query = (
-        "SELECT playbook, type, state, since, first_run, last_run, position, protect, requires FROM resource"
-        " WHERE name = ? ORDER BY playbook"
+    rows = ledger.database.execute(
+        "SELECT playbook, type, state, since, first_run, last_run, position, protect FROM resource WHERE name = ?",
+        (node,),
     )
-    return [
-        {
-            "playbook": playbook, "type": kind, "state": state, "since": since, "first_run": first, "last_run": last,
-            "position": position, "protect": bool(protect), "requires": json.loads(requires),
-        }
-        for playbook, kind, state, since, first, last, position, protect, requires in ledger.database.execute(
-            query, (node,)
-        )
-    ]  # fmt: skip
+    return [dict(zip([column[0] for column in rows.description], row)) for row in rows]
 
 
 def history(ledger: Ledger, playbook: str, run: str, limit: int, node: str = "") -> List[PastRun]:
@@ -84,8 +62,7 @@ def history(ledger: Ledger, playbook: str, run: str, limit: int, node: str = "")
         entry: PastRun = {"run": run_id, "started": started, "ended": ended, "mode": mode, "who": who}
         entry["playbook"], entry["status"] = owner, status
         counts = ledger.database.execute(
-            "SELECT outcome, count(*) FROM outcome WHERE run = ? AND (? = '' OR node = ?) GROUP BY outcome",
-            (row[0], node, node),
+            "SELECT outcome, count(*) FROM outcome WHERE run = ? AND ? IN ('', node) GROUP BY outcome", (row[0], node)
         )
         entry["summary"] = dict(counts.fetchall())
         if run:

@@ -45,5 +45,4 @@ class ManagedResource(Strict):
     first_run: str
     last_run: str
     position: str
-    protect: bool
-    requires: tuple[str, ...]
+    protect: int

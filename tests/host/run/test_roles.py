@@ -114,7 +114,7 @@ def test_explain_shows_what_the_ledger_knows(site: Site, place: str) -> None:
     shown = site("explain", f"line:{place}/r/lines", "site.yml", "--ledger").out
     assert "in the role words, which site.yml:3:5 includes" in shown
     assert f"⇠ directory:{place}/r\n" in shown and "automatic: its directory\n" in shown
-    assert f"  managed by   {site.name}/site.yml" in shown and f"  requires     directory:{place}/r\n" in shown
+    assert f"  managed by   {site.name}/site.yml" in shown
     data = site("explain", f"line:{place}/r/lines", "site.yml", "--ledger", "--json").json()
     (ledger,) = data["ledgers"].values()
     assert [run["summary"] for run in ledger["history"]] == [{"changed": 1}]
