@@ -55,7 +55,7 @@ def _default(item: Parameter) -> str:
 
 
 def _listed(item: Parameter) -> str:
-    return ", ".join(map(show, item.choices))
+    return ", ".join(map(_shown, item.choices))
 
 
 def page(role: Role) -> str:

@@ -290,6 +290,14 @@ def test_choices_and_types_limit_values(project: Path) -> None:
     assert len(details) == 3 and "'slwo' is none of 'fast', 'slow'" in details[0]
 
 
+def test_values_reach_nodes_as_they_were_written(project: Path) -> None:
+    params = "{mode: {type: mode, default: '0640'}, root: {type: path}, list: {type: list, default: [1, {a: '2'}]}}"
+    resources = '[{file: "{{ root }}", mode: "{{ mode }}", content: "{{ list | tojson }}"}]'
+    put(project / "roles/types/role.yml", f"params: {params}\nresources: {resources}\n")
+    found = nodes(project, "hosts: all\nresources: [{include: types, vars: {root: /x}}]\n")["file:/x"]
+    assert found["attrs"]["mode"] == 0o640 and content(found) == '[1, {"a": "2"}]'
+
+
 def test_roles_that_include_each_other_are_an_error(project: Path) -> None:
     put(project / "roles/a/role.yml", "resources: [{include: b}]\n")
     put(project / "roles/b/role.yml", "resources: [{include: a}]\n")
