@@ -13,6 +13,7 @@ from statecfg.graph.nodes import Node
 from statecfg.graph.references import MAX_EXPANDED
 from statecfg.problems import InvalidInput, Problem, problem
 from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.graph.wrong_values import show
 
 Automatic = dict[str, dict[str, str]]  # name of a node → name of the node that it requires → the reason
 
@@ -160,12 +161,22 @@ class _Providers:
         return found
 
     def of_method(self, node: Node, method: Callable[[Any], Iterable[str]]) -> list[tuple[str, str]] | None:
-        """Return the same for what a node type says that its node needs."""
+        """Return the same for what a node type says that its node needs.
+
+        :raises InvalidInput: the node type names something of an unknown kind
+        """
         attrs = dict(node.attrs.iteritems())
         if attrs.get("absent"):
             return None
-        parts = (text.partition(":") for text in method(attrs))
-        return [item for kind, _, name in parts for item in self.of(_Need(kind, name, REASONS[kind]))]
+        found: list[tuple[str, str]] = []
+        for text in method(attrs):
+            kind, _, name = text.partition(":") if isinstance(text, str) else ("", "", "")
+            if kind not in REASONS:
+                detail = f"needs of {node.type} returned {show(text)} for {node.provides}"
+                help_text = f'return names such as "user:app"; the kinds are {", ".join(REASONS)}'
+                raise InvalidInput([problem("SC0119", detail, help_text, node.position)])
+            found += self.of(_Need(kind, name, REASONS[kind]))
+        return found
 
     def of(self, need: _Need) -> Sequence[tuple[str, str]]:
         """Return the names of the nodes that provide something, each with the reason."""
