@@ -20,7 +20,7 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import commands
+from statecfg.resources.shared import command_rules, commands
 
 
 @node_type
@@ -121,16 +121,12 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @command.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other, a secret in a command line, and invalid values."""
-    from statecfg.resources.shared import command_rules
-
     command_rules.check(attrs)
 
 
 @command.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Read the script, so that only its content is sent to the host."""
-    from statecfg.resources.shared import command_rules
-
     return command_rules.with_script(node, context)
 
 

@@ -20,7 +20,7 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import line_edits, paths, text_files
+from statecfg.resources.shared import line_edits, paths, text_files, text_rules
 
 
 @node_type
@@ -92,8 +92,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @line_in_file.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other or have no effect together."""
-    from statecfg.resources.shared import text_rules
-
     paths.refuse_with_absent(attrs, ("path", "absent", "line", "match", "validate", "backup"))
     if not attrs.get("absent") and attrs.get("line") is None:
         raise ValueError("line is required unless absent is true")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import ActionSpec, HostNode, Name, NodeOptions, PackageName, Text, World, node_type
+from statecfg import ActionSpec, HostNode, Name, NodeOptions, PackageName, PublicLine, World, node_type
 from statecfg.resources.shared import package_removal, package_snapshot, package_transaction
 
 
@@ -13,7 +13,7 @@ from statecfg.resources.shared import package_removal, package_snapshot, package
 def package(
     name: PackageName,
     *,
-    version: Text | None = None,
+    version: PublicLine | None = None,
     update_cache: int | None = None,
     absent: bool = False,
     purge: bool = False,

@@ -18,7 +18,7 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import replacements, replacing, text_files
+from statecfg.resources.shared import replacements, replacing, text_files, text_rules
 
 
 @node_type
@@ -86,8 +86,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @replace.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a replacement that is not valid for the pattern, and attributes without effect."""
-    from statecfg.resources.shared import text_rules
-
     pattern, replacement, count = attrs["pattern"], attrs["replacement"], attrs.get("count_at_least")
     text_files.refuse_without_place(attrs)
     if count is not None and count < 1:

@@ -92,13 +92,20 @@ def on_removal(node: HostNode, near: Mapping[str, HostNode], world: World) -> li
 
 
 @service.lasting
-def lasting(node: HostNode, ops: Sequence[str]) -> Any:
-    """Check a started unit again later, because some end after a second."""
-    if not {"start", "restart", "reload"}.intersection(ops):
+def lasting(node: HostNode, done: Sequence[Mapping[str, Any]]) -> Any:
+    """Check started units again later, because some end after a second.
+
+    These are the unit itself and the services of a socket, which are stopped and started around it.
+    """
+    started = [action["args"]["unit"] for action in done if action["op"] in ("start", "restart", "reload")]
+    if not started:
         return None
-    seconds = node.attrs.get("stable_for")
-    name, wanted = systemd.unit_name(node.attrs["name"]), bool(node.attrs.get("running"))
-    return 3.0 if seconds is None else seconds, lambda world, since: unit_health.died(world, name, since, wanted)
+    seconds, wanted = node.attrs.get("stable_for"), bool(node.attrs.get("running"))
+
+    def died(world: World, since: float) -> str:
+        return next(filter(None, (unit_health.died(world, unit, since, wanted) for unit in started)), "")
+
+    return 3.0 if seconds is None else seconds, died
 
 
 service.remember(unit_steps.remember)

@@ -33,8 +33,12 @@ class Demo:
         self.scratch, self.steps, self.folder = scratch, 0, ROOT
         colored = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         self.bold, self.dim, self.plain = ("\033[1m", "\033[2m", "\033[0m") if colored else ("", "", "")
-        # The demo has its own store and ledger, so it leaves nothing behind and does not depend on earlier demos.
-        mine = {"STATECFG_STATE_DIR": str(scratch / "state"), "STATECFG_STORE": str(scratch / "store.db")}
+        # The demo has its own store, ledger and cache: it leaves nothing behind and does not depend on earlier demos.
+        mine = {
+            "STATECFG_STATE_DIR": str(scratch / "state"),
+            "STATECFG_STORE": str(scratch / "store.db"),
+            "XDG_CACHE_HOME": str(scratch / "cache"),
+        }
         kept = {name: value for name, value in os.environ.items() if not name.startswith("STATECFG_")}
         self.environment = {**kept, **mine}
 

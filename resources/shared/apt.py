@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import functools
+import posixpath
 import re
 import time
 from collections.abc import Iterable, Sequence
@@ -14,7 +15,7 @@ from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import package_units, records
+from statecfg.resources.shared import package_units, records, systemd
 from statecfg.resources.shared.paths import nearest
 
 STATUS = "/var/lib/dpkg/status"
@@ -107,6 +108,20 @@ def dependencies(host: Any) -> dict[str, records.Fields]:
         return sorted(names)
 
     return {name: {"hard": named(depends), "soft": named(recommends)} for _, name, depends, recommends, _ in rows}
+
+
+@table("unit_packages")
+def unit_packages(host: World) -> dict[str, records.Fields]:
+    """Load which packages own the files of units: name of a unit's file → `packages`."""
+    patterns = [
+        posixpath.join(folder, "*") for folder in systemd.DIRECTORIES if folder.startswith(("/usr/lib", "/lib"))
+    ]
+    packages: dict[str, records.Fields] = {}
+    for line in host.probe(["dpkg-query", "--search", "--", *patterns]).text.splitlines():
+        owners, _, path = line.partition(": ")
+        if posixpath.dirname(path) in systemd.DIRECTORIES:
+            packages[posixpath.basename(path)] = {"packages": [name.partition(":")[0] for name in owners.split(", ")]}
+    return packages
 
 
 @table("apt")

@@ -1,8 +1,8 @@
 """The package manager, as the node type `package` uses it. Every manager provides these functions; so far, only apt.
 
-A manager also loads four facets: `packages` (name → version, state), `automatic` (packages that are installed only
-because others need them), `dependencies` (name → the installed packages that it needs) and `asked` (what this run
-requests).
+A manager also loads five facets: `packages` (name → version, state), `automatic` (packages that are installed only
+because others need them), `dependencies` (name → the installed packages that it needs), `unit_packages` (name of a
+unit's file → the packages that own it) and `asked` (what this run requests).
 """
 
 from __future__ import annotations

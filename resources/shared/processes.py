@@ -249,7 +249,7 @@ def words(args: Sequence[Any]) -> list[str]:
     :raises PublicSecret: if one is a secret
     :raises ValueError: if one is neither text nor a number
     """
-    if any(hasattr(value, "reveal") for value in args):
+    if hasattr(args, "reveal") or any(hasattr(value, "reveal") for value in args):
         from statecfg.remote.graph.wrong_values import PublicSecret
 
         raise PublicSecret("put it into `env`", "args")

@@ -167,18 +167,6 @@ def file_of(name: str) -> str:
     return name.partition("@")[0] + "@." + name.rpartition(".")[2] if "@" in name else name
 
 
-@table("unit_packages")
-def unit_packages(host: World) -> dict[str, records.Fields]:
-    """Load which packages own the files of units: name of a unit's file → `packages`. Without dpkg, it is empty."""
-    patterns = [posixpath.join(folder, "*") for folder in DIRECTORIES if folder.startswith(("/usr/lib", "/lib"))]
-    packages: dict[str, records.Fields] = {}
-    for line in host.probe(["dpkg-query", "--search", "--", *patterns]).text.splitlines():
-        owners, _, path = line.partition(": ")
-        if posixpath.dirname(path) in DIRECTORIES:
-            packages[posixpath.basename(path)] = {"packages": [name.partition(":")[0] for name in owners.split(", ")]}
-    return packages
-
-
 def is_removed(world: World, unit: str) -> bool:
     """Return whether the plan removes the package that owns a unit's file."""
     if "packages" not in TABLES:  # no node of this run manages packages

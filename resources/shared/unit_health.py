@@ -29,6 +29,8 @@ def account(world: World, unit: str) -> str:
     # The unit's own messages since its last start, and systemd's messages about it.
     run = properties.get("InvocationID", "")
     match = ["_SYSTEMD_INVOCATION_ID=" + run, "+", "INVOCATION_ID=" + run] if run else ["--unit", unit]
+    # The journal may be behind: without this, the last words of a process that has just ended can be missing.
+    world.probe(["journalctl", "--sync"])
     argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=%d" % LINES, *match]
     for line in world.probe(argv).text.splitlines()[-LINES:]:
         # A line is shown in full or not at all, because half of a secret could not be masked.

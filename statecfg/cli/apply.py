@@ -85,7 +85,7 @@ def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: 
         with hooks(path, chosen) as events:
             work = session.prepare(path, chosen, events, store)
             agreed = session.agreed()
-            finished = session.converse(work, "apply", how, output, asks=asks, agreed=agreed, events=events)
+            finished = session.run(work, "apply", how, output, asks=asks, agreed=agreed, events=events)
         problems = [*events.problems]
         if chosen.prune_hosts:
             finished, more = prune_hosts.apply(finished, work, chosen, how, output, no_hooks, store)

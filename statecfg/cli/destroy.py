@@ -66,5 +66,5 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
             work = session.of_hosts(hosts, chosen)
             jobs = [replace(job, playbook=name) for job in work.jobs]
         work, agreed = replace(work, jobs=jobs), session.agreed()
-        finished = session.converse(work, "destroy", how, output, asks=asks, agreed=agreed, events=events)
+        finished = session.run(work, "destroy", how, output, asks=asks, agreed=agreed, events=events)
     return session.end(finished, output, events.problems)

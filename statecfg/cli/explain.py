@@ -66,7 +66,7 @@ def command(name: str, playbooks: tuple[str, ...], ledger: bool, as_json: bool, 
     if ledger:
         hosts = {job.host.name: job for work in works for job in work.jobs}
         asked = replace(works[0], jobs=[replace(job, sources=None) for job in hosts.values()])
-        finished = session.converse(
+        finished = session.run(
             asked, "history", how, Output(json=as_json, no_color=no_color), history={"node": name, "limit": 5}
         )
         data["ledgers"] = finished.report["hosts"]

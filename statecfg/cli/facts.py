@@ -32,7 +32,7 @@ def command(pattern: str, **values: Any) -> int:
     from statecfg.cli import session, show
     from statecfg.views.facts import facts_lines
 
-    finished = session.converse(session.of_hosts(pattern, chosen), "facts", how, output)
+    finished = session.run(session.of_hosts(pattern, chosen), "facts", how, output)
     code = exit_codes.of_report(finished.report)
     with show.telling(code):
         show.report(finished.report, facts_lines(finished.report), output)

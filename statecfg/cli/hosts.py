@@ -7,17 +7,15 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from statecfg.cli import answers, exit_codes, options
 from statecfg.cli.host_store import HostOptions, HostStore
-from statecfg.cli.options import Command, Group
+from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
 from statecfg.remote.graph.events import HostEvent
-
-if TYPE_CHECKING:
-    pass
+from statecfg.views import host_records, safe
 
 EXAMPLES = """
 statecfg hosts                                 every host: last check-in, tags, playbooks
@@ -39,7 +37,10 @@ def _text(context: click.Context, parameter: click.Parameter, value: str) -> str
     return value
 
 
-@click.group("hosts", cls=Group, examples=EXAMPLES, invoke_without_command=True)
+_name = click.argument("name", callback=_text, shell_complete=options.offer_hosts)
+
+
+@click.group("hosts", cls=StoreGroup, opens=HostStore, examples=EXAMPLES, invoke_without_command=True)
 @options.inventory_option
 @options.store_option
 @options.json_option
@@ -55,7 +56,6 @@ def command(context: click.Context, inventory: str | None, store: str | None, as
     if context.invoked_subcommand is not None:
         return
     from statecfg.store import hosts
-    from statecfg.views import host_records
 
     with HostStore(context.obj) as opened:
         records = hosts.every(opened.store)
@@ -63,71 +63,49 @@ def command(context: click.Context, inventory: str | None, store: str | None, as
         answers.write(host_records.table(records, groups), host_records.data(records, groups), as_json, no_color)
 
 
-@command.command("show", cls=Command, examples="statecfg hosts show web1\nstatecfg hosts show web1 --json")
-@click.argument("name", callback=_text, shell_complete=options.offer_hosts)
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def show(host_options: HostOptions, name: str, as_json: bool, no_color: bool) -> None:
+@command.verb("show", "statecfg hosts show web1\nstatecfg hosts show web1 --json", JSON, COLOR)
+@_name
+def show(opened: HostStore, name: str) -> Result:
     """Show everything that the store knows about a host."""
-    from statecfg.views import host_records
-
-    with HostStore(host_options) as opened:
-        record, groups = opened.stored(name), opened.groups(name)
-        answers.write(host_records.one(record, groups), host_records.data([record], {name: groups}), as_json, no_color)
+    record, groups = opened.stored(name), opened.groups(name)
+    return Result(host_records.one(record, groups), host_records.data([record], {name: groups}))
 
 
-@command.command(
-    "tag", cls=Command, examples="statecfg hosts tag web1 canary blue\nstatecfg hosts tag web1 canary --remove"
-)
-@click.argument("name", callback=_text, shell_complete=options.offer_hosts)
-@click.argument("tags", nargs=-1, required=True)
+def _tags(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> Sequence[str]:
+    """Return the tags.
+
+    :raises click.UsageError: one of them is not a tag
+    """
+    for text in values:
+        if not _TAG.fullmatch(text):
+            raise click.UsageError(f"Invalid value: {text!r} is not a valid tag. Use letters, digits and _ . : -")
+    return values
+
+
+@command.verb("tag", "statecfg hosts tag web1 canary blue\nstatecfg hosts tag web1 canary --remove")
+@_name
+@click.argument("tags", nargs=-1, required=True, callback=_tags)
 @click.option("--remove", is_flag=True, help="Remove the tags.")
-@click.pass_obj
-def tag(host_options: HostOptions, name: str, tags: Sequence[str], remove: bool) -> None:
+def tag(opened: HostStore, name: str, tags: Sequence[str], remove: bool) -> str:
     """Tag a host. Selectors of hooks can select hosts by their tags.
 
     A tag has up to 100 characters: letters, digits and _ . : -
     """
-    for text in tags:
-        if not _TAG.fullmatch(text):
-            raise click.BadParameter(f"{text!r} is not a valid tag. Use letters, digits and _ . : -")
     from statecfg.store import hosts
 
-    with HostStore(host_options) as opened:
-        record = (hosts.untag if remove else hosts.tag)(opened.store, opened.name(name), tags)
-    answers.say(f"{name}: {', '.join(record.tags) or 'no tags'}")
+    record = (hosts.untag if remove else hosts.tag)(opened.store, opened.name(name), tags)
+    return f"{name}: {', '.join(record.tags) or 'no tags'}"
 
 
-@command.command(
-    "set", cls=Command, examples="statecfg hosts set web1 rack=12 spare=true\nstatecfg hosts set web1 --remove rack"
-)
-@click.argument("name", callback=_text, shell_complete=options.offer_hosts)
-@click.argument("values", nargs=-1, metavar="[KEY=VALUE]…")
-@click.option("--remove", metavar="KEY", multiple=True, help="Remove this key. Repeatable.")
-@click.option("--clear", is_flag=True, help="Remove all keys.")
-@click.pass_obj
-def set_values(host_options: HostOptions, name: str, values: Sequence[str], remove: Sequence[str], clear: bool) -> None:
-    """Set or remove metadata of a host.
-
-    The value is parsed as JSON if possible (`spare=true`, `rack=12`); otherwise it is a string.
-    """
-    metadata = dict(map(_pair, values))
-    if not (metadata or remove or clear):
-        raise click.UsageError("Nothing to set: give KEY=VALUE, --remove KEY or --clear.")
-    if clear and metadata:
-        raise click.UsageError("--clear can't be combined with values: set them afterwards.")
-    from statecfg.store import hosts
-
-    with HostStore(host_options) as opened:
-        record = hosts.set_metadata(opened.store, opened.name(name), metadata, remove, clear)
-    answers.say(f"{name}: {json.dumps(record.metadata)}")
+def _pairs(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, Any]:
+    """Convert arguments KEY=VALUE to a dictionary."""
+    return dict(map(_pair, values))
 
 
 def _pair(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not key or not equals:
-        raise click.BadParameter(f"{text!r} is not KEY=VALUE.")
+        raise click.UsageError(f"Invalid value: {text!r} is not KEY=VALUE.")
     try:
         return key, json.loads(value)
     except ValueError:
@@ -135,11 +113,30 @@ def _pair(text: str) -> tuple[str, Any]:
         return key, value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-@command.command("bind", cls=Command, examples="statecfg hosts bind web1 playbooks/web.yml")
-@click.argument("name", callback=_text, shell_complete=options.offer_hosts)
+@command.verb("set", "statecfg hosts set web1 rack=12 spare=true\nstatecfg hosts set web1 --remove rack")
+@_name
+@click.argument("values", nargs=-1, metavar="[KEY=VALUE]…", callback=_pairs)
+@click.option("--remove", metavar="KEY", multiple=True, help="Remove this key. Repeatable.")
+@click.option("--clear", is_flag=True, help="Remove all keys.")
+def set_values(opened: HostStore, name: str, values: Mapping[str, Any], remove: Sequence[str], clear: bool) -> str:
+    """Set or remove metadata of a host.
+
+    The value is parsed as JSON if possible (`spare=true`, `rack=12`); otherwise it is a string.
+    """
+    from statecfg.store import hosts
+
+    if not (values or remove or clear):
+        raise click.UsageError("Nothing to set: give KEY=VALUE, --remove KEY or --clear.")
+    if clear and values:
+        raise click.UsageError("--clear can't be combined with values: set them afterwards.")
+    record = hosts.set_metadata(opened.store, opened.name(name), values, remove, clear)
+    return f"{name}: {json.dumps(record.metadata)}"
+
+
+@command.verb("bind", "statecfg hosts bind web1 playbooks/web.yml")
+@_name
 @click.argument("playbook", type=options.PlaybookFile(), callback=_text)
-@click.pass_obj
-def bind(host_options: HostOptions, name: str, playbook: str) -> None:
+def bind(opened: HostStore, name: str, playbook: str) -> str:
     """Bind a playbook to a host (event node-bound-to-policy)."""
     from statecfg.hooks import host_events
     from statecfg.playbook import project
@@ -148,20 +145,16 @@ def bind(host_options: HostOptions, name: str, playbook: str) -> None:
 
     belongs = project.find(Path(playbook))
     bound = prepare.owner(belongs, Path(playbook))
-    failed: Sequence[Mapping[str, Any]] = ()
-    with HostStore(host_options) as opened:
-        is_new = hosts.bind(opened.store, opened.name(name), bound)
-        if is_new:
-            failed = host_events.fire(opened.store, HostEvent.BOUND, opened.stored(name), bound, belongs)
-    _warn(failed)
-    answers.say(f"{name}: bound to {bound}" if is_new else f"{name}: it was bound to {bound} before")
+    if not hosts.bind(opened.store, opened.name(name), bound):
+        return f"{name}: it was bound to {bound} before"
+    _warn(host_events.fire(opened.store, HostEvent.BOUND, opened.stored(name), bound, belongs))
+    return f"{name}: bound to {bound}"
 
 
-@command.command("unbind", cls=Command, examples="statecfg hosts unbind web1 playbooks/web.yml")
-@click.argument("name", callback=_text, shell_complete=options.offer_hosts)
+@command.verb("unbind", "statecfg hosts unbind web1 playbooks/web.yml")
+@_name
 @click.argument("playbook", type=click.Path(), callback=_text)
-@click.pass_obj
-def unbind(host_options: HostOptions, name: str, playbook: str) -> None:
+def unbind(opened: HostStore, name: str, playbook: str) -> str:
     """Unbind a playbook from a host (event node-unbound-from-policy). What it created on the host stays."""
     from statecfg.hooks import host_events
     from statecfg.playbook import project as projects
@@ -170,26 +163,21 @@ def unbind(host_options: HostOptions, name: str, playbook: str) -> None:
 
     belongs = projects.find(Path(playbook))
     bound = prepare.owner(belongs, Path(playbook))
-    failed: Sequence[Mapping[str, Any]] = ()
-    with HostStore(host_options) as opened:
-        record = opened.stored(name)
-        if playbook in record.playbooks:  # the name as it is shown, also that of another project
-            bound = playbook
-        there = bound in record.playbooks
-        if there:
-            project = opened.store.project
-            change = functools.partial(hosts.unbind_in, project=project, name=name, playbook=bound)
-            failed = host_events.fire(opened.store, HostEvent.UNBOUND, record, bound, belongs, change)
-    _warn(failed)
-    others = f"; it is bound to: {', '.join(record.playbooks)}" if record.playbooks else ""
-    answers.say(f"{name}: no longer bound to {bound}" if there else f"{name}: it is not bound to {bound}{others}")
+    record = opened.stored(name)
+    if playbook in record.playbooks:  # the name as it is shown, also that of another project
+        bound = playbook
+    if bound not in record.playbooks:
+        others = f"; it is bound to: {', '.join(record.playbooks)}" if record.playbooks else ""
+        return f"{name}: it is not bound to {bound}{others}"
+    change = functools.partial(hosts.unbind_in, project=opened.store.project, name=name, playbook=bound)
+    _warn(host_events.fire(opened.store, HostEvent.UNBOUND, record, bound, belongs, change))
+    return f"{name}: no longer bound to {bound}"
 
 
-@command.command("forget", cls=Command, examples="statecfg hosts forget web1\nstatecfg hosts forget web1 --yes")
-@click.argument("name", callback=_text, shell_complete=options.offer_hosts)
+@command.verb("forget", "statecfg hosts forget web1\nstatecfg hosts forget web1 --yes")
+@_name
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.pass_obj
-def forget(host_options: HostOptions, name: str, yes: bool) -> int:
+def forget(opened: HostStore, name: str, yes: bool) -> str | Result:
     """Remove a host and its units from the store (event node-deleted).
 
     The host itself and its ledger stay as they are. The next apply tells the units on other hosts that its units
@@ -199,25 +187,19 @@ def forget(host_options: HostOptions, name: str, yes: bool) -> int:
     from statecfg.hooks import host_events
     from statecfg.store import hosts, services
 
-    failed: Sequence[Mapping[str, Any]] = ()
-    with HostStore(host_options) as opened:
-        opened.stored(name)
-        if session.asks(yes) and not click.confirm(f"Forget {name}, its tags, metadata, bindings and units?", err=True):
-            click.echo("Nothing was changed.", err=True)
-            return exit_codes.INTERRUPTED
-        services.forget_units(opened.store, opened.store.project, name)
-        record = hosts.forget(opened.store, name)
-        if record is not None:
-            failed = host_events.fire(opened.store, HostEvent.DELETED, record, None, opened.project)
-    _warn(failed)
-    answers.say(f"{name}: forgotten")
-    return exit_codes.DONE
+    opened.stored(name)
+    if session.asks(yes) and not click.confirm(f"Forget {name}, its tags, metadata, bindings and units?", err=True):
+        click.echo("Nothing was changed.", err=True)
+        return Result([], code=exit_codes.INTERRUPTED)
+    services.forget_units(opened.store, opened.store.project, name)
+    record = hosts.forget(opened.store, name)
+    if record is not None:
+        _warn(host_events.fire(opened.store, HostEvent.DELETED, record, None, opened.project))
+    return f"{name}: forgotten"
 
 
 def _warn(failed: Iterable[Mapping[str, Any]]) -> None:
     """Print a warning for each hook that failed."""
-    from statecfg.views import safe
-
     for failure in failed:
         first = next(iter(str(failure["error"]).splitlines()), "")
         detail = f"hook {failure['hook']} failed at {failure['event']}: {first}"

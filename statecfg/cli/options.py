@@ -357,6 +357,8 @@ class Command(click.Command):
 class Group(Command, click.Group):
     """A verb with subcommands. Its help ends with examples."""
 
+    command_class = Command
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the subcommands in the order of their definition."""
         return list(self.commands)

@@ -58,12 +58,13 @@ def command(playbook: str, out: str | None, store: str | None, **values: Any) ->
         work = prune_hosts.planned(work, Path(playbook), store)
     store_identity = save_plan.store_of(work, store) if out and work.services else ""
     hooks = lifecycle.preview(Path(playbook), chosen, store, bool(work.services))
-    finished = session.converse(work, "plan", how, output, events=hooks)
+    finished = session.run(work, "plan", how, output, events=hooks)
     if out:
         save_plan.save(Path(out), work, chosen, how, finished.report, read, store_identity)
-    words = [out, *session.way(how, saved=True)] if out else session.words(playbook, chosen, how)
+    applying = session.apply_arguments(playbook, chosen, how)
+    arguments = [out, *session.connection_arguments(how, saved=True)] if out else applying
     code = exit_codes.of_report(finished.report, output.detailed_exitcode)
     code = finished.stopped if finished.cancelled else code
     with show.telling(code):
-        session.show_plan(finished, output, words)
+        session.show_plan(finished, output, arguments)
     return code

@@ -13,14 +13,14 @@ from statecfg.problems import Problem, problem, report
 
 if TYPE_CHECKING:
     from statecfg.playbook.inventory import Host
-    from statecfg.transport import Settings
+    from statecfg.transport import SshSettings
     from statecfg.transport.route import Hop
 
 FILES_PER_HOST = 12  # most descriptors that a connection needs: its socket, the agent's, pipes of a local process
 FILES = 64  # descriptors that the command itself needs
 
 
-def check(hosts: Sequence[Host], settings: Settings, forks: int) -> None:
+def check(hosts: Sequence[Host], settings: SshSettings, forks: int) -> None:
     """Check the conditions for connecting to these hosts, and warn about skipped key files.
 
     :param forks: maximum number of concurrent connections
@@ -52,7 +52,7 @@ def _files(at_once: int) -> Iterable[Problem]:
     yield problem("SC0451", detail, f"{smaller}run `ulimit -n {needed}` as a user who may raise the limit")
 
 
-def _config(settings: Settings) -> Iterable[Problem]:
+def _config(settings: SshSettings) -> Iterable[Problem]:
     """Yield a problem if ssh_config can't be read or parsed. Otherwise every host would report it."""
     from statecfg.transport import ssh_config
 
@@ -62,7 +62,7 @@ def _config(settings: Settings) -> Iterable[Problem]:
         yield problem("SC0301", f"ssh_config: {wrong}", "fix the file, or name another one with --ssh-config FILE")
 
 
-def _keys(host: Host, settings: Settings, warned: set[str]) -> list[Problem]:
+def _keys(host: Host, settings: SshSettings, warned: set[str]) -> list[Problem]:
     """Return a problem if a host has no key that can be used. Warn about each unusable key once."""
     from statecfg.transport import Target, TransportError, route
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from statecfg.problems import InvalidInput, problem, suggest
+
 if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.store.database import Store
@@ -59,7 +61,6 @@ class ProjectStore:
 
         :param others: names to suggest besides those of the hosts in the store
         """
-        from statecfg.problems import InvalidInput, problem, suggest
         from statecfg.store import hosts
 
         names = sorted({record.name for record in hosts.every(self.store)} | set(others))

@@ -45,5 +45,5 @@ def command(playbook: str, yes: bool, no_hooks: bool, store: str | None, **value
     with lifecycle.bus(Path(playbook), chosen, "prune", no_hooks, store) as events:
         work = session.prepare(Path(playbook), chosen, events)
         agreed = session.agreed()
-        finished = session.converse(work, "prune", how, output, asks=asks, agreed=agreed, events=events)
+        finished = session.run(work, "prune", how, output, asks=asks, agreed=agreed, events=events)
     return session.end(finished, output, events.problems)

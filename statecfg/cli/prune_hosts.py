@@ -83,7 +83,7 @@ def apply(
     if playbook is None or not jobs or not sound or finished.cancelled or finished.declined:
         return finished, ()
     with lifecycle.bus(playbook, chosen, "destroy", no_hooks, store) as events:
-        removed = session.converse(
+        removed = session.run(
             replace(work, jobs=jobs, services=(), relations=()), "destroy", how, output, agreed=True, events=events
         )
     hosts = {**report["hosts"], **removed.report["hosts"]}

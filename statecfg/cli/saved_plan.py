@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,13 +17,11 @@ from statecfg.cli import save_plan, session
 from statecfg.cli.main import VERSION
 from statecfg.cli.options import ConnectionOptions, Output, Selection
 from statecfg.cli.session import Finished
+from statecfg.playbook.project import Project
 from statecfg.problems import inputs
 from statecfg.remote.graph.names import HookStatus, HostStatus
-
-if TYPE_CHECKING:
-    from statecfg.playbook.project import Project
-    from statecfg.run.report_model import Host
-    from statecfg.run.saved.model import SavedPlan
+from statecfg.run.report_model import Host
+from statecfg.run.saved.model import SavedPlan
 
 STDIN = "-"
 # Field of a selection → its option on the command line.
@@ -140,7 +138,7 @@ def apply(
             raise differences.stale(name, changed)
         refused = differences.of_definitions(plan, digests.definitions(work.jobs, work.secrets))
         kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
-        finished = session.converse(
+        finished = session.run(
             replace(work, jobs=kept),
             "apply",
             here.how,

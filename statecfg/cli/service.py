@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from statecfg import dialects
 from statecfg.cli import answers, exit_codes, options
-from statecfg.cli.options import Command, ConnectionOptions, Group, Output, take
+from statecfg.cli.options import ConnectionOptions, Output, take
 from statecfg.cli.service_store import ServiceStore
-
-if TYPE_CHECKING:
-    pass
+from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
+from statecfg.problems import InvalidInput, problem, suggest
+from statecfg.views import services as view
+from statecfg.views.changes import value_text
 
 EXAMPLES = """
 statecfg service list                          services, their units and relations
@@ -27,7 +28,7 @@ statecfg service log db/0                      the output of its hooks
 _LATER = "The next `statecfg apply {}` acts on it."
 
 
-@click.group("service", cls=Group, examples=EXAMPLES)
+@click.group("service", cls=StoreGroup, opens=ServiceStore, examples=EXAMPLES)
 @options.store_option
 @click.pass_context
 def command(context: click.Context, store: str | None) -> None:
@@ -39,50 +40,36 @@ def command(context: click.Context, store: str | None) -> None:
     context.obj = store
 
 
-@command.command("list", cls=Command, examples="statecfg service list\nstatecfg service list --json")
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def listed(store: str | None, as_json: bool, no_color: bool) -> None:
+@command.verb("list", "statecfg service list\nstatecfg service list --json", JSON, COLOR)
+def listed(opened: ServiceStore) -> Result:
     """List services, units and relations. The leader of a service has a `*`."""
-    from statecfg.views import services as view
-
-    with ServiceStore(store) as opened:
-        answers.write(view.table(opened.snapshot), view.data(opened.snapshot), as_json, no_color)
+    return Result(view.table(opened.snapshot), view.data(opened.snapshot))
 
 
-@command.command("show", cls=Command, examples="statecfg service show db\nstatecfg service show db/0 --settings --json")
+@command.verb("show", "statecfg service show db\nstatecfg service show db/0 --settings --json", JSON, COLOR)
 @click.argument("name", metavar="SERVICE|UNIT", shell_complete=options.offer_services_and_units)
 @click.option("--settings", is_flag=True, help="Also show the relation settings of the unit.")
 @click.option("--reveal", is_flag=True, help="Do not mask settings whose keys sound like secrets.")
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def show(store: str | None, name: str, settings: bool, reveal: bool, as_json: bool, no_color: bool) -> None:
+def show(opened: ServiceStore, name: str, settings: bool, reveal: bool) -> Result:
     """Show a service with its settings, or a unit with its relations.
 
     A relation setting is masked if its key sounds like a secret: password, token, key and so on. Options of type
     secret are always masked; the store does not contain them.
     """
     from statecfg.store import services
-    from statecfg.views import services as view
 
-    with ServiceStore(store) as opened:
-        if "/" in name:
-            unit = opened.unit(name)
-            relations = services.in_relations(opened.store, unit.id)
-            data = view.unit_with_relations(unit, relations, settings, reveal)
-            answers.write(view.one_unit(unit, relations, settings, reveal), data, as_json, no_color)
-            return
-        service = opened.service(name)
-        values = services.get_settings(opened.store, opened.name, name) if service.alive else {}
-        data = {"format": 1, **view.service_data(service, opened.snapshot), "settings": view.config(service, values)}
-        answers.write(view.one_service(service, opened.snapshot, values), data, as_json, no_color)
+    if "/" in name:
+        unit = opened.unit(name)
+        relations = services.in_relations(opened.store, unit.id)
+        data = view.unit_with_relations(unit, relations, settings, reveal)
+        return Result(view.one_unit(unit, relations, settings, reveal), data)
+    service = opened.service(name)
+    values = services.get_settings(opened.store, opened.name, name) if service.alive else {}
+    data = {"format": 1, **view.service_data(service, opened.snapshot), "settings": view.config(service, values)}
+    return Result(view.one_service(service, opened.snapshot, values), data)
 
 
-@command.command(
-    "add-unit", cls=Command, examples="statecfg service add-unit web\nstatecfg service add-unit web --host web3"
-)
+@command.verb("add-unit", "statecfg service add-unit web\nstatecfg service add-unit web --host web3")
 @click.argument("service", shell_complete=options.offer_services)
 @click.option(
     "--host",
@@ -90,125 +77,98 @@ def show(store: str | None, name: str, settings: bool, reveal: bool, as_json: bo
     shell_complete=options.offer_hosts,
     help="Host of the unit. Default: the host of the service with the fewest units of it.",
 )
-@click.pass_obj
-def add_unit(store: str | None, service: str, host: str | None) -> None:
+def add_unit(opened: ServiceStore, service: str, host: str | None) -> str:
     """Add a unit to a service. A host may have several, and keeps them even if the pattern does not name the host."""
     from statecfg.playbook.inventory import LOCAL
-    from statecfg.problems import InvalidInput, problem, suggest
     from statecfg.store import services
 
-    with ServiceStore(store) as opened:
-        row = opened.service(service)
-        hosts = dialects.inventory(opened.project).hosts
-        if host is not None and host != LOCAL and host not in hosts:
-            raise InvalidInput(
-                [problem("SC0404", f"the inventory has no host `{host}`", suggest(host, hosts, "it has"))]
-            )
-        unit = services.add_unit(opened.store, opened.name, service, host)
-        answers.say(f"{unit.name}: a new unit on {unit.host}. {_LATER.format(opened.file(row))}")
+    row = opened.service(service)
+    hosts = dialects.inventory(opened.project).hosts
+    if host is not None and host != LOCAL and host not in hosts:
+        raise InvalidInput([problem("SC0404", f"the inventory has no host `{host}`", suggest(host, hosts, "it has"))])
+    unit = services.add_unit(opened.store, opened.name, service, host)
+    return f"{unit.name}: a new unit on {unit.host}. {_LATER.format(opened.file(row))}"
 
 
-@command.command("remove-unit", cls=Command, examples="statecfg service remove-unit web/2")
+@command.verb("remove-unit", "statecfg service remove-unit web/2")
 @click.argument("unit", shell_complete=options.offer_units)
-@click.pass_obj
-def remove_unit(store: str | None, unit: str) -> None:
+def remove_unit(opened: ServiceStore, unit: str) -> str:
     """Stop and remove a unit. Its number is never reused, and its host does not get a new unit automatically."""
     from statecfg.store import services
 
-    with ServiceStore(store) as opened:
-        before = opened.unit(unit)
-        row = opened.service(before.service)
-        services.remove_unit(opened.store, opened.name, unit)
-        destroy = f"statecfg destroy --hosts {before.host} {opened.file(row)}"
-        ends = f"The playbook no longer names {before.host}: run `{destroy}`."
-        later = _LATER.format(opened.file(row)) if before.origin.added or before.host in row.hosts else ends
-        answers.say(f"{unit}: will be stopped and removed. {later}")
+    before = opened.unit(unit)
+    row = opened.service(before.service)
+    services.remove_unit(opened.store, opened.name, unit)
+    destroy = f"statecfg destroy --hosts {before.host} {opened.file(row)}"
+    ends = f"The playbook no longer names {before.host}: run `{destroy}`."
+    later = _LATER.format(opened.file(row)) if before.origin.added or before.host in row.hosts else ends
+    return f"{unit}: will be stopped and removed. {later}"
 
 
-@command.command(
-    "relate", cls=Command, examples="statecfg service relate web:db db:db\nstatecfg service relate db:cluster"
-)
+@command.verb("relate", "statecfg service relate web:db db:db\nstatecfg service relate db:cluster")
 @click.argument("one", metavar="SERVICE:RELATION")
 @click.argument("other", metavar="[SERVICE:RELATION]", required=False)
-@click.pass_obj
-def relate(store: str | None, one: str, other: str | None) -> None:
+def relate(opened: ServiceStore, one: str, other: str | None) -> str:
     """Relate two services. With one argument, the units of a service become peers."""
     from statecfg.store import services
 
-    with ServiceStore(store) as opened:
-        ends = opened.ends([one, *([other] if other is not None else [])])
-        opened.fit(ends)
-        is_new = services.relate(opened.store, opened.name, ends)
-        playbooks = sorted({opened.file(opened.service(name)) for name, _ in ends})
+    ends = opened.ends([one, *([other] if other is not None else [])])
+    opened.fit(ends)
+    is_new = services.relate(opened.store, opened.name, ends)
+    playbooks = sorted({opened.file(opened.service(name)) for name, _ in ends})
     relation = f"{' '.join(filter(None, (one, other)))}: "
-    answers.say(relation + (f"related. {_LATER.format(' and '.join(playbooks))}" if is_new else "related before"))
+    return relation + (f"related. {_LATER.format(' and '.join(playbooks))}" if is_new else "related before")
 
 
-@command.command("unrelate", cls=Command, examples="statecfg service unrelate web:db db:db")
+@command.verb("unrelate", "statecfg service unrelate web:db db:db")
 @click.argument("one", metavar="SERVICE:RELATION")
 @click.argument("other", metavar="[SERVICE:RELATION]", required=False)
-@click.pass_obj
-def unrelate(store: str | None, one: str, other: str | None) -> None:
+def unrelate(opened: ServiceStore, one: str, other: str | None) -> str:
     """End a relation. If a playbook declares it, only `service relate` creates it again."""
     from statecfg.store import services
 
-    with ServiceStore(store) as opened:
-        ends = opened.ends([one, *([other] if other is not None else [])])
-        if not services.unrelate(opened.store, opened.name, ends):
-            raise opened.no_relation(ends)
-        playbooks = sorted({opened.file(opened.service(name)) for name, _ in ends})
-    answers.say(f"{' '.join(filter(None, (one, other)))}: will be ended. {_LATER.format(' and '.join(playbooks))}")
+    ends = opened.ends([one, *([other] if other is not None else [])])
+    if not services.unrelate(opened.store, opened.name, ends):
+        raise opened.no_relation(ends)
+    playbooks = sorted({opened.file(opened.service(name)) for name, _ in ends})
+    return f"{' '.join(filter(None, (one, other)))}: will be ended. {_LATER.format(' and '.join(playbooks))}"
 
 
-@command.command(
-    "set", cls=Command, examples="statecfg service set db title=Blog size=3\nstatecfg service set db title="
-)
+@command.verb("set", "statecfg service set db title=Blog size=3\nstatecfg service set db title=")
 @click.argument("service", shell_complete=options.offer_services)
 @click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE…")
-@click.pass_obj
-def set_values(store: str | None, service: str, values: Sequence[str]) -> None:
+def set_values(opened: ServiceStore, service: str, values: Sequence[str]) -> str:
     """Change settings of a service. They override the playbook; `KEY=` returns to the playbook's value."""
     from statecfg.cli import service_store
     from statecfg.store import services
 
-    with ServiceStore(store) as opened:
-        row = opened.service(service)
-        changed, reset = service_store.settings(row, values)
-        services.set_settings(opened.store, opened.name, service, changed, reset)
-        answers.say(f"{service}: {', '.join([*changed, *reset])} set. {_LATER.format(opened.file(row))}")
+    row = opened.service(service)
+    changed, reset = service_store.settings(row, values)
+    services.set_settings(opened.store, opened.name, service, changed, reset)
+    return f"{service}: {', '.join([*changed, *reset])} set. {_LATER.format(opened.file(row))}"
 
 
-@command.command("get", cls=Command, examples="statecfg service get db\nstatecfg service get db title --json")
+@command.verb("get", "statecfg service get db\nstatecfg service get db title --json", JSON, COLOR)
 @click.argument("service", shell_complete=options.offer_services)
 @click.argument("key", required=False)
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def get(store: str | None, service: str, key: str | None, as_json: bool, no_color: bool) -> None:
+def get(opened: ServiceStore, service: str, key: str | None) -> Result:
     """Show all settings of a service, or one of them, as its units see them. Secrets are masked."""
-    from statecfg.problems import InvalidInput, problem, suggest
     from statecfg.store import services
-    from statecfg.views import services as view
-    from statecfg.views.changes import value_text
 
-    with ServiceStore(store) as opened:
-        row = opened.service(service)
-        values = view.config(row, services.get_settings(opened.store, opened.name, service))
+    row = opened.service(service)
+    values = view.config(row, services.get_settings(opened.store, opened.name, service))
     if key is None:
-        answers.write(view.settings_lines(values), {"format": 1, "settings": values}, as_json, no_color)
-        return
+        return Result(view.settings_lines(values), {"format": 1, "settings": values})
     if key not in values:
         help = suggest(key, values, "it has") or "it has no options"
         raise InvalidInput([problem("SC0708", f"the service `{service}` has no option `{key}`", help)])
     value = values[key]
     text = value if isinstance(value, str) else "" if value is None else value_text(value)
     lines = [answers.line(part) for part in text.split("\n")]
-    answers.write(lines, {"format": 1, "settings": {key: value}}, as_json, no_color)
+    return Result(lines, {"format": 1, "settings": {key: value}})
 
 
-@command.command(
-    "resolved", cls=Command, examples="statecfg service resolved db/0\nstatecfg service resolved db/0 --retry -b -K"
-)
+@command.command("resolved", examples="statecfg service resolved db/0\nstatecfg service resolved db/0 --retry -b -K")
 @click.argument("unit", shell_complete=options.offer_units)
 @click.option("--retry", is_flag=True, help="Run the failed hooks again now.")
 @options.conversation
@@ -240,7 +200,7 @@ def resolved(store: str | None, /, unit: str, retry: bool, **values: Any) -> int
     return exit_codes.DONE
 
 
-@command.command("log", cls=Command, examples="statecfg service log\nstatecfg service log db/0 --limit 20 --json")
+@command.verb("log", "statecfg service log\nstatecfg service log db/0 --limit 20 --json", JSON, COLOR)
 @click.argument("name", metavar="[SERVICE|UNIT]", required=False, shell_complete=options.offer_services_and_units)
 @click.option(
     "--limit",
@@ -249,21 +209,16 @@ def resolved(store: str | None, /, unit: str, retry: bool, **values: Any) -> int
     default=100,
     help="Maximum number of lines to print. Default: 100.",
 )
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def log(store: str | None, name: str | None, limit: int, as_json: bool, no_color: bool) -> None:
+def log(opened: ServiceStore, name: str | None, limit: int) -> Result:
     """Show the output of hooks: the newest lines, in the order in which they were written."""
     from statecfg.store import services
-    from statecfg.views import services as view
 
-    with ServiceStore(store) as opened:
-        about = {} if name is None else {"of_unit" if "/" in name else "of_service": name}
-        entries = services.lines(opened.store, opened.name, limit=limit, **about)
-        if name is not None and not entries:
-            # Refuse unknown names. Removed services and units are opened, even if they have no lines.
-            service, slash, number = name.partition("/")
-            there = opened.service(service)
-            if slash and not (number.isdecimal() and int(number) < there.next):
-                opened.unit(name)
-    answers.write(view.log_lines(entries), view.log_data(entries), as_json, no_color)
+    about = {} if name is None else {"of_unit" if "/" in name else "of_service": name}
+    entries = services.lines(opened.store, opened.name, limit=limit, **about)
+    if name is not None and not entries:
+        # Refuse unknown names. Removed services and units are opened, even if they have no lines.
+        service, slash, number = name.partition("/")
+        there = opened.service(service)
+        if slash and not (number.isdecimal() and int(number) < there.next):
+            opened.unit(name)
+    return Result(view.log_lines(entries), view.log_data(entries))

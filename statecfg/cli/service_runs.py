@@ -27,7 +27,7 @@ def retry(playbook: Path, how: ConnectionOptions, output: Output, store: str | N
             replace(job, definition=Definition([], secrets=job.definition.secrets), partial=True, prune=False)
             for job in work.jobs
         ]
-        finished = session.converse(
+        finished = session.run(
             replace(work, jobs=jobs), "apply", how, output, agreed=True, events=events, deploys=False
         )
     return session.end(finished, output, events.problems)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg.cli.project_store import ProjectStore
+from statecfg.problems import InvalidInput, collecting, problem, suggest
 
 if TYPE_CHECKING:
     from statecfg.store.service_changes import Snapshot
@@ -27,8 +29,6 @@ class ServiceStore(ProjectStore):
 
         :raises InvalidInput: there is no such service
         """
-        from statecfg.problems import InvalidInput
-
         row = self.snapshot.services.get(name)
         if row is None:
             raise InvalidInput([self._no_service(name)])
@@ -39,8 +39,6 @@ class ServiceStore(ProjectStore):
 
         :raises InvalidInput: there is no such unit
         """
-        from statecfg.problems import InvalidInput, problem, suggest
-
         row = self.snapshot.units.get(name)
         if row is None:
             help = suggest(name, self.snapshot.units, "there are") or "`statecfg service list` shows all"
@@ -61,7 +59,6 @@ class ServiceStore(ProjectStore):
         :raises InvalidInput: with all mistakes
         """
         from statecfg.playbook.services import RELATION
-        from statecfg.problems import InvalidInput, problem
 
         wrong, ends = [], []
         for text in texts:
@@ -86,10 +83,7 @@ class ServiceStore(ProjectStore):
         :param ends: one end for peers, or two
         :raises InvalidInput: the ends don't fit
         """
-        from dataclasses import replace
-
         from statecfg.playbook.services import Endpoint, Relation
-        from statecfg.problems import InvalidInput, collecting
         from statecfg.run import declared
 
         endpoints = {name: service.charm.endpoints for name, service in self.snapshot.services.items()}
@@ -99,15 +93,11 @@ class ServiceStore(ProjectStore):
             raise InvalidInput([replace(problem, places=()) for problem in problems])
 
     def _no_service(self, name: str) -> Any:
-        from statecfg.problems import problem, suggest
-
         help = suggest(name, self.snapshot.services, "there are") or "apply a playbook that declares services"
         return problem("SC0750", f"there is no service `{name}`", help)
 
     def no_relation(self, ends: Sequence[End]) -> Exception:
         """Return the error that there is no relation with these ends."""
-        from statecfg.problems import InvalidInput, problem, suggest
-
         there = [" ".join(f"{name}:{called}" for name, called in relation.ends) for relation in self.snapshot.relations]
         wanted = " ".join(f"{name}:{called}" for name, called in sorted(ends))
         help = suggest(wanted, there, "there are") or "`statecfg service list` shows all"
@@ -120,8 +110,6 @@ def settings(service: ServiceRow, texts: Sequence[str]) -> tuple[dict[str, Any],
     :returns: option → value, and the options to reset (`KEY=`)
     :raises InvalidInput: with all mistakes
     """
-    from statecfg.problems import InvalidInput, problem, suggest
-
     values: dict[str, Any] = {}
     reset, wrong = [], []
     for text in texts:

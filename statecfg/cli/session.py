@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from statecfg.run.deployment import Deployment
     from statecfg.run.options import Expected
     from statecfg.run.prepare import Choice, Work
-    from statecfg.run.report_model import Host as HostReport
+    from statecfg.run.report_model import Host as HostData
     from statecfg.run.report_model import Report
 
 
@@ -130,7 +130,7 @@ def owner(playbook: str) -> str:
     return lifecycle.owner(path) if path.exists() else playbook
 
 
-class _Talk:
+class _Interaction:
     """Callbacks of a run: its progress, and the question before an apply."""
 
     def __init__(self, work: Work, output: Output, interrupts: Interrupts) -> None:
@@ -160,13 +160,13 @@ class _Talk:
         return agreed
 
 
-def _so_far(host: HostReport) -> HostReport:
+def _so_far(host: HostData) -> HostData:
     """Return a host's report for the question during a run. A host that has planned and waits counts as ok."""
     waits = "fingerprints" in host and not host.get("error")
     return {**host, "status": HostStatus.OK} if waits else host
 
 
-def converse(
+def run(
     work: Work,
     mode: str,
     how: ConnectionOptions,
@@ -198,16 +198,16 @@ def converse(
     how = how.with_settings(settings)
     password = _password(work) if how.ask_become_pass else None
     interrupts = Interrupts()
-    talk = _Talk(work, output, interrupts)
+    interaction = _Interaction(work, output, interrupts)
     started = time.monotonic()
-    with interrupts, talk.progress:
+    with interrupts, interaction.progress:
         preflight.check([job.host for job in work.jobs], _settings(how), how.forks or 1)
         options = fleet.Options(
             mode=mode,
             access=fleet.Access(_settings(how), password=password),
             limits=fleet.Limits(how.forks or 1, bool(how.keep_going), how.lock_timeout or 0.0),
             expected=expected,
-            confirm=talk.confirm if asks else None,
+            confirm=interaction.confirm if asks else None,
             cancel=interrupts.cancel,
             agreed=agreed,
             history=history,
@@ -215,12 +215,12 @@ def converse(
         )
         if events is not None:
             options = replace(options, run=events.run, join=events.join)
-        report = fleet.run(work.jobs, options, talk.progress)
-    clean = talk.redactor.report(lifecycle.complete(report, work, events))
+        report = fleet.run(work.jobs, options, interaction.progress)
+    clean = interaction.redactor.report(lifecycle.complete(report, work, events))
     if events is not None:
         events.enter(clean)
-    took = time.monotonic() - started - talk.thinking
-    return Finished(clean, took, interrupts.cancel.is_set(), talk.declined, talk.asked, interrupts.code)
+    took = time.monotonic() - started - interaction.thinking
+    return Finished(clean, took, interrupts.cancel.is_set(), interaction.declined, interaction.asked, interrupts.code)
 
 
 def _deployment(work: Work, deploys: bool) -> Deployment | None:
@@ -236,9 +236,9 @@ def _deployment(work: Work, deploys: bool) -> Deployment | None:
 
 
 def _settings(how: ConnectionOptions) -> Any:
-    from statecfg.transport import Settings
+    from statecfg.transport import SshSettings
 
-    return Settings(ssh_config=how.ssh_config, accept_new=bool(how.accept_new_host_keys))
+    return SshSettings(ssh_config=how.ssh_config, accept_new=bool(how.accept_new_host_keys))
 
 
 def _with_options(host: Host, how: ConnectionOptions, settings: Settings) -> Host:
@@ -272,28 +272,28 @@ def detail(output: Output) -> Detail:
     return Detail(verbose=output.verbose > 0, full=output.diff)
 
 
-def show_plan(finished: Finished, output: Output, words: Sequence[str]) -> None:
+def show_plan(finished: Finished, output: Output, arguments: Sequence[str]) -> None:
     """Show a plan and the command that applies it.
 
-    :param words: the arguments of `statecfg apply` in that command
+    :param arguments: the arguments of `statecfg apply` in that command
     """
     lines = list(plan_lines(finished.report, detail(output)))
     hosts = finished.report["hosts"].values()
     if all(host["status"] == HostStatus.OK for host in hosts) and pending(finished.report):
-        needs_yes = "--yes" not in words and any(map(_needs_yes, hosts))
-        lines.insert(len(lines) - 1, _to_do([*words, "--yes"] if needs_yes else words))
+        needs_yes = "--yes" not in arguments and any(map(_needs_yes, hosts))
+        lines.insert(len(lines) - 1, _to_do([*arguments, "--yes"] if needs_yes else arguments))
     show.report(finished.report, lines, output)
 
 
-def _needs_yes(host: HostReport) -> bool:
+def _needs_yes(host: HostData) -> bool:
     """Return whether a host warns that it would refuse an apply without --yes."""
     from statecfg.remote.ledger.orphans import CONFIRM
 
     return any(text.endswith(CONFIRM) for text in host.get("warnings") or ())
 
 
-def _to_do(words: Sequence[str]) -> Line:
-    return make(("To do it: ", "dim"), f"statecfg apply {shlex.join(words)}")._replace(whole=True)
+def _to_do(arguments: Sequence[str]) -> Line:
+    return make(("To do it: ", "dim"), f"statecfg apply {shlex.join(arguments)}")._replace(whole=True)
 
 
 def asks(yes: bool, help: str = "Pass --yes.") -> bool:
@@ -332,7 +332,7 @@ def end(finished: Finished, output: Output, problems: Sequence[str] = ()) -> int
     return code
 
 
-def words(playbook: str, chosen: Selection, how: ConnectionOptions) -> list[str]:
+def apply_arguments(playbook: str, chosen: Selection, how: ConnectionOptions) -> list[str]:
     """Return the arguments for the same selection. Values of variables become `…`, because they may be secrets."""
     arguments = [playbook]
     for flag, value in (("-i", chosen.inventory), ("-l", chosen.limit)):
@@ -342,10 +342,10 @@ def words(playbook: str, chosen: Selection, how: ConnectionOptions) -> list[str]
             arguments += [flag, value if flag == "-t" or value.startswith("@") else "…"]
     arguments += ["--prune"] if chosen.prune else []
     arguments += ["--prune-hosts", "--yes"] if chosen.prune_hosts else []
-    return arguments + way(how)
+    return arguments + connection_arguments(how)
 
 
-def way(how: ConnectionOptions, saved: bool = False) -> list[str]:
+def connection_arguments(how: ConnectionOptions, saved: bool = False) -> list[str]:
     """Return the arguments for the same connection options and store.
 
     :param saved: a saved plan is applied, which contains all connection options except `-K`

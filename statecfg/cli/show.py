@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 import click
 
@@ -15,11 +15,9 @@ from statecfg.cli import exit_codes
 from statecfg.cli.options import Output
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.machine import durable
+from statecfg.run.report_model import Report
 from statecfg.views import stream
 from statecfg.views.lines import Line
-
-if TYPE_CHECKING:
-    from statecfg.run.report_model import Report
 
 
 def lines(content: Iterable[Line], output: Output, target: TextIO | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from statecfg.cli import options
-from statecfg.cli.options import Command, Group
+from statecfg.cli.options import Group
 
 if TYPE_CHECKING:
     from statecfg.store.address import Address
@@ -32,14 +32,14 @@ def command(context: click.Context, store: str | None) -> None:
     context.obj = store
 
 
-@command.command("url", cls=Command, examples="statecfg store url")
+@command.command("url", examples="statecfg store url")
 @click.pass_obj
 def url(store: str | None) -> None:
     """Print the location of the store without its password. The store is neither opened nor created."""
     click.echo(_address(store).label)
 
 
-@command.command("check", cls=Command, examples="statecfg store check")
+@command.command("check", examples="statecfg store check")
 @click.pass_obj
 def check(store: str | None) -> None:
     """Check the integrity of the store. Exit 8 if it is damaged. Nothing is repaired."""
@@ -53,7 +53,7 @@ def check(store: str | None) -> None:
         click.echo(f"{opened.label}: sound, schema {opened.schema()}")
 
 
-@command.command("backup", cls=Command, examples="statecfg store backup /var/backups/statecfg.db")
+@command.command("backup", examples="statecfg store backup /var/backups/statecfg.db")
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.option("-y", "--yes", is_flag=True, help="Replace the file if it exists.")
 @click.pass_obj
@@ -72,7 +72,7 @@ def backup(store: str | None, file: str, yes: bool) -> None:
     click.echo(f"{address.label} → {file}")
 
 
-@command.command("migrate", cls=Command, examples="statecfg store migrate")
+@command.command("migrate", examples="statecfg store migrate")
 @click.pass_obj
 def migrate(store: str | None) -> None:
     """Upgrade the schema of the store to this version. Older versions of statecfg then refuse the store.

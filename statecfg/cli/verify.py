@@ -36,7 +36,7 @@ def command(playbook: str, store: str | None, **values: Any) -> int:
     from statecfg.views.verify import verify_lines
 
     work = session.prepare(Path(playbook), chosen)
-    finished = session.converse(work, "verify", how, output, events=lifecycle.preview(Path(playbook), chosen, store))
+    finished = session.run(work, "verify", how, output, events=lifecycle.preview(Path(playbook), chosen, store))
     code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
     with show.telling(code):
         show.report(finished.report, verify_lines(finished.report, session.detail(output)), output)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from statecfg import templates
-from statecfg.dialects import ansible_words, yaml_inventory, yaml_loops, yaml_tree
+from statecfg.dialects import ansible_words, yaml_inventory, yaml_loops
 from statecfg.dialects import yaml_tree as tree
 from statecfg.graph import registry, schema
 from statecfg.graph.graph import Graph, gap
@@ -16,12 +16,11 @@ from statecfg.playbook import role_path, secrets
 from statecfg.playbook.user_code import guarded
 from statecfg.problems import nearest, problem, report, reporting
 from statecfg.problems.positions import SourceLocation
-from statecfg.remote.graph.nodetype import NodeType
+from statecfg.remote.graph.nodetype import OPTIONS, NodeType
 
 CONTROL = ("when", *yaml_loops.KEYS)
 INCLUDE_KEYS = ("include", "vars", *CONTROL)
 BLOCK_KEYS = ("resources", *CONTROL)
-OPTIONS = ("requires", "restart_on", "provides", "tags", "protect")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +75,24 @@ class Reader:
         """
         if node is None or (isinstance(node, tree.Scalar) and node.value is None):
             return []
-        listed = yaml_tree.sequence(node, "`resources:`", "- file: /etc/motd")
+        listed = tree.sequence(node, "`resources:`", "- file: /etc/motd")
         return [self._entry(item, file) for item in listed.items] if listed else [UNREADABLE]
 
     def _entry(self, node: tree.Node, file: str) -> Entry:
         if not isinstance(node, tree.Mapping) or node.tag is not None:
-            detail = f"an entry must be a map that starts with a node type; this is {yaml_tree.describe(node)}"
+            detail = f"an entry must be a map that starts with a node type; this is {tree.describe(node)}"
             text = node.value if isinstance(node, tree.Scalar) and isinstance(node.value, str) else "NAME"
             example = "file" if text.startswith("/") else "package"
             report(problem("SC0316", detail, f"write - TYPE: NAME, such as - {example}: {text}", node.location))
             return _unreadable("", node)
         when = node.items.get("when")
         if "include" in node.items:
-            yaml_tree.check_keys(node, "an include", INCLUDE_KEYS)
+            tree.check_keys(node, "an include", INCLUDE_KEYS)
             rest = {"vars": node.items["vars"]} if "vars" in node.items else {}
             location = node.keys["include"].location
             return Entry(None, node.items["include"], location, rest, {}, when, yaml_loops.read(node), file)
         if "resources" in node.items and not self._node_types.intersection(node.items):
-            yaml_tree.check_keys(node, "a block of entries", BLOCK_KEYS)
+            tree.check_keys(node, "a block of entries", BLOCK_KEYS)
             inner = self.read(node.items["resources"], file)
             location = node.keys["resources"].location
             return Entry(None, node.items["resources"], location, {}, {}, when, yaml_loops.read(node), file, inner)
@@ -177,7 +176,7 @@ def author(node: tree.Node) -> Any:
     if node.wrong:
         return templates.UNREADABLE
     if node.tag is not None:
-        return yaml_tree.plain(node, secrets.tagged)
+        return tree.plain(node, secrets.tagged)
     if isinstance(node, tree.Mapping):
         return {key: author(item) for key, item in node.items.items()}
     if isinstance(node, tree.Sequence):

@@ -10,12 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from statecfg.problems import Problem
-
-if TYPE_CHECKING:
-    from statecfg.run.report_model import Report
+from statecfg.run.report_model import Report
 
 ASK = "Administrators see the reasons in the task's details."
 _PATH = re.compile(r"(?<![\w.:/~-])/([\w.@+-]+)/(?:[\w.@+-]+/)*")  # an absolute path up to its last name

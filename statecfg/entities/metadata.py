@@ -8,13 +8,12 @@ from typing import Any, TypedDict
 from statecfg.entities import access, bodies, rows, urn
 from statecfg.entities.calls import Calls, listed
 from statecfg.entities.filters import Field
-from statecfg.entities.model import READ_ONLY, READ_WRITE, MetadataEntry, Page, Principal, Query
+from statecfg.entities.model import DOMAINS, READ_ONLY, READ_WRITE, TENANT, MetadataEntry, Page, Principal, Query
 from statecfg.entities.problems import bad, forbidden, stale
 from statecfg.store import records
 from statecfg.store.entities import lists as entity_lists
 from statecfg.store.entities import tables
 
-DOMAINS = TENANT, PROVIDER = ("TENANT", "PROVIDER")
 FIELDS = {"id": Field("id"), **{f"keyValue.{name}": Field(name) for name in ("domain", "namespace", "key")}}
 LONGEST = 4096  # characters of a text
 _TYPES: Mapping[str, tuple[type, ...]] = {"StringEntry": (str,), "NumberEntry": (int, float), "BoolEntry": (bool,)}
@@ -56,7 +55,7 @@ class MetadataCalls(Calls):
             "key": bodies.text(key_value, "key"),
         }
         value, flags, id = _value(key_value), _flags(body), urn.metadata()
-        provider = named["domain"] == PROVIDER
+        provider = named["domain"] != TENANT
         if flags["readonly"] and provider:
             raise bad(f"readOnly is only allowed in the domain {TENANT}.", "VCD_META_CRUD_INVALID_FLAG")
 

@@ -34,6 +34,8 @@ Json = Mapping[str, Any]
 
 ROLES = ("administrator", "author", "viewer")
 PROVIDER = "System"  # the organization of administrators
+TENANT = "TENANT"
+DOMAINS = (TENANT, "PROVIDER")  # of metadata; only administrators see entries of the second
 
 # The access levels, weakest first, as URNs.
 READ_ONLY, READ_WRITE, FULL_CONTROL = LEVELS = tuple(

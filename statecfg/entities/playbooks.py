@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.run.job import Job
     from statecfg.run.prepare import Choice, Work
-    from statecfg.run.report_model import Host as HostReport
+    from statecfg.run.report_model import Host as HostData
     from statecfg.run.report_model import Report
 
+_VARIABLES = ("entity", "entity_id", "entity_name", "arguments")  # of the playbook, from the request
 REASONS = 5  # maximum number of failed nodes per host in an error
 
 
@@ -72,23 +73,25 @@ class Answer(TypedDict):
 
 @dataclass(frozen=True)
 class _Order:
-    """A request with its project and the options of its run.
+    """A request with its project and the options of its run."""
 
-    :param allowed: pattern of the hosts that the behavior may reach; None for those that the playbook names
-    :param rejected: whether the type's schema rejects the entity's content
-    """
-
+    request: Request
     project: Project
-    path: Path
     choice: Choice
     owner: str
-    who: str
-    store: str | None
     deadline: float
-    allowed: str | None
-    rejected: bool
     update: Callable[[Update], None]
     cancel: threading.Event
+
+    @property
+    def path(self) -> Path:
+        """The path of the playbook."""
+        return Path(self.request["root"]) / self.request["id"]
+
+    @property
+    def store(self) -> str | None:
+        """The URL of the store; None for the project's."""
+        return self.request["store"] or None
 
 
 def run(request: Request, update: Callable[[Update], None], cancel: threading.Event) -> Answer:
@@ -123,35 +126,16 @@ def _order(request: Request, update: Callable[[Update], None], cancel: threading
     from statecfg.run import prepare
 
     root = Path(request["root"])
-    project, path = projects.find(root), root / request["id"]
+    project = projects.find(root)
     properties = request["properties"]
     file = properties.get("inventory")
-    variables = {
-        "entity": request["entity"],
-        "entity_id": request["entity_id"],
-        "entity_name": request["entity_name"],
-        "arguments": request["arguments"],
-    }
+    variables = {key: value for key, value in request.items() if key in _VARIABLES}
     instance = request["entity_id"].rpartition(":")[2]
     choice = prepare.Choice(root / file if file else None, None, (), variables, True, instance)
     if not request["destroy"]:
         choice = replace(choice, limit=_limit(properties.get("limit"), variables, request["id"]))
-    who = f"{request['user']}@{socket.gethostname()}"
-    deadline = time.monotonic() + request["seconds"]
-    owner = prepare.owner(project, path, instance)
-    return _Order(
-        project=project,
-        path=path,
-        choice=choice,
-        owner=owner,
-        who=who,
-        store=request["store"] or None,
-        deadline=deadline,
-        allowed=properties.get("hosts"),
-        rejected=request["rejected"],
-        update=update,
-        cancel=cancel,
-    )
+    owner = prepare.owner(project, root / request["id"], instance)
+    return _Order(request, project, choice, owner, time.monotonic() + request["seconds"], update, cancel)
 
 
 def _limit(text: Any, variables: Mapping[str, Any], playbook: str) -> str | None:
@@ -191,7 +175,7 @@ def _destroyed(order: _Order) -> Iterator[Report]:
     secrets: Mapping[str, str] | None = None
     # Read the playbook only for its secrets, to mask them. The resources are removed in any case: they are in the
     # ledgers of the hosts. Content that the schema rejects must never reach the playbook.
-    if not order.rejected:
+    if not order.request["rejected"]:
         with contextlib.suppress(InvalidInput):
             secrets = prepare.playbook(order.path, order.choice).secrets
     yield from _removed(order, set(), secrets)
@@ -233,13 +217,14 @@ def _refuse_other_hosts(order: _Order, work: Work) -> None:
 
     :raises InvalidInput: it selects another host
     """
-    if order.allowed is None:
+    pattern = order.request["properties"].get("hosts")
+    if pattern is None:
         return
     inventory = dialects.inventory(order.project, order.choice.inventory)
-    allowed = {host.name for host in inventory.select(order.allowed)}
+    allowed = {host.name for host in inventory.select(pattern)}
     others = sorted({job.host.name for job in work.jobs} - allowed)
     if others:
-        detail = f"the behavior may reach `{order.allowed}`, and the playbook selects {', '.join(others)}"
+        detail = f"the behavior may reach `{pattern}`, and the playbook selects {', '.join(others)}"
         raise InvalidInput([problem("SC0806", detail, "change `hosts` of the behavior, or the entity")])
 
 
@@ -252,7 +237,8 @@ def _bus(order: _Order, mode: str) -> Iterator[Bus]:
     from statecfg.hooks.bus import Bus
 
     inventory = dialects.inventory(order.project, order.choice.inventory)
-    bus = Bus(order.project, inventory, uuid.uuid4().hex[:12], order.who, url=order.store, cancel=order.cancel)
+    who = f"{order.request['user']}@{socket.gethostname()}"
+    bus = Bus(order.project, inventory, uuid.uuid4().hex[:12], who, url=order.store, cancel=order.cancel)
     with contextlib.closing(bus):
         bus.begin(mode, order.owner)
         yield bus
@@ -265,13 +251,13 @@ def _done(order: _Order, work: Work, mode: str, bus: Bus) -> Report:
     from statecfg.remote.machine.redact import Redactor
     from statecfg.run import fleet
     from statecfg.run import hook_failure as failure
-    from statecfg.transport import Settings
+    from statecfg.transport import SshSettings
 
     settings = order.project.settings
     jobs = [replace(job, host=_become(job.host, order.project)) for job in work.jobs]
     options = fleet.Options(
         mode=mode,
-        access=fleet.Access(Settings(ssh_config=settings.ssh_config, accept_new=bool(settings.accept_new_host_keys))),
+        access=fleet.Access(SshSettings(settings.ssh_config, accept_new=bool(settings.accept_new_host_keys))),
         limits=fleet.Limits(
             settings.forks or 16,
             bool(settings.keep_going),
@@ -367,7 +353,7 @@ def _failures(report: Report) -> list[str]:
     return failures
 
 
-def _reasons(host: HostReport) -> Iterator[str]:
+def _reasons(host: HostData) -> Iterator[str]:
     error = host.get("error")
     if error:
         yield ": ".join(filter(None, (str(error.get("summary", "")), str(error.get("detail") or ""))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar, get_type_hints
 
 from statecfg.entities.document import is_part
@@ -41,44 +41,11 @@ def _values(cls: type, row: Any) -> dict[str, Any]:
     return {name: getattr(row, name) if part is None else part(**_values(part, row)) for name, part in fields}
 
 
-def interface(row: Any) -> Interface:
-    """Return the interface of a row."""
-    return _from_row(Interface, row)
-
-
-def behavior(row: Any) -> Behavior:
-    """Return the behavior of a row."""
-    return _from_row(Behavior, row)
-
-
-def entity_type(row: Any) -> EntityType:
-    """Return the type of a row."""
-    return _from_row(EntityType, row)
-
-
-def entity(row: Any) -> Entity:
-    """Return the entity of a row."""
-    return _from_row(Entity, row)
-
-
-def task(row: Any) -> Task:
-    """Return the task of a row."""
-    return _from_row(Task, row)
-
-
-def grant(row: Any) -> Grant:
-    """Return the access control of a row."""
-    return _from_row(Grant, row)
-
-
-def behavior_grant(row: Any) -> BehaviorGrant:
-    """Return the behavior access control of a row."""
-    return _from_row(BehaviorGrant, row)
-
-
-def metadata_entry(row: Any) -> MetadataEntry:
-    """Return the metadata entry of a row."""
-    return _from_row(MetadataEntry, row)
+# Each of them returns the object of a row.
+interface, behavior = partial(_from_row, Interface), partial(_from_row, Behavior)
+entity_type = partial(_from_row, EntityType)
+entity, task, metadata_entry = partial(_from_row, Entity), partial(_from_row, Task), partial(_from_row, MetadataEntry)
+grant, behavior_grant, token = partial(_from_row, Grant), partial(_from_row, BehaviorGrant), partial(_from_row, Token)
 
 
 def need(connection: Any, table: Any, id: str) -> Any:
@@ -97,8 +64,3 @@ def effective(connection: Any, type: EntityType, ref: str) -> Behavior | None:
     behaviors = records.every(connection, tables.behavior, ref=ref, owner=[type.id, *type.interfaces])
     own = [row for row in behaviors if row.owner == type.id]
     return behavior((own or behaviors)[0]) if behaviors else None
-
-
-def token(row: Any) -> Token:
-    """Return the token of a row."""
-    return _from_row(Token, row)

@@ -12,7 +12,7 @@ from typing import Any
 
 from statecfg.entities import access, urn
 from statecfg.entities.model import Behavior, EntityType, Principal
-from statecfg.entities.problems import bad, forbidden
+from statecfg.entities.problems import ApiError, bad, forbidden
 from statecfg.store import records
 from statecfg.store.entities import tables
 
@@ -44,11 +44,25 @@ def check_override(connection: Any, principal: Principal, execution: Json, curre
     elif not principal.is_administrator and execution.get("type") != "noop":
         unchanged = current.owner == type.id and execution == current.execution
         if not unchanged:
-            message = (
-                "Only administrators define what a behavior runs. "
-                'Select a behavior: {"type": "Behavior", "id": "urn:vcloud:behavior-interface:…"}.'
-            )
-            raise bad(message, "RDE_INVALID_BEHAVIOR_EXECUTION")
+            raise _only_administrators()
+
+
+def check_definer(principal: Principal, body: Json) -> None:
+    """Check that a user may define the execution in a body, which is possibly invalid.
+
+    :raises ApiError: only administrators may set an execution of this type
+    """
+    execution = body.get("execution")
+    if not principal.is_administrator and isinstance(execution, dict) and execution.get("type") not in HARMLESS:
+        raise _only_administrators()
+
+
+def _only_administrators() -> ApiError:
+    message = (
+        "Only administrators define what a behavior runs. "
+        'Select a behavior: {"type": "Behavior", "id": "urn:vcloud:behavior-interface:…"}.'
+    )
+    return bad(message, "RDE_INVALID_BEHAVIOR_EXECUTION")
 
 
 def check_removal(principal: Principal, current: Behavior) -> None:

@@ -28,8 +28,7 @@ from statecfg.entities.document import (
     text,
     values_of,
 )
-from statecfg.entities.metadata import DOMAINS
-from statecfg.entities.model import ENTITY_STATE, MEMBERSHIP, STATE, Page
+from statecfg.entities.model import DOMAINS, ENTITY_STATE, MEMBERSHIP, STATE, Page
 from statecfg.entities.parts import TaskTimes
 
 T = TypeVar("T")

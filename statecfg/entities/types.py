@@ -31,7 +31,7 @@ from statecfg.entities.model import (
     Principal,
     Query,
 )
-from statecfg.entities.problems import bad, forbidden
+from statecfg.entities.problems import ApiError, bad, forbidden
 from statecfg.store import records
 from statecfg.store.entities import lists as entity_lists
 from statecfg.store.entities import tables
@@ -179,7 +179,12 @@ class TypeCalls(Calls):
             fields = bodies.whole(body)
             current = type_behavior(connection, entity_type, behavior)
             description = bodies.optional(fields, "description", str)
-            wanted = execution(fields, self.project, current.execution if current.owner == id else None)
+            try:
+                wanted = execution(fields, self.project, current.execution if current.owner == id else None)
+            except ApiError:
+                # The errors name files of the project.
+                selection.check_definer(principal, fields)
+                raise
             selection.check_override(connection, principal, wanted, current, entity_type)
             override = urn.override(current.name, id, urn.interface_of(current.ref))
             values = {"id": override, "name": current.name, "description": description, "execution": wanted}

@@ -10,7 +10,7 @@ import math
 import re
 import uuid
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from statecfg.entities import model, rows, schemas, selection, urn
 from statecfg.entities.invocation import FAILED, Invocation, InvocationTasks, InvokedEntity, Outcome
@@ -36,10 +36,21 @@ from statecfg.store import records
 from statecfg.store.entities import queue as entity_queue
 from statecfg.store.entities import tables
 
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Row
+
 LONGEST = 4096  # characters of a behavior's short texts
 CANNOT_RESOLVE = "RDE_CANNOT_RESOLVE"
 DETAILS = 64 << 10  # characters of its long texts, the newest
 SINGLE = {"create": POST_CREATE, "update": POST_UPDATE, "invoke": ""}  # work with a single step, shown by its own task
+# The columns of a running task without work.
+_RUNNING_TASK: Mapping[str, Any] = {
+    **dict.fromkeys(("parent", "details", "log", "worker"), ""),
+    **dict.fromkeys(("result", "error", "ended", "work", "due", "invocation")),
+    "status": RUNNING,
+    "progress": 1,
+    "serial": False,
+}
 
 
 class Work(TypedDict):
@@ -63,42 +74,22 @@ class Work(TypedDict):
 
 
 def add_task(
-    connection: Any, principal: Principal, entity: Any, name: str, operation: str, now: float, **values: Any
+    connection: Connection, principal: Principal, entity: Row[Any], name: str, operation: str, now: float, **values: Any
 ) -> str:
     """Add a task about an entity (a row); return its id.
 
     :param values: columns that differ from those of a running task without work
     """
-    row = {
-        "id": urn.task(),
-        "parent": "",
-        "name": name,
-        "operation": operation,
-        "entity": entity.id,
-        "entity_name": entity.name,
-        "user": principal.name,
-        "org": principal.org,
-        "role": principal.role,
-        "status": RUNNING,
-        "progress": 1,
-        "details": "",
-        "log": "",
-        "result": None,
-        "error": None,
-        "created": now,
-        "started": now,
-        "ended": None,
-        "work": None,
-        "serial": False,
-        "due": None,
-        "worker": "",
-        "invocation": None,
-    }
-    records.add(connection, tables.task, row | values)
-    return str((row | values)["id"])
+    row = {**_RUNNING_TASK, "id": urn.task(), "name": name, "operation": operation, "created": now, "started": now}
+    row |= {"entity": entity.id, "entity_name": entity.name}
+    row |= {"user": principal.name, "org": principal.org, "role": principal.role, **values}
+    records.add(connection, tables.task, row)
+    return str(row["id"])
 
 
-def queue(connection: Any, principal: Principal, entity: Any, name: str, operation: str, work: Work, now: float) -> str:
+def queue(
+    connection: Connection, principal: Principal, entity: Row[Any], name: str, operation: str, work: Work, now: float
+) -> str:
     """Add a task with work; return its id. The tasks of an entity run one at a time, except `invoke`."""
     id = urn.task()
     if work["do"] in SINGLE:
@@ -116,7 +107,7 @@ def queue(connection: Any, principal: Principal, entity: Any, name: str, operati
     )
 
 
-def finish(connection: Any, id: str, now: float, outcome: Outcome) -> None:
+def finish(connection: Connection, id: str, now: float, outcome: Outcome) -> None:
     """Record that a task has ended. If the outcome has a public message, the task's log gets the original one."""
     values = {"status": SUCCESS if outcome.ok else ERROR, "ended": now, "due": None, "worker": ""}
     error = None if outcome.ok else outcome.error or failed("It failed.").error
@@ -143,12 +134,12 @@ def major_code(given: Any) -> int:
     return int(given) if re.fullmatch(r"[0-9]{1,9}", str(given), re.ASCII) else 500
 
 
-def invoked(behavior: str, entity: Any) -> str:
+def invoked(behavior: str, entity: Row[Any]) -> str:
     """Return the text of a task that shows an invocation."""
     return f"Invoked {behavior} {entity.name}({entity.id})"
 
 
-def type_of(connection: Any, entity: Any) -> EntityType:
+def type_of(connection: Connection, entity: Row[Any]) -> EntityType:
     """Return the type of an entity (a row)."""
     return rows.entity_type(rows.need(connection, tables.entity_type, entity.type))
 
@@ -156,14 +147,14 @@ def type_of(connection: Any, entity: Any) -> EntityType:
 # Entities
 
 
-def change(connection: Any, entity: Any, now: float, **values: Any) -> Any:
+def change(connection: Connection, entity: Row[Any], now: float, **values: Any) -> Any:
     """Change an entity (a row) and increase its revision; return the new row."""
     values |= {"revision": entity.revision + 1, "modified": now}
     records.change(connection, tables.entity, values, id=entity.id)
     return records.find(connection, tables.entity, id=entity.id)
 
 
-def resolve(connection: Any, entity: Any, now: float) -> Any:
+def resolve(connection: Connection, entity: Row[Any], now: float) -> Any:
     """Validate an entity (a row) with its type's schema and record the new state; return the new row.
 
     This also ends the tasks createDefinedEntity that wait for it.
@@ -178,7 +169,7 @@ def resolve(connection: Any, entity: Any, now: float) -> Any:
     return entity
 
 
-def remove(connection: Any, entity: Any) -> None:
+def remove(connection: Connection, entity: Row[Any]) -> None:
     """Remove an entity (a row) and its access controls from the store."""
     records.drop(connection, tables.grant, object=entity.id)
     records.drop(connection, tables.entity, id=entity.id)
@@ -187,7 +178,7 @@ def remove(connection: Any, entity: Any) -> None:
 # Steps
 
 
-def advance(connection: Any, task: Any, now: float) -> Invocation | None:
+def advance(connection: Connection, task: Row[Any], now: float) -> Invocation | None:
     """Return the current step of a task (a row), and begin it if necessary; None if the task has ended."""
     if task.due is None:
         return None
@@ -203,9 +194,10 @@ def advance(connection: Any, task: Any, now: float) -> Invocation | None:
         return None
     if "hook" not in task.work:
         _begin(connection, task, entity, now)
-        task = records.find(connection, tables.task, id=task.id)
-        if task is None or task.ended is not None:
+        begun = records.find(connection, tables.task, id=task.id)
+        if begun is None or begun.ended is not None:
             return None
+        task = begun
     invocation = _invocation(connection, task, entity)
     if invocation is not None and invocation.applies and invocation.rejected:
         _reject(connection, task, entity, invocation, now)
@@ -221,7 +213,7 @@ def advance(connection: Any, task: Any, now: float) -> Invocation | None:
     return invocation
 
 
-def _reject(connection: Any, task: Any, entity: Any, invocation: Invocation, now: float) -> None:
+def _reject(connection: Connection, task: Row[Any], entity: Row[Any], invocation: Invocation, now: float) -> None:
     """End a task whose playbook would be applied with content that the type's schema rejects. No host is contacted."""
     if task.work["do"] == "create":
         resolve(connection, entity, now)
@@ -230,7 +222,7 @@ def _reject(connection: Any, task: Any, entity: Any, invocation: Invocation, now
     finish(connection, task.id, now, outcome)
 
 
-def enter_outcome(connection: Any, task: Any, invocation: str, outcome: Outcome, now: float) -> bool:
+def enter_outcome(connection: Connection, task: Row[Any], invocation: str, outcome: Outcome, now: float) -> bool:
     """Record the outcome of the current step of a task (a row); return False if this is not its current step."""
     if task.ended is not None or not task.work or task.work.get("invocation") != invocation:
         return False
@@ -256,7 +248,7 @@ def enter_outcome(connection: Any, task: Any, invocation: str, outcome: Outcome,
     return True
 
 
-def _begin(connection: Any, task: Any, entity: Any, now: float) -> None:
+def _begin(connection: Connection, task: Row[Any], entity: Row[Any], now: float) -> None:
     """Begin a deletion, or a move to IN_DELETION. Without a hook, also complete it."""
     hook = type_of(connection, entity).hooks.get(PRE_DELETE)
     if task.work["hooks"] and hook is not None and entity.state != IN_DELETION:
@@ -265,7 +257,7 @@ def _begin(connection: Any, task: Any, entity: Any, now: float) -> None:
         _allowed(connection, task, entity, now)
 
 
-def _allowed(connection: Any, task: Any, entity: Any, now: float) -> None:
+def _allowed(connection: Connection, task: Row[Any], entity: Row[Any], now: float) -> None:
     """Continue a deletion, or a move to IN_DELETION, after the PreDelete hook allowed it or if there is none."""
     work: Work = task.work
     if work["do"] == "mark":
@@ -284,7 +276,7 @@ def _allowed(connection: Any, task: Any, entity: Any, now: float) -> None:
     _step(connection, task, entity, POST_DELETE, hook, now)
 
 
-def _step(connection: Any, task: Any, entity: Any, hook: str, ref: str, now: float) -> None:
+def _step(connection: Connection, task: Row[Any], entity: Row[Any], hook: str, ref: str, now: float) -> None:
     """Begin a step of a task: add a subtask that shows the behavior, and name it in the task's text."""
     behavior = rows.effective(connection, type_of(connection, entity), ref)
     assert behavior is not None
@@ -299,7 +291,7 @@ def _step(connection: Any, task: Any, entity: Any, hook: str, ref: str, now: flo
     records.change(connection, tables.task, values, id=task.id)
 
 
-def _invocation(connection: Any, task: Any, entity: Any) -> Invocation | None:
+def _invocation(connection: Connection, task: Row[Any], entity: Row[Any]) -> Invocation | None:
     """Return the invocation of a step; None if the behavior was removed, or the entity's new type version lacks it."""
     work: Work = task.work
     entity_type = type_of(connection, entity)
@@ -323,7 +315,7 @@ def _invocation(connection: Any, task: Any, entity: Any) -> Invocation | None:
     )
 
 
-def _execution(connection: Any, behavior: Behavior) -> Mapping[str, Any] | None:
+def _execution(connection: Connection, behavior: Behavior) -> Mapping[str, Any] | None:
     """Return the execution of a behavior, or of the behavior that it selects; None if that no longer exists."""
     if behavior.execution.get("type") != selection.REFERENCE:
         return behavior.execution
@@ -331,12 +323,12 @@ def _execution(connection: Any, behavior: Behavior) -> Mapping[str, Any] | None:
     return None if target is None else dict(target.execution)
 
 
-def _runs(connection: Any, id: str, now: float) -> None:
+def _runs(connection: Connection, id: str, now: float) -> None:
     values = {"status": RUNNING, "progress": 1, "started": now}
     records.change(connection, tables.task, values, id=id, status=QUEUED)
 
 
-def _end(connection: Any, task: Any, now: float, outcome: Outcome) -> None:
+def _end(connection: Connection, task: Row[Any], now: float, outcome: Outcome) -> None:
     """End a task and its current step, which will not run."""
     if task.work.get("task", task.id) != task.id:
         finish(connection, task.work["task"], now, failed("The entity is gone.", "RDE_ENTITY_GONE"))

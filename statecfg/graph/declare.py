@@ -267,7 +267,7 @@ class _Declaration:
                 if isinstance(error, PublicSecret):
                     self._refuse(error.attribute, None, error)
                 else:
-                    self.wrong("SC0107", f"{self.name}: {error}", getattr(error, "help", ""))
+                    self.wrong("SC0107", f"{self.name}: {opaque.mask_secrets(str(error))}", getattr(error, "help", ""))
         return pmap(kept)
 
     def _unknown(self, name: str, value: Any) -> None:

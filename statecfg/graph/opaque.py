@@ -7,12 +7,13 @@ A value consists of pieces: text, and secrets. Formatting a value returns text w
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyrsistent import PVector, pvector
 
@@ -20,6 +21,9 @@ from statecfg.graph.value import Value
 from statecfg.problems import tokens
 from statecfg.problems.masked_logs import mask_logs
 from statecfg.problems.tokens import SecretError
+
+if TYPE_CHECKING:
+    from statecfg.remote.machine.redact import Redactor
 
 __all__ = [
     "SHORTEST",
@@ -356,11 +360,16 @@ def _joined_names(secrets: Iterable[Secret]) -> str:
 
 def mask_secrets(text: str) -> str:
     """Return text from other people's code, such as an exception, with all secrets and tokens masked."""
-    from statecfg.remote.machine.redact import Redactor
-
     secrets = (secret for secret in tokens.secrets_in_use() if isinstance(secret, Secret))
     values = by_name((secret.name, secret._bare()) for secret in secrets)
-    return tokens.masked(Redactor(values).text(text)) if values else text
+    return tokens.masked(_redactor(tuple(values.items())).text(text)) if values else text
+
+
+@functools.lru_cache(maxsize=1)
+def _redactor(values: tuple[tuple[str, str], ...]) -> Redactor:
+    from statecfg.remote.machine.redact import Redactor
+
+    return Redactor(dict(values))
 
 
 def by_name(named: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -230,8 +230,6 @@ def _annotated(inner: Type, marks: tuple[Any, ...]) -> Type:
     check_inner = inner.check
 
     def check(value: Any) -> Any:
-        if hidden(value):
-            return _checked_secret(value, rules)
         if not checks_type:
             try:
                 value = check_inner(value)
@@ -239,6 +237,8 @@ def _annotated(inner: Type, marks: tuple[Any, ...]) -> Type:
                 if not described or isinstance(error, ElementMismatch):
                     raise
                 raise mismatch(value, expects, error.help) from None
+        if hidden(value):
+            return _checked_secret(value, rules)
         for rule in rules:
             value = rule(value)
             if value is None:

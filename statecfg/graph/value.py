@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import hmac
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from statecfg.problems import tokens
 from statecfg.problems.tokens import SecretError
-
-if TYPE_CHECKING:
-    from typing import Self
 
 # Methods of `str` that a value also has. The text that they return is a secret again.
 CHANGING = [

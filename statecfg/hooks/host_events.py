@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from statecfg.store.hooks.records import HookObject
     from statecfg.store.hosts import HostRecord
 
-DEADLINE = 120.0  # seconds for all hooks of one event
-
 
 def fire(
     store: Store,
@@ -50,5 +48,5 @@ def fire(
         failed.append(failed_events.entry(hook.name, judged.entry, judged.detail))
 
     queued = engine.trigger(event, record, playbook, change, refused)
-    engine.drain(DEADLINE)
+    engine.drain()
     return failed + [entry for _, entry in failed_events.of(store, dict.fromkeys(queued, record.name))]

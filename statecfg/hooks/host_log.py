@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statecfg.remote.graph.names import HookStatus
 from statecfg.remote.hooks.output import ERROR, INFO
 from statecfg.remote.hooks.result import Judged
 from statecfg.store import hosts
+from statecfg.store.database import Store
 from statecfg.store.hooks import log, objects
 from statecfg.store.hooks.records import Queued
-
-if TYPE_CHECKING:
-    from statecfg.store.database import Store
 
 
 class HostLog:

@@ -207,7 +207,8 @@ class _Packer:
             options = self._map(node.options) if node.options else None
         except (_CantSend, tokens.SecretError) as error:
             code = "SC0117" if isinstance(error, _CantSend) else "SC0423"
-            self.problems.append(problem(code, f"{node.provides}: {error}", error.help, *node.positions))
+            detail = f"{node.provides}: {opaque.mask_secrets(str(error))}"
+            self.problems.append(problem(code, detail, error.help, *node.positions))
             return wire
         if attrs:
             wire["attrs"] = attrs
@@ -278,7 +279,9 @@ class _Packer:
         return None
 
     def _placed(self, reported: list[Problem], node: Node) -> None:
-        self.problems.extend(item if item.places else replace(item, places=node.positions) for item in reported)
+        for item in reported:
+            detail = opaque.mask_secrets(item.detail)  # `to_wire` gets the values of secrets
+            self.problems.append(replace(item, detail=detail, places=item.places or node.positions))
 
     def _plain(self, value: Any, depth: int) -> Any:
         value_type = type(value)

@@ -309,7 +309,8 @@ def _unknown_module(error: ImportError, tail: str, locations: tuple[SourceLocati
     if wanted and error.name and not isinstance(error, ModuleNotFoundError):
         module: Any = import_module(error.name)
         hint = suggest(wanted, [name for name in dir(module) if not name.startswith("_")], f"{error.name} has")
-    return problem("SC0506", _as_written(str(error), locations[0]) + tail, hint, *locations)
+    message = _as_written(opaque.mask_secrets(str(error)), locations[0])
+    return problem("SC0506", message + tail, hint, *locations)
 
 
 def _wanted(message: str) -> str:

@@ -11,6 +11,8 @@ from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.names import HostStatus, Mode, Outcome, RunStatus
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
+from statecfg.remote.ledger.journal import Journal, interrupted_runs
+from statecfg.remote.ledger.lock import Lock
 from statecfg.remote.ledger.records import contents
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Iterator, List, Optional, Tuple
 
     from statecfg.remote.graph.model import JsonMap, Node
+    from statecfg.remote.ledger.lock import Holder
     from statecfg.remote.ledger.records import Debt
-    from statecfg.remote.ledger.state import Holder
     from statecfg.remote.run.content import Spool
     from statecfg.remote.run.plan import Plan
     from statecfg.remote.units.units import Units
@@ -73,7 +75,7 @@ class Session:
     def __init__(self, channel: Channel, hello: JsonMap) -> None:
         self.channel, self.hello = channel, hello
         self.state_dir = state.directory()
-        self.lock = state.Lock(self.state_dir)
+        self.lock = Lock(self.state_dir)
         self.spool: Optional[Spool] = None
         self.blobs: Dict[str, Blob] = {}
         self.managed: Optional[Management] = None
@@ -175,7 +177,7 @@ class Session:
         ledger = Ledger(self.state_dir, reading=True)
         # Ignore the journal of the current run. The holder may change meanwhile, so ask before and after.
         running = [(self.lock.current_holder(0) or {}).get("run")]
-        interrupted = state.interrupted_runs(self.state_dir)
+        interrupted = interrupted_runs(self.state_dir)
         running.append((self.lock.current_holder(0) or {}).get("run"))
         cut_off = [(run, account) for run, account in interrupted if run not in running]
         try:
@@ -333,7 +335,7 @@ class Session:
 
         order = managed.order
         assert managed.definitions is not None
-        journal = state.Journal(self.state_dir, order.run, managed.definitions.mask)
+        journal = Journal(self.state_dir, order.run, managed.definitions.mask)
         try:
             life = managed.begin(plan, journal, facets, self.channel)
         except state.StateError:
@@ -351,7 +353,7 @@ class Session:
         )
         layers = execution.run()
         unchanged = {name for name, node in execution.state.items() if node.outcome == Outcome.UNCHANGED}
-        for name in sorted((unchanged & managed.recorded.owing) | plan.paid):
+        for name in sorted((unchanged & managed.recorded.restarts) | plan.paid):
             journal.finished(name, Outcome.UNCHANGED)
         counts = summary([node for layer in layers for node in layer])
         journal.sync()

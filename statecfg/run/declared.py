@@ -6,21 +6,19 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statecfg.graph import opaque
+from statecfg.playbook.inventory import Inventory
+from statecfg.playbook.plays import Play
 from statecfg.playbook.secrets import Secret
+from statecfg.playbook.service_options import Option
 from statecfg.playbook.services import Endpoint, Relation, Service
 from statecfg.problems import Problem, collecting, problem, report, reporting, suggest, tokens
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.wrong_values import show
 from statecfg.run import charms
 from statecfg.run.charms import Charm
-
-if TYPE_CHECKING:
-    from statecfg.playbook.inventory import Inventory
-    from statecfg.playbook.plays import Play
-    from statecfg.playbook.service_options import Option
 
 Ends = Mapping[str, Sequence[str]]  # relation → (provides, requires or peers; interface)
 _FAILED = object()  # replaces a value that could not be evaluated; the error was reported

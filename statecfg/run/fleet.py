@@ -9,21 +9,19 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.run import bundle
+from statecfg.run.deployment import Deployment
 from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.events import Events, Late, Unjoined
 from statecfg.run.host.gate import Gate
-from statecfg.run.host.request import Order, Request
+from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.job import Job
 from statecfg.run.options import Access, Expected, Limits
-from statecfg.run.report_model import Host as HostReport
+from statecfg.run.report_model import Host as HostData
 from statecfg.run.report_model import Report
-
-if TYPE_CHECKING:
-    from statecfg.run.deployment import Deployment
 
 __all__ = ["Access", "Event", "Expected", "Limits", "Options", "Report", "RunHooks", "run"]
 
@@ -96,7 +94,7 @@ def run(jobs: Sequence[Job], options: Options, listen: Callable[[Event], None]) 
         with lock:
             listen(Event(host, kind, data))
 
-    order = Order(
+    order = CommonRequest(
         options.run or uuid.uuid4().hex[:12],
         options.mode,
         f"{getpass.getuser()}@{socket.gethostname()}",
@@ -150,7 +148,7 @@ def _with_shared_ledgers(report: Report) -> Report:
     return report
 
 
-def _holders(report: Report, host: HostReport) -> list[str]:
+def _holders(report: Report, host: HostData) -> list[str]:
     """Return the other names under which this run holds a locked host, none if another run holds it."""
     if host["status"] != HostStatus.LOCKED or (host.get("holder") or {}).get("run") != report["run"]:
         return []
@@ -190,7 +188,7 @@ class _Joined:
         return job.definition, _more(job, self.options), self.options.hooks.events
 
 
-def _request(job: Job, options: Options, order: Order) -> Request:
+def _request(job: Job, options: Options, order: CommonRequest) -> Request:
     """Return the request to one host."""
     host, expected = job.host.name, options.expected
     return Request(
@@ -241,7 +239,7 @@ def _drive(driver: HostDriver, slots: threading.Semaphore) -> None:
     released.wait()
 
 
-def _report(order: Order, playbook: str, drivers: Sequence[HostDriver]) -> Report:
+def _report(order: CommonRequest, playbook: str, drivers: Sequence[HostDriver]) -> Report:
     """Return the report of the run so far."""
     hosts: Any = {driver.host: driver.report for driver in drivers}
     return {

@@ -28,7 +28,7 @@ PARTS = {
     "commands": ("statecfg.resources.shared.command_attempts",),
 }
 # Modules that only the controller uses. Node types import them inside functions that only the controller calls.
-_CONTROLLER = ("statecfg.remote.graph.wrong_values", "statecfg.resources.shared.command_rules")
+_CONTROLLER = ("statecfg.remote.graph.wrong_values",)
 
 _PACKAGE = Path(statecfg.__file__).parent
 _OURS = (_PACKAGE.resolve(), (_PACKAGE / "resources").resolve())

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from statecfg.transport import Settings
+from statecfg.transport import SshSettings
 from statecfg.transport.become import Become
 
 PATIENCE = 1800.0  # seconds without progress (heartbeats don't count), in addition to the nodes' own time limits
@@ -21,7 +21,7 @@ class Access:
     :param password: for hosts that become another user because of the inventory
     """
 
-    settings: Settings | None = None
+    settings: SshSettings | None = None
     become: Become | None = None
     password: str | None = field(default=None, repr=False)
 

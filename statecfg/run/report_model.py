@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 if TYPE_CHECKING:
+    from statecfg.remote.machine import changes
+    from statecfg.remote.run import report
     from statecfg.store.left_hosts import LeftHost
+
+    Change = changes.Change
+    Action = report.ActionReport
+    Node = report.NodeReport
+else:
+    # The executor declares these only for type checkers, because hosts don't import `typing`.
+    Change = Action = Node = dict
 
 
 class Error(TypedDict):
@@ -14,46 +23,6 @@ class Error(TypedDict):
     summary: str
     detail: str
     hint: str
-
-
-class Change(TypedDict):
-    """One difference that a node makes. `before` is None for something new, `after` for something removed."""
-
-    object: str
-    field: str
-    before: Any
-    after: Any
-    diff: NotRequired[str]
-
-
-class Action(TypedDict):
-    """An action. `status` is one of `ActionStatus`; `node` is only in the list of shutdown-first actions."""
-
-    op: str
-    args: dict[str, Any]
-    status: str
-    reason: NotRequired[str]
-    log: NotRequired[str]
-    node: NotRequired[str]
-
-
-class Node(TypedDict):
-    """A node. `outcome` is one of `Outcome`."""
-
-    name: str
-    type: str
-    outcome: str
-    changes: list[Change]
-    actions: list[Action]
-    position: NotRequired[str]
-    shutdown_first: NotRequired[Action]
-    known_after: NotRequired[str]
-    reason: NotRequired[str]
-    triggered_by: NotRequired[list[str]]
-    leaves: NotRequired[list[str]]
-    state: NotRequired[str]
-    stays: NotRequired[bool]
-    drift: NotRequired[list[str]]
 
 
 class ResourceHook(TypedDict):

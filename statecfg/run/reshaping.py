@@ -6,15 +6,13 @@ import contextvars
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from statecfg.graph.graph import Graph
+from statecfg.playbook.inventory import Host
 from statecfg.problems import Problem, collecting, reporting
+from statecfg.run.evaluation import Evaluated
 from statecfg.run.hook_failure import HookFailure
-
-if TYPE_CHECKING:
-    from statecfg.graph.graph import Graph
-    from statecfg.playbook.inventory import Host
-    from statecfg.run.evaluation import Evaluated
 
 AT_ONCE = 16  # maximum number of hosts whose hooks are called concurrently
 

@@ -1,6 +1,7 @@
 """Remove the parts of Python source that hosts don't need: annotations, docstrings, comments, imports for annotations.
 
-The checks of attributes (`@kind.validate`) and `@kind.needs` run on the controller only, so their bodies are removed.
+Functions that only the controller calls (`@kind.validate`, `@kind.needs` and `@kind.to_wire`) lose their bodies, and
+the file loses the imports that only these bodies use.
 
 Every remaining line keeps its number, so a traceback from a host names the right line. Annotations in the body of a
 class stay, because dataclasses and named tuples need them.
@@ -75,7 +76,7 @@ class _Stripping(ast.NodeVisitor):
         self.imported: list[ast.Import | ast.ImportFrom] = []
         self.in_class = False
         self.tree = ast.parse(text)
-        self.types = {node.name for node in self.tree.body if isinstance(node, _Function) and is_type(node)}
+        self.controllers = controller_functions(self.tree)
         self.aliases = [node for node in self.tree.body if isinstance(node, ast.Assign) and is_alias(node)]
 
     def text(self) -> str:
@@ -120,12 +121,6 @@ class _Stripping(ast.NodeVisitor):
 
     # The parts that are removed
 
-    def is_for_controller(self, node: ast.expr) -> bool:
-        """Tell whether a decorator registers what only the controller calls, for a node type of this source."""
-        named = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-        called = {f"{name}.{method}" for name in self.types for method in ("validate", "needs")}
-        return named and ast.unparse(node) in called
-
     def visit_FunctionDef(self, node: _Function) -> None:
         """Cut the annotations of the parameters and of the result, and the docstring."""
         arguments = node.args
@@ -142,7 +137,8 @@ class _Stripping(ast.NodeVisitor):
                 self.visit(node.returns)
         for child in (*node.decorator_list, *arguments.defaults, *filter(None, arguments.kw_defaults)):
             self.visit(child)
-        if any(map(self.is_for_controller, node.decorator_list)):
+        if node in self.controllers:
+            self.annotated.update(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
             self.cut(self.span(node.body[0])[0], self.span(node.body[-1])[1], b"pass")
             return
         self.docstring(node)
@@ -283,6 +279,20 @@ class _Stripping(ast.NodeVisitor):
 def is_type(node: _Function) -> bool:
     """Return whether a function is the signature of a node type."""
     return any(isinstance(decorator, ast.Name) and decorator.id == "node_type" for decorator in node.decorator_list)
+
+
+def controller_functions(tree: ast.Module) -> list[ast.stmt]:
+    """Return the functions that only the controller calls: the file registers them, and does not call them itself."""
+    types = {node.name for node in tree.body if isinstance(node, _Function) and is_type(node)}
+    roles = {f"{name}.{role}" for name in types for role in ("validate", "needs", "to_wire")}
+    called = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return [
+        node
+        for node in tree.body
+        if isinstance(node, _Function)
+        and node.name not in called
+        and any(ast.unparse(decorator) in roles for decorator in node.decorator_list)
+    ]
 
 
 def is_alias(node: ast.Assign) -> bool:

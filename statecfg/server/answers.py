@@ -21,8 +21,9 @@ NO_CONTENT = 204
 def one(
     request: Request, shape: ShapeOf[T], item: T, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return a response with an object, in the form of the requested version of the API."""
-    return JSONResponse(shape(item, request.version), status, headers)
+    """Return a response with an object, in the form of the requested version of the API, and with its ETag."""
+    etag = getattr(item, "etag", None)
+    return JSONResponse(shape(item, request.version), status, {**({"ETag": etag} if etag else {}), **(headers or {})})
 
 
 def page(request: Request, values: Page[T], shape: ShapeOf[T]) -> Response:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from statecfg.entities import lifecycle, shapes
-from statecfg.entities.model import CREATE, Task, org_id
-from statecfg.server.answers import one, page
+from statecfg.entities.model import CREATE, Entity, Page, Principal, Query, Task, org_id
+from statecfg.entities.operations import Operations
+from statecfg.server.answers import one
 from statecfg.server.auth import AUTHOR, VIEWER
 from statecfg.server.media import Body
-from statecfg.server.parameters import HOOKS, RESOLVE, listing, listing_by
+from statecfg.server.parameters import HOOKS, RESOLVE, listing_by
 from statecfg.server.request import Request
+from statecfg.server.resource import Resource
 from statecfg.server.routing import Routes
 from statecfg.server.writing import TASK_LOCATION, location
 
 routes = Routes()
 # In this header, clients name the organization for which they act, by URN or UUID.
 TENANT_CONTEXT = "x-vmware-vcloud-tenant-context"
-_LISTING = listing_by(lifecycle.FIELDS)
 _ENTITIES = "/cloudapi/1.0.0/entities"
 _ENTITY = f"{_ENTITIES}/{{entity}}"
 _OF_TYPES, _OF_INTERFACES = f"{_ENTITIES}/types/{{vendor}}/{{nss}}", f"{_ENTITIES}/interfaces/{{vendor}}/{{nss}}"
@@ -44,56 +45,20 @@ def _create(request: Request) -> Response:
     return _accepted(request, task)
 
 
-@routes("GET", _ENTITIES, VIEWER, "List entities of all types.", {200: "Entities"}, query=_LISTING)
-def _list(request: Request) -> Response:
-    return page(request, request.operations.list_entities(request.principal, listing(request)), shapes.entity)
+_entity = Resource(routes, "Entity", "Entities", shapes.entity, listing_by(lifecycle.FIELDS))
+_entity.list(_ENTITIES, VIEWER, "List entities of all types.", Operations.list_entities)
+_entity.list(f"{_OF_TYPES}/{{version}}", VIEWER, "List the entities of a type.", Operations.list_entities_of_type)
 
 
-@routes(
-    "GET",
-    f"{_OF_TYPES}/{{version}}",
-    VIEWER,
-    "List the entities of a type.",
-    {200: "Entities"},
-    query=_LISTING,
-)
-def _list_of_version(request: Request) -> Response:
-    return _of_type(request, request.path_params["version"])
+def _list_all_versions(operations: Operations, caller: Principal, vendor: str, nss: str, query: Query) -> Page[Entity]:
+    return operations.list_entities_of_type(caller, vendor, nss, "", query)
 
 
-@routes("GET", _OF_TYPES, VIEWER, "List the entities of all versions of a type.", {200: "Entities"}, query=_LISTING)
-def _list_of_versions(request: Request) -> Response:
-    return _of_type(request, "")
-
-
-def _of_type(request: Request, version: str) -> Response:
-    path = request.path_params
-    entities = request.operations.list_entities_of_type(
-        request.principal, path["vendor"], path["nss"], version, listing(request)
-    )
-    return page(request, entities, shapes.entity)
-
-
-@routes(
-    "GET",
-    f"{_OF_INTERFACES}/{{version}}",
-    VIEWER,
-    "List the entities of all types that implement an interface.",
-    {200: "Entities"},
-    query=_LISTING,
-)
-def _list_of_interface(request: Request) -> Response:
-    path = request.path_params
-    entities = request.operations.list_entities_of_interface(
-        request.principal, path["vendor"], path["nss"], path["version"], listing(request)
-    )
-    return page(request, entities, shapes.entity)
-
-
-@routes("GET", _ENTITY, VIEWER, "Show an entity. Send its ETag in If-Match with a change.", {200: "Entity"})
-def _get(request: Request) -> Response:
-    entity = request.operations.get_entity(request.principal, request.path_params["entity"])
-    return one(request, shapes.entity, entity, headers={"ETag": entity.etag})
+_entity.list(_OF_TYPES, VIEWER, "List the entities of all versions of a type.", _list_all_versions)
+_LIST = "List the entities of all types that implement an interface."
+_entity.list(f"{_OF_INTERFACES}/{{version}}", VIEWER, _LIST, Operations.list_entities_of_interface)
+_SHOW = "Show an entity. Send its ETag in If-Match with a change."
+_entity.show(_ENTITY, VIEWER, _SHOW, Operations.get_entity)
 
 
 @routes(
@@ -115,9 +80,7 @@ def _update(request: Request) -> Response:
     )
     if updated.accepted and updated.task is not None:
         return _accepted(request, updated.task)
-    headers = {"ETag": updated.etag}
-    if updated.task is not None:
-        headers[TASK_LOCATION] = _address(request, updated.task)
+    headers = {} if updated.task is None else {TASK_LOCATION: _address(request, updated.task)}
     return one(request, shapes.entity, updated.entity, headers=headers)
 
 
@@ -148,7 +111,7 @@ def _delete(request: Request) -> Response:
 )
 def _resolve(request: Request) -> Response:
     entity = request.operations.resolve_entity(request.principal, request.path_params["entity"])
-    return one(request, shapes.resolved, entity, headers={"ETag": entity.etag})
+    return one(request, shapes.resolved, entity)
 
 
 @routes(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from statecfg.entities.calls import part
 from statecfg.entities.document import Shape
+from statecfg.entities.model import Principal
 from statecfg.entities.problems import ApiError, forbidden
 from statecfg.server import auth, pages, sessions
 from statecfg.server.answers import nothing, page
@@ -17,9 +17,6 @@ from statecfg.server.media import Body
 from statecfg.server.parameters import PAGED, listing
 from statecfg.server.request import Request
 from statecfg.server.routing import Routes
-
-if TYPE_CHECKING:
-    from statecfg.entities.model import Principal
 
 routes = Routes()
 ACCESS_TOKEN = "X-VMWARE-VCLOUD-ACCESS-TOKEN"  # noqa: S105  # a header's name

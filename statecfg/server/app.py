@@ -7,7 +7,6 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
@@ -19,17 +18,14 @@ from starlette.middleware import Middleware
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from statecfg.entities.model import Principal
 from statecfg.entities.problems import ApiError
 from statecfg.server import auth, writing
 from statecfg.server.routes import ROUTES
 from statecfg.server.routing import Route, endpoints
 from statecfg.store import Busy, StoreError
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from statecfg.entities.model import Principal
 
 THREADS = 16
 log = logging.getLogger("statecfg.server")

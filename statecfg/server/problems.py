@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from statecfg.remote.graph.names import HookStatus, Outcome
-from statecfg.store.runs import HostReport, HostResult
+from statecfg.store.runs import HostData, HostResult
 
 NAMED = 20  # maximum number of resources, hooks and units that are named
 
@@ -58,7 +58,7 @@ class HostProblems:
     units: Sequence[UnitProblem]
 
     @classmethod
-    def of(cls, report: HostReport) -> HostProblems:
+    def of(cls, report: HostData) -> HostProblems:
         """Return the problems in a host report."""
         bad = [
             NodeProblem(node["name"], node["outcome"], node.get("reason"), node.get("position"))

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 from starlette import routing
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from statecfg.entities.problems import FORBIDDEN, ApiError
 from statecfg.server import auth, reading, sessions, versions
@@ -21,9 +22,6 @@ from statecfg.server.auth import ANYONE
 from statecfg.server.media import Body, Xml
 from statecfg.server.parameters import Parameter
 from statecfg.server.request import Request
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 JSON = "application/json"
 Handler = Callable[[Request], Response]

@@ -9,19 +9,16 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.datastructures import State
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from statecfg.playbook.project import Project
 from statecfg.server import app, auth
 from statecfg.server.live import Live
 from statecfg.server.sessions import Sessions
-
-if TYPE_CHECKING:
-    from statecfg.playbook.project import Project
-    from statecfg.store.database import Store
+from statecfg.store.database import Store
 
 BACKLOG = 2048
 KEEP_ALIVE = 30  # seconds for which an idle connection is kept

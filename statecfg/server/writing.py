@@ -42,7 +42,8 @@ SECURITY: Mapping[str, str] = {
 def error(refused: ApiError, request: HttpRequest) -> Response:
     """Return the response to a refused request: JSON, or XML if a client of the older API expects it."""
     if request.scope["path"].startswith("/api/") and _wants_xml(request.headers):
-        return Response(error_xml(refused), refused.status, refused.headers, ERROR_XML)
+        attributes = {"xmlns": NAMESPACE, **_error(refused.message, refused.status, refused.minor_code)}
+        return Response(_document("Error", attributes), refused.status, refused.headers, ERROR_XML)
     value = {"minorErrorCode": refused.minor_code, "message": refused.message, "stackTrace": None}
     return JSONResponse(value, refused.status, refused.headers)
 
@@ -60,11 +61,6 @@ def location(request: Request, task_id: str) -> str:
     :param task_id: its URN
     """
     return f"{request.base}/api/task/{task_id.rpartition(':')[2]}"
-
-
-def error_xml(refused: ApiError) -> bytes:
-    """Return an error as an XML document."""
-    return _document("Error", {"xmlns": NAMESPACE, **_error(refused.message, refused.status, refused.minor_code)})
 
 
 def _error(message: str, major: int, minor: str) -> dict[str, str]:
@@ -156,20 +152,10 @@ def task_xml(task: Mapping[str, Any]) -> bytes:
 
     :param task: its JSON value
     """
-    names = (
-        "href",
-        "type",
-        "id",
-        "operationKey",
-        "name",
-        "status",
-        "operation",
-        "operationName",
-        "startTime",
-        "endTime",
-    )
+    first = ("href", "type", "id", "operationKey", "name", "status")
+    names = (*first, "operation", "operationName", "startTime", "endTime")
     attributes = {name: str(task[name]) for name in names if task.get(name) is not None}
-    inside = [_reference(tag, task.get(key)) for tag, key in (("Owner", "owner"),)]
+    inside = [_reference("Owner", task.get("owner"))]
     problem = task.get("error")
     if problem:
         codes = problem.get("majorErrorCode") or 500, str(problem.get("minorErrorCode") or "")

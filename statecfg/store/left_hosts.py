@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
-from statecfg.playbook.inventory import LOCAL
+from statecfg.playbook.inventory import LOCAL, Inventory
 from statecfg.remote.graph.names import Mode, Outcome
 from statecfg.store import hosts, runs, services
+from statecfg.store.database import Store
 
-if TYPE_CHECKING:
-    from statecfg.playbook.inventory import Inventory
-    from statecfg.store.database import Store
-
-LOOKED_AT = 20  # number of runs to search for a host's resources
+LOOKED_AT = 20  # number of runs that changed a host, to search for its resources
 
 
 class LeftHost(TypedDict):
@@ -75,11 +72,12 @@ def find(
 
 
 def _resources(store: Store, file: str, host: str) -> list[str]:
-    """Return the names of the resources on a host after the newest apply of a playbook; [] if unknown."""
-    for run in runs.recent(store, LOOKED_AT, host, file):
-        report = (runs.host_report(store, run.id, host) if run.mode == Mode.APPLY else None) or {}
-        nodes = [node for layer in report.get("layers", ()) for node in layer]
-        resources = sorted(node["name"] for node in nodes if node.get("outcome") in Outcome.SOUND)
-        if resources:
-            return resources
-    return []
+    """Return the names of the resources of a playbook on a host, according to the newest runs; [] if unknown."""
+    there: dict[str, bool] = {}  # the newest run that mentions a resource decides
+    for run in runs.recent(store, LOOKED_AT, host, file, Mode.ACTING):
+        report = runs.host_report(store, run.id, host) or {}
+        for part in ("layers", "removals"):
+            for node in (node for layer in report.get(part, ()) for node in layer):
+                if node.get("outcome") in Outcome.SOUND:
+                    there.setdefault(node["name"], part == "layers")
+    return sorted(name for name in there if there[name])

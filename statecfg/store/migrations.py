@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
 
 # Imported for their tables: `metadata` contains only the tables of imported modules.
 from statecfg.store import schema_3, service_tables, tables  # noqa: F401  # see above
 from statecfg.store.entities import tables as entity_tables  # noqa: F401  # see above
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 SCHEMA = 3
 FIND = "SELECT version FROM schema_version"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Text, and_, func, or_, select, true, type_coerce
 
 from statecfg.store.database import Store
-from statecfg.store.runs import Going, HostReport, HostResult, RunRecord, ended, of_project, under_way
+from statecfg.store.runs import Going, HostData, HostResult, RunRecord, ended, of_project, under_way
 from statecfg.store.tables import run, run_host
 
 OK = "ok"
@@ -121,7 +121,7 @@ def hosts_of_run(store: Store, id: str, words: Iterable[str] = ()) -> dict[str, 
         return {row.host: HostResult(row.status, row.summary) for row in connection.execute(query)}
 
 
-def reports(store: Store, id: str, hosts: Iterable[str]) -> dict[str, HostReport]:
+def reports(store: Store, id: str, hosts: Iterable[str]) -> dict[str, HostData]:
     """Return host → its report in a run."""
     query = select(run_host.c.host, run_host.c.report).where(run_host.c.run == id, run_host.c.host.in_(list(hosts)))
     with store.reading() as connection:

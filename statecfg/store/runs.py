@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ KEPT = 1000  # maximum number of runs in the store
 LARGEST = 4 << 20  # maximum bytes of JSON of one host's report
 BEAT = 10.0  # seconds between two signs of life of a run
 CUT_OFF = 45.0  # seconds without a sign of life after which a run counts as interrupted
-HostReport = Mapping[str, Any]  # a host's part of a report in format 1
+HostData = Mapping[str, Any]  # a host's part of a report in format 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +105,17 @@ def begin(store: Store, id: str, started: float, mode: str, who: str, playbook: 
         connection.execute(insert(going).values(head))
         if parts:
             connection.execute(insert(going_host), parts)
-        query = select(going.c.id).order_by(going.c.started.desc(), going.c.id).offset(KEPT)
-        ids = list(connection.execute(query).scalars())
-        if ids:
-            connection.execute(delete(going).where(going.c.id.in_(ids)))
+        _forget_old(connection, going)
 
     store.attempt(enter)
+
+
+def _forget_old(connection: Connection, table: Table) -> None:
+    """Delete all runs of a table except the newest."""
+    query = select(table.c.id).order_by(table.c.started.desc(), table.c.id).offset(KEPT)
+    ids = list(connection.execute(query).scalars())
+    if ids:
+        connection.execute(delete(table).where(table.c.id.in_(ids)))
 
 
 def beat(store: Store, id: str, over: bool = False) -> None:
@@ -158,7 +163,7 @@ def host_results(connection: Connection, table: Table, runs: Iterable[str]) -> d
     return results
 
 
-def bounded(report: HostReport) -> HostReport:
+def bounded(report: HostData) -> HostData:
     """Return a host's report as the store keeps it. If it is too large, omit differences and logs, or all resources.
 
     A warning in the report says what was omitted.
@@ -221,23 +226,29 @@ def record(store: Store, report: Mapping[str, Any], started: float, ended: float
         connection.execute(insert(run).values(head))
         if hosts:
             connection.execute(insert(run_host), hosts)
-        query = select(run.c.id).order_by(run.c.started.desc(), run.c.id).offset(KEPT)
-        ids = list(connection.execute(query).scalars())
-        if ids:
-            connection.execute(delete(run).where(run.c.id.in_(ids)))
+        _forget_old(connection, run)
 
     store.attempt(enter)
 
 
-def recent(store: Store, limit: int = 50, host: str | None = None, playbook: str | None = None) -> list[RunRecord]:
+def recent(
+    store: Store,
+    limit: int = 50,
+    host: str | None = None,
+    playbook: str | None = None,
+    modes: Sequence[str] = (),
+) -> list[RunRecord]:
     """Return the newest runs, newest first.
 
     :param limit: maximum number of runs
     :param host: only runs on this host
     :param playbook: only runs of this playbook
+    :param modes: only runs in one of these modes; (): in any mode
     """
     mine = select(run).where(of_project(store, run.c.project))
     query = mine.order_by(run.c.started.desc(), run.c.id).limit(limit)
+    if modes:
+        query = query.where(run.c.mode.in_(modes))
     if playbook is not None:
         query = query.where(run.c.playbook == playbook)
     if host is not None:
@@ -269,9 +280,9 @@ def head(store: Store, id: str) -> RunRecord | None:
     return next(iter(ended(store, select(run).where(run.c.id == id))), None)
 
 
-def host_report(store: Store, id: str, host: str) -> HostReport | None:
+def host_report(store: Store, id: str, host: str) -> HostData | None:
     """Return a host's report in a run; None if the store does not have it."""
     part = select(run_host.c.report).where(run_host.c.run == id, run_host.c.host == host)
     with store.reading() as connection:
-        report: HostReport | None = connection.execute(part).scalar_one_or_none()
+        report: HostData | None = connection.execute(part).scalar_one_or_none()
     return report

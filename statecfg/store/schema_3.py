@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import text
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 # Statements for both databases. `sort_out` changes the table of hosts: SQLite can't drop its old constraint.
 STATEMENTS = {

@@ -130,12 +130,12 @@ def remove_unit(store: Store, project: str, name: str) -> UnitRow:
 
     def drop(connection: Connection) -> UnitRow:
         row = _unit(connection, project, name)
-        owner = service_ends.find(connection, project, row.service)
-        assert owner is not None
-        removed_hosts = owner.without["hosts"]
-        if row.host in owner.hosts and not row.origin.added and row.host not in removed_hosts:
-            without = {**owner.without, "hosts": [*removed_hosts, row.host]}
-            connection.execute(update(service).where(service.c.id == owner.id).values(without=without))
+        service_row = service_ends.find(connection, project, row.service)
+        assert service_row is not None
+        removed_hosts = service_row.without["hosts"]
+        if row.host in service_row.hosts and not row.origin.added and row.host not in removed_hosts:
+            without = {**service_row.without, "hosts": [*removed_hosts, row.host]}
+            connection.execute(update(service).where(service.c.id == service_row.id).values(without=without))
         connection.execute(update(unit).where(unit.c.id == row.id).values(dying=True))
         return _unit(connection, project, name)
 
@@ -189,10 +189,13 @@ def unrelate(store: Store, project: str, ends: Sequence[End]) -> bool:
             return False
         unit_relations.end(connection, row.id)
         for name, _ in ends if row.playbook else ():
-            owner = _living(connection, project, name)
-            if owner.playbook == row.playbook:
-                without = {**owner.without, "relations": [*owner.without["relations"], service_ends.ends_text(ends)]}
-                connection.execute(update(service).where(service.c.id == owner.id).values(without=without))
+            service_row = _living(connection, project, name)
+            if service_row.playbook == row.playbook:
+                without = {
+                    **service_row.without,
+                    "relations": [*service_row.without["relations"], service_ends.ends_text(ends)],
+                }
+                connection.execute(update(service).where(service.c.id == service_row.id).values(without=without))
                 break
         return True
 

@@ -5,11 +5,14 @@ Texts from hosts are stored as JSON, because PostgreSQL does not accept every te
 
 from __future__ import annotations
 
+from functools import partial
+
 from sqlalchemy import Boolean, Column, Double, ForeignKey, Integer, String, Table, Text, UniqueConstraint
 
-from statecfg.store.tables import Json, metadata
+from statecfg.store.tables import Json, metadata, numbered
 
 _NEW = {"since": 2}
+_numbered = partial(numbered, since=2)
 
 # A project in this store. `mark` distinguishes it from projects with the same name in other stores: hosts store it with
 # their units. `next_relation` is the number of its next relation.
@@ -26,10 +29,8 @@ project = Table(
 # `settings` are from the playbook, `overrides` from `service set`. Neither contains secrets: `secrets` is a slow hash
 # of them with the service's own `salt`, to detect changes. `hosts` are those of its pattern at the last deployment.
 # `without` lists what was removed manually although the playbook still declares it.
-service = Table(
+service = _numbered(
     "service",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("project", String(255), nullable=False),
     Column("name", String(255), nullable=False),
     Column("playbook", Text, nullable=False),
@@ -49,8 +50,6 @@ service = Table(
     Column("next", Integer, nullable=False),
     Column("created", Double, nullable=False),
     UniqueConstraint("project", "name"),
-    sqlite_autoincrement=True,
-    info=_NEW,
 )
 
 # `state` is the last state that the unit reached, `error` its error state ("" for none), `tried` the run in which its
@@ -58,10 +57,8 @@ service = Table(
 # the digest of those that the failed hook should have announced ("" for none).
 # The row of a unit that is `gone` stays until all units in its relations were notified.
 # `early`: created by 0.3.0 or earlier, which stored the charms of all projects in one directory on the host.
-unit = Table(
+unit = _numbered(
     "unit",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("service", ForeignKey("service.id", ondelete="CASCADE"), nullable=False),
     Column("number", Integer, nullable=False),
     Column("host", String(255), nullable=False, index=True),
@@ -82,16 +79,12 @@ unit = Table(
     Column("since", Double, nullable=False),
     Column("early", Boolean, nullable=False, default=False),
     UniqueConstraint("service", "number"),
-    sqlite_autoincrement=True,
-    info=_NEW,
 )
 
 # A peer relation has no other end. `playbook` declares it; "" if `service relate` made it. `number` is what charms see
 # after the colon: it counts the relations of a project from 0 and is never reused.
-relation = Table(
+relation = _numbered(
     "relation",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("playbook", Text, nullable=False),
     Column("service", ForeignKey("service.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("name", String(255), nullable=False),
@@ -100,8 +93,6 @@ relation = Table(
     Column("dying", Boolean, nullable=False),
     Column("created", Double, nullable=False),
     Column("number", Integer, nullable=False),
-    sqlite_autoincrement=True,
-    info=_NEW,
 )
 
 # A unit that has entered a relation: its settings there, and the names of the units that it knows (`members`).
@@ -127,29 +118,21 @@ relation_unit = Table(
 
 # The events of units in relations, in their order. They are reduced when the next hook is determined (see
 # `unit_rules.scheduler`). So events that happen while a hook runs do not count as handled by that hook.
-unit_event = Table(
+unit_event = _numbered(
     "unit_event",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("unit", ForeignKey("unit.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("relation", ForeignKey("relation.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("remote", String(300), nullable=False),
     Column("op", String(16), nullable=False),
-    sqlite_autoincrement=True,
-    info=_NEW,
 )
 
 # The log of the hooks. It remains when the unit is deleted.
-unit_log = Table(
+unit_log = _numbered(
     "unit_log",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("service", ForeignKey("service.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("at", Double, nullable=False),
     Column("unit", String(300), nullable=False),
     Column("hook", Json, nullable=False),
     Column("level", Integer, nullable=False),
     Column("text", Json, nullable=False),
-    sqlite_autoincrement=True,
-    info=_NEW,
 )

@@ -8,7 +8,6 @@ from statecfg.store.service_changes import (
     add_unit,
     forget_units,
     get_settings,
-    projects,
     relate,
     remove_unit,
     resolve,
@@ -19,40 +18,13 @@ from statecfg.store.service_changes import (
 )
 from statecfg.store.service_ends import addressed_in, deploy_in, leave_in
 from statecfg.store.units.reads import in_relations, lines, log, port_in, read_in, status_in
-from statecfg.store.units.records import (
-    Change,
-    Changes,
-    Declared,
-    DeclaredRelation,
-    LogLine,
-    RelationRow,
-    ServiceRow,
-    Step,
-    StepRelation,
-    UnitError,
-    UnitRelation,
-    UnitRow,
-)
 from statecfg.store.units.rows import unit_in, units_in
-from statecfg.store.units.steps import again_in, commit_in, endless_in, fail_in, gone_in, next_in, over_in, resolved_in
+from statecfg.store.units.steps import commit_in, endless_in, fail_in, gone_in, next_in, over_in
 
 __all__ = [
-    "Change",
-    "Changes",
-    "Declared",
-    "DeclaredRelation",
-    "LogLine",
-    "RelationRow",
-    "ServiceRow",
     "Snapshot",
-    "Step",
-    "StepRelation",
-    "UnitError",
-    "UnitRelation",
-    "UnitRow",
     "add_unit",
     "addressed_in",
-    "again_in",
     "commit_in",
     "deploy_in",
     "endless_in",
@@ -67,12 +39,10 @@ __all__ = [
     "next_in",
     "over_in",
     "port_in",
-    "projects",
     "read_in",
     "relate",
     "remove_unit",
     "resolve",
-    "resolved_in",
     "set_settings",
     "show",
     "show_in",

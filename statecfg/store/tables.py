@@ -45,6 +45,17 @@ class Json(TypeDecorator[Any]):
             raise StoreError("the store is damaged: it contains a text that is not JSON", "restore a backup") from None
 
 
+def numbered(name: str, *columns: Any, number: str = "id", since: int = 1) -> Table:
+    """Return a table whose rows are numbered in the order of their creation. A number is never used again.
+
+    :param columns: the other columns, constraints and indexes
+    :param number: the name of the column with the number
+    :param since: the version of the schema that added the table
+    """
+    first = Column(number, Integer, primary_key=True)
+    return Table(name, metadata, first, *columns, sqlite_autoincrement=True, info={"since": since})
+
+
 # The version of the schema: one row.
 schema_version = Table(
     "schema_version",
@@ -75,10 +86,8 @@ commit_mark = Table(
 # Times are seconds since 1970. `registered` is null if the host was tagged or bound and never contacted. A host in two
 # projects has two rows. `project` is "" for a host from 0.3.0 whose project is unknown: the first project that changes
 # the host gets the row.
-host = Table(
+host = numbered(
     "host",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("project", String(255), nullable=False),
     Column("name", String(255), nullable=False),
     Column("facts", Json, nullable=False),
@@ -91,7 +100,6 @@ host = Table(
     Column("installed", Text),
     Column("installed_at", Double),
     UniqueConstraint("project", "name"),
-    sqlite_autoincrement=True,
 )
 
 binding = Table(
@@ -155,10 +163,8 @@ going_host = Table(
 
 # Hook objects. `folded` is the case-folded name, `folder` the directory of its type at creation, `spec` when it is
 # called and how (see `hooks.records.Spec`), `access` the users who have Full Control.
-hook = Table(
+hook = numbered(
     "hook",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("name", String(250), nullable=False),
     Column("folded", Text, nullable=False, unique=True),
     Column("type", Text, nullable=False),
@@ -167,15 +173,12 @@ hook = Table(
     Column("spec", Json, nullable=False),
     Column("access", Json, nullable=False),
     Column("created", Double, nullable=False),
-    sqlite_autoincrement=True,
 )
 
 # The queue of hook calls, ordered by id. `host` is the host's id and `given` the program's input, both from the time of
 # queuing. `started` counts how often the call was started.
-invocation = Table(
+invocation = numbered(
     "invocation",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("hook", ForeignKey("hook.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("event", Text, nullable=False),
     Column("host", Integer),
@@ -183,14 +186,11 @@ invocation = Table(
     Column("playbook", Text),
     Column("queued", Double, nullable=False),
     Column("started", Integer, nullable=False),
-    sqlite_autoincrement=True,
 )
 
 # The log of hooks. It remains when the hook, the host or the invocation is deleted.
-event = Table(
+event = numbered(
     "event",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("at", Double, nullable=False),
     Column("hook", ForeignKey("hook.id", ondelete="SET NULL"), index=True),
     Column("host", ForeignKey("host.id", ondelete="SET NULL"), index=True),
@@ -199,16 +199,13 @@ event = Table(
     Column("severity", Text, nullable=False),
     Column("entry", Json, nullable=False),
     Column("detail", Text, nullable=False),
-    sqlite_autoincrement=True,
 )
 
 # Reconciled objects: a playbook on a host, as HTTP hooks see it. `digest` is the digest of its definition, `generation`
 # the number of the definition, `deleted` the time when its deletion was requested. It remains when the host is deleted,
 # because its finalizers must still be called.
-reconciled = Table(
+reconciled = numbered(
     "object",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("playbook", Text, nullable=False),
     Column("host", String(255), nullable=False),
     Column("spec", Json, nullable=False),
@@ -219,7 +216,6 @@ reconciled = Table(
     Column("created", Double, nullable=False),
     Column("deleted", Double),
     UniqueConstraint("playbook", "host"),
-    sqlite_autoincrement=True,
 )
 
 # Owed calls of HTTP hooks. `since` is the time of the first failure, `next` the time of the next attempt.

@@ -22,7 +22,7 @@ from jinja2.parser import Parser
 from jinja2.runtime import Undefined as _Undefined
 
 from statecfg.graph.opaque import Value, mask_secrets, resolve_tokens
-from statecfg.problems import InvalidInput, Problem, inputs, problem
+from statecfg.problems import InvalidInput, Problem, clipped, inputs, problem
 from statecfg.problems.positions import SourceLocation
 from statecfg.problems.tokens import SecretError
 from statecfg.templates import hints
@@ -306,7 +306,7 @@ def _explain(error: Exception, location: SourceLocation, block: bool, variables:
     if isinstance(error, TooMuch):
         return problem("SC0323", str(error), "simplify the template, or compute the value in a play", *locations)
     if isinstance(error, Refused):
-        return problem("SC0322", error.detail, error.help, *locations)
+        return problem("SC0322", clipped(mask_secrets(error.detail), 1000), error.help, *locations)
     if isinstance(error, SecurityError):
         help = "templates can only read values; change values in a play in Python or Hy"
         return problem("SC0322", str(error), help, *locations)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jinja2 import nodes, runtime, visitor
@@ -15,6 +15,7 @@ from jinja2.utils import missing
 from statecfg.graph.opaque import Secret, composed, derived, refuse_number, resolve_tokens, revealed
 from statecfg.graph.value import CHANGING, TELLING, Value
 from statecfg.problems import InvalidInput
+from statecfg.problems.tokens import SecretError
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.templates.filters import FILTERS, TESTS
 from statecfg.templates.filters.limits import BUDGET, SIZE, Refused, TooMuch
@@ -214,7 +215,7 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return resolve_tokens(function(*args, **kwargs))
         sources: list[Secret] = []
         revealed_args = [revealed(value, sources) for value in args]
-        result = function(*revealed_args, **{key: revealed(value, sources) for key, value in kwargs.items()})
+        result = _called(f"the filter `{name}`", function, revealed_args, kwargs, sources)
         if sources:
             refuse_number(f"the filter `{name}`", revealed_args[0], result, sources[0].name)
         if any(result is value for value in args):  # for example `replace` if there is nothing to replace
@@ -231,6 +232,27 @@ def _tested(name: str, function: Any) -> Any:
     @functools.wraps(function)
     def tested(*args: Any, **kwargs: Any) -> Any:
         sources: list[Secret] = []
-        return function(*(revealed(value, sources) for value in args), **kwargs)
+        return _called(f"the test `{name}`", function, [revealed(value, sources) for value in args], kwargs, sources)
 
     return tested
+
+
+def _called(
+    what: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], sources: list[Secret]
+) -> Any:
+    """Return the result of a filter or test. Its message may quote its arguments: an error with secrets hides them.
+
+    :param what: the filter or test
+    :param args: its arguments, revealed
+    :param kwargs: its named arguments
+    :param sources: the secrets in `args`; those in `kwargs` are added
+    """
+    named = {key: revealed(value, sources) for key, value in kwargs.items()}
+    try:
+        return function(*args, **named)
+    except (InvalidInput, Missing, SecretError, TooMuch):
+        raise
+    except Exception as error:
+        if not sources:
+            raise
+        raise Refused(f"{what} fails on {sources[0]!r}", getattr(error, "help", "")) from None

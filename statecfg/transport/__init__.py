@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from statecfg.playbook.inventory import TRANSPORTS
+from statecfg.playbook.inventory import TRANSPORTS, Host
 
 from .errors import (
     AuthenticationFailed,
@@ -20,9 +20,6 @@ from .errors import (
     TransportError,
     Unreachable,
 )
-
-if TYPE_CHECKING:
-    from statecfg.playbook.inventory import Host
 
 __all__ = [
     "CHUNK",
@@ -34,7 +31,7 @@ __all__ = [
     "Connection",
     "ConnectionLost",
     "HostKeyRejected",
-    "Settings",
+    "SshSettings",
     "Stream",
     "Target",
     "TransportError",
@@ -128,7 +125,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Settings:
+class SshSettings:
     """How to connect. Times are in seconds.
 
     :param ssh_config: a file that must exist; None for the files of the user and the system; "none" for no file, as in
@@ -150,7 +147,7 @@ class Settings:
     channel_timeout: float = 10.0
 
 
-def connect(target: Target, settings: Settings | None = None) -> Connection:
+def connect(target: Target, settings: SshSettings | None = None) -> Connection:
     """Connect to a host: verify its key, then log in.
 
     :param target: the host
@@ -163,5 +160,5 @@ def connect(target: Target, settings: Settings | None = None) -> Connection:
         raise Unreachable(target.name, f"unknown transport {name!r}", f"use one of: {', '.join(TRANSPORTS)}")
     # Each of these modules has a function `connect` with these parameters.
     transport = import_module(f"statecfg.transport.{TRANSPORTS[name]}")
-    connection: Connection = transport.connect(target, settings or Settings())
+    connection: Connection = transport.connect(target, settings or SshSettings())
     return connection

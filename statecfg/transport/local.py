@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from . import CHUNK, STDERR_KEPT, WRITE_DEADLINE, Settings, Target
+from . import CHUNK, STDERR_KEPT, WRITE_DEADLINE, SshSettings, Target
 from .errors import ConnectionLost, TransportError
 from .tail import Tail
 
@@ -22,7 +22,7 @@ POLL = 0.005
 SLICE = 0.1
 
 
-def connect(target: Target, settings: Settings) -> LocalConnection:
+def connect(target: Target, settings: SshSettings) -> LocalConnection:
     """Return a connection to this machine; see `statecfg.transport.connect`."""
     return LocalConnection(target.name)
 

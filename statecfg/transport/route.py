@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass, replace
 
-from . import Settings, Target, ssh_config
+from . import SshSettings, Target, ssh_config
 from .errors import Unreachable
 from .known_hosts import DEFAULT_PORT
 from .ssh_config import ConfigProblem, HostConfig, SshConfig
@@ -62,7 +62,7 @@ class Hop:
     warnings: tuple[str, ...] = ()
 
 
-def route(target: Target, settings: Settings) -> tuple[Hop, ...]:
+def route(target: Target, settings: SshSettings) -> tuple[Hop, ...]:
     """Return the hops to a target, jump hosts first.
 
     :raises Unreachable: a name is not a valid host or user name, or ssh_config is invalid
@@ -74,7 +74,7 @@ def route(target: Target, settings: Settings) -> tuple[Hop, ...]:
         raise Unreachable(target.name, str(problem)) from problem
 
 
-def _hops(target: Target, settings: Settings, config: SshConfig, seen: Logins) -> tuple[Hop, ...]:
+def _hops(target: Target, settings: SshSettings, config: SshConfig, seen: Logins) -> tuple[Hop, ...]:
     name = target.address or target.name
     _check_host(target.name, name)
     host_config = config.lookup(name, target.user)
@@ -111,7 +111,7 @@ def _jump_target(name: str, text: str) -> Target:
     return Target(match["v6"] or match["host"], port=int(port) if port else None, user=match["user"])
 
 
-def _hop(target: Target, settings: Settings, host_config: HostConfig) -> Hop:
+def _hop(target: Target, settings: SshSettings, host_config: HostConfig) -> Hop:
     host = host_config.hostname
     _check_host(target.name, host)
     port = target.port if target.port is not None else _number(target, host_config, "port", 22)
@@ -141,14 +141,14 @@ def _hop(target: Target, settings: Settings, host_config: HostConfig) -> Hop:
     )
 
 
-def _trust(settings: Settings, host_config: HostConfig, tokens: dict[str, str]) -> Trust:
+def _trust(settings: SshSettings, host_config: HostConfig, tokens: dict[str, str]) -> Trust:
     alias = host_config.get("hostkeyalias")
     accept_new = settings.accept_new or (host_config.get("stricthostkeychecking") or "").lower() == "accept-new"
     files = _known_hosts(settings, host_config, tokens)
     return Trust(alias or tokens["h"], DEFAULT_PORT if alias else int(tokens["p"]), files, accept_new)
 
 
-def _known_hosts(settings: Settings, host_config: HostConfig, tokens: dict[str, str]) -> tuple[str, ...]:
+def _known_hosts(settings: SshSettings, host_config: HostConfig, tokens: dict[str, str]) -> tuple[str, ...]:
     if settings.known_hosts is not None:
         return tuple(os.path.expanduser(p) for p in settings.known_hosts)
     names = host_config.values.get("userknownhostsfile", USER_KNOWN_HOSTS)

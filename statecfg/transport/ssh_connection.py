@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from statecfg.remote.graph.errors import StatecfgError
 
-from . import Settings, Target
+from . import SshSettings, Target
 from .dial import Gate, dial, gate, resolve
 from .errors import ConnectionLost, TransportError, Unreachable
 from .host_keys import require_trust, trusted
@@ -24,7 +24,7 @@ from .ssh_stream import SshStream
 HANDSHAKE_TIME = 15.0
 GATE_TIME = 300.0
 RETRY_FOR = 30.0
-NO_JUMPS = Way((), Settings())
+NO_JUMPS = Way((), SshSettings())
 
 
 class _TurnedAway(StatecfgError):
@@ -79,7 +79,7 @@ class SshConnection:
             self.way.leave()
 
 
-def connect(target: Target, settings: Settings) -> SshConnection:
+def connect(target: Target, settings: SshSettings) -> SshConnection:
     """Connect to `target` over its jump hosts; see `statecfg.transport.connect`."""
     *jumps, hop = route(target, settings)
 
@@ -110,7 +110,7 @@ def connect(target: Target, settings: Settings) -> SshConnection:
     return SshConnection(target.name, str(key), address, transports[-1], way, timeout, tuple(warnings))
 
 
-def _open_hop(hop: Hop, settings: Settings, transports: list[Transport]) -> HostKey:
+def _open_hop(hop: Hop, settings: SshSettings, transports: list[Transport]) -> HostKey:
     """Connect the next hop and append it to `transports`. Retry if the host drops the connection early."""
     first_refusal = None
     for attempt in range(10):
@@ -131,7 +131,7 @@ def _open_hop(hop: Hop, settings: Settings, transports: list[Transport]) -> Host
     raise AssertionError("the delays exceed RETRY_FOR before the last attempt")
 
 
-def _attempt(hop: Hop, settings: Settings, transports: list[Transport]) -> HostKey:
+def _attempt(hop: Hop, settings: SshSettings, transports: list[Transport]) -> HostKey:
     door = _door(hop, transports)
     with door.enter(hop.name, GATE_TIME):
         sock = (
@@ -165,7 +165,7 @@ def _door(hop: Hop, transports: Sequence[Transport]) -> Gate:
     return gate(str(resolve(hop.name, hop.host, hop.port, hop.connect_timeout)[0][1][0]))
 
 
-def _through(hop: Hop, settings: Settings, jump: Transport) -> paramiko.Channel:
+def _through(hop: Hop, settings: SshSettings, jump: Transport) -> paramiko.Channel:
     try:
         return jump.open_channel(
             "direct-tcpip", (hop.host, hop.port), ("127.0.0.1", 0), timeout=settings.channel_timeout
@@ -176,7 +176,7 @@ def _through(hop: Hop, settings: Settings, jump: Transport) -> paramiko.Channel:
         ) from error
 
 
-def _handshake(hop: Hop, settings: Settings, transport: Transport) -> HostKey:
+def _handshake(hop: Hop, settings: SshSettings, transport: Transport) -> HostKey:
     key_types = trusted(hop).key_types(hop.trust.alias, hop.trust.port)
     transport.order_host_keys([a for key_type in key_types for a in (RSA if key_type == "ssh-rsa" else (key_type,))])
     transport.banner_timeout = settings.banner_timeout

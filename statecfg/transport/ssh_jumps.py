@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from . import Settings
+from . import SshSettings
 from .errors import ConnectionLost
 from .route import Hop
 from .ssh import Transport, shut
@@ -21,7 +21,7 @@ Build = Callable[[list[Transport]], None]
 class Way:
     """A chain of connections to jump hosts. It stays open while connections use it."""
 
-    def __init__(self, hops: tuple[Hop, ...], settings: Settings) -> None:
+    def __init__(self, hops: tuple[Hop, ...], settings: SshSettings) -> None:
         self.hops = hops
         self.settings = settings
         self.transports: list[Transport] = []
@@ -52,7 +52,7 @@ class Way:
             shut(transport)
 
 
-def enter(hops: tuple[Hop, ...], settings: Settings, build: Build) -> Way:
+def enter(hops: tuple[Hop, ...], settings: SshSettings, build: Build) -> Way:
     """Return the chain of connections over these hops. The caller must call its `leave` once.
 
     :param build: opens the connections if there is no intact chain; other callers wait until it has returned. Its
@@ -92,5 +92,5 @@ def _forget(way: Way) -> None:
         del _ways[way.hops, way.settings]
 
 
-_ways: dict[tuple[tuple[Hop, ...], Settings], Way] = {}
+_ways: dict[tuple[tuple[Hop, ...], SshSettings], Way] = {}
 _lock = threading.Lock()

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-from . import Settings
+from . import SshSettings
 from .dial import within
 from .errors import AuthenticationFailed, TransportError
 from .identities import MAX_OFFERS, Identities, KeyLocked, KeyUnusable
@@ -16,7 +16,7 @@ from .ssh import FAILURES, Transport, paramiko
 AGENT_TIME = 5.0
 
 
-def login(hop: Hop, settings: Settings, transport: Transport) -> None:
+def login(hop: Hop, settings: SshSettings, transport: Transport) -> None:
     agents: list[paramiko.Agent] = []
     identities = Identities[paramiko.PKey](hop, _load_key, lambda: _agent_keys(hop, agents))
     deadline = time.monotonic() + settings.auth_timeout

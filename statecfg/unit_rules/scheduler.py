@@ -8,7 +8,7 @@ from typing import NamedTuple
 ADDED, REMOVED, MODIFIED = "added", "removed", "modified"
 
 
-class Event(NamedTuple):
+class DueEvent(NamedTuple):
     """A due event about a remote unit.
 
     :param remote: name of the remote unit
@@ -48,25 +48,13 @@ class Queue:
 
     def __init__(self, members: Iterable[str] = ()) -> None:
         self._members = set(members)
-        self._due: dict[str, Event] = {}  # in order
+        self._due: dict[str, DueEvent] = {}  # in order
         self._last = 0
 
     @property
     def members(self) -> tuple[str, ...]:
         """The remote units that were announced, sorted."""
         return tuple(sorted(self._members))
-
-    def added(self, remote: str, at: int | None = None) -> None:
-        """Add the event that a remote unit exists. `at` as in `happened`."""
-        self.happened(remote, ADDED, at)
-
-    def removed(self, remote: str, at: int | None = None) -> None:
-        """Add the event that a remote unit left. `at` as in `happened`."""
-        self.happened(remote, REMOVED, at)
-
-    def modified(self, remote: str, at: int | None = None) -> None:
-        """Add the event that a remote unit changed its settings. `at` as in `happened`."""
-        self.happened(remote, MODIFIED, at)
 
     def happened(self, remote: str, op: str, at: int | None = None) -> None:
         """Add an event of a remote unit.
@@ -79,15 +67,15 @@ class Queue:
         if before is None:
             # A member is not announced again. Other units can neither leave nor change.
             if (op == ADDED) != (remote in self._members):
-                self._due[remote] = Event(remote, op, at)
+                self._due[remote] = DueEvent(remote, op, at)
             return
         reduced, stays = _REDUCED[before.op, op]
         if not stays or not reduced:
             del self._due[remote]
         if reduced:
-            self._due[remote] = Event(remote, reduced, before.at if stays else at)
+            self._due[remote] = DueEvent(remote, reduced, before.at if stays else at)
 
-    def first(self) -> Event | None:
+    def first(self) -> DueEvent | None:
         """Return the first due event; None if there is none."""
         return next(iter(self._due.values()), None)
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from statecfg.run.deployment import Deployment
 from statecfg.run.host.frames import FRAME_CLASSES
+from statecfg.run.report_model import Unit
 from statecfg.store import StoreError, services
+from statecfg.store.database import Store
 from statecfg.units import ahead
 from statecfg.units.hook_log import HookLog
 from statecfg.units.inbox import Inbox
@@ -19,11 +22,6 @@ from statecfg.units.next_hooks import NextHooks
 from statecfg.units.orders import HostOrders
 from statecfg.units.results import Results
 from statecfg.units.state import RunHost, RunUnit, Tell
-
-if TYPE_CHECKING:
-    from statecfg.run.deployment import Deployment
-    from statecfg.run.report_model import Unit
-    from statecfg.store.database import Store
 
 Json = dict[str, Any]
 

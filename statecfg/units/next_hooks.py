@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.names import Mode
 from statecfg.store import services
-from statecfg.store.units.records import Step
+from statecfg.store.database import Store
+from statecfg.store.units.records import UnitStep
 from statecfg.units.state import RunHost, RunUnit, wake
-
-if TYPE_CHECKING:
-    import threading
-
-    from statecfg.store.database import Store
 
 MOST = 25  # how often a unit's hook may run for the same remote unit in one run
 
@@ -72,7 +68,7 @@ class NextHooks:
             elif self._ends(unit, step):
                 self._start(host, unit, step)
 
-    def _ends(self, unit: RunUnit, step: Step) -> bool:
+    def _ends(self, unit: RunUnit, step: UnitStep) -> bool:
         """Count a due hook; return whether it may run. Block its unit if the hook ran too often."""
         about = step.relation
         key = (step.hook, about.id if about is not None else "", about.remote if about is not None else "")
@@ -85,7 +81,7 @@ class NextHooks:
         unit.blocked = f"it does not settle: {step.hook}{remote} ran {MOST} times in this run and is due again"
         return False
 
-    def _start(self, host: RunHost, unit: RunUnit, step: Step) -> None:
+    def _start(self, host: RunHost, unit: RunUnit, step: UnitStep) -> None:
         self._serial += 1
         unit.running, host.steps[self._serial] = step, unit
         wire = {**step.wire(), "addresses": host.addresses}

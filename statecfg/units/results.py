@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from statecfg.run.deployment import Deployment
 from statecfg.run.host import frames
+from statecfg.run.report_model import UnitHook
 from statecfg.store import services
+from statecfg.store.database import Store
 from statecfg.store.units.records import UnitError
 from statecfg.units import ahead
+from statecfg.units.hook_log import HookLog
 from statecfg.units.state import RunHost, RunUnit, Tell, wake
-
-if TYPE_CHECKING:
-    import threading
-
-    from statecfg.run.deployment import Deployment
-    from statecfg.run.report_model import UnitHook
-    from statecfg.store.database import Store
-    from statecfg.units.hook_log import HookLog
 
 Json = dict[str, Any]
 InHook = frames.UnitAsk | frames.UnitPort | frames.UnitStatus

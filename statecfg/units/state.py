@@ -10,7 +10,7 @@ from typing import Any
 
 from statecfg.remote.graph.names import HookStatus
 from statecfg.run.report_model import Unit, UnitHook
-from statecfg.store.units.records import Step
+from statecfg.store.units.records import UnitStep
 
 Json = dict[str, Any]  # of frames
 Tell = Callable[[Json], None]
@@ -36,7 +36,7 @@ class RunUnit:
     service: str
     dying: bool
     over: bool = False
-    running: Step | None = None
+    running: UnitStep | None = None
     quiet: bool = False
     blocked: str = ""
     settled: bool = True

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from statecfg.hooks.exec.types import HookType
     from statecfg.hooks.registration.model import Registration
     from statecfg.problems import Problem
-    from statecfg.store.hooks.records import Event, HookObject, Queued
+    from statecfg.store.hooks.records import HookObject, LoggedEvent, Queued
     from statecfg.store.objects import Owed
 
 _STYLES: Mapping[str, Style] = {"info": "", "warn": "change", "error": "remove"}
@@ -181,7 +181,7 @@ def refused_lines(name: str, problems: Sequence[Problem]) -> Iterator[Line]:
             yield make(("    help: ", "skip"), problem.help, hang=10)
 
 
-def event_data(event: Event) -> dict[str, Any]:
+def event_data(event: LoggedEvent) -> dict[str, Any]:
     """Return an entry of the log as JSON data, in the form of Razor's API, with the detail that Razor leaves out."""
     fields = {
         "timestamp": datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds"),
@@ -194,7 +194,7 @@ def event_data(event: Event) -> dict[str, Any]:
     return {**fields, "detail": event.detail} if event.detail else fields
 
 
-def event_lines(event: Event) -> Iterator[Line]:
+def event_lines(event: LoggedEvent) -> Iterator[Line]:
     """Yield an entry of the log."""
     entry = dict(event.entry)
     name = event.hook or entry.pop("hook", None) or "(deleted)"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from statecfg.views import safe
+from statecfg.views import safe, states
 from statecfg.views.changes import value_text
 from statecfg.views.host_records import pairs, when
 from statecfg.views.lines import BLANK, Line, Style, make
@@ -140,7 +140,7 @@ def _announced(unit: UnitRow) -> str:
 
 def _state(unit: UnitRow) -> str:
     failed = ["relation error"] if unit.condition.relation_errors else []
-    return ", ".join([unit.condition.state, *(["dying"] if unit.dying else []), *failed])
+    return ", ".join([states.of_unit(unit.condition.state), *(["dying"] if unit.dying else []), *failed])
 
 
 def _wrong(unit: UnitRow) -> bool:

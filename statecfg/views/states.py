@@ -1,10 +1,11 @@
-"""States of resources and entities, in words. Reports, `--json` and the API use the names of the states."""
+"""States of resources, entities and units, in words. Reports, `--json` and the API use the names of the states."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from statecfg.remote.graph.names import State
+from statecfg.unit_rules.workflow import ERRORS
 from statecfg.views.lines import Style
 
 RESOURCE: Mapping[str, str] = {
@@ -18,6 +19,7 @@ ENTITY: Mapping[str, tuple[str, Style]] = {
     State.RESOLUTION_ERROR: ("could not be resolved", "remove"),
     State.IN_DELETION: ("being deleted", "change"),
 }
+UNIT: Mapping[str, str] = {error: f"{hook} failed" for hook, error in ERRORS.items()}
 
 
 def of_resource(state: str) -> str:
@@ -33,3 +35,8 @@ def of_entity(state: str) -> str:
 def style(state: str) -> Style:
     """Return the style for an entity's state."""
     return ENTITY.get(state, (state, ""))[1]
+
+
+def of_unit(state: str) -> str:
+    """Return the meaning of a unit's state, such as "start failed"."""
+    return UNIT.get(state, state)

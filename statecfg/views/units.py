@@ -7,7 +7,7 @@ from typing import Literal
 
 from statecfg.remote.graph.names import HookStatus
 from statecfg.run.report_model import Host, Unit, UnitHook
-from statecfg.views import safe
+from statecfg.views import safe, states
 from statecfg.views.lines import Line, Style, make
 from statecfg.views.tally import plural, touched
 
@@ -76,9 +76,8 @@ def done_lines(host: Host, verbose: bool) -> Iterator[Line]:
             continue
         sign = "✗" if failed else "✓"
         style: Style = "remove" if failed else "add"
-        note = (
-            f"  {unit.get('state', '')}  {plural(sum(hook['status'] == HookStatus.OK for hook in hooks), 'hook')} ran"
-        )
+        ran = plural(sum(hook["status"] == HookStatus.OK for hook in hooks), "hook")
+        note = f"  {states.of_unit(unit.get('state', ''))}  {ran} ran"
         yield make((f"  {sign} ", style), (str(unit["unit"]), style), (note, "dim"), hang=6)
         for hook in hooks:
             mark, colour, meaning = _ENDS.get(str(hook["status"]), ("?", "unknown", str(hook["status"])))

@@ -95,7 +95,7 @@ def plain_sshd(
         "UseDNS no",
         "Subsystem sftp internal-sftp",
     ]
-    if account.pw_uid == 0:  # so that sessions of root don't use the ledger of this machine
+    if account.pw_uid == os.geteuid():  # so that sessions don't use the own ledger of the user who runs the tests
         lines.append(f"SetEnv STATECFG_STATE_DIR={home / 'state'}")
     (home / "sshd_config").write_text("\n".join(lines) + "\n")
     log = home / "log"

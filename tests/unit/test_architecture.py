@@ -246,6 +246,31 @@ def test_each_library_is_imported_only_by_its_home_modules(library: str) -> None
     assert {user for user in users if not re.fullmatch(HOMES[library], user)} == set()
 
 
+PACKAGE_PROGRAMS = re.compile(r"(?<![\w.-])(apt|apt-cache|apt-get|apt-mark|dpkg|dpkg-(deb|divert|query))(?![\w.-])")
+PACKAGE_MANAGERS = {"resources/shared/apt.py"}
+
+
+def arguments(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield each text in a list or tuple, where argument lists and scripts are; in Hy, each text in brackets."""
+    if path.suffix == ".hy":
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            yield from ((text, number) for text in re.findall(r"\[([^]]*)", line))
+    for node in nodes(path) if path.suffix == ".py" else ():
+        for item in node.elts if isinstance(node, ast.List | ast.Tuple) else ():
+            yield from ((part.value, part.lineno) for part in ast.walk(item) if isinstance(part, ast.Constant))
+
+
+def test_only_the_package_manager_names_programs_of_packages() -> None:
+    """All other code uses the interface in `package_manager.py`, so that another manager can be added."""
+    found: dict[str, list[int]] = {}
+    for path in [*TRAVELS, *(ROOT / "resources").rglob("*.hy")]:
+        for text, line in arguments(path):
+            if isinstance(text, str) and PACKAGE_PROGRAMS.search(text):
+                found.setdefault(shown(path), []).append(line)
+    assert found.keys() == PACKAGE_MANAGERS, found
+    assert len(found["resources/shared/apt.py"]) > 8  # otherwise, the test overlooks argument lists
+
+
 def calls(path: Path) -> Iterator[tuple[str, int]]:
     for node in nodes(path):
         if isinstance(node, ast.Call):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 from statecfg.cli.entity.calls import VERSION, EntityCalls
-from statecfg.cli.entity.verbs import COLOR, JSON, Result, verb
-from statecfg.cli.options import Group
-from statecfg.entities import urn
+from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
+from statecfg.entities import shapes, urn
+from statecfg.entities.model import MEMBERSHIP, PROVIDER, org_id, user_id
+from statecfg.problems import InvalidInput, durations, problem
+from statecfg.views import entities as view
+from statecfg.views.host_records import when
 
 LEVELS = ("ReadOnly", "ReadWrite", "FullControl")
 ACCESS = """
@@ -26,7 +30,7 @@ statecfg serve token delete 3                                  delete a token
 """
 
 
-@click.group("access", cls=Group, examples=ACCESS)
+@click.group("access", cls=StoreGroup, opens=EntityCalls, examples=ACCESS)
 def access() -> None:
     """Manage who may see, change and invoke what: grants of types and entities, to users or organizations."""
 
@@ -41,19 +45,14 @@ def _object(entities: EntityCalls, what: str, name: str) -> str:
 
 
 def _member(who: str, org: str, whole: bool) -> str:
-    from statecfg.entities.model import org_id, user_id
-
     return who if who.startswith("urn:") else org_id(who) if whole else user_id(who, org)
 
 
-@verb(access, "list", "statecfg entity access list type site", JSON, COLOR)
+@access.verb("list", "statecfg entity access list type site", JSON, COLOR)
 @_what
 @click.argument("name")
 def grants(entities: EntityCalls, what: str, name: str) -> Result:
     """Show who may do what with a type or an entity; for a type, also who may invoke its behaviors."""
-    from statecfg.entities import shapes
-    from statecfg.views import entities as view
-
     id = _object(entities, what, name)
     access_grants = entities.all(lambda me, query: entities.calls.list_grants(me, id, query))
     behavior_grants = (
@@ -69,7 +68,7 @@ def grants(entities: EntityCalls, what: str, name: str) -> Result:
     return Result(lines, data)
 
 
-@verb(access, "grant", "statecfg entity access grant type site alice ReadWrite --org shop")
+@access.verb("grant", "statecfg entity access grant type site alice ReadWrite --org shop")
 @_what
 @click.argument("name")
 @click.argument("who")
@@ -78,8 +77,6 @@ def grants(entities: EntityCalls, what: str, name: str) -> Result:
 @_all
 def grant(entities: EntityCalls, what: str, name: str, who: str, level: str, org: str, whole_org: bool) -> str:
     """Give a user or an organization access to a type or an entity. This replaces their previous access."""
-    from statecfg.entities.model import MEMBERSHIP
-
     body = {
         "grantType": MEMBERSHIP,
         "accessLevelId": f"urn:vcloud:accessLevel:{level}",
@@ -89,7 +86,7 @@ def grant(entities: EntityCalls, what: str, name: str, who: str, level: str, org
     return f"{who}: {level} of {created.object}"
 
 
-@verb(access, "revoke", "statecfg entity access revoke type site alice --org shop")
+@access.verb("revoke", "statecfg entity access revoke type site alice --org shop")
 @_what
 @click.argument("name")
 @click.argument("who")
@@ -97,8 +94,6 @@ def grant(entities: EntityCalls, what: str, name: str, who: str, level: str, org
 @_all
 def revoke(entities: EntityCalls, what: str, name: str, who: str, org: str, whole_org: bool) -> str:
     """Revoke the access of a user or an organization to a type or an entity."""
-    from statecfg.problems import InvalidInput, problem
-
     member = _member(who, org, whole_org)
     id = _object(entities, what, name)
     grants = entities.all(lambda me, query: entities.calls.list_grants(me, id, query))
@@ -111,7 +106,7 @@ def revoke(entities: EntityCalls, what: str, name: str, who: str, org: str, whol
     return f"{who}: no access to {id} any more"
 
 
-@verb(access, "allow", "statecfg entity access allow site restart ReadWrite")
+@access.verb("allow", "statecfg entity access allow site restart ReadWrite")
 @click.argument("type")
 @click.argument("behavior")
 @click.argument("level", type=click.Choice(LEVELS))
@@ -124,7 +119,7 @@ def allow(entities: EntityCalls, type: str, behavior: str, level: str) -> str:
     return f"{which}: requires {level} or higher"
 
 
-@verb(access, "disallow", "statecfg entity access disallow site restart")
+@access.verb("disallow", "statecfg entity access disallow site restart")
 @click.argument("type")
 @click.argument("behavior")
 def disallow(entities: EntityCalls, type: str, behavior: str) -> str:
@@ -148,26 +143,21 @@ def _behavior(entities: EntityCalls, type: str, name: str) -> str:
     return str(next(candidate.ref for candidate in behaviors if candidate.id == id))
 
 
-@click.group("token", cls=Group, examples=TOKENS)
+@click.group("token", cls=StoreGroup, opens=EntityCalls, examples=TOKENS)
 def token() -> None:
     """Create, list and delete the tokens that authenticate people and programs. The store keeps digests only."""
 
 
-@verb(token, "list", "statecfg serve token list", JSON, COLOR)
+@token.verb("list", "statecfg serve token list", JSON, COLOR)
 def tokens(entities: EntityCalls) -> Result:
     """List the tokens and their owners."""
-    from dataclasses import asdict
-
-    from statecfg.views import entities as view
-    from statecfg.views.host_records import when
-
     all_tokens = entities.calls.list_tokens()
     rows = [(str(row.id), row.name, row.org, row.role, when(row.created), when(row.expires)) for row in all_tokens]
     lines = view.table(("TOKEN", "USER", "ORG", "ROLE", "CREATED", "EXPIRES"), rows, "token tokens")
     return Result(lines, {"format": 1, "tokens": [asdict(row) for row in all_tokens]})
 
 
-@verb(token, "create", "statecfg serve token create alice --role author --org shop")
+@token.verb("create", "statecfg serve token create alice --role author --org shop")
 @click.argument("name")
 @click.option(
     "--role",
@@ -179,9 +169,6 @@ def tokens(entities: EntityCalls) -> Result:
 @click.option("--expires", metavar="DURATION", help="Lifetime as an ISO 8601 duration: P30D. Default: unlimited.")
 def create_token(entities: EntityCalls, name: str, role: str, org: str | None, expires: str | None) -> str:
     """Create a token for a user and print it. It is shown only once."""
-    from statecfg.entities.model import PROVIDER
-    from statecfg.problems import InvalidInput, durations, problem
-
     try:
         lasting = durations.seconds(expires) if expires is not None else None
     except ValueError as error:
@@ -193,12 +180,10 @@ def create_token(entities: EntityCalls, name: str, role: str, org: str | None, e
     return entities.calls.add_token(name, org or PROVIDER, role, lasting)
 
 
-@verb(token, "delete", "statecfg serve token delete 3")
+@token.verb("delete", "statecfg serve token delete 3")
 @click.argument("number", type=int)
 def delete_token(entities: EntityCalls, number: int) -> str:
     """Delete a token. Its sessions end."""
-    from statecfg.problems import InvalidInput, problem
-
     if not entities.calls.delete_token(number):
         cure = "list the tokens with `statecfg serve token list`"
         raise InvalidInput([problem("SC0802", f"there is no token {number}", cure)])

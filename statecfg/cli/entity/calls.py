@@ -8,16 +8,18 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from statecfg.cli import exit_codes
-from statecfg.cli.answers import write
 from statecfg.cli.project_store import ProjectStore
-
-if TYPE_CHECKING:
-    from statecfg.entities.model import Entity, EntityType, Page, Query, Task
+from statecfg.cli.verbs import Result
+from statecfg.entities import shapes
+from statecfg.entities.model import ERROR, PROVIDER, ROLES, Entity, EntityType, Page, Principal, Query, Task
+from statecfg.problems import InvalidInput, problem, suggest
+from statecfg.problems.positions import SourceLocation
+from statecfg.views import entities as view
 
 VERSION = 39.0  # version of the API; --json writes its JSON
 LONGEST = 86_400.0  # maximum time to wait for a task, in seconds
@@ -34,8 +36,6 @@ class EntityCalls(ProjectStore):
     """
 
     def __init__(self, url: str | None) -> None:
-        from statecfg.entities.model import PROVIDER, ROLES, Principal
-
         super().__init__(url)
         self.me = Principal(getpass.getuser(), PROVIDER, ROLES[0])
 
@@ -46,7 +46,6 @@ class EntityCalls(ProjectStore):
 
     def __exit__(self, error_type: object, error: BaseException | None, trace: object) -> None:
         from statecfg.entities.problems import ApiError
-        from statecfg.problems import InvalidInput, problem
 
         super().__exit__(error_type, error, trace)
         if isinstance(error, ApiError):
@@ -61,8 +60,6 @@ class EntityCalls(ProjectStore):
 
         :param ask: an operation that takes the principal and a query
         """
-        from statecfg.entities.model import Query
-
         values: list[T] = []
         number = 1
         while True:
@@ -96,8 +93,6 @@ class EntityCalls(ProjectStore):
         :param word: its URN, UUID or unique name
         :raises InvalidInput: none or several match
         """
-        from statecfg.entities.model import Query
-
         if word.startswith("urn:"):
             return self.calls.get_entity(self.me, word)
         quoted = re.sub(r"([;,()*\\])", r"\\\1", word)
@@ -156,14 +151,10 @@ def _one(what: str, word: str, candidates: Sequence[Any]) -> str:
 
 
 def _suggest(word: str, names: Iterable[str]) -> str:
-    from statecfg.problems import suggest
-
     return suggest(word, dict.fromkeys(names), "there are")
 
 
 def _unknown(detail: str, hint: str) -> Exception:
-    from statecfg.problems import InvalidInput, problem
-
     return InvalidInput([problem("SC0802", detail, hint)])
 
 
@@ -177,8 +168,6 @@ def read(name: str) -> Json:
     :raises InvalidInput: the file can't be read, or is not such a mapping
     """
     from statecfg.dialects import yaml_text, yaml_tree
-    from statecfg.problems import InvalidInput, problem
-    from statecfg.problems.positions import SourceLocation
 
     if name == "-":
         data = sys.stdin.buffer.read()
@@ -237,11 +226,7 @@ def _value(text: str) -> Any:
 # Output
 
 
-def ended(task: Task, as_json: bool, no_color: bool) -> int:
-    """Show a task and return its exit code: 1 if it failed."""
-    from statecfg.entities import shapes
-    from statecfg.entities.model import ERROR
-    from statecfg.views import entities as view
-
-    write(view.task_lines(task), shapes.task(task, VERSION), as_json, no_color)
-    return exit_codes.FAILED if task.status == ERROR else exit_codes.DONE
+def ended(task: Task) -> Result:
+    """Return the output about a task. The exit code is 1 if it failed."""
+    code = exit_codes.FAILED if task.status == ERROR else exit_codes.DONE
+    return Result(view.task_lines(task), shapes.task(task, VERSION), code)

@@ -8,14 +8,15 @@ from typing import Any
 import click
 
 from statecfg.cli import exit_codes, options
-from statecfg.cli.answers import write
 from statecfg.cli.entity import access as entity_access
 from statecfg.cli.entity import definitions as entity_definitions
 from statecfg.cli.entity import tasks as entity_tasks
 from statecfg.cli.entity.calls import VERSION, EntityCalls, content_from, ended
-from statecfg.cli.entity.verbs import COLOR, JSON, Result, verb
-from statecfg.cli.options import Command, Group
+from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
+from statecfg.entities import shapes
+from statecfg.entities.model import CREATE, RESOLUTION_ERROR, RESOLVED, Query
 from statecfg.remote.graph.names import State
+from statecfg.views import entities as view
 
 EXAMPLES = """
 statecfg entity type create site.yml                   create a type with its schema and hooks
@@ -28,7 +29,7 @@ statecfg entity task list                              finished and running task
 """
 
 
-@click.group("entity", cls=Group, examples=EXAMPLES)
+@click.group("entity", cls=StoreGroup, opens=EntityCalls, examples=EXAMPLES)
 @options.store_option
 @click.pass_context
 def command(context: click.Context, store: str | None) -> None:
@@ -69,7 +70,7 @@ _match_option = click.option(
 )
 
 
-@verb(command, "list", "statecfg entity list --type site --filter 'entityState==RESOLVED'", JSON, COLOR)
+@command.verb("list", "statecfg entity list --type site --filter 'entityState==RESOLVED'", JSON, COLOR)
 @click.option("--type", "type_name", metavar="TYPE", help="Only entities of this type.")
 @click.option("--interface", metavar="INTERFACE", help="Only entities of types that implement this interface.")
 @click.option(
@@ -88,10 +89,6 @@ def show_all(
     entities: EntityCalls, type_name: str | None, interface: str | None, fiql: str, sort: str, page: int, page_size: int
 ) -> Result:
     """Show entities with their states: all of them, or those of a type or an interface."""
-    from statecfg.entities import shapes
-    from statecfg.entities.model import Query
-    from statecfg.views import entities as view
-
     if type_name and interface:
         raise click.UsageError("--type and --interface exclude each other.")
     query = Query(fiql, sort.removeprefix("-"), sort.startswith("-"), page, page_size)
@@ -106,22 +103,20 @@ def show_all(
     return Result(view.entity_table(results.values, results.total), shapes.page(results, shapes.entity, VERSION))
 
 
-@verb(command, "show", "statecfg entity show blog\nstatecfg entity show blog --json", JSON, COLOR)
+@command.verb("show", "statecfg entity show blog\nstatecfg entity show blog --json", JSON, COLOR)
 @click.argument("entity")
 def show(entities: EntityCalls, entity: str) -> Result:
     """Show everything about an entity: its content, state and ETag."""
-    from statecfg.entities import shapes
-    from statecfg.views import entities as view
-
     record = entities.entity(entity)
     return Result(view.entity_lines(record), {**shapes.entity(record, VERSION), "etag": record.etag})
 
 
-@command.command(
+@command.verb(
     "create",
-    cls=Command,
-    examples="statecfg entity create site blog --set title=Blog --set host=web1\n"
+    "statecfg entity create site blog --set title=Blog --set host=web1\n"
     "statecfg entity create acme/site/1.0.0 blog --file blog.yml",
+    JSON,
+    COLOR,
 )
 @click.argument("type")
 @click.argument("name")
@@ -131,12 +126,8 @@ def show(entities: EntityCalls, entity: str) -> Result:
 @click.option("--no-resolve", is_flag=True, help="If no PostCreate hook exists, keep the entity in state PRE_CREATED.")
 @_hooks_option
 @_wait_option
-@options.json_option
-@options.no_color_option
-@click.pass_obj
 def create(
-    store: str | None,
-    /,
+    entities: EntityCalls,
     type: str,
     name: str,
     file: str | None,
@@ -145,32 +136,26 @@ def create(
     no_resolve: bool,
     no_hooks: bool,
     no_wait: bool,
-    as_json: bool,
-    no_color: bool,
-) -> int:
+) -> Result:
     """Create an entity of a type. Its PostCreate hook runs first, then the entity is resolved.
 
     Exit 1 if the hook fails or the content does not match the type's schema. The entity then exists in state
     RESOLUTION_ERROR.
     """
-    from statecfg.entities.model import CREATE, RESOLUTION_ERROR
-
     body = {"name": name, "externalId": external_id, "entity": content_from(file, pairs)}
-    with EntityCalls(store) as entities:
-        task = entities.calls.create_entity(entities.me, entities.type(type).id, body, not no_resolve, not no_hooks)
-        if task.name != CREATE:
-            task = entities.finish(task, not no_wait)
-        created = entities.calls.get_entity(entities.me, task.entity)
-        code = ended(task, as_json, no_color)
-        if not as_json:
-            _state(created, no_color)
-    return exit_codes.FAILED if created.state == RESOLUTION_ERROR else code
+    task = entities.calls.create_entity(entities.me, entities.type(type).id, body, not no_resolve, not no_hooks)
+    if task.name != CREATE:
+        task = entities.finish(task, not no_wait)
+    created, outcome = entities.calls.get_entity(entities.me, task.entity), ended(task)
+    code = exit_codes.FAILED if created.state == RESOLUTION_ERROR else outcome.code
+    return Result([*outcome.lines, view.state_line(created)], outcome.data, code)
 
 
-@command.command(
+@command.verb(
     "update",
-    cls=Command,
-    examples="statecfg entity update blog --set title=News\nstatecfg entity update blog --state IN_DELETION",
+    "statecfg entity update blog --set title=News\nstatecfg entity update blog --state IN_DELETION",
+    JSON,
+    COLOR,
 )
 @click.argument("entity")
 @_file_option
@@ -185,12 +170,8 @@ def create(
 @_match_option
 @_hooks_option
 @_wait_option
-@options.json_option
-@options.no_color_option
-@click.pass_obj
 def update(
-    store: str | None,
-    /,
+    entities: EntityCalls,
     entity: str,
     file: str | None,
     pairs: Sequence[str],
@@ -200,110 +181,71 @@ def update(
     if_match: str | None,
     no_hooks: bool,
     no_wait: bool,
-    as_json: bool,
-    no_color: bool,
-) -> int:
+) -> Result:
     """Change an entity: --file replaces its content, --set changes keys of it. Its PostUpdate hook runs.
 
     If the hook fails, the entity keeps its state; exit 1.
     """
-    from statecfg.entities import shapes
-
-    with EntityCalls(store) as entities:
-        before = entities.entity(entity)
-        body: dict[str, Any] = {"name": name or before.name, "entity": content_from(file, pairs, before.content)}
-        body["externalId"] = external_id if external_id is not None else before.external_id
-        if state is not None:
-            body["entityState"] = state
-        done = entities.calls.update_entity(entities.me, before.id, body, _etag(if_match) or before.etag, not no_hooks)
-        code = exit_codes.DONE
-        if done.task is not None:
-            code = ended(entities.finish(done.task, not no_wait), as_json, no_color)
-        after = entities.calls.get_entity(entities.me, before.id)
-    if not as_json:
-        _state(after, no_color)
-    elif done.task is None:
-        write([], shapes.entity(after, VERSION), True, True)
-    return code
+    before = entities.entity(entity)
+    body: dict[str, Any] = {"name": name or before.name, "entity": content_from(file, pairs, before.content)}
+    body["externalId"] = external_id if external_id is not None else before.external_id
+    if state is not None:
+        body["entityState"] = state
+    done = entities.calls.update_entity(entities.me, before.id, body, _etag(if_match) or before.etag, not no_hooks)
+    outcome = ended(entities.finish(done.task, not no_wait)) if done.task is not None else None
+    after = entities.calls.get_entity(entities.me, before.id)
+    if outcome is None:
+        return Result([view.state_line(after)], shapes.entity(after, VERSION))
+    return Result([*outcome.lines, view.state_line(after)], outcome.data, outcome.code)
 
 
-@verb(command, "resolve", "statecfg entity resolve blog", JSON, COLOR)
+@command.verb("resolve", "statecfg entity resolve blog", JSON, COLOR)
 @click.argument("entity")
 def resolve(entities: EntityCalls, entity: str) -> Result:
     """Check an entity against its type's schema: RESOLVED, or RESOLUTION_ERROR with the reason (exit 1)."""
-    from statecfg.entities import shapes
-    from statecfg.entities.model import RESOLVED
-    from statecfg.views import entities as view
-
     resolved_entity = entities.calls.resolve_entity(entities.me, entities.entity(entity).id)
     code = exit_codes.DONE if resolved_entity.state == RESOLVED else exit_codes.FAILED
     return Result([view.state_line(resolved_entity)], shapes.resolved(resolved_entity, VERSION), code)
 
 
-@command.command("delete", cls=Command, examples="statecfg entity delete blog")
+@command.verb("delete", "statecfg entity delete blog", JSON, COLOR)
 @click.argument("entity")
 @_match_option
 @_hooks_option
 @_wait_option
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def delete(
-    store: str | None,
-    /,
-    entity: str,
-    if_match: str | None,
-    no_hooks: bool,
-    no_wait: bool,
-    as_json: bool,
-    no_color: bool,
-) -> int:
+def delete(entities: EntityCalls, entity: str, if_match: str | None, no_hooks: bool, no_wait: bool) -> Result:
     """Delete an entity: its PreDelete hook must agree, its PostDelete hook cleans up, then the entity is deleted.
 
     If PreDelete fails, the entity stays as it is. If PostDelete fails, the entity stays in state IN_DELETION (exit 1).
     """
-    with EntityCalls(store) as entities:
-        task = entities.calls.delete_entity(entities.me, entities.entity(entity).id, _etag(if_match), not no_hooks)
-        return ended(entities.finish(task, not no_wait), as_json, no_color)
+    task = entities.calls.delete_entity(entities.me, entities.entity(entity).id, _etag(if_match), not no_hooks)
+    return ended(entities.finish(task, not no_wait))
 
 
-@command.command("invoke", cls=Command, examples="statecfg entity invoke blog restart --set grace=5")
+@command.verb("invoke", "statecfg entity invoke blog restart --set grace=5", JSON, COLOR)
 @click.argument("entity")
 @click.argument("behavior")
 @click.option("--file", metavar="FILE", help="Take the arguments from this file, JSON or YAML; - is standard input.")
 @_set_option
 @click.option("--metadata", metavar="KEY=VALUE", multiple=True, help="Metadata of the invocation. Repeatable.")
 @_wait_option
-@options.json_option
-@options.no_color_option
-@click.pass_obj
 def invoke(
-    store: str | None,
-    /,
+    entities: EntityCalls,
     entity: str,
     behavior: str,
     file: str | None,
     pairs: Sequence[str],
     metadata: Sequence[str],
     no_wait: bool,
-    as_json: bool,
-    no_color: bool,
-) -> int:
+) -> Result:
     """Invoke a behavior on a resolved entity with arguments, and show what it returns. Exit 1 if it fails."""
     body = {"arguments": content_from(file, pairs), "metadata": content_from(None, metadata)}
-    with EntityCalls(store) as entities:
-        record = entities.entity(entity)
-        behaviors = entities.all(lambda me, query: entities.calls.list_type_behaviors(me, record.type, query))
-        task = entities.calls.invoke(entities.me, record.id, entities.behavior(behavior, behaviors), body)
-        return ended(entities.finish(task, not no_wait), as_json, no_color)
+    record = entities.entity(entity)
+    behaviors = entities.all(lambda me, query: entities.calls.list_type_behaviors(me, record.type, query))
+    task = entities.calls.invoke(entities.me, record.id, entities.behavior(behavior, behaviors), body)
+    return ended(entities.finish(task, not no_wait))
 
 
 def _etag(text: str | None) -> str | None:
     """Return an ETag in the form of the HTTP header: add the quotes that the shell removed."""
     return f'"{text}"' if text and not text.startswith(('"', "W/", "*")) else text
-
-
-def _state(entity: Any, no_color: bool) -> None:
-    from statecfg.views import entities as view
-
-    write([view.state_line(entity)], None, False, no_color)

@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from statecfg.cli.entity.calls import VERSION, EntityCalls, read
-from statecfg.cli.entity.verbs import COLOR, JSON, Result, said, verb
-from statecfg.cli.options import Group
+from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup, said
+from statecfg.entities import shapes
+from statecfg.views import entities as view
 
 INTERFACES = """
 statecfg entity interface create sites.yml        the file has name, vendor, nss, version
@@ -27,35 +28,30 @@ statecfg entity type update site site.yml         only while the type has no ent
 _file = click.argument("file", metavar="FILE")
 
 
-@click.group("interface", cls=Group, examples=INTERFACES)
+@click.group("interface", cls=StoreGroup, opens=EntityCalls, examples=INTERFACES)
 def interface() -> None:
     """Manage interfaces: sets of behaviors that types implement. FILE is JSON or YAML; - is standard input."""
 
 
-@verb(interface, "list", "statecfg entity interface list", JSON, COLOR)
+@interface.verb("list", "statecfg entity interface list", JSON, COLOR)
 def interfaces(entities: EntityCalls) -> Result:
     """Show all interfaces."""
-    from statecfg.entities import shapes
-    from statecfg.views import entities as view
-
     all_interfaces = entities.all(entities.calls.list_interfaces)
     rows = [(item.name, str(item.coordinates), item.id) for item in all_interfaces]
     lines = view.table(("INTERFACE", "NAME", "ID"), rows, "interface interfaces")
     return Result(lines, {"values": [shapes.interface(item, VERSION) for item in all_interfaces]})
 
 
-@verb(interface, "create", "statecfg entity interface create sites.yml", JSON)
+@interface.verb("create", "statecfg entity interface create sites.yml", JSON)
 @_file
 def create_interface(entities: EntityCalls, file: str) -> Result:
     """Create an interface: name, vendor, nss, version."""
-    from statecfg.entities import shapes
-
     body = read(file)
     created = entities.calls.create_interface(entities.me, body)
     return said(created.id, shapes.interface(created, VERSION))
 
 
-@verb(interface, "update", "statecfg entity interface update sites sites.yml")
+@interface.verb("update", "statecfg entity interface update sites sites.yml")
 @click.argument("name")
 @_file
 def update_interface(entities: EntityCalls, name: str, file: str) -> str:
@@ -64,7 +60,7 @@ def update_interface(entities: EntityCalls, name: str, file: str) -> str:
     return entities.calls.update_interface(entities.me, entities.interface(name), body).id
 
 
-@verb(interface, "delete", "statecfg entity interface delete sites")
+@interface.verb("delete", "statecfg entity interface delete sites")
 @click.argument("name")
 def delete_interface(entities: EntityCalls, name: str) -> str:
     """Delete an interface that no type implements, with its behaviors."""
@@ -73,12 +69,12 @@ def delete_interface(entities: EntityCalls, name: str) -> str:
     return f"{id}: deleted"
 
 
-@click.group("behavior", cls=Group, examples=BEHAVIORS)
+@click.group("behavior", cls=StoreGroup, opens=EntityCalls, examples=BEHAVIORS)
 def behavior() -> None:
     """Manage behaviors of interfaces: functions, webhooks, playbooks. FILE is JSON or YAML; - is standard input."""
 
 
-@verb(behavior, "list", "statecfg entity behavior list sites", JSON, COLOR)
+@behavior.verb("list", "statecfg entity behavior list sites", JSON, COLOR)
 @click.argument("interface", required=False)
 @click.option(
     "--type",
@@ -88,9 +84,6 @@ def behavior() -> None:
 )
 def behaviors(entities: EntityCalls, interface: str | None, type_name: str | None) -> Result:
     """Show the behaviors of an interface or a type. Secrets are not shown."""
-    from statecfg.entities import shapes
-    from statecfg.views import entities as view
-
     listed = _behaviors(entities, interface, type_name)
     rows = [
         (item.name, str(item.execution.get("type", "")), str(item.execution.get("id", "")), item.id) for item in listed
@@ -99,15 +92,12 @@ def behaviors(entities: EntityCalls, interface: str | None, type_name: str | Non
     return Result(lines, {"values": [shapes.behavior(item, VERSION) for item in listed]})
 
 
-@verb(behavior, "show", "statecfg entity behavior show provide sites", JSON, COLOR)
+@behavior.verb("show", "statecfg entity behavior show provide sites", JSON, COLOR)
 @click.argument("name")
 @click.argument("interface", required=False)
 @click.option("--type", "type_name", metavar="TYPE", help="The behavior that this type uses.")
 def show_behavior(entities: EntityCalls, name: str, interface: str | None, type_name: str | None) -> Result:
     """Show a behavior of an interface or a type. Secrets are not shown."""
-    from statecfg.entities import shapes
-    from statecfg.views import entities as view
-
     listed = _behaviors(entities, interface, type_name)
     id = entities.behavior(name, listed)
     item = next(item for item in listed if item.id == id)
@@ -115,19 +105,17 @@ def show_behavior(entities: EntityCalls, name: str, interface: str | None, type_
     return Result(view.behavior_lines(item, data["execution"]), data)
 
 
-@verb(behavior, "create", "statecfg entity behavior create sites provide.yml", JSON)
+@behavior.verb("create", "statecfg entity behavior create sites provide.yml", JSON)
 @click.argument("interface")
 @_file
 def create_behavior(entities: EntityCalls, interface: str, file: str) -> Result:
     """Add a behavior to an interface: name, description, execution."""
-    from statecfg.entities import shapes
-
     body = read(file)
     created = entities.calls.create_behavior(entities.me, entities.interface(interface), body)
     return said(created.id, shapes.behavior(created, VERSION))
 
 
-@verb(behavior, "update", "statecfg entity behavior update sites provide provide.yml")
+@behavior.verb("update", "statecfg entity behavior update sites provide provide.yml")
 @click.argument("interface")
 @click.argument("name")
 @_file
@@ -139,7 +127,7 @@ def update_behavior(entities: EntityCalls, interface: str, name: str, file: str)
     return entities.calls.update_behavior(entities.me, id, which, body).id
 
 
-@verb(behavior, "delete", "statecfg entity behavior delete sites provide")
+@behavior.verb("delete", "statecfg entity behavior delete sites provide")
 @click.argument("interface")
 @click.argument("name")
 def delete_behavior(entities: EntityCalls, interface: str, name: str) -> str:
@@ -149,7 +137,7 @@ def delete_behavior(entities: EntityCalls, interface: str, name: str) -> str:
     return f"{which}: deleted"
 
 
-@verb(behavior, "override", "statecfg entity behavior override site provide other.yml")
+@behavior.verb("override", "statecfg entity behavior override site provide other.yml")
 @click.argument("type")
 @click.argument("name")
 @_file
@@ -161,7 +149,7 @@ def override(entities: EntityCalls, type: str, name: str, file: str) -> str:
     return entities.calls.override_behavior(entities.me, entity_type.id, which, body).id
 
 
-@verb(behavior, "restore", "statecfg entity behavior restore site provide")
+@behavior.verb("restore", "statecfg entity behavior restore site provide")
 @click.argument("type")
 @click.argument("name")
 def restore(entities: EntityCalls, type: str, name: str) -> str:
@@ -181,46 +169,38 @@ def _behaviors(entities: EntityCalls, interface: str | None, type_name: str | No
     return entities.all(lambda me, query: entities.calls.list_behaviors(me, of_interface, query))
 
 
-@click.group("type", cls=Group, examples=TYPES)
+@click.group("type", cls=StoreGroup, opens=EntityCalls, examples=TYPES)
 def type_group() -> None:
     """Manage types of entities: schema, interfaces, hooks. FILE is JSON or YAML; - is standard input."""
 
 
-@verb(type_group, "list", "statecfg entity type list", JSON, COLOR)
+@type_group.verb("list", "statecfg entity type list", JSON, COLOR)
 def types(entities: EntityCalls) -> Result:
     """Show all types and their hooks."""
-    from statecfg.entities import shapes
-    from statecfg.views import entities as view
-
     all_types = entities.all(entities.calls.list_types)
     rows = [(item.name, str(item.coordinates), ", ".join(item.hooks), item.id) for item in all_types]
     lines = view.table(("TYPE", "NAME", "HOOKS", "ID"), rows, "type types")
     return Result(lines, {"values": [shapes.entity_type(item, VERSION) for item in all_types]})
 
 
-@verb(type_group, "show", "statecfg entity type show site", JSON, COLOR)
+@type_group.verb("show", "statecfg entity type show site", JSON, COLOR)
 @click.argument("name")
 def show_type(entities: EntityCalls, name: str) -> Result:
     """Show everything about a type."""
-    from statecfg.entities import shapes
-    from statecfg.views import entities as view
-
     entity_type = entities.type(name)
     return Result(view.type_lines(entity_type), shapes.entity_type(entity_type, VERSION))
 
 
-@verb(type_group, "create", "statecfg entity type create site.yml", JSON)
+@type_group.verb("create", "statecfg entity type create site.yml", JSON)
 @_file
 def create_type(entities: EntityCalls, file: str) -> Result:
     """Create a type: name, vendor, nss, version, schema, interfaces, hooks, description, externalId."""
-    from statecfg.entities import shapes
-
     body = read(file)
     created = entities.calls.create_type(entities.me, body)
     return said(created.id, shapes.entity_type(created, VERSION))
 
 
-@verb(type_group, "update", "statecfg entity type update site site.yml")
+@type_group.verb("update", "statecfg entity type update site site.yml")
 @click.argument("name")
 @_file
 def update_type(entities: EntityCalls, name: str, file: str) -> str:
@@ -229,7 +209,7 @@ def update_type(entities: EntityCalls, name: str, file: str) -> str:
     return entities.calls.update_type(entities.me, entities.type(name).id, body).id
 
 
-@verb(type_group, "delete", "statecfg entity type delete site")
+@type_group.verb("delete", "statecfg entity type delete site")
 @click.argument("name")
 def delete_type(entities: EntityCalls, name: str) -> str:
     """Delete a type that has no entities."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from statecfg.cli import options
 from statecfg.cli.entity.calls import VERSION, EntityCalls, ended
-from statecfg.cli.entity.verbs import COLOR, JSON, Result, verb
-from statecfg.cli.options import Command, Group
+from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
+from statecfg.entities import shapes
+from statecfg.entities.model import Query
+from statecfg.views import entities as view
 
 EXAMPLES = """
 statecfg entity task list --filter status==error       the failed tasks
@@ -16,12 +17,12 @@ statecfg entity task wait 5ad1d3d6-e265-4c28-8b0e-…    wait until it ends; run
 """
 
 
-@click.group("task", cls=Group, examples=EXAMPLES)
+@click.group("task", cls=StoreGroup, opens=EntityCalls, examples=EXAMPLES)
 def task() -> None:
     """Show tasks: queued, running and finished operations on entities."""
 
 
-@verb(task, "list", "statecfg entity task list --filter status==error", JSON, COLOR)
+@task.verb("list", "statecfg entity task list --filter status==error", JSON, COLOR)
 @click.option(
     "--filter", "fiql", metavar="FIQL", default="", help="Only matching tasks: status==error;operationName==…"
 )
@@ -29,21 +30,14 @@ def task() -> None:
 @click.option("--page-size", type=click.IntRange(1, 128), default=25, metavar="N", help="Tasks per page. Default: 25.")
 def tasks(entities: EntityCalls, fiql: str, page: int, page_size: int) -> Result:
     """Show tasks, newest first."""
-    from statecfg.entities import shapes
-    from statecfg.entities.model import Query
-    from statecfg.views import entities as view
-
     results = entities.calls.list_tasks(entities.me, Query(fiql, page=page, page_size=page_size))
     return Result(view.task_table(results.values, results.total), shapes.page(results, shapes.task, VERSION))
 
 
-@verb(task, "show", "statecfg entity task show 5ad1d3d6-e265-4c28-8b0e-8c6b29d9c3f5", JSON, COLOR)
+@task.verb("show", "statecfg entity task show 5ad1d3d6-e265-4c28-8b0e-8c6b29d9c3f5", JSON, COLOR)
 @click.argument("id")
 def show(entities: EntityCalls, id: str) -> Result:
     """Show a task and its subtasks."""
-    from statecfg.entities import shapes
-    from statecfg.views import entities as view
-
     record = entities.calls.get_task(entities.me, id)
     parts = entities.calls.subtasks(entities.me, record.id)
     lines = [line for item in (record, *parts) for line in view.task_lines(item)]
@@ -51,12 +45,8 @@ def show(entities: EntityCalls, id: str) -> Result:
     return Result(lines, data)
 
 
-@task.command("wait", cls=Command, examples="statecfg entity task wait 5ad1d3d6-e265-4c28-8b0e-8c6b29d9c3f5")
+@task.verb("wait", "statecfg entity task wait 5ad1d3d6-e265-4c28-8b0e-8c6b29d9c3f5", JSON, COLOR)
 @click.argument("id")
-@options.json_option
-@options.no_color_option
-@click.pass_obj
-def wait(store: str | None, id: str, as_json: bool, no_color: bool) -> int:
+def wait(entities: EntityCalls, id: str) -> Result:
     """Wait until a task has ended. The task runs here unless a server runs it. Exit 1 if it fails."""
-    with EntityCalls(store) as entities:
-        return ended(entities.finish(entities.calls.get_task(entities.me, id), True), as_json, no_color)
+    return ended(entities.finish(entities.calls.get_task(entities.me, id), True))

@@ -6,24 +6,22 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from statecfg.hooks import waited
 from statecfg.hooks.http import calls, exchange
 from statecfg.hooks.http.address import AddressError, resolve
 from statecfg.hooks.http.calls import Failure, Reply
+from statecfg.hooks.http.children import Child
 from statecfg.hooks.http.described import described, leak
 from statecfg.hooks.registration.model import HttpHook, Registration
+from statecfg.playbook.inventory import Inventory
 from statecfg.remote.graph.names import HookStatus
 from statecfg.remote.hooks.on_failure import RULES
 from statecfg.run.hook_failure import HookFailure
 from statecfg.store import objects
+from statecfg.store.database import Store
 from statecfg.store.objects import Reconciled
-
-if TYPE_CHECKING:
-    from statecfg.hooks.http.children import Child
-    from statecfg.playbook.inventory import Inventory
-    from statecfg.store.database import Store
 
 SLOT = 0.34  # seconds: the first wait between two attempts; each further wait is twice as long
 LONGEST_WAIT = 30.0

@@ -5,18 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
+from statecfg.graph.graph import Graph
 from statecfg.hooks.http import conditions
 from statecfg.hooks.http.children import API_VERSION, Child, Children
 from statecfg.hooks.http.held import MARKERS
 from statecfg.hooks.registration.model import Registration, Selector
 from statecfg.store import hosts
+from statecfg.store.database import Store
 from statecfg.store.objects import Reconciled
-
-if TYPE_CHECKING:
-    from statecfg.graph.graph import Graph
-    from statecfg.store.database import Store
 
 
 class Metadata(TypedDict):

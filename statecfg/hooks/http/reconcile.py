@@ -14,9 +14,10 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statecfg import dialects
+from statecfg.graph.graph import Graph
 from statecfg.hooks.http import conditions
 from statecfg.hooks.http.asking import Asking, Fired, fired, http_of
 from statecfg.hooks.http.calls import FINALIZE, PRE_RECONCILE, Failure, Reply
@@ -25,18 +26,15 @@ from statecfg.hooks.http.described import digest
 from statecfg.hooks.http.held import Held
 from statecfg.hooks.registration import files
 from statecfg.hooks.registration.model import Registration
+from statecfg.playbook.inventory import Host, Inventory
+from statecfg.playbook.project import Project
 from statecfg.problems import InvalidInput, Problem
 from statecfg.remote.graph.names import HookStatus
 from statecfg.remote.hooks.on_failure import RULES
 from statecfg.run.hook_failure import HookFailure
 from statecfg.store import Busy, locks, objects
+from statecfg.store.database import Store
 from statecfg.store.objects import Reconciled
-
-if TYPE_CHECKING:
-    from statecfg.graph.graph import Graph
-    from statecfg.playbook.inventory import Host, Inventory
-    from statecfg.playbook.project import Project
-    from statecfg.store.database import Store
 
 FINALIZER = "statecfg/"  # followed by the name of the hook
 

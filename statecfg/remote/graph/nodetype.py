@@ -163,13 +163,14 @@ class NodeType(Generic[P]):
         return self._register("on_removal", function)
 
     def lasting(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register a check at the end of a run: `function(node, ops) -> (seconds, check) or None`.
+        """Register a check at the end of a run: `function(node, done) -> (seconds, check) or None`.
 
         statecfg calls `check(world, since)` at least this many seconds after the last action; not if seconds is 0. It
         also calls it for a node that did not converge.
 
-        :param function: `ops` contains the names of the successful actions. `since` is the time at which the last
-            action ended (`time.monotonic()`). `check` returns why the object has changed since then, "" if it has not
+        :param function: `done` contains the successful actions, each a dict with `op` and `args`. `since` is the time
+            at which the last action ended (`time.monotonic()`). `check` returns why the object has changed since then,
+            "" if it has not
         """
         return self._register("lasting", function)
 

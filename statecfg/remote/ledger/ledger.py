@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
     from statecfg.remote.graph.model import Attrs, JsonMap
+    from statecfg.remote.ledger.journal import Account
     from statecfg.remote.ledger.records import StateChange
-    from statecfg.remote.ledger.state import Account
 
     Defined = Mapping[str, Optional[Resource]]  # see `Ledger.fold`
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.ledger import state
+from statecfg.remote.ledger import journal, state
 from statecfg.remote.ledger.ledger import Ledger
 from statecfg.remote.ledger.recorded import Recorded
 
@@ -24,7 +24,7 @@ def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str]) -
         ledger = _set_aside(ledger, acting, warnings)
     if ledger is None:
         return result
-    interrupted = state.interrupted_runs(state_dir)
+    interrupted = journal.interrupted_runs(state_dir)
     cut_off = ledger.open_runs(interrupted)
     for run, account in cut_off:
         text = "run %s by %s was cut off" % (run, ledger.who(run) or "an unknown user")

@@ -18,7 +18,7 @@ class Recorded:
     :ivar lineage: the ledger's lineage
     :ivar resources: the managed resources by name
     :ivar debts: the restarts that earlier runs owe
-    :ivar owing: the nodes that owe a restart because of this run or an earlier one
+    :ivar restarts: the nodes that owe a restart because of this run or an earlier one
     """
 
     def __init__(self, state_dir: str) -> None:
@@ -27,4 +27,4 @@ class Recorded:
         self.lineage = ""
         self.resources: Dict[str, Resource] = {}
         self.debts: List[Debt] = []
-        self.owing: Set[str] = set()
+        self.restarts: Set[str] = set()

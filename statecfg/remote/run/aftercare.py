@@ -92,8 +92,8 @@ class Aftercare:
     def _lasting(self, node: NodeRun) -> Any:
         node_type = self.types.get(node.step.node.type)
         method = node_type.methods.get("lasting") if node_type is not None else None
-        ops = [action["op"] for action in node.done if action["status"] == ActionStatus.OK]
-        return method(node.step.node, ops) if method is not None else None
+        done = [action for action in node.done if action["status"] == ActionStatus.OK]
+        return method(node.step.node, done) if method is not None else None
 
     def _ask(self, node: NodeRun, check: Callable[[World, float], str]) -> str:
         try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from statecfg.remote.run.login_guard import LoginGuard
     from statecfg.remote.run.performing import Record
     from statecfg.remote.run.plan import Plan
-    from statecfg.remote.run.report import ActionReport, NodeReport, ShutdownReport
+    from statecfg.remote.run.report import ActionReport, NodeReport
 
 
 class Execution:
@@ -64,7 +64,7 @@ class Execution:
         self.performer = Performer(facets, send, record, stopped)
         self.rechecks = Rechecks(plan, types, facets, owed or {}, self.state)
         self.events = NodeEvents(life)
-        self.shutdown: List[ShutdownReport] = []
+        self.shutdown: List[ActionReport] = []
         self.spent = [0]
         self.halted = ""
         self.acted = False

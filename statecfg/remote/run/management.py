@@ -7,6 +7,7 @@ import os
 from statecfg.remote.graph.names import Mode, Outcome, State
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
+from statecfg.remote.ledger.journal import Account, Journal
 from statecfg.remote.ledger.recorded import Recorded
 from statecfg.remote.ledger.records import claims, with_content
 from statecfg.remote.machine.changes import secretive
@@ -253,7 +254,7 @@ class Management:
 
     # The run
 
-    def begin(self, plan: Plan, journal: state.Journal, facets: Facets, channel: Channel) -> Lifecycle:
+    def begin(self, plan: Plan, journal: Journal, facets: Facets, channel: Channel) -> Lifecycle:
         """Record the run in the ledger, with all restarts that it will owe; return the lifecycle of its nodes."""
         from statecfg.remote.hooks.firing import Firing
 
@@ -266,7 +267,7 @@ class Management:
         ]
         owed += [(name, cause, None) for name, cause in (self.dependents.later if self.dependents is not None else ())]
         owed = [debt for debt in owed if plan.acts(debt[1])]
-        self.recorded.owing = {debt.node for debt in self.recorded.debts}.union(node for node, _, _ in owed)
+        self.recorded.restarts = {debt.node for debt in self.recorded.debts}.union(node for node, _, _ in owed)
         ledger.begin(self._run, owed)
         firing = Firing(self.order, ledger, definitions.mask, channel)
         self.life.attach(journal, firing.call, firing.tell, self._start_recording(facets).new_resource)
@@ -293,7 +294,7 @@ class Management:
 
         assert self.recorded.ledger is not None
         recording = self._start_recording(Facets())
-        account = state.Account()
+        account = Account()
         sound = [name for name, step in plan.steps.items() if step.outcome == Outcome.UNCHANGED]
         first_seen = [name for name in sound if name not in self.recorded.resources]
         for name in first_seen:
@@ -302,11 +303,11 @@ class Management:
             account.manage(resource)
         self.recorded.ledger.end(self._run, account, status, recording.updates(sound, first_seen))
 
-    def end(self, journal: state.Journal, status: str, sound: Iterable[str]) -> None:
+    def end(self, journal: Journal, status: str, sound: Iterable[str]) -> None:
         """Complete the run's record in the ledger with the contents of its journal."""
         assert self.recorded.ledger is not None and self._recording is not None
         with open(journal.path, encoding="utf-8") as stream:
-            account = state.Account(stream.read().split("\n"))
+            account = Account(stream.read().split("\n"))
         fresh = [*account.managed, *(name for name, outcome in account.outcomes.items() if outcome == Outcome.CHANGED)]
         self.recorded.ledger.end(self._run, account, status, self._recording.updates(sound, fresh))
 

@@ -26,6 +26,10 @@ WAITS = "it stays: %s, whose removal may need it, %s"
 class Planner:
     """Determines what each node has to do.
 
+    `plan` calls `layer` for the removals, the resources that they affect, the defined nodes and the orphans that stay.
+    `layer` calls `ask` for every node: `begin` starts its turn, and `decide` calls its `check`. Then it calls, node by
+    node, `begin` again and `foresee`, which performs the actions with `imagine`, so that later nodes see their result.
+
     :param types: node types by name
     :param machine: the simulated machine on which the plan acts
     :param owed: node → the nodes whose change it still has to answer, from earlier runs

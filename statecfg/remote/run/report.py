@@ -20,17 +20,16 @@ if TYPE_CHECKING:
     from statecfg.remote.run.plan import Plan, Step
 
     class ActionReport(TypedDict, total=False):
-        """An action as data. `reason` and `log` are there only if the action has them."""
+        """An action as data. `reason` and `log` are there only if the action has them.
+
+        `node` is there only in the list of shutdown-first actions.
+        """
 
         op: str
         args: Dict[str, Any]
         status: str
         reason: str
         log: str
-
-    class ShutdownReport(ActionReport):
-        """A shutdown-first action with the name of its node."""
-
         node: str
 
     class NodeReport(TypedDict, total=False):
@@ -107,8 +106,6 @@ def portions(nodes: Iterable[NodeReport], spent: List[int]) -> Iterator[List[Nod
 
     :param spent: a list of one number, the bytes of JSON so far. It is updated. Above `WHOLE`, all large nodes are cut
     """
-    import json
-
     part: List[NodeReport] = []
     size = 0
     for node in nodes:

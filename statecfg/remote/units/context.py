@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 
-from statecfg.remote.units.settings import CONFIG, LEADER, Settings, UnitError
+from statecfg.remote.units.settings import CONFIG, LEADER, UnitError, UnitSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.graph.model import JsonMap
     from statecfg.remote.units.settings import Ask, Changes
-    from statecfg.remote.units.step import Step, StepRelation
+    from statecfg.remote.units.step import StepRelation, UnitStep
 
 STATUSES = ("maintenance", "blocked", "waiting", "active")
 DEBUG, INFO, ERROR = 10, 20, 40  # levels of the log
@@ -29,14 +29,14 @@ class Context:
     :param tell: sends a frame to the controller immediately
     """
 
-    def __init__(self, step: Step, ask: Ask, tell: Callable[[JsonMap], None]) -> None:
+    def __init__(self, step: UnitStep, ask: Ask, tell: Callable[[JsonMap], None]) -> None:
         self.step = step
         self.status, self.ports = step.state.status, list(step.state.ports)
         self.session = 0  # session id of the hook's processes
         self._tell = tell
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self.settings = Settings(ask, self._over)
+        self.settings = UnitSettings(ask, self._over)
 
     def call(self, command: str, arguments: Mapping[str, str]) -> Dict[str, str]:
         """Run a command of COMMANDS; return its answer.

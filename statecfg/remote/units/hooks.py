@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import subprocess
     from typing import Callable, Dict, List, Mapping, Optional
 
-    from statecfg.remote.units.step import Step
+    from statecfg.remote.units.step import UnitStep
 
 HELD = 5.0  # seconds for which output of a finished hook's child processes is still read, as in the original
 MOST = 64 << 20  # maximum bytes of a hook's output
@@ -201,7 +201,7 @@ class _Said:
             self.log(self.level, text)
 
 
-def environment(step: Step, charm: str, tools: str, socket: str, token: str) -> Dict[str, str]:
+def environment(step: UnitStep, charm: str, tools: str, socket: str, token: str) -> Dict[str, str]:
     """Return the complete environment of a hook, with the variables of the document and of the original.
 
     Charms that were built for juju 2 also receive its variables.
@@ -235,7 +235,7 @@ def environment(step: Step, charm: str, tools: str, socket: str, token: str) -> 
     return variables
 
 
-def _newer(step: Step, charm: str) -> Dict[str, str]:
+def _newer(step: UnitStep, charm: str) -> Dict[str, str]:
     """Return the variables that juju 2 added."""
     hook = step.hook
     variables = {

@@ -46,7 +46,7 @@ class UnitError(StatecfgError):
         self.code, self.text = code, text
 
 
-class Settings:
+class UnitSettings:
     """The settings that one hook sees.
 
     :param ask: gets a node from the controller; raises UnitError once its event is set

@@ -49,7 +49,7 @@ class UnitState:
         self.leader, self.ports, self.status, self.addresses = leader, list(ports), status, addresses
 
 
-class Step:
+class UnitStep:
     """A hook to run. `store.units.records.Step` describes the parameters; `addresses` are those of the host."""
 
     __slots__ = (
@@ -87,7 +87,7 @@ class Step:
         self.state = UnitState(leader, ports, status or {"status": "", "message": ""}, addresses or {})
 
     @classmethod
-    def from_json(cls, step: Mapping[str, Any]) -> Step:
+    def from_json(cls, step: Mapping[str, Any]) -> UnitStep:
         """Return the step that the controller describes.
 
         :raises TypeError: a key is unknown or missing

@@ -19,7 +19,7 @@ from statecfg.remote.units import hooks as unit_hooks
 from statecfg.remote.units.agent import Agent
 from statecfg.remote.units.context import DEBUG, INFO, Context
 from statecfg.remote.units.questions import Questions
-from statecfg.remote.units.step import Step
+from statecfg.remote.units.step import UnitStep
 from statecfg.remote.wire.frames import decode_value
 
 TYPE_CHECKING = False
@@ -121,7 +121,7 @@ class Units:
     def _do(self, frame: Mapping[str, Any]) -> None:
         """Execute a `unit` frame. Always report its result to the controller."""
         begun = time.monotonic()
-        step = Step.from_json(frame["step"]) if frame["do"] == "hook" else None
+        step = UnitStep.from_json(frame["step"]) if frame["do"] == "hook" else None
         unit = step.unit if step is not None else frame["unit"]
         done: JsonMap = {"type": "unit-done", "id": frame["id"], "ok": False, "ran": False, "changes": {}}
         with self._lock:
@@ -148,7 +148,7 @@ class Units:
             done["error"] = self.channel.mask(done["error"])
         self.channel.send(dict(done, seconds=round(time.monotonic() - begun, 3)), exact=True)
 
-    def _hook(self, number: int, step: Step) -> JsonMap:
+    def _hook(self, number: int, step: UnitStep) -> JsonMap:
         """Run a hook; return its result.
 
         :raises OSError: the hook can't be run on this host
@@ -192,7 +192,7 @@ class Units:
             context.log(DEBUG, text)
         return {"ok": True, "ran": True, "error": "", "changes": changes}
 
-    def _install(self, step: Step) -> None:
+    def _install(self, step: UnitStep) -> None:
         """Install a unit's charm if the hook is one of `FRESH`, or if no charm is installed."""
         unit, service = step.unit, step.service
         digest = unit_files.installed(self.home, unit)

@@ -294,7 +294,7 @@ class UnitLog(Frame):
 
 
 @dataclass(frozen=True)
-class Settings(Strict):
+class SettingsChange(Strict):
     """Settings that a unit's hook sets and deletes."""
 
     set: Mapping[str, str] | None = None
@@ -305,8 +305,8 @@ class Settings(Strict):
 class UnitChanges(Strict):
     """Everything that a unit's hook changes."""
 
-    relations: Mapping[str, Settings] | None = None
-    leader: Settings | None = None
+    relations: Mapping[str, SettingsChange] | None = None
+    leader: SettingsChange | None = None
 
 
 @dataclass(frozen=True)

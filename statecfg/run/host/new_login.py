@@ -7,7 +7,15 @@ import time
 from collections.abc import Callable, Sequence
 
 from statecfg.remote.wire import frames as wire
-from statecfg.transport import LOCAL, AuthenticationFailed, HostKeyRejected, Settings, Target, TransportError, connect
+from statecfg.transport import (
+    LOCAL,
+    AuthenticationFailed,
+    HostKeyRejected,
+    SshSettings,
+    Target,
+    TransportError,
+    connect,
+)
 
 WAIT = 30.0  # seconds in which a login must succeed; sshd may still be starting
 PAUSE = 0.5  # seconds between two attempts
@@ -18,7 +26,7 @@ def by_ssh(target: Target) -> bool:
     return target.transport != "local" and target.name != LOCAL
 
 
-def aside(target: Target, settings: Settings | None, argv: Sequence[str], answer: Callable[[str], None]) -> None:
+def aside(target: Target, settings: SshSettings | None, argv: Sequence[str], answer: Callable[[str], None]) -> None:
     """Call `try_login` in its own thread, and pass its result to `answer`."""
 
     def run() -> None:
@@ -31,7 +39,7 @@ def aside(target: Target, settings: Settings | None, argv: Sequence[str], answer
     threading.Thread(target=run, daemon=True).start()
 
 
-def try_login(target: Target, settings: Settings | None, argv: Sequence[str], seconds: float = WAIT) -> str:
+def try_login(target: Target, settings: SshSettings | None, argv: Sequence[str], seconds: float = WAIT) -> str:
     """Log in again with the same connection options, and start a program.
 
     A refused login is final, because another attempt could lock the account. A refused host key is final, too.
@@ -52,7 +60,7 @@ def try_login(target: Target, settings: Settings | None, argv: Sequence[str], se
             time.sleep(PAUSE)
 
 
-def _once(target: Target, settings: Settings | None, argv: Sequence[str], deadline: float) -> str:
+def _once(target: Target, settings: SshSettings | None, argv: Sequence[str], deadline: float) -> str:
     connection = connect(target, settings)
     try:
         stream = connection.open(argv)

@@ -21,7 +21,7 @@ NODES = 200  # maximum number of nodes in one frame
 
 
 @dataclass(frozen=True)
-class Order:
+class CommonRequest:
     """The part of the request that is the same for every host of a run. See `fleet.Options`."""
 
     run: str
@@ -46,7 +46,7 @@ class Request:
     definition: Definition
     playbook: str
     bundle: Bundle
-    order: Order
+    order: CommonRequest
     expect: Mapping[str, str] | None = None
     asks: bool = False
     more: Mapping[str, Any] = field(default_factory=dict)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from statecfg.playbook.inventory import Inventory
+from statecfg.playbook.project import Project
 from statecfg.problems import InvalidInput, StalePlan, inputs, problem
 from statecfg.problems.inputs import Inputs
 from statecfg.remote.graph.names import HostStatus
+from statecfg.run.report_model import Host
 from statecfg.run.saved import digests
 from statecfg.run.saved.model import DefinitionDigests, InventoryData, SavedPlan
-
-if TYPE_CHECKING:
-    from statecfg.playbook.inventory import Inventory
-    from statecfg.playbook.project import Project
-    from statecfg.run.report_model import Host
 
 AGAIN = "plan again, review the plan, and apply it: statecfg plan PLAYBOOK --out FILE"
 MOST = 50  # maximum number of differences to show

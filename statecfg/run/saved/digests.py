@@ -8,18 +8,15 @@ import hmac
 import json
 import secrets as randomness
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statecfg.graph.types import hidden
-from statecfg.playbook.compile import digest
+from statecfg.playbook.compile import Definition, digest
+from statecfg.playbook.inventory import Host
+from statecfg.remote.graph.model import Blob
 from statecfg.remote.machine.redact import Redactor
+from statecfg.run.job import Job
 from statecfg.run.saved.model import DefinitionDigests, InventoryData, SecretDigest
-
-if TYPE_CHECKING:
-    from statecfg.playbook.compile import Definition
-    from statecfg.playbook.inventory import Host
-    from statecfg.remote.graph.model import Blob
-    from statecfg.run.job import Job
 
 # About 50 ms and 16 MiB for each guess. Source: RFC 7914; OWASP's minimum values for scrypt.
 COST: Mapping[str, int] = {"n": 1 << 14, "r": 8, "p": 1}

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint
 
-from statecfg.store.tables import Json, metadata
+from statecfg.store.tables import Json, metadata, numbered
 
 _NEW = {"since": 2}
+_numbered = partial(numbered, number="number", since=2)
 
 # Ids are URNs; ids of behaviors contain two of them. `number` is the order of creation; it is never reused.
-interface = Table(
+interface = _numbered(
     "entity_interface",
-    metadata,
-    Column("number", Integer, primary_key=True),
     Column("id", String(255), nullable=False, unique=True),
     Column("name", Text, nullable=False),
     Column("vendor", Text, nullable=False),
     Column("nss", Text, nullable=False),
     Column("version", Text, nullable=False),
     Column("readonly", Boolean, nullable=False),
-    sqlite_autoincrement=True,
-    info=_NEW,
 )
 
 # `owner` is the interface that contains the behavior, or the type that overrides it.
-behavior = Table(
+behavior = _numbered(
     "entity_behavior",
-    metadata,
-    Column("number", Integer, primary_key=True),
     Column("owner", String(255), nullable=False),
     Column("id", String(640), nullable=False),
     Column("ref", String(640), nullable=False),
@@ -35,14 +32,10 @@ behavior = Table(
     Column("description", Text),
     Column("execution", Json, nullable=False),
     UniqueConstraint("owner", "ref"),
-    sqlite_autoincrement=True,
-    info=_NEW,
 )
 
-entity_type = Table(
+entity_type = _numbered(
     "entity_type",
-    metadata,
-    Column("number", Integer, primary_key=True),
     Column("id", String(255), nullable=False, unique=True),
     Column("name", Text, nullable=False),
     Column("vendor", Text, nullable=False),
@@ -56,8 +49,6 @@ entity_type = Table(
     Column("inherited_version", Text),
     Column("max_implicit_right", Text),
     Column("readonly", Boolean, nullable=False),
-    sqlite_autoincrement=True,
-    info=_NEW,
 )
 
 # Which types implement which interface: the reverse of the type's `interfaces`.
@@ -71,10 +62,8 @@ implemented = Table(
 
 # `owner`, `org` and `tenant` are names. The owner belongs to the organization `org` and created the entity for the
 # organization `tenant`. The two differ only if the provider created it. Times are seconds since 1970.
-entity = Table(
+entity = _numbered(
     "entity",
-    metadata,
-    Column("number", Integer, primary_key=True),
     Column("id", String(255), nullable=False, unique=True),
     Column("type", ForeignKey("entity_type.id"), nullable=False),
     Column("name", Text, nullable=False),
@@ -92,15 +81,11 @@ entity = Table(
     Index("entity_by_state", "type", "state"),
     Index("entity_by_name", "type", "name"),
     Index("entity_by_owner", "org", "owner"),
-    sqlite_autoincrement=True,
-    info=_NEW,
 )
 
 # Metadata of an entity, in addition to its content. Only administrators see the `domain` PROVIDER.
-metadata_entry = Table(
+metadata_entry = _numbered(
     "entity_metadata",
-    metadata,
-    Column("number", Integer, primary_key=True),
     Column("id", String(255), nullable=False, unique=True),
     Column("entity", ForeignKey("entity.id", ondelete="CASCADE"), nullable=False),
     Column("domain", String(32), nullable=False),
@@ -112,44 +97,32 @@ metadata_entry = Table(
     Column("readonly", Boolean, nullable=False),
     Column("revision", Integer, nullable=False),
     UniqueConstraint("entity", "domain", "namespace", "key"),
-    sqlite_autoincrement=True,
-    info=_NEW,
 )
 
 # `object` is a type or an entity, `member` the URN of a user or an organization.
-grant = Table(
+grant = _numbered(
     "entity_grant",
-    metadata,
-    Column("number", Integer, primary_key=True),
     Column("id", String(255), nullable=False, unique=True),
     Column("object", String(255), nullable=False),
     Column("member", String(255), nullable=False, index=True),
     Column("level", Text, nullable=False),
     UniqueConstraint("object", "member"),
-    sqlite_autoincrement=True,
-    info=_NEW,
 )
 
-behavior_grant = Table(
+behavior_grant = _numbered(
     "entity_behavior_grant",
-    metadata,
-    Column("number", Integer, primary_key=True),
     Column("type", ForeignKey("entity_type.id", ondelete="CASCADE"), nullable=False),
     Column("behavior", String(640), nullable=False),
     Column("level", Text, nullable=False),
     UniqueConstraint("type", "behavior", "level"),
-    sqlite_autoincrement=True,
-    info=_NEW,
 )
 
 # A task. It remains when its entity is deleted. `work` is the remaining work, including the current step. `due` is when
 # a worker can claim it: 0 for immediately, the end of the lease while `worker` has it, null if there is nothing to run.
 # Of the `serial` tasks of one entity, only the oldest can be claimed. `invocation` is the id of the behavior's
 # invocation; its programs identify themselves with it. `log` is `details` for administrators, with names and paths.
-task = Table(
+task = _numbered(
     "entity_task",
-    metadata,
-    Column("number", Integer, primary_key=True),
     Column("id", String(255), nullable=False, unique=True),
     Column("parent", String(255), nullable=False, index=True),
     Column("name", String(64), nullable=False),
@@ -173,16 +146,12 @@ task = Table(
     Column("due", Double, index=True),
     Column("worker", Text, nullable=False),
     Column("invocation", String(64), index=True),
-    sqlite_autoincrement=True,
-    info=_NEW,
 )
 
 # `digest` is the SHA-256 of the token; the token itself is not stored. `invocation`: the running behavior that uses the
 # token; the token ends with it.
-token = Table(
+token = _numbered(
     "api_token",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("digest", String(64), nullable=False, unique=True),
     Column("name", Text, nullable=False),
     Column("org", Text, nullable=False),
@@ -190,18 +159,14 @@ token = Table(
     Column("created", Double, nullable=False),
     Column("expires", Double),
     Column("invocation", String(64), index=True),
-    sqlite_autoincrement=True,
-    info=_NEW,
+    number="id",
 )
 
 # A browser that logged in with a token. `digest` is the SHA-256 of its cookie. `ends`: seconds since 1970.
-browser_session = Table(
+browser_session = _numbered(
     "browser_session",
-    metadata,
-    Column("number", Integer, primary_key=True),
     Column("digest", String(64), nullable=False, unique=True),
     Column("token", ForeignKey("api_token.id", ondelete="CASCADE"), nullable=False),
     Column("ends", Double, nullable=False),
-    sqlite_autoincrement=True,
-    info={"since": 3},
+    since=3,
 )

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, CursorResult, Text, and_, delete, insert, or_
 
 from statecfg.remote.hooks.result import Judged
 from statecfg.store.database import Store
-from statecfg.store.hooks.records import Event, Queued
+from statecfg.store.hooks.records import LoggedEvent, Queued
 from statecfg.store.tables import event, hook, host
 
 KEPT = 100_000  # maximum number of entries in the log
@@ -48,7 +48,7 @@ def events(
     start: int = 0,
     invocations: Sequence[int] = (),
     about: str | None = None,
-) -> list[Event]:
+) -> list[LoggedEvent]:
     """Return entries of the log, newest first. Entries about hosts of other projects are left out.
 
     :param name: only entries of this hook
@@ -78,4 +78,4 @@ def events(
     if limit is not None:
         query = query.limit(limit)
     with store.reading() as connection:
-        return [Event.from_row(row) for row in connection.execute(query)]
+        return [LoggedEvent.from_row(row) for row in connection.execute(query)]

@@ -184,7 +184,7 @@ class Queued:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class LoggedEvent:
     """An entry of the log.
 
     :param at: seconds since 1970

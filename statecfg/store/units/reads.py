@@ -28,13 +28,15 @@ def read_in(connection: Connection, unit_id: int, node: Sequence[str], secrets: 
     :param secrets: option → value, of the service's secret options, which the store does not contain
     :raises UnitError: the unit does not exist, or is not in that relation
     """
-    row, owner = unit_rows.find(connection, unit_id)
+    row, service_row = unit_rows.find(connection, unit_id)
     match list(node):
         case ["config"]:
-            hidden = {option: None for option, entry in owner.schema.items() if entry.get("type") == unit_rows.SECRET}
-            return {**unit_rows.effective(owner), **hidden, **(secrets or {})}
+            hidden = {
+                option: None for option, entry in service_row.schema.items() if entry.get("type") == unit_rows.SECRET
+            }
+            return {**unit_rows.effective(service_row), **hidden, **(secrets or {})}
         case ["leader"]:
-            return dict(owner.leader)
+            return dict(service_row.leader)
         case ["relation", relation_id, name]:
             return _relation_settings(connection, row.id, relation_id, name)
     raise ValueError(f"there is no settings node {list(node)}")
@@ -86,7 +88,7 @@ def log(store: Store, project: str, entries: Iterable[Entry]) -> None:
         unknown = sorted(newest.keys() - services)
         if unknown:
             raise UnitError("NoSuchUnit", f"there is no service {unknown[0]!r}")
-        pairs = [(services[owner], line) for owner, kept in newest.items() for line in kept]
+        pairs = [(services[service_id], line) for service_id, kept in newest.items() for line in kept]
         pairs.sort(key=lambda pair: pair[1].at)
         if pairs:
             connection.execute(insert(unit_log), [{"service": number, **asdict(line)} for number, line in pairs])

@@ -239,7 +239,7 @@ class Handled:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class UnitStep:
     """A hook that is due for a unit.
 
     :param unit: SERVICE/NUMBER

@@ -61,8 +61,8 @@ def begin(connection: Connection, playbook: str, ends: Sequence[End], services: 
 
 def _next_number(connection: Connection, service_id: int) -> int:
     """Return the number of the next relation of a service's project. Numbers are never reused."""
-    owner = select(service.c.project).where(service.c.id == service_id)
-    own = projects.ensure(connection, connection.execute(owner).scalar_one())
+    named = select(service.c.project).where(service.c.id == service_id)
+    own = projects.ensure(connection, connection.execute(named).scalar_one())
     following = update(project).where(project.c.name == own.name)
     connection.execute(following.values(next_relation=own.next_relation + 1))
     return int(own.next_relation)

@@ -63,10 +63,10 @@ def secrets_digest(salt: str, secrets: Settings) -> str:
     return hashlib.scrypt(text.encode(), salt=bytes.fromhex(salt), n=1 << 14, r=8, p=1, dklen=32).hex()
 
 
-def life(row: Row[Any], owner: Row[Any]) -> workflow.Life:
+def life(row: Row[Any], service_row: Row[Any]) -> workflow.Life:
     """Return the state of a unit.
 
-    :param owner: the row of its service
+    :param service_row: the row of its service
     """
     return workflow.Life(
         state=row.state,
@@ -74,9 +74,9 @@ def life(row: Row[Any], owner: Row[Any]) -> workflow.Life:
         tried=row.tried,
         dying=row.dying,
         charm=row.charm,
-        digest=owner.digest,
+        digest=service_row.digest,
         configured=row.configured,
-        config=config_digest(owner),
+        config=config_digest(service_row),
     )
 
 
@@ -106,12 +106,12 @@ def relations_of(connection: Connection, unit_id: int) -> list[workflow.Entered]
     ]
 
 
-def others(connection: Connection, owner: Row[Any]) -> dict[int, str]:
+def others(connection: Connection, service_row: Row[Any]) -> dict[int, str]:
     """Return relation → service at its other end, for each relation of a service; for peers, the service itself."""
-    touching = or_(relation.c.service == owner.id, relation.c.other == owner.id)
+    touching = or_(relation.c.service == service_row.id, relation.c.other == service_row.id)
     ends = select(relation.c.id, relation.c.service, relation.c.other).where(touching)
     rows = connection.execute(ends).all()
-    others = {row.id: row.other if row.other and row.service == owner.id else row.service for row in rows}
+    others = {row.id: row.other if row.other and row.service == service_row.id else row.service for row in rows}
     named = connection.execute(select(service.c.id, service.c.name).where(service.c.id.in_(set(others.values()))))
     names = {row.id: row.name for row in named}
     return {number: names[other] for number, other in others.items()}
@@ -123,18 +123,18 @@ def leader_of(connection: Connection, service_id: int) -> int | None:
     return workflow.leader({row.number: row.dying for row in connection.execute(there)})
 
 
-def goal(connection: Connection, owner: Row[Any]) -> Goal:
+def goal(connection: Connection, service_row: Row[Any]) -> Goal:
     """Return the current and expected units of a service and its related services."""
     related: dict[str, dict[str, UnitStatus]] = {}
-    touching = or_(relation.c.service == owner.id, relation.c.other == owner.id)
+    touching = or_(relation.c.service == service_row.id, relation.c.other == service_row.id)
     for row in connection.execute(select(relation).where(touching, ~relation.c.dying).order_by(relation.c.id)).all():
-        name, other = (row.name, row.other) if row.service == owner.id else (row.other_name, row.service)
+        name, other = (row.name, row.other) if row.service == service_row.id else (row.other_name, row.service)
         if other is not None:
             called = connection.execute(select(service.c.name).where(service.c.id == other)).scalar_one()
             there = related.setdefault(name, {})
             there[called] = {"status": "joined"}
             there.update(_statuses(connection, other, called))
-    return {"units": _statuses(connection, owner.id, owner.name), "relations": related}
+    return {"units": _statuses(connection, service_row.id, service_row.name), "relations": related}
 
 
 def _statuses(connection: Connection, service_id: int, called: str) -> dict[str, UnitStatus]:

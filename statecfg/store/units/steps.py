@@ -17,11 +17,11 @@ from statecfg.store.units.records import (
     Change,
     Changes,
     Handled,
-    Step,
     StepRelation,
     Surroundings,
     UnitError,
     UnitNow,
+    UnitStep,
 )
 from statecfg.store.units.relations import ANSWERED, unit_name
 from statecfg.unit_rules import workflow
@@ -29,34 +29,36 @@ from statecfg.unit_rules.scheduler import MODIFIED, Queue
 from statecfg.unit_rules.workflow import Due, Entered
 
 
-def next_in(connection: Connection, unit_id: int, run: str | None) -> Step | None:
+def next_in(connection: Connection, unit_id: int, run: str | None) -> UnitStep | None:
     """Return the hook that is due for a unit; None if no hook is due. Write nothing.
 
     :param run: don't retry hooks that failed in this run; None: retry all failed hooks
     :raises UnitError: the unit does not exist
     """
-    row, owner = unit_rows.find(connection, unit_id)
+    row, service_row = unit_rows.find(connection, unit_id)
     entered = unit_rows.relations_of(connection, unit_id)
-    due = workflow.due(unit_rows.life(row, owner), entered, run)
-    return None if due is None else _step(connection, row, owner, entered, due)
+    due = workflow.due(unit_rows.life(row, service_row), entered, run)
+    return None if due is None else _step(connection, row, service_row, entered, due)
 
 
-def _step(connection: Connection, row: Row[Any], owner: Row[Any], entered: Sequence[Entered], due: Due) -> Step:
+def _step(
+    connection: Connection, row: Row[Any], service_row: Row[Any], entered: Sequence[Entered], due: Due
+) -> UnitStep:
     about = next((item for item in entered if item.key == due.relation), None)
-    others = unit_rows.others(connection, owner)
+    others = unit_rows.others(connection, service_row)
     members = {item.key: due.members if item is about else tuple(sorted(item.members)) for item in entered}
-    return Step(
-        unit=unit_name(owner.name, row.number),
+    return UnitStep(
+        unit=unit_name(service_row.name, row.number),
         unit_id=row.id,
-        service=owner.name,
-        charm=owner.charm,
+        service=service_row.name,
+        charm=service_row.charm,
         hook=due.hook,
         hooks=workflow.files(due.hook),
-        timeout=owner.timeout,
+        timeout=service_row.timeout,
         last=due.hook == workflow.STOP,
         relation=None if about is None else _relation(about, due),
         now=UnitNow(
-            leader=unit_rows.leader_of(connection, owner.id) == row.number,
+            leader=unit_rows.leader_of(connection, service_row.id) == row.number,
             ports=tuple(row.ports),
             status={"status": row.status, "message": row.message},
             failed_before=bool(row.error if about is None else about.failed),
@@ -64,11 +66,11 @@ def _step(connection: Connection, row: Row[Any], owner: Row[Any], entered: Seque
         around=Surroundings(
             relations={item.id: members[item.key] for item in entered},
             services={item.id: others[item.key] for item in entered},
-            goal=unit_rows.goal(connection, owner),
+            goal=unit_rows.goal(connection, service_row),
         ),
         handled=Handled(
-            digest=owner.digest,
-            config=unit_rows.config_digest(owner),
+            digest=service_row.digest,
+            config=unit_rows.config_digest(service_row),
             upto=0 if about is None else max((at for at, remote, _ in about.events if remote == due.remote), default=0),
         ),
     )
@@ -91,11 +93,11 @@ def over_in(connection: Connection, unit_id: int) -> bool:
 
     :raises UnitError: the unit does not exist
     """
-    row, owner = unit_rows.find(connection, unit_id)
-    return workflow.over(unit_rows.life(row, owner), unit_rows.relations_of(connection, unit_id))
+    row, service_row = unit_rows.find(connection, unit_id)
+    return workflow.over(unit_rows.life(row, service_row), unit_rows.relations_of(connection, unit_id))
 
 
-def commit_in(connection: Connection, step: Step, run: str, changes: Changes, now: float) -> set[int]:
+def commit_in(connection: Connection, step: UnitStep, run: str, changes: Changes, now: float) -> set[int]:
     """Store the changes of a successful hook and the new state of its unit; return the units that have new events.
 
     :param run: the run in which the hook succeeded
@@ -103,8 +105,8 @@ def commit_in(connection: Connection, step: Step, run: str, changes: Changes, no
     :param now: seconds since 1970
     :raises UnitError: the unit does not exist, or is not in a relation whose settings it changed
     """
-    row, owner = unit_rows.find(connection, step.unit_id)
-    notified = _write(connection, row, owner, changes)
+    row, service_row = unit_rows.find(connection, step.unit_id)
+    notified = _write(connection, row, service_row, changes)
     if step.relation is None:
         notified |= _moved(connection, row, step.hook, step.handled, now)
     else:
@@ -113,12 +115,12 @@ def commit_in(connection: Connection, step: Step, run: str, changes: Changes, no
     return notified
 
 
-def _hook_type(step: Step) -> str:
+def _hook_type(step: UnitStep) -> str:
     """Return the last part of the name of a hook about a relation: joined, changed, departed or broken."""
     return step.hook.rpartition("-")[2]
 
 
-def _write(connection: Connection, row: Row[Any], owner: Row[Any], changes: Changes) -> set[int]:
+def _write(connection: Connection, row: Row[Any], service_row: Row[Any], changes: Changes) -> set[int]:
     notified: set[int] = set()
     for relation_id, change in sorted(changes.get("relations", {}).items()):
         own = in_relation(connection, row.id, relation_id)
@@ -127,9 +129,9 @@ def _write(connection: Connection, row: Row[Any], owner: Row[Any], changes: Chan
             this = and_(relation_unit.c.relation == own.relation, relation_unit.c.unit == row.id)
             connection.execute(update(relation_unit).where(this).values(settings=settings))
             notified |= set() if own.dying else unit_relations.tell_changed(connection, own.relation, row.id)
-    leader = merged(owner.leader, changes.get("leader", {}))
-    if leader != owner.leader:
-        connection.execute(update(service).where(service.c.id == owner.id).values(leader=leader))
+    leader = merged(service_row.leader, changes.get("leader", {}))
+    if leader != service_row.leader:
+        connection.execute(update(service).where(service.c.id == service_row.id).values(leader=leader))
     return notified
 
 
@@ -217,7 +219,7 @@ def _take(connection: Connection, unit_id: int, number: int, remote: str, upto: 
             connection.execute(delete(unit_event).where(same))
 
 
-def fail_in(connection: Connection, step: Step, run: str, error: str, now: float) -> None:
+def fail_in(connection: Connection, step: UnitStep, run: str, error: str, now: float) -> None:
     """Store that a hook failed. Discard its changes. Another run retries it, or any run after `service resolved`.
 
     :param error: what went wrong
@@ -237,7 +239,7 @@ def fail_in(connection: Connection, step: Step, run: str, error: str, now: float
     connection.execute(update(relation_unit).where(this).values(**about, why=error, tried=run))
 
 
-def endless_in(connection: Connection, step: Step) -> None:
+def endless_in(connection: Connection, step: UnitStep) -> None:
     """Store that a unit's hooks in a relation were stopped because they would never end."""
     if step.relation is not None:
         this = and_(relation_unit.c.relation == step.relation.key, relation_unit.c.unit == step.unit_id)

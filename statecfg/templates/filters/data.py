@@ -66,7 +66,10 @@ def _loaded(text: str, load: Callable[[str], Any]) -> Any:
     try:
         return load(text)
     except yaml.YAMLError as error:
-        raise Refused(f"the text is not YAML: {error}") from None
+        # The library's message quotes parts of the text, which may be parts of a secret.
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
+        raise Refused(f"the text is not YAML{where}") from None
 
 
 def type_debug(value: Any) -> str:

@@ -18,7 +18,7 @@ def combine(*maps: Any, recursive: bool = False, list_merge: str = "replace") ->
     result: dict[Any, Any] = {}
     for item in maps:
         if not isinstance(item, Mapping):
-            raise Refused(f"combine needs maps, got {item!r:.80}")
+            raise Refused(f"combine needs maps, got {item!r}")
         result = _combined(result, item, recursive, merge)
     return result
 
@@ -196,7 +196,7 @@ def _item(container: Any, key: Any) -> Any:
     try:
         return container[key]
     except (KeyError, IndexError, TypeError):
-        raise Refused(f"there is no item {key!r} in {container!r:.80}") from None
+        raise Refused(f"there is no item {key!r} in {container!r}") from None
 
 
 def contains(items: Any, value: Any) -> bool:

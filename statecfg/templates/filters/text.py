@@ -71,7 +71,7 @@ def b64decode(text: str, encoding: str = "utf-8") -> str:
     try:
         return base64.b64decode(text).decode(encoding)
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise Refused(f"{text[:40]!r} is not text in Base64: {error}") from None
+        raise Refused(f"{text!r} is not text in Base64: {error}") from None
 
 
 def quote(value: Any) -> str:

@@ -146,7 +146,7 @@ def test_live_rows_show_the_running_command_and_its_output(terminal):
 def test_ctrl_c_restores_the_terminal(terminal):
     (terminal.run.base / "slow.py").write_text(
         "from statecfg import play\nfrom statecfg.resources import command\n\n@play(hosts='@local')\ndef p(host):\n"
-        "    return command('wait', shell='sleep 3')\n"
+        "    return command('wait', shell='sleep 3', always=True)\n"
     )
     screen = terminal("apply", "slow.py", "--yes")
     screen.until("command:wait")

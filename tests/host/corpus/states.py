@@ -18,7 +18,7 @@ from statecfg.cli import session
 from statecfg.cli.options import Selection
 from statecfg.playbook.compile import for_undoing
 from statecfg.run import fleet
-from statecfg.transport import Settings
+from statecfg.transport import SshSettings
 from tests.host.command import statecfg
 from tests.host.resources.truth import steps
 from tests.lab import Host
@@ -70,7 +70,7 @@ class Runner:
         with patch.dict(os.environ, self.environment):
             work = session.prepare(self.playbook, chosen)
         jobs = [replace(job, definition=for_undoing(job.definition)) for job in work.jobs]
-        settings = Settings(ssh_config=given["--ssh-config"])
+        settings = SshSettings(ssh_config=given["--ssh-config"])
         options = fleet.Options(mode="destroy", agreed=True, confirm=refuse, access=fleet.Access(settings))
         fleet.run(jobs, options, lambda event: None)
         return shown[0]

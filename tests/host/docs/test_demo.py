@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -21,7 +22,7 @@ AGAIN = "Nothing to do: 5 resources as defined."
 
 def environment(scratch: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("STATECFG_", "PYTHON"))}
-    return {**kept, "TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)}
+    return {**kept, "TMPDIR": str(scratch), "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(scratch.parent / "cache")}
 
 
 def clone(target: Path) -> None:
@@ -59,7 +60,16 @@ def mentions(text: str) -> list[int]:
     return found
 
 
-def test_demo_works_on_a_fresh_clone(tmp_path: Path) -> None:
+def check_output(said: str) -> None:
+    """Check that a demo began without resources: locally, and over SSH if there is an sshd."""
+    local, _, remote = said.partition("Over SSH" if "Over SSH: left out" in said else "The same over SSH")
+    assert local.count(PLANS) == 1 and local.count(AGAIN) == 3
+    assert "- Hello from somebody else.\n        + Hello from statecfg.\n" in local
+    if shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin"):
+        assert remote.count(PLANS) == 1 and remote.count(AGAIN) == 1
+
+
+def test_demo_works_twice_on_a_fresh_clone(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--retries", "0"]
     ask = [*pip, "--dest", str(tmp_path), "toposort"]
     asked = subprocess.run(ask, capture_output=True, text=True)
@@ -69,17 +79,22 @@ def test_demo_works_on_a_fresh_clone(tmp_path: Path) -> None:
     clone(tmp_path / "clone")
     values = environment(scratch)
     del values["PYTHONPATH"]
-    demo = ["script/demo"]
-    done = subprocess.run(
-        demo, cwd=tmp_path / "clone", env=values, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    local, _, remote = done.stdout.partition("Over SSH" if "Over SSH: left out" in done.stdout else "The same over SSH")
-    assert local.count(PLANS) == 1 and local.count(AGAIN) == 3
-    assert "- Hello from somebody else.\n        + Hello from statecfg.\n" in local
-    if shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin"):
-        assert remote.count(PLANS) == 1 and remote.count(AGAIN) == 1
-    assert not list(scratch.iterdir())
+    shown: list[set[str]] = []
+    for _ in range(2):
+        done = subprocess.run(
+            ["script/demo"],
+            cwd=tmp_path / "clone",
+            env=values,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        check_output(done.stdout)
+        shown.append(set(re.findall(rf"{re.escape(str(scratch))}/[\w.-]+", done.stdout + done.stderr)))
+    assert len(shown[0]) == len(shown[1]) == 1 and shown[0] != shown[1]  # each shows only its own directory
+    assert not list(scratch.iterdir()) and not (tmp_path / "cache/statecfg").exists()
     assert machine_ledger() == before
     # The demo installs only what statecfg itself needs.
     listed = subprocess.run([tmp_path / "clone/.venv/bin/python", "-c", "import pytest"], capture_output=True)
@@ -109,4 +124,4 @@ def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
         if demo.poll() is None:
             processes.end(demo)
     processes.wait_until(lambda: not mentions(str(scratch)), 30, "the processes of the demo to end")
-    assert not list(scratch.iterdir())
+    assert not list(scratch.iterdir()) and not (tmp_path / "cache").exists()

@@ -310,6 +310,28 @@ def test_a_playbook_reaches_only_the_hosts_its_behavior_declares(hosted: Site, l
     assert sorted(path.name for path in light_host.path("/srv/bounded").iterdir()) == ["site1.txt"]
 
 
+@pytest.mark.parametrize(
+    ("selected", "properties", "said"),
+    [
+        ("crown_jewls", {}, "did you mean `crown_jewels`?"),
+        ("all", {"limit": "{{ entity.host }}", "hosts": "all"}, "did you mean `crown_jewels`?"),
+        ("web1", {"hosts": "crown_jewels"}, "the behavior may reach `crown_jewels`"),
+    ],
+    ids=["playbook", "limit", "hosts"],
+)
+def test_only_administrators_see_the_names_of_groups(
+    site: Site, selected: str, properties: dict[str, str], said: str
+) -> None:
+    site.write("inventory.yml", "hosts: {web1: {}, db1: {}}\ngroups: {crown_jewels: {hosts: [db1]}}\n")
+    site.write("playbooks/site.yml", f"hosts: {selected}\nresources: []\n")
+    provide = {**PROVIDE, "execution_properties": properties}
+    found = site.run(invocation(provide, {"host": "crown_jewls"}, hook="PostCreate"))
+    assert said in message(found)
+    assert found.public is not None and found.public.startswith("The playbook cannot be used with this entity: ")
+    for text in (found.public, site.details(), str(found.result)):
+        assert "crown_jew" not in text and "db1" not in text
+
+
 def test_a_functions_public_error_hides_the_project_path(site: Site) -> None:
     site.write("behaviors/paths.py", "def fails(entity, arguments, context):\n    open(__file__ + 'x')\n")
     found = site.run(invocation(function("fails") | {"id": "paths:fails"}))

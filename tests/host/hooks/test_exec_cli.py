@@ -151,6 +151,16 @@ def test_create_refuses_invalid_hooks_with_a_hint(project: Path) -> None:
     assert [each["name"] for each in said(project, "list")["hooks"]] == ["mine"]
 
 
+def test_create_warns_of_programs_that_cannot_start(project: Path) -> None:
+    program = project / "hooks" / "tally.hook" / BOOTED
+    program.chmod(0o644)
+    made = hook(project, "create", "mine", "tally")
+    assert made.err == f"warning: {program} is not executable, so it can't be started: chmod +x {program}\n"
+    assert made.out.startswith("mine: a hook of type tally")
+    program.chmod(0o755)
+    assert hook(project, "create", "well", "tally").err == ""
+
+
 def test_create_stores_the_selection_and_options(project: Path) -> None:
     options = ("--hosts", "web*", "--types", "file,user", "--types", "group", "--names", "file:*", "--tags", "x")
     more = (
@@ -343,6 +353,30 @@ def test_retry_runs_queued_invocations(project: Path) -> None:
     assert "1 hook, 1 invocation queued" in hook(project, "list").out
     assert hook(project, "retry").out.endswith("1 run, 0 still queued\n")
     assert hook(project, "retry").out == "0 run, 0 still queued\n"
+
+
+def test_retry_lists_what_is_pending(project: Path) -> None:
+    """Inside a hook's program, queued calls stay queued. An owed call stays until its next attempt is due."""
+    from statecfg.hooks.exec.engine import Engine
+    from statecfg.hooks.exec.types import HookTypes
+    from statecfg.playbook import project as projects
+    from statecfg.remote.hooks.run import RUNNING
+    from statecfg.store import hosts, objects, opened
+
+    hook(project, "create", "mine", "tally")
+    known(project)
+    url = str(project.parent / "store.db")
+    with opened(projects.find(project), url) as store:
+        record = hosts.get(store, "web1")
+        assert record is not None
+        Engine(store, HookTypes((project / "hooks",))).trigger(BOOTED, record, "project/p.yml")
+        applied = objects.ensure(store, "project/p.yml", "web1", {}, "0" * 64)
+        objects.owe(store, applied, "greet", "finalize", 3, 3600, "guests")
+    pending = statecfg("hook", "retry", cwd=project, STATECFG_STORE=url, **{RUNNING: "outer"}).out
+    queued, owed, count = pending.splitlines()
+    assert queued == f"queued  mine  {BOOTED}  web1  project/p.yml"
+    assert re.fullmatch(r"owed    greet  finalize  web1  project/p.yml  tried 3 times, next from .+: guests", owed)
+    assert count == "0 run, 1 still queued"
 
 
 def test_list_includes_hooks_declared_by_the_project(project: Path) -> None:

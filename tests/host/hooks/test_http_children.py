@@ -25,12 +25,14 @@ def place(tmp_path: Path) -> Iterator[Place]:
     made.store.close()
 
 
-def reshaped(place: Place, change: Callable[[Children], Any], spec: str = "") -> dict[str, dict[str, Any]]:
+def reshaped(
+    place: Place, change: Callable[[Children], Any], spec: str = "", workload: str = ""
+) -> dict[str, dict[str, Any]]:
     """Apply with a hook that changes the children. Return the resulting nodes."""
     watched = Watched()
     watched.change = lambda request: change(request.children)
     with watched.service.serving() as url:
-        place.hook(url, spec=spec)
+        place.hook(url, spec=spec, workload=workload)
         return nodes(place.apply())
 
 
@@ -75,6 +77,21 @@ def test_a_name_dropped_by_a_typed_service_is_kept(place: Place) -> None:
     after = reshaped(place, typed)
     assert after["deployment:teapot"]["attrs"]["name"] == "teapot"
     assert after["deployment:teapot"]["attrs"]["replicas"] == 2
+
+
+def test_a_child_under_an_alias_keeps_what_a_typed_service_drops(place: Place) -> None:
+    """The service knows only the kind and some attributes: not the name, the requirements, and the node's argument."""
+    before = nodes(place.plain())["deployment:teapot"]
+
+    def typed(children: Children) -> None:
+        sent = children["deployment"]
+        children["deployment"] = {"kind": sent["kind"], "spec": {"template": {"env": {}}, "replicas": 2}}
+
+    after = reshaped(place, typed, workload='children: {deployment: "deployment:*"}')
+    assert after["deployment:teapot"]["attrs"] == {"name": "teapot", "template": {"env": {}}, "replicas": 2}
+    for key in ("type", "requires", "position"):
+        assert after["deployment:teapot"][key] == before[key]
+    assert after.keys() == {MOTD, "deployment:teapot"}
 
 
 def test_a_hook_can_change_requirements_and_triggers(place: Place) -> None:

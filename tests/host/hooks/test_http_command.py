@@ -156,6 +156,29 @@ def test_a_stalled_service_fails_the_run_in_time(site: Site) -> None:
     assert site.motd is None
 
 
+def test_the_progress_names_the_awaited_service_with_attempt_and_deadline(site: Site) -> None:
+    """The service fails once. The second attempt is held until the run names it."""
+    named = threading.Event()
+    watched = Watched()
+    watched.change = lambda request: named.wait(60)
+    with watched.service.serving() as url:
+        site.hook(url, "retry", timeout="PT55S")
+        for verb, event in (("apply", "pre-reconcile"), ("destroy", "finalize")):
+            watched.errors = [HookError("not yet")]
+            named.clear()
+            said = ""
+            command = f"exec statecfg {verb} site.yml --yes --store {site.root}/store.db 2>&1"
+            with site.reader.started(command) as process:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    said += line
+                    if "waits for hook greeting " in line:
+                        named.set()
+                assert process.wait(60) == 0, said
+            waits = rf"^@local: waits for hook greeting \({event}\), attempt 2, until \d\d:\d\d:\d\d$"
+            assert re.search(waits, said, re.M), said
+
+
 def test_wrong_children_end_apply_with_bad_input(site: Site) -> None:
     with serving(answer(200, '{"children":{"x":{"kind":"File"}}}')) as server:
         site.hook(server.url)

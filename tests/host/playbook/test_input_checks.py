@@ -15,7 +15,7 @@ from statecfg.cli import preflight
 from statecfg.dialects import ansible_words
 from statecfg.playbook.inventory import Host, Login
 from statecfg.problems import InvalidInput
-from statecfg.transport import Settings, key_files
+from statecfg.transport import SshSettings, key_files
 from tests.host.command import Ran, statecfg
 from tests.lab import PlainSshd
 
@@ -54,12 +54,20 @@ def test_a_variable_that_nothing_reads_is_refused(project: Path) -> None:
     assert "SC0424" in said and "-e sets `prot`" in said and "did you mean `port`?" in said
 
 
-def test_a_python_playbook_only_warns_of_an_unmentioned_variable(project: Path) -> None:
-    (project / "play.py").write_text(
+PROGRAMS = {
+    "play.py": (
         "from statecfg import play\nfrom statecfg.resources import file\n\n"
         "@play(hosts='all')\ndef web(host):\n    return file('/x', content=host.vars.get('mentioned', ''))\n"
-    )
-    ran = statecfg("validate", "play.py", "-e", "mentioned=1", "-e", "other=1", cwd=project)
+    ),
+    "play.hy": "(require statecfg.dialects.hy [defplay])\n(import statecfg.resources [file])\n"
+    '(defplay web [host]\n  {:hosts "all"}\n  (file "/x" :content (.get host.vars "mentioned" "")))\n',
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_as_playbook_only_warns_of_an_unmentioned_variable(project: Path, name: str) -> None:
+    (project / name).write_text(PROGRAMS[name])
+    ran = statecfg("validate", name, "-e", "mentioned=1", "-e", "other=1", cwd=project)
     assert "does not seem to read `other`" in ran.err and "mentioned" not in ran.err
 
 
@@ -153,7 +161,7 @@ def test_having_only_unusable_keys_is_an_error(
 ) -> None:
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     bad = tuple(str(path) for name, path in keys.items() if name != "good")
-    settings = Settings(ssh_config="none", default_keys=False)
+    settings = SshSettings(ssh_config="none", default_keys=False)
     hosts = [Host(name, "192.0.2.1", login=Login(identity_files=bad)) for name in ("web1", "web2")]
     with pytest.raises(InvalidInput) as caught:
         preflight.check(hosts, settings, 16)
@@ -196,12 +204,12 @@ def test_too_many_forks_for_the_open_file_limit_are_refused() -> None:
     if child == 0:  # the limit can't be raised again
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (64, 128))
-            preflight.check([], Settings(ssh_config="none"), 500)
+            preflight.check([], SshSettings(ssh_config="none"), 500)
             local = [Host(f"h{number}", transport="local") for number in range(500)]
-            preflight.check(local[:5], Settings(ssh_config="none"), 500)
+            preflight.check(local[:5], SshSettings(ssh_config="none"), 500)
             assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 124
             try:
-                preflight.check(local, Settings(ssh_config="none"), 500)
+                preflight.check(local, SshSettings(ssh_config="none"), 500)
             except InvalidInput as wrong:
                 (item,) = wrong.problems
                 os._exit(0 if "--forks 500 needs" in item.detail and "use --forks 5" in item.help else 3)
@@ -222,12 +230,15 @@ def test_ansible_words_are_explained_at_their_location(project: Path) -> None:
         "  - package: nginx\n    notify: restart\n    loop: [a, b]\n"
         "  - roles: [web]\n"
         "  - ansible.builtin.copy: {src: a}\n"
+        "  - command: id\n    argv: [id]\n    register: who\n    become: true\n"
     )
     said = refused(project)
     for line, word in (
-        (2, "become"), (4, "name"), (5, "apt"), (7, "notify"), (8, "loop"), (9, "roles"), (10, "ansible.builtin.copy")
+        (2, "become"), (4, "name"), (5, "apt"), (7, "notify"), (8, "loop"), (9, "roles"), (10, "ansible.builtin.copy"),
+        (13, "register"), (14, "become"),
     ):  # fmt: skip
         assert f"play.yml:{line}:" in said and f"`{word}` is an Ansible" in said, word
+    assert "`creates`, `unless`, `onlyif`" in said and said.count("set `become` for the host in the inventory") == 2
     assert "for_each: LIST" in said and "restart_on" in said and "the node type is `package`" in said
 
 

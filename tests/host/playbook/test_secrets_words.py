@@ -3,36 +3,50 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import re
 import shlex
 import sqlite3
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from statecfg.remote import session
+from statecfg.remote.graph import events, names
 from statecfg.remote.hooks import lifecycle
-from statecfg.remote.machine.redact import Redactor
+from statecfg.remote.machine.redact import SHORTEST, Redactor
 from statecfg.remote.run import execution
 from statecfg.remote.units import units
+from statecfg.run import report_model
+from statecfg.run.host import frames
 from tests.host.command import statecfg
 from tests.host.remote.ledger.test_ledger import SECOND, first
 
-# Frame types, keys of frames and reports, outcomes, states, events, modes, kinds of hooks and values of attributes.
-WORDS = [
-    "type", "hello", "beat", "planned", "plan", "action", "output", "finished", "layer", "fired", "hook", "units",
-    "unit", "need", "nodes", "expect", "begin", "blob", "name", "outcome", "changes", "actions", "position",
-    "reason", "known_after", "shutdown_first", "triggered_by", "state", "drift", "leaves", "object", "field",
-    "before", "after", "diff", "args", "status", "event", "text", "error", "detail", "hint", "summary", "warnings",
-    "refusal", "ledger", "fingerprints", "types", "command", "changed", "unchanged", "failed", "skipped", "unknown",
-    "unreachable", "locked", "refused", "apply", "destroy", "prune", "verify", "facts", "history", "content",
-    "file", "mode", "owner", "group", "path", "kind", "absent", "present", "removed", "RESOLVED", "PRE_CREATED",
-    "started", "ended", "writing", "format", "hosts", "layers", "removals", "left", "playbook", "site.yml", "host",
-    "local", "root", "0600", "true", "null", "secret",
-]  # fmt: skip
+
+def protocol_words() -> Iterator[str]:
+    """Yield every outcome, status, state, mode and event, every type and key of a frame, and every key of a report."""
+    for module in (names, events):
+        for kind in filter(inspect.isclass, vars(module).values()):
+            yield from (word for name, word in vars(kind).items() if name.isupper() and isinstance(word, str))
+    yield from frames.FRAME_CLASSES
+    for module in (frames, report_model):
+        for kind in filter(inspect.isclass, vars(module).values()):
+            if kind.__module__ == module.__name__:
+                yield from inspect.get_annotations(kind)
+
+
+# The protocol's words, and words of definitions and of messages. Shorter values are not masked.
+WORDS = sorted(
+    {
+        *(word for word in protocol_words() if len(word) >= SHORTEST),
+        "content", "owner", "group", "path", "absent", "present", "removed", "ended", "writing", "site.yml", "local",
+        "root", "0600", "true", "null", "secret", "blob", "begin", "expect",
+    }
+)  # fmt: skip
 LOADED = (execution, lifecycle, session, units)  # the modules whose messages the tests below look at
 PLAYBOOK = """\
 hosts: "@local"
@@ -117,7 +131,9 @@ def test_secret_values_are_masked_in_free_text(words: list[str]) -> None:
 def test_runs_report_the_same_for_every_secret_value(tmp_path: Path) -> None:
     """Plan and apply report the same whatever the secret's value is."""
     known: dict[str, Any] = {}
-    for number, word in enumerate(["zq8-innocent", "changed", "unit", "type", "file", "hook", "content"]):
+    for number, word in enumerate(
+        ["zq8-innocent", "changed", "unit", "type", "file", "hook", "content", "planned", "login", "RESOLVED", "layers"]
+    ):
         place = tmp_path / str(number)
         place.mkdir()
         target = tmp_path / "target"

@@ -150,6 +150,16 @@ def test_an_owner_change_replaces_the_file_for_lines_trees_and_undo(machine: Mac
 
 
 @needs_root
+def test_a_line_sets_the_group_and_undo_restores_it(machine: Machine, path: Path) -> None:
+    path.write_text("old\n")
+    os.chown(path, 0, EVE)
+    applied(machine, line_in_file(str(path), line="new", group="root", mode="0640"))
+    assert (path.stat().st_gid, path.stat().st_mode & 0o7777) == (0, 0o640) and path.read_text() == "old\nnew\n"
+    assert machine.run(mode="destroy", yes=True).end["status"] == "ok"
+    assert path.stat().st_gid == EVE and path.read_text() == "old\n"
+
+
+@needs_root
 def test_an_owner_change_clears_the_set_user_id_bits(machine: Machine, path: Path) -> None:
     """Otherwise a user could get a set-user-id program of root by creating the file first."""
     os.chown(path, EVE, EVE)

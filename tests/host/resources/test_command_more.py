@@ -259,7 +259,7 @@ def test_a_command_with_a_guard_or_a_clear_intent_gets_no_warning(checked: Calla
         ("#! bash\n", "", 'write a first line such as "#!/bin/sh", or set interpreter: [bash, -eu]'),
         ("#!/bin/sh\r\n", "", "the lines of make.sh end with CR LF"),
         (None, "", "make.sh does not exist"),
-        ("#!/bin/sh\n", "interpreter: [bash, !secret {env: WORD}]", "a secret in the arguments"),
+        ("#!/bin/sh\n", "interpreter: [bash, !secret {env: WORD}]", "a secret, which every user of the host can read"),
     ],
 )
 def test_validate_refuses_a_script_that_the_host_could_not_run(

@@ -108,8 +108,11 @@ def test_destroy_restarts_a_remaining_service_with_its_former_settings(site: Sit
 
 
 def test_prune_restarts_a_service_that_is_still_defined(site: Site) -> None:
-    """An apply restarts the service at its turn among the others. A prune restarts it after the removals."""
-    site.say("apply", SSHD)
+    """An apply restarts the service at its turn among the others. A prune restarts it after the removals.
+
+    After each of these restarts, statecfg tries a new login.
+    """
+    assert site.report("apply", SSHD)["login"] == {"ok": True}
     without = SSHD.partition("  - file")[0] + "  - service: ssh\n    running: true\n    enabled: true\n"
     planned = site.report("plan", without, "--prune")
     ((node,),) = planned["layers"]
@@ -119,6 +122,7 @@ def test_prune_restarts_a_service_that_is_still_defined(site: Site) -> None:
     site.say("apply", SSHD)
     done = site.report("prune", without)
     assert names(done, "removals") == [[f"file:{SETTINGS}"], ["service:ssh (stays)"]]
+    assert done["login"] == {"ok": True}
     assert site.ports() == ["22"]
     said = site.say("verify").out
     assert "service:ssh" not in said or "changed" not in said
@@ -169,6 +173,27 @@ def test_removing_a_drop_in_reloads_and_restarts_its_unit(nap: Site) -> None:
     nodes = {node["name"]: node for layer in done["removals"] for node in layer}
     assert ops(nodes["service:nap (stays)"]) == ["daemon_reload", "restart"]
     assert running(nap) == "0 sleep 1000" and nap.show("nap", "NeedDaemonReload") == "no"
+
+
+def test_a_restored_file_restarts_or_reloads_the_service_that_stays(nap: Site) -> None:
+    """The process has the former settings of the file again."""
+    nap.host.write("/etc/nap", "LONG=1500\n")
+    nap.host.run(["systemctl", "restart", "nap"])
+    nap.say("apply", NAPS)
+    assert running(nap) == "5 sleep 2000"
+    nap.say("destroy")
+    assert running(nap) == "0 sleep 1500"
+    nap.host.write(NAP, UNIT + "ExecReload=/bin/cp /etc/nap /run/nap\n")
+    nap.host.run(["systemctl", "daemon-reload"])
+    reloads = NAPS.replace("    running: true", "    running: true\n    on_change: reload")
+    nap.say("apply", reloads)
+    before = nap.show("nap", "InvocationID")
+    without = "hosts: guarded\nresources:\n  - service: nap\n    running: true\n    on_change: reload\n"
+    done = nap.report("prune", without)
+    nodes = {node["name"]: node for layer in done["removals"] for node in layer}
+    assert ops(nodes["service:nap (stays)"])[-1] == "reload"
+    assert nap.host.read("/run/nap") == "LONG=1500\n" and nap.show("nap", "InvocationID") == before
+    nap.host.run(["rm", "/etc/nap", "/run/nap"])
 
 
 def test_a_failed_restart_is_repeated_by_the_next_destroy(nap: Site) -> None:
@@ -381,11 +406,46 @@ def test_a_local_run_says_that_no_new_login_was_tried(site: Site) -> None:
 # Units that fail
 
 
-def test_a_unit_that_ends_soon_after_its_start_has_failed(site: Site) -> None:
-    """The report contains its result and last lines without the secret, and dependents did not have to wait."""
+def dying(site: Site) -> None:
+    """Give a host a service that ends when /run/die exists, and a socket for it."""
     script = "echo last words of hunter2-token; while ! test -e /run/die; do sleep 0.1; done; exit 7"
     site.host.write("/usr/lib/systemd/system/dies.service", f"[Service]\nExecStart=/bin/sh -c '{script}'\n")
+    site.host.write("/usr/lib/systemd/system/dies.socket", "[Socket]\nListenStream=/run/dies.socket\n")
     site.host.run(["systemctl", "daemon-reload"])
+
+
+@pytest.mark.parametrize(
+    ("unit", "cause"),
+    [("dies", "restarted by its node"), ("dies.socket", "started again after its socket")],
+    ids=["service", "socket"],
+)
+def test_a_unit_that_ends_soon_after_its_restart_has_failed(site: Site, unit: str, cause: str) -> None:
+    dying(site)
+    site.host.run(["systemctl", "start", "dies"])
+    playbook = f"""
+hosts: guarded
+resources:
+  - file: /etc/dies
+    content: "{cause}"
+  - service: {unit}
+    running: true
+    restart_on: ["file:/etc/dies"]
+  - command: go-on
+    shell: touch /run/die; while systemctl is-active --quiet dies; do sleep 0.1; done
+    requires: [service:{unit}]
+"""
+    done = site.report("apply", playbook, code=1)
+    nodes = {node["name"]: node for layer in done["layers"] for node in layer}
+    assert nodes[f"service:{unit}"]["outcome"] == "failed"
+    assert "dies.service is failed, result: exit-code 7" in nodes[f"service:{unit}"]["reason"]
+    site.host.run(["rm", "/run/die"])
+    site.say("destroy")
+    site.host.run(["systemctl", "stop", "dies.socket", "dies.service"])
+
+
+def test_a_unit_that_ends_soon_after_its_start_has_failed(site: Site) -> None:
+    """The report contains its result and last lines without the secret, and dependents did not have to wait."""
+    dying(site)
     playbook = """
 hosts: guarded
 vars: {token: !secret {env: LIFE_TOKEN}}

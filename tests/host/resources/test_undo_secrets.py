@@ -9,6 +9,7 @@ import pytest
 
 from statecfg.graph.graph import Graph
 from statecfg.resources import command
+from tests.host.command import Ran, statecfg
 from tests.host.remote.managed import Machine, Said
 
 SECRET = "s3cret-of-the-database"
@@ -98,3 +99,31 @@ def test_a_command_can_run_in_the_root_directory(machine: Machine) -> None:
     log = machine.folder / "log"
     assert machine.run(command("pwd", shell=f"pwd > {log}", cwd="/", effects={})).end["status"] == "ok"
     assert log.read_text() == "/\n"
+
+
+def test_destroy_takes_the_secret_of_an_undo_from_the_playbook(tmp_path: Path) -> None:
+    log, made = tmp_path / "log", tmp_path / "made"
+    (tmp_path / "statecfg.toml").write_text('name = "undo"\n')
+    (tmp_path / "site.yml").write_text(f"""\
+hosts: "@local"
+resources:
+  - command: database
+    argv: [touch, {made}]
+    creates: {made}
+    undo: 'printf %s "$PASSWORD" > {log}; rm {made}'
+    env: {{PASSWORD: !secret {{env: STATECFG_TEST_PASSWORD}}}}
+""")
+    own = {"STATECFG_STORE": str(tmp_path / "store.db"), "STATECFG_STATE_DIR": str(tmp_path / "state")}
+
+    def run(*words: str, code: int = 0) -> Ran:
+        ran = statecfg(*words, "--yes", cwd=tmp_path, code=code, STATECFG_TEST_PASSWORD=SECRET, **own)
+        assert SECRET not in ran.out + ran.err
+        return ran
+
+    run("apply", "site.yml")
+    assert made.exists()
+    refused = run("destroy", "site.yml", "--hosts", "@local", code=1)
+    assert "the playbook no longer contains the secret that the undo" in " ".join(refused.out.split())
+    assert made.exists() and not log.exists()
+    run("destroy", "site.yml")
+    assert log.read_text() == SECRET and not made.exists()

@@ -29,7 +29,7 @@ from statecfg.resources import (
     user,
 )
 from statecfg.run import fleet
-from statecfg.transport import Settings
+from statecfg.transport import SshSettings
 from tests.lab import Host
 
 STATES = ("bare", "converged", "drifted", "half-failed")
@@ -55,7 +55,7 @@ def fleet_run(
 ) -> dict[str, Any]:
     """Run the graphs on a test host over SSH; return the host's part of the report."""
     target = Target(host.name, host.address, host.port, login=Login(host.user, (str(host.identity),)))
-    settings = Settings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False, default_keys=False)
+    settings = SshSettings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False, default_keys=False)
     definition = compile_graph(merge_graphs(*graphs), WireContext(host.name, {}, (), Path.cwd()))
     job = fleet.Job(target, definition, playbook)
     report = fleet.run([job], fleet.Options(mode=mode, access=fleet.Access(settings), **options), lambda event: None)

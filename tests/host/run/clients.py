@@ -8,7 +8,7 @@ import sys
 from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host, Login
 from statecfg.run import fleet
-from statecfg.transport import Settings
+from statecfg.transport import SshSettings
 from tests.host.run import lives, rig
 
 
@@ -27,7 +27,7 @@ def main() -> None:
     """Apply a definition; print one line for each event and the report in the last line."""
     name, address, port, user, key, known, *arguments = sys.argv[1:]
     host = Host("target", address=address, port=int(port), login=Login(user, (key,)))
-    settings = Settings(ssh_config="none", known_hosts=(known,), use_agent=False, default_keys=False)
+    settings = SshSettings(ssh_config="none", known_hosts=(known,), use_agent=False, default_keys=False)
     if name == "lives":
         place, number = arguments
         job, options = lives.job(host, place, int(number)), lives.options(settings, "target", place)

@@ -331,6 +331,59 @@ def facts_in_facts(evil: Evil) -> None:
     time.sleep(60)
 
 
+# Output of hooks and settings of units that take too much memory or are nested too deeply.
+
+
+def say_while_acting(evil: Evil, **frame: Any) -> None:
+    evil.plan()
+    evil.take("go")
+    evil.say(**frame)
+    time.sleep(60)
+
+
+def fired(evil: Evil, **more: Any) -> None:
+    say_while_acting(evil, type="fired", hook="h", event="post-create", name=NAME, where="host", status="ok", **more)
+
+
+def nested(levels: int) -> Any:
+    """Return maps that are nested this deeply."""
+    return {"a": nested(levels - 1)} if levels else 1
+
+
+def large_output_of_a_hook(evil: Evil) -> None:
+    fired(evil, entry={"output": [{"": 0}] * 40_000})
+
+
+def deep_output_of_a_hook(evil: Evil) -> None:
+    fired(evil, entry=nested(110))
+
+
+def large_metadata(evil: Evil) -> None:
+    fired(evil, metadata={"a": [{"": 0}] * 40_000})
+
+
+def deep_metadata(evil: Evil) -> None:
+    fired(evil, metadata=nested(110))
+
+
+def large_attributes(evil: Evil) -> None:
+    resource = {"name": NAME, "type": "file", "state": "RESOLVED", "position": "", "tags": [], "playbook": "tests"}
+    resource["attributes"] = {"content": [{"": 0}] * 40_000}
+    say_while_acting(evil, type="hook", id=1, hook="h", event="post-create", seconds=1.0, resource=resource)
+
+
+def unit_done(evil: Evil, changes: Any) -> None:
+    say_while_acting(evil, type="unit-done", id=1, ok=True, ran=True, error="", seconds=1.0, changes=changes)
+
+
+def large_settings(evil: Evil) -> None:
+    unit_done(evil, {"relations": {"db:0": {"set": {str(number): "" for number in range(90_000)}}}})
+
+
+def deep_settings(evil: Evil) -> None:
+    unit_done(evil, {"relations": nested(110)})
+
+
 # Frames with keys that the protocol does not have.
 
 

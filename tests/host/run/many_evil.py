@@ -13,7 +13,7 @@ import sys
 from statecfg.playbook.inventory import Host, Login
 from statecfg.resources import file
 from statecfg.run import fleet
-from statecfg.transport import Settings
+from statecfg.transport import SshSettings
 from tests.host.run import rig
 
 
@@ -22,7 +22,7 @@ def main() -> None:
     count, address, port, user, identity, known_hosts = sys.argv[1:]
     definition = rig.define(file("/etc/asked", content="asked\n"))
     hosts = [Host(f"evil{i}", address, int(port), login=Login(user, (identity,))) for i in range(int(count))]
-    settings = Settings(ssh_config="none", known_hosts=(known_hosts,), use_agent=False, default_keys=False)
+    settings = SshSettings(ssh_config="none", known_hosts=(known_hosts,), use_agent=False, default_keys=False)
     options = fleet.Options(mode="apply", access=fleet.Access(settings), limits=fleet.Limits(len(hosts)))
     # The first measurement must include the memory for imports and for a connection.
     nobody = Host("nobody", address, 1, login=Login(user, (identity,)))

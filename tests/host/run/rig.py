@@ -19,7 +19,7 @@ from statecfg.playbook.inventory import Host as Inventoried
 from statecfg.playbook.inventory import Login
 from statecfg.resources import command, directory, file
 from statecfg.run import fleet
-from statecfg.transport import Settings
+from statecfg.transport import SshSettings
 from statecfg.transport.become import Become
 from tests import ROOT
 from tests.lab import Host, PlainSshd, processes
@@ -33,9 +33,9 @@ def define(*graphs: Graph) -> Definition:
     return compile_graph(merge_graphs(*graphs), WireContext("host", {}, (), ROOT))
 
 
-def settings(*hosts: Host | PlainSshd) -> Settings:
+def settings(*hosts: Host | PlainSshd) -> SshSettings:
     """Return SSH settings for the hosts that ignore the settings of the user who runs the tests."""
-    return Settings(
+    return SshSettings(
         ssh_config="none", known_hosts=tuple(str(host.known_hosts) for host in hosts), use_agent=False,
         default_keys=False,
     )  # fmt: skip
@@ -80,7 +80,7 @@ def run(
     listen: Callable[[fleet.Event], None] | None = None,
     inventory: Mapping[str, Any] | None = None,
     playbook: str = PLAYBOOK,
-    connect: Settings | None = None,
+    connect: SshSettings | None = None,
     become: Become | None = None,
     **options: Any,
 ) -> Done:

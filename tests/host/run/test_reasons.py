@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from statecfg.resources import command, directory, file
+from statecfg.resources import command, directory
 from statecfg.views.outcome import outcome_lines
 from statecfg.views.terminal import render
+from tests.host.command import reach, statecfg
 from tests.host.run import rig
 from tests.lab import Host, add_user
 
@@ -26,40 +29,48 @@ def full(target: Host) -> Iterator[Host]:
     yield target
 
 
-def apply(host: Host, content: str) -> rig.Done:
-    made = file("/home/full/made", content=content)
-    return rig.run(host, rig.define(made), inventory={"user": "full"})
+def apply(host: Host, directory: Path, letter: str) -> tuple[rig.Json, str]:
+    """Run the command for a large file. Return the host's part of the report, and the command's output as one line."""
+    options = reach(directory, [host])
+    inventory = directory / "inventory.yml"
+    inventory.write_text(inventory.read_text().replace("user: root", "user: full"))
+    (directory / "large").write_text(letter * LARGE)
+    text = "hosts: all\nresources:\n  - file: /home/full/made\n    source: large\n"
+    (directory / "site.yml").write_text(text)
+    report = directory / "report.json"
+    ran = statecfg("apply", "site.yml", "--yes", "--json-into", report, *options, cwd=directory, code=1)
+    return json.loads(report.read_text())["hosts"][host.name], " ".join((ran.out + ran.err).split())
 
 
 def shown(done: rig.Done) -> str:
     return " ".join(render(outcome_lines(done.report), io.StringIO(), color=False).split())
 
 
-def test_a_full_disk_during_an_upload_is_reported(full: Host) -> None:
+def test_a_full_disk_during_an_upload_is_reported(full: Host, tmp_path: Path) -> None:
     options = f"size=2m,mode=0700,uid={full.run(['id', '-u', 'full']).stdout.strip()}"
     full.run(["mount", "-t", "tmpfs", "-o", options, "none", STATE])
     try:
-        done = apply(full, "x" * LARGE)
+        report, said = apply(full, tmp_path, "x")
     finally:
         full.run(["umount", "--lazy", STATE])
-    report = done.host()
     assert (report["status"], report["error"]["summary"]) == (
         "failed", f"can't store content in {STATE}: No space left on device",
     )  # fmt: skip
-    assert "No space left on device" in shown(done)
-    assert "could not be reached" not in shown(done)
+    assert "No space left on device" in said
+    assert "could not be reached" not in said
 
 
-def test_a_file_size_limit_during_an_upload_is_reported(full: Host) -> None:
+def test_a_file_size_limit_during_an_upload_is_reported(full: Host, tmp_path: Path) -> None:
     full.write("/home/full/.bashrc", "ulimit -f 2048\n")
     try:
-        done = apply(full, "y" * LARGE)
+        report, said = apply(full, tmp_path, "y")
     finally:
         full.run(["rm", "/home/full/.bashrc"])
-    report = done.host()
     assert (report["status"], report["error"]["summary"]) == (
         "failed", f"can't store content in {STATE}: File too large",
     )  # fmt: skip
+    assert "File too large" in said
+    assert "could not be reached" not in said
 
 
 def test_a_run_stops_when_the_journal_cannot_be_written(full: Host) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import itertools
 import json
 import os
 import shutil
+import socket
 import stat
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -348,6 +353,35 @@ def test_a_plan_holds_no_secret(site: Checkout) -> None:
     assert not (site.root / "three.plan").exists()
 
 
+DIGESTS = [name for name in sorted(hashlib.algorithms_guaranteed) if not name.startswith("shake")]
+
+
+def test_a_plan_holds_no_quick_digest_of_a_secret(site: Checkout) -> None:
+    """A quick digest would tell whether a guess is right, with the salts of the plan and without them."""
+    entry = f'  - file: {site.out}/pin\n    content: "{{{{ token }}}}"\n    requires: [directory:{site.out}]\n'
+    site.edit("playbooks/web.yml", "  - note:", f"{entry}  - note:")
+    site.edit("inventory.yml", "zone: eu", "zone: eu, pin: !secret {env: TOKEN}")
+    site.out.mkdir()
+    (site.out / "pin").write_text(f"old {SECRET}\n")
+    values = [SECRET, f"{SECRET}\n", f"old {SECRET}\n", f"# head\nport 8080 eu {SECRET}\n", json.dumps(SECRET)]
+    recorded = []
+    for name in ("one.plan", "two.plan"):
+        site("plan", "playbooks/web.yml", "--out", name)
+        text = (site.root / name).read_text()
+        plan = json.loads(text)
+        recorded.append(plan["secrets"]["TOKEN"])
+        assert plan["secrets"].keys() == {"TOKEN"} and SECRET not in text
+        hexadecimal = [plan["salt"], recorded[-1]["salt"]]
+        salts = [b"", *(salt.encode() for salt in hexadecimal), *map(bytes.fromhex, hexadecimal)]
+        for value, salt, algorithm in itertools.product(map(str.encode, values), salts, DIGESTS):
+            for data in (salt + value, value + salt):
+                raw = hashlib.new(algorithm, data).digest()
+                for written in (raw.hex(), base64.b64encode(raw).decode()):
+                    assert written[:12] not in text, (algorithm, value)
+    one, two = recorded
+    assert one["salt"] != two["salt"] and one["scrypt"] != two["scrypt"]
+
+
 PYTHON = """\
 import random
 from statecfg import play
@@ -435,6 +469,19 @@ def test_show_prints_the_origin_of_a_saved_plan(site: Checkout, tmp_path: Path) 
     assert told.startswith("### Plan: 5 to add")
     assert f"- Commit: `{commit}, dirty" in told
     assert "can't be combined" in site("show", tmp_path / "web.plan", "--markdown", "--json", code=5).err
+
+
+def test_show_says_when_a_plan_was_made_and_by_whom(site: Checkout) -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    site("plan", "playbooks/web.yml", "--out", "web.plan", LOGNAME="ann")
+    after = datetime.now(UTC)
+    made = site("show", "web.plan", "--json", LOGNAME="bob").json()["saved"]["made"]
+    at = datetime.fromisoformat(made["at"])
+    assert before <= at <= after and at.utcoffset() == timedelta(0)
+    assert made["by"] == f"ann@{socket.gethostname()}"
+    said = f"{at:%Y-%m-%d %H:%M:%S} UTC by {made['by']} with statecfg {VERSION}"
+    assert f"Made:       {said}\n" in site("show", "web.plan", LOGNAME="bob").out
+    assert f"- Made: `{said}`\n" in site("show", "web.plan", "--markdown", LOGNAME="bob").out
 
 
 def test_a_playbook_with_services_needs_the_same_store(site: Checkout, tmp_path: Path) -> None:

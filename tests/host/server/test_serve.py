@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import ssl
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from statecfg.server import running
+from tests import ROOT
 from tests.host.command import statecfg
 from tests.host.server import scenes
 from tests.host.server.serving import project, serving
@@ -90,6 +93,33 @@ def test_server_serves_by_tls_under_allowed_host_names(tmp_path: Path, certifica
             assert client.get("/statecfg/1.0/session", headers={"Host": "other.example.com"}).status_code == 403
             cookie = client.post("/login", data={"token": served.tokens["viewer"]}).headers["set-cookie"]
             assert "; Secure" in cookie
+
+
+@pytest.mark.parametrize(
+    ("bind", "names"),
+    [("127.0.0.2", "127.0.0.1, 127.0.0.2, ::1, api.example.com, localhost"), ("0.0.0.0", "127.0.0.1, ::1, localhost")],
+)
+def test_serve_prints_the_host_names_that_it_accepts(
+    here: Path, certificate: tuple[Path, Path], bind: str, names: str
+) -> None:
+    cert, key = certificate
+    options = ["--allow-host", "api.example.com"] if "api" in names else ["--tls-cert", cert, "--tls-key", key]
+    argv = [sys.executable, "-m", "statecfg", "serve", "--port", "0", "--bind", bind, *options]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "STATECFG_STORE": str(here / "store.db")}
+    process = subprocess.Popen(argv, cwd=here, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert process.stdout is not None
+        said = ""
+        for line in process.stdout:
+            said += line
+            if line.startswith("Create a token: "):
+                break
+        lines = said.splitlines()
+        assert f"It accepts these host names: {names}." in lines, said
+        more = "If other machines use another name, allow it with --allow-host NAME."
+        assert (more in lines) == (bind == "0.0.0.0"), said
+    finally:
+        processes.end(process)
 
 
 def test_token_list_shows_the_user_without_the_secret(here: Path) -> None:

@@ -58,16 +58,17 @@ class Server:
 
     def restart(self, kill: bool = False) -> None:
         """Stop the server and start it again. With `kill`, stop it by SIGKILL."""
-        self._end(signal.SIGKILL if kill else signal.SIGINT)
+        self.end(signal.SIGKILL if kill else signal.SIGINT)
         self.process = _started(self.folder, self.port, self.argv)
 
     def stop(self) -> None:
         """Stop the server and remove its directory."""
-        self._end(signal.SIGINT)
+        self.end(signal.SIGINT)
         shutil.rmtree(self.folder)
         owner.forget(self)
 
-    def _end(self, how: signal.Signals) -> None:
+    def end(self, how: signal.Signals) -> None:
+        """Stop the server by a signal, and wait for its processes: they hold shared memory that a new server needs."""
         below = processes.descendants(self.process.pid)
         self.process.send_signal(how)
         try:

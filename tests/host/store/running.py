@@ -12,13 +12,13 @@ from sqlalchemy import Connection
 
 from statecfg.store import opened, services
 from statecfg.store.database import Store
-from statecfg.store.units.records import Changes, Declared, DeclaredRelation, Step, UnitRow
+from statecfg.store.units.records import Changes, Declared, DeclaredRelation, UnitRow, UnitStep
 
 PROJECT, PLAYBOOK = "shop", "shop/playbooks/web.yml"
 HOSTS = ("h1", "h2", "h3")
 SCHEMA = {"title": {"type": "string", "default": "My Title"}, "size": {"type": "int"}, "key": {"type": "secret"}}
 
-Program = Callable[[Step], Changes]
+Program = Callable[[UnitStep], Changes]
 
 
 class Failed(Exception):
@@ -62,29 +62,29 @@ def units(store: Store) -> dict[str, UnitRow]:
         return {each.name: each for each in services.units_in(connection, PROJECT)}
 
 
-def next_of(store: Store, name: str, run: str = "r") -> Step | None:
+def next_of(store: Store, name: str, run: str = "r") -> UnitStep | None:
     """Return the next step of a unit, if one is due."""
     with store.reading() as connection:
         return services.next_in(connection, units(store)[name].id, run)
 
 
-def commit(store: Store, step: Step, changes: Changes | None = None, run: str = "r") -> set[int]:
+def commit(store: Store, step: UnitStep, changes: Changes | None = None, run: str = "r") -> set[int]:
     """Store that a hook succeeded, with its changes. Return the ids of the units that this concerns."""
     return store.attempt(lambda connection: services.commit_in(connection, step, run, changes or {}, time.time()))
 
 
-def fail(store: Store, step: Step, run: str = "r", error: str = "exit code 1.") -> None:
+def fail(store: Store, step: UnitStep, run: str = "r", error: str = "exit code 1.") -> None:
     """Store that a hook failed."""
     store.attempt(lambda connection: services.fail_in(connection, step, run, error, time.time()))
 
 
-def sets(step: Step, **values: str) -> Changes:
+def sets(step: UnitStep, **values: str) -> Changes:
     """Return the changes of a relation hook that sets these values in its relation."""
     assert step.relation is not None
     return {"relations": {step.relation.id: {"set": values}}}
 
 
-def told(step: Step) -> str:
+def told(step: UnitStep) -> str:
     """Describe a hook as text, for example `web/0 db-relation-joined db/0 [db/0]`."""
     about = step.relation
     shown = "" if about is None else f" {about.remote} [{' '.join(about.members)}]"

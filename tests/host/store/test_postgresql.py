@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -236,8 +237,7 @@ def test_store_recovers_after_a_server_crash() -> None:
             assert add(store) == 1
             server.restart(kill=True)
             assert add(store) == 2
-        server.process.kill()
-        server.process.wait()
+        server.end(signal.SIGKILL)
         with pytest.raises(StoreError, match="connection"):
             opened(url=url)
         server.restart()

@@ -10,7 +10,7 @@ import pytest
 from statecfg.problems import InvalidInput
 from statecfg.store import opened, services
 from statecfg.store.database import Store
-from statecfg.store.units.records import Changes, Declared, Step, UnitError
+from statecfg.store.units.records import Changes, Declared, UnitError, UnitStep
 from tests.host.store.postgresql import Server
 from tests.host.store.running import (
     PLAYBOOK,
@@ -88,7 +88,7 @@ def test_new_units_run_their_lifecycle_hooks_once(store: Store) -> None:
 
 
 def test_related_services_run_relation_hooks_and_read_settings(store: Store) -> None:
-    def publish(step: Step) -> Changes:
+    def publish(step: UnitStep) -> Changes:
         return sets(step, user="ann", password="pw")
 
     deploy(store, *BOTH)
@@ -150,7 +150,7 @@ def test_a_step_describes_its_hook_relation_and_goal(store: Store) -> None:
     }
 
 
-def step_of(store: Store, name: str, run: str = "r") -> Step:
+def step_of(store: Store, name: str, run: str = "r") -> UnitStep:
     step = next_of(store, name, run)
     assert step is not None
     return step
@@ -390,7 +390,7 @@ def test_projects_do_not_share_services(store: Store) -> None:
 
 
 def test_a_failed_hook_is_retried_only_in_another_run(store: Store) -> None:
-    def fails(step: Step) -> Changes:
+    def fails(step: UnitStep) -> Changes:
         raise Failed("exit code 3.")
 
     deploy(store, DB)
@@ -404,7 +404,7 @@ def test_a_failed_hook_is_retried_only_in_another_run(store: Store) -> None:
 
 
 def test_a_failed_relation_hook_is_retried_for_remaining_units(store: Store) -> None:
-    def fails(step: Step) -> Changes:
+    def fails(step: UnitStep) -> Changes:
         raise Failed("exit code 1.")
 
     deploy(store, declared("db", "h1", "h3"), WEB, BOTH[2])
@@ -425,7 +425,7 @@ def test_a_failed_relation_hook_is_retried_for_remaining_units(store: Store) -> 
 
 
 def test_removing_a_unit_clears_its_failed_joined_hook(store: Store) -> None:
-    def fails(step: Step) -> Changes:
+    def fails(step: UnitStep) -> Changes:
         raise Failed("exit code 1.")
 
     deploy(store, *BOTH)
@@ -438,7 +438,7 @@ def test_removing_a_unit_clears_its_failed_joined_hook(store: Store) -> None:
 
 @pytest.mark.parametrize("failing", ["install", "config-changed", "start", "upgrade-charm", "stop"])
 def test_resolve_continues_as_if_the_failed_hook_succeeded(store: Store, failing: str) -> None:
-    def fails(step: Step) -> Changes:
+    def fails(step: UnitStep) -> Changes:
         raise Failed("exit code 1.")
 
     deploy(store, DB)
@@ -456,7 +456,7 @@ def test_resolve_continues_as_if_the_failed_hook_succeeded(store: Store, failing
 
 @pytest.mark.parametrize("kind", ["joined", "changed", "departed", "broken"])
 def test_resolve_retries_or_skips_a_failed_relation_hook(store: Store, kind: str) -> None:
-    def fails(step: Step) -> Changes:
+    def fails(step: UnitStep) -> Changes:
         raise Failed("exit code 1.")
 
     deploy(store, *BOTH)
@@ -476,7 +476,7 @@ def test_resolve_retries_or_skips_a_failed_relation_hook(store: Store, kind: str
 def test_resolve_skips_only_what_the_failed_hook_had_seen(store: Store) -> None:
     """Changes that the failed hook had not seen cause another hook."""
 
-    def fails(step: Step) -> Changes:
+    def fails(step: UnitStep) -> Changes:
         raise Failed("exit code 1.")
 
     deploy(store, *BOTH)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from statecfg.transport import Settings, Target, connect
+from statecfg.transport import SshSettings, Target, connect
 
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") or "/usr/sbin/sshd"
 
@@ -45,14 +45,14 @@ class Sshd:
         }
         return Target(name, **(values | changes))
 
-    def settings(self, **changes: object) -> Settings:
+    def settings(self, **changes: object) -> SshSettings:
         values: dict[str, object] = {
             "ssh_config": "none",
             "known_hosts": (str(self.known_hosts),),
             "use_agent": False,
             "default_keys": False,
         }
-        return Settings(**(values | changes))
+        return SshSettings(**(values | changes))
 
     def public_key(self, kind: str = "ed25519") -> str:
         return " ".join((self.root / f"host_{kind}.pub").read_text().split()[:2])
@@ -138,7 +138,7 @@ def _wait_until_listening(server: Sshd) -> None:
         time.sleep(0.02)
 
 
-def talk(target: Target, settings: Settings) -> str:
+def talk(target: Target, settings: SshSettings) -> str:
     """Connect, run echo, and return the peer of the connection."""
     connection = connect(target, settings)
     try:

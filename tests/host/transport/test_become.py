@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.transport import BecomeFailed, Connection, Settings, Stream, Target, connect
+from statecfg.transport import BecomeFailed, Connection, SshSettings, Stream, Target, connect
 from statecfg.transport.become import Become, open_become, wrap
 from tests.lab import Host, add_user
 
@@ -28,7 +28,7 @@ def host(light_host: Host) -> Host:
 
 def login(host: Host, user: str) -> Connection:
     target = Target(host.name, host.address, host.port, user, (str(host.identity),))
-    return connect(target, Settings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False))
+    return connect(target, SshSettings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False))
 
 
 @pytest.fixture
@@ -240,20 +240,36 @@ def test_wrap_refuses_invalid_methods_and_users(become: Become, text: str) -> No
         wrap(["id"], become, NONCE)
 
 
-def test_a_fake_sudo_in_the_logins_path_gets_no_password(host: Host) -> None:
-    """Someone who can only write the login's files could put a fake sudo first in its PATH."""
-    add_user(host, "lured", sudo="password", password=PASSWORD)
-    host.run(["mkdir", "-p", "/home/lured/bin"])
-    fake = '#!/bin/sh\nprintf "%s" "$*" >&2; head -n 1 > /home/lured/stolen; echo greeting\n'
-    host.write("/home/lured/bin/sudo", fake)
-    host.run(["chmod", "0755", "/home/lured/bin/sudo"])
-    host.write("/home/lured/.bashrc", "PATH=/home/lured/bin:$PATH\n")
-    host.run(["chown", "-R", "lured:", "/home/lured"])
-    connection = login(host, "lured")
+@pytest.mark.parametrize(
+    ("method", "user", "password", "prompt"),
+    [
+        ("sudo", "root", PASSWORD, '"$4"'),
+        ("su", "nobodys", PASSWORD, '"Password: "'),
+        ("doas", "root", None, '""'),
+    ],
+    ids=["sudo", "su", "doas"],
+)
+def test_a_fake_program_in_the_logins_path_is_not_started(
+    host: Host, request: pytest.FixtureRequest, method: str, user: str, password: str | None, prompt: str
+) -> None:
+    """Someone who can only write the login's files could put a fake sudo first in its PATH, to get the password."""
+    login_name, home = f"lured-{method}", f"/home/lured-{method}"
+    add_user(host, login_name, sudo="password" if method == "sudo" else "", password=PASSWORD)
+    if method == "doas":
+        request.getfixturevalue("doas")
+        host.write("/etc/doas.conf", f"permit nopass {login_name}\n", 0o600)
+    host.run(["mkdir", "-p", f"{home}/bin"])
+    fake = f"#!/bin/sh\nprintf %s {prompt} >&2; head -n 1 > {home}/stolen; echo greeting; echo {user}; exec cat\n"
+    host.write(f"{home}/bin/{method}", fake, 0o755)
+    host.write(f"{home}/.bashrc", f"PATH={home}/bin:$PATH\n")
+    host.run(["chown", "-R", f"{login_name}:", home])
+    connection = login(host, login_name)
     try:
-        stream = open_become(connection, GREETER, Become(password=PASSWORD))
+        stream = connection.open(["sh", "-c", f"command -v {method}"])
+        assert read_until(stream, b"\n").decode() == f"{home}/bin/{method}\n"
+        stream = open_become(connection, GREETER, Become(method, user, password))
         stream.write(b"data\n")
-        assert read_until(stream, b"data\n") == b"greeting\nroot\ndata\n"
+        assert read_until(stream, b"data\n") == f"greeting\n{user}\ndata\n".encode()
     finally:
         connection.close()
-    assert not host.path("/home/lured/stolen").exists()
+    assert not host.path(f"{home}/stolen").exists()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from statecfg.transport import LOCAL, BecomeFailed, Connection, Settings, Stream, Target, become, connect
+from statecfg.transport import LOCAL, BecomeFailed, Connection, SshSettings, Stream, Target, become, connect
 from statecfg.transport.become import Become, open_become
 from tests.host.transport.test_become import GREETER, login, read_until
 from tests.lab import Host, add_user
@@ -128,7 +128,7 @@ class Pretender:
 
     def __init__(self, script: str) -> None:
         self.script = script
-        self.local = connect(Target(LOCAL), Settings())
+        self.local = connect(Target(LOCAL), SshSettings())
 
     def open(self, command: Sequence[str]) -> Stream:
         return self.local.open(["sh", "-c", self.script])

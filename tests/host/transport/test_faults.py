@@ -15,7 +15,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from statecfg.transport import ConnectionLost, Settings, Target, TransportError, Unreachable, connect, dial
+from statecfg.transport import ConnectionLost, SshSettings, Target, TransportError, Unreachable, connect, dial
 from tests.host.transport.sshd import Sshd, make_key, running_sshd, talk
 from tests.lab import Host
 
@@ -29,7 +29,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 def test_a_server_without_a_banner_fails_in_time(silent: int) -> None:
     begun = time.monotonic()
     with pytest.raises(Unreachable, match="no SSH banner"):
-        talk(Target("x", "127.0.0.1", silent, "u"), Settings(ssh_config="none", banner_timeout=0.5))
+        talk(Target("x", "127.0.0.1", silent, "u"), SshSettings(ssh_config="none", banner_timeout=0.5))
     assert time.monotonic() - begun < 9  # shorter than the default of 10 s
 
 
@@ -46,7 +46,7 @@ def test_connecting_to_a_silent_address_fails_within_the_timeout() -> None:
         time.sleep(0.1)
         begun = time.monotonic()
         with pytest.raises(Unreachable, match=r"no answer from 127.0.0.1 port .* within 1 s"):
-            talk(Target("x", "127.0.0.1", port, "u"), Settings(ssh_config="none", connect_timeout=1))
+            talk(Target("x", "127.0.0.1", port, "u"), SshSettings(ssh_config="none", connect_timeout=1))
         assert time.monotonic() - begun < 9
         for sock in fill:
             sock.close()
@@ -64,7 +64,7 @@ def hostile(answer: Callable[[socket.socket], None]) -> Unreachable:
         thread = threading.Thread(target=serve)
         thread.start()
         with pytest.raises(Unreachable) as caught:
-            talk(Target("x", "127.0.0.1", listener.getsockname()[1], "u"), Settings(ssh_config="none"))
+            talk(Target("x", "127.0.0.1", listener.getsockname()[1], "u"), SshSettings(ssh_config="none"))
         thread.join(60)
     return caught.value
 
@@ -186,7 +186,7 @@ def test_a_silent_partition_is_noticed(
     monkeypatch.setattr(dial, "DEAD_AFTER", 6)
     (host,) = make_light_hosts(1)
     target = Target(host.name, host.address, host.port, host.user, (str(host.identity),))
-    settings = Settings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False)
+    settings = SshSettings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False)
     connection = connect(target, settings)
     stream = connection.open(["cat"])
     stream.write(b"x")
@@ -242,7 +242,7 @@ def test_a_server_that_ignores_the_window_is_cut_off(tmp_path: Path) -> None:
         thread = threading.Thread(target=serve)
         thread.start()
         target = Target("x", "127.0.0.1", port, "u", (str(user_key),))
-        settings = Settings(ssh_config="none", known_hosts=(str(tmp_path / "known"),), use_agent=False)
+        settings = SshSettings(ssh_config="none", known_hosts=(str(tmp_path / "known"),), use_agent=False)
         connection = connect(target, settings)
         stream = connection.open(["anything"])
         thread.join(60)

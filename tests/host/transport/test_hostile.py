@@ -17,7 +17,7 @@ import paramiko
 import pytest
 from paramiko.common import AUTH_FAILED
 
-from statecfg.transport import AuthenticationFailed, ConnectionLost, Settings, Target, Unreachable, connect
+from statecfg.transport import AuthenticationFailed, ConnectionLost, SshSettings, Target, Unreachable, connect
 from tests.host.transport.sshd import make_key, running_sshd, talk
 from tests.host.transport.test_faults import Flooding
 
@@ -58,9 +58,9 @@ class Server:
     def target(self) -> Target:
         return Target("evil", "127.0.0.1", self.port, "u", (str(self.user_key),))
 
-    def settings(self, **changes: float) -> Settings:
+    def settings(self, **changes: float) -> SshSettings:
         known = (str(self.root / "known"),)
-        return Settings(ssh_config="none", known_hosts=known, use_agent=False, **changes)
+        return SshSettings(ssh_config="none", known_hosts=known, use_agent=False, **changes)
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_an_endless_identification_line_uses_little_memory() -> None:
         thread.start()
         begun = time.monotonic()
         with pytest.raises(Unreachable, match="it sent a banner line longer than 255 bytes"):
-            talk(Target("x", "127.0.0.1", listener.getsockname()[1], "u"), Settings(ssh_config="none"))
+            talk(Target("x", "127.0.0.1", listener.getsockname()[1], "u"), SshSettings(ssh_config="none"))
         assert time.monotonic() - begun < 20
         thread.join(60)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEMORY
@@ -153,7 +153,7 @@ def test_a_trickling_identification_line_times_out() -> None:
         thread.start()
         begun = time.monotonic()
         with pytest.raises(Unreachable, match="it sent no SSH banner in time"):
-            settings = Settings(ssh_config="none", banner_timeout=1.0)
+            settings = SshSettings(ssh_config="none", banner_timeout=1.0)
             talk(Target("x", "127.0.0.1", listener.getsockname()[1], "u"), settings)
         assert time.monotonic() - begun < 20
         thread.join(60)
@@ -184,7 +184,7 @@ def test_a_flood_of_key_exchanges_blocks_neither_read_nor_close(tmp_path: Path) 
 
 LOOKUP = """\
 import socket, sys, threading, time
-from statecfg.transport import Settings, Target, TransportError, connect
+from statecfg.transport import SshSettings, Target, TransportError, connect
 
 answers = sys.argv[1] == "nxdomain"
 asked = []
@@ -201,7 +201,7 @@ def serve():
 threading.Thread(target=serve, daemon=True).start()
 begun = time.monotonic()
 try:
-    connect(Target("web", "web.example.com", user="u"), Settings(ssh_config="none"))
+    connect(Target("web", "web.example.com", user="u"), SshSettings(ssh_config="none"))
 except TransportError as error:
     print(type(error).__name__, error.summary)
 assert asked

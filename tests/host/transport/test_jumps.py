@@ -13,7 +13,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from statecfg.transport import Connection, ConnectionLost, Settings, Target, TransportError, Unreachable, connect
+from statecfg.transport import Connection, ConnectionLost, SshSettings, Target, TransportError, Unreachable, connect
 from statecfg.transport.ssh_connection import SshConnection
 from tests.host.transport.sshd import Sshd, running_sshd, stop, talk
 from tests.host.transport.test_way import write_config
@@ -33,8 +33,8 @@ def inner(tmp_path: Path) -> Iterator[Sshd]:
 
 
 @pytest.fixture
-def settings(tmp_path: Path, jump: Sshd, inner: Sshd) -> Settings:
-    return Settings(ssh_config=str(write_config(tmp_path / "config", jump, inner)))
+def settings(tmp_path: Path, jump: Sshd, inner: Sshd) -> SshSettings:
+    return SshSettings(ssh_config=str(write_config(tmp_path / "config", jump, inner)))
 
 
 def at_once(number: int, work: Callable[[int], object]) -> list[object]:
@@ -59,7 +59,7 @@ def echoes(connection: Connection) -> bool:
     return connection.open(["echo", "hi"]).read(60) == b"hi\n"
 
 
-def test_hosts_behind_a_jump_host_share_one_connection_to_it(jump: Sshd, inner: Sshd, settings: Settings) -> None:
+def test_hosts_behind_a_jump_host_share_one_connection_to_it(jump: Sshd, inner: Sshd, settings: SshSettings) -> None:
     together = threading.Barrier(12)
 
     def one(index: int) -> bool:
@@ -75,7 +75,7 @@ def test_hosts_behind_a_jump_host_share_one_connection_to_it(jump: Sshd, inner: 
     assert inner.log().count("Accepted publickey") == 12
 
 
-def test_closing_connections_does_not_disturb_others(jump: Sshd, settings: Settings) -> None:
+def test_closing_connections_does_not_disturb_others(jump: Sshd, settings: SshSettings) -> None:
     """Closing a channel during a write must not make sshd end the shared connection."""
     kept = connect(Target("inner"), settings)
     stream = kept.open(["cat"])
@@ -115,7 +115,7 @@ def test_no_message_is_sent_for_a_closed_channel(jump: Sshd) -> None:
     assert "nonexistent channel" not in jump.log()
 
 
-def test_the_last_user_closes_the_jump_connection(jump: Sshd, settings: Settings) -> None:
+def test_the_last_user_closes_the_jump_connection(jump: Sshd, settings: SshSettings) -> None:
     first, second = connect(Target("inner"), settings), connect(Target("inner"), settings)
     first.close()
     first.close()
@@ -126,7 +126,7 @@ def test_the_last_user_closes_the_jump_connection(jump: Sshd, settings: Settings
     assert jump.log().count("Accepted publickey") == 2
 
 
-def test_a_jump_host_that_dies_is_named_once(jump: Sshd, settings: Settings) -> None:
+def test_a_jump_host_that_dies_is_named_once(jump: Sshd, settings: SshSettings) -> None:
     connection = connect(Target("inner"), settings)
     stream = connection.open(["cat"])
     stream.write(b"x")
@@ -138,7 +138,7 @@ def test_a_jump_host_that_dies_is_named_once(jump: Sshd, settings: Settings) -> 
     connection.close()
 
 
-def test_a_dying_target_is_not_blamed_on_the_jump_host(inner: Sshd, settings: Settings) -> None:
+def test_a_dying_target_is_not_blamed_on_the_jump_host(inner: Sshd, settings: SshSettings) -> None:
     connection = connect(Target("inner"), settings)
     stream = connection.open(["cat"])
     stop(inner)
@@ -148,7 +148,7 @@ def test_a_dying_target_is_not_blamed_on_the_jump_host(inner: Sshd, settings: Se
     connection.close()
 
 
-def test_a_lost_jump_connection_is_opened_again(jump: Sshd, settings: Settings) -> None:
+def test_a_lost_jump_connection_is_opened_again(jump: Sshd, settings: SshSettings) -> None:
     kept = connect(Target("inner"), settings)
     for pid in jump.sessions():
         os.kill(pid, signal.SIGKILL)
@@ -160,7 +160,7 @@ def test_a_lost_jump_connection_is_opened_again(jump: Sshd, settings: Settings) 
 
 
 def test_a_jump_host_dying_during_the_handshake_is_named_once(
-    jump: Sshd, inner: Sshd, settings: Settings, tmp_path: Path
+    jump: Sshd, inner: Sshd, settings: SshSettings, tmp_path: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
@@ -179,12 +179,12 @@ def test_a_jump_host_dying_during_the_handshake_is_named_once(
 
 
 def test_every_waiting_host_learns_that_its_jump_host_is_down(
-    tmp_path: Path, inner: Sshd, jump: Sshd, settings: Settings
+    tmp_path: Path, inner: Sshd, jump: Sshd, settings: SshSettings
 ) -> None:
     stop(jump)
     with socket.create_server(("127.0.0.1", jump.port)):
         begun = time.monotonic()
-        quick = Settings(ssh_config=settings.ssh_config, banner_timeout=1.0)
+        quick = SshSettings(ssh_config=settings.ssh_config, banner_timeout=1.0)
         outcomes = at_once(20, lambda index: talk(Target(f"h{index}", address="inner"), quick))
         assert time.monotonic() - begun < 16
     assert {str(o).partition(": ")[2] for o in outcomes} == {

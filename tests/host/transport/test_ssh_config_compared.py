@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.transport import Settings, Target, Unreachable
+from statecfg.transport import SshSettings, Target, Unreachable
 from statecfg.transport.route import route
 from statecfg.transport.ssh_config import ConfigProblem, load, parse
 from tests.unit.transport.test_ssh_config import CONFIG, hop
@@ -82,7 +82,7 @@ def test_lookups_match_those_of_ssh(tmp_path: Path, name: str, host: str, user: 
 def test_hops_get_address_port_user_and_keys_from_ssh_config(tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("Host web\n ProxyJump gate\n HostName box\n User u\n IdentityFile /k/%r-%h\nHost gate\n Port 2\n")
-    gate, web = route(Target("web"), Settings(ssh_config=str(config)))
+    gate, web = route(Target("web"), SshSettings(ssh_config=str(config)))
     assert (gate.host, gate.port, gate.user) == ("gate", 2, ME)
     assert (web.host, web.port, web.user, web.keys) == ("box", 22, "u", ("/k/u-box",))
 
@@ -106,7 +106,7 @@ def test_an_unsupported_match_for_another_host_gives_no_warning() -> None:
 
 def test_a_warning_about_ssh_config_reaches_the_hop(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("Match exec true\n  Port 2222\n")
-    (hop,) = route(Target("web"), Settings(ssh_config=str(tmp_path / "config")))
+    (hop,) = route(Target("web"), SshSettings(ssh_config=str(tmp_path / "config")))
     assert hop.port == 22
     assert "`Match exec` is not supported" in hop.warnings[0]
 
@@ -117,7 +117,7 @@ def test_a_proxy_command_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(
         Unreachable, match="ssh_config sets ProxyCommand for it, which statecfg does not support"
     ) as caught:
-        route(Target("web"), Settings(ssh_config=str(tmp_path / "config")))
+        route(Target("web"), SshSettings(ssh_config=str(tmp_path / "config")))
     assert caught.value.hint == "Use ProxyJump."
 
 
@@ -129,7 +129,7 @@ def test_an_ineffective_proxy_command_is_ignored(tmp_path: Path, text: str) -> N
     if text.startswith("ProxyJump gate"):
         text = "Host gate\n  ProxyJump none\nHost *\n  " + text
         (tmp_path / "config").write_text(text)
-    assert route(Target("web"), Settings(ssh_config=str(tmp_path / "config")))[-1].host == "web"
+    assert route(Target("web"), SshSettings(ssh_config=str(tmp_path / "config")))[-1].host == "web"
 
 
 @pytest.mark.parametrize("text", ['User "open\n', "User 'open\n", 'User a"b\n'])

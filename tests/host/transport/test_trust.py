@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.transport import AuthenticationFailed, HostKeyRejected, Settings, Target, TransportError, connect
+from statecfg.transport import AuthenticationFailed, HostKeyRejected, SshSettings, Target, TransportError, connect
 from tests.host.transport.sshd import Sshd, make_key, running_sshd, talk
 from tests.lab import processes
 
@@ -96,7 +96,7 @@ def test_only_modern_algorithms_are_offered() -> None:
 
     def attempt() -> None:
         try:
-            connect(target, Settings(ssh_config="none", known_hosts=(), use_agent=False, default_keys=False))
+            connect(target, SshSettings(ssh_config="none", known_hosts=(), use_agent=False, default_keys=False))
         except TransportError as error:
             errors.append(error)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.transport import ConnectionLost, HostKeyRejected, Settings, Target, Unreachable, connect, dial
+from statecfg.transport import ConnectionLost, HostKeyRejected, SshSettings, Target, Unreachable, connect, dial
 from tests.host.transport.sshd import Sshd, free_port, running_sshd, stop, talk
 
 
@@ -26,12 +26,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 def test_a_refused_connection_is_reported(tmp_path: Path) -> None:
     port = free_port()
     with pytest.raises(Unreachable, match="Connection refused"):
-        talk(Target("x", "127.0.0.1", port, "u"), Settings(ssh_config="none"))
+        talk(Target("x", "127.0.0.1", port, "u"), SshSettings(ssh_config="none"))
 
 
 def test_an_unknown_host_name_is_reported() -> None:
     with pytest.raises(Unreachable, match=r"cannot look up no-such-host\.invalid"):
-        talk(Target("x", "no-such-host.invalid", user="u"), Settings(ssh_config="none"))
+        talk(Target("x", "no-such-host.invalid", user="u"), SshSettings(ssh_config="none"))
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def write_config(path: Path, jump: Sshd, inner: Sshd) -> Path:
 def test_ssh_config_connects_through_a_jump_host(jump_and_inner: tuple[Sshd, Sshd], tmp_path: Path) -> None:
     jump, inner = jump_and_inner
     config = write_config(tmp_path / "config", jump, inner)
-    connection = connect(Target("inner"), Settings(ssh_config=str(config)))
+    connection = connect(Target("inner"), SshSettings(ssh_config=str(config)))
     stream = connection.open(["sh", "-c", "echo $SSH_CONNECTION"])
     data = stream.read(30)
     assert data is not None
@@ -79,7 +79,7 @@ def test_a_connection_can_use_two_jump_hosts(jump_and_inner: tuple[Sshd, Sshd], 
     config = write_config(tmp_path / "config", jump, inner)
     files = (str(server.known_hosts), str(jump.known_hosts), str(inner.known_hosts))
     target = server.target("far", proxy_jump="gate,inner")
-    peer = talk(target, Settings(ssh_config=str(config), known_hosts=files, use_agent=False))
+    peer = talk(target, SshSettings(ssh_config=str(config), known_hosts=files, use_agent=False))
     assert peer.startswith("ssh-ed25519 ")
 
 
@@ -88,7 +88,7 @@ def test_an_unknown_key_of_the_jump_host_is_refused(jump_and_inner: tuple[Sshd, 
     config = write_config(tmp_path / "config", jump, inner)
     jump.known_hosts.write_text("")
     with pytest.raises(HostKeyRejected) as caught:
-        talk(Target("inner"), Settings(ssh_config=str(config)))
+        talk(Target("inner"), SshSettings(ssh_config=str(config)))
     assert str(caught.value).startswith("inner: jump host gate: its host key is not known")
     assert "Accepted" not in jump.log()
 
@@ -100,7 +100,7 @@ def test_a_target_that_the_jump_host_cannot_reach_is_reported(
     config = write_config(tmp_path / "config", jump, inner)
     stop(inner)
     with pytest.raises(Unreachable) as caught:
-        talk(Target("inner"), Settings(ssh_config=str(config)))
+        talk(Target("inner"), SshSettings(ssh_config=str(config)))
     assert f"the jump host could not connect to 127.0.0.1 port {inner.port}" in caught.value.summary
 
 
@@ -109,14 +109,14 @@ def test_a_jump_host_that_is_down_is_named_once(jump_and_inner: tuple[Sshd, Sshd
     config = write_config(tmp_path / "config", jump, inner)
     stop(jump)
     with pytest.raises(Unreachable) as caught:
-        talk(Target("inner"), Settings(ssh_config=str(config)))
+        talk(Target("inner"), SshSettings(ssh_config=str(config)))
     assert str(caught.value).count("gate") == 1
     assert "Connection refused" in caught.value.summary
 
 
 def test_a_dying_jump_host_ends_the_connection(jump_and_inner: tuple[Sshd, Sshd], tmp_path: Path) -> None:
     jump, inner = jump_and_inner
-    connection = connect(Target("inner"), Settings(ssh_config=str(write_config(tmp_path / "c", jump, inner))))
+    connection = connect(Target("inner"), SshSettings(ssh_config=str(write_config(tmp_path / "c", jump, inner))))
     stream = connection.open(["cat"])
     stream.write(b"x")
     assert stream.read(30) == b"x"
@@ -182,13 +182,13 @@ def test_ipv6_works_and_a_dead_ipv6_address_is_skipped(tmp_path: Path, monkeypat
 )
 def test_invalid_host_names_are_refused(host: str) -> None:
     with pytest.raises(Unreachable, match="is not a host name"):
-        connect(Target("x", address=host or " "), Settings(ssh_config="none"))
+        connect(Target("x", address=host or " "), SshSettings(ssh_config="none"))
 
 
 @pytest.mark.parametrize("user", ["-l", "a b", "a;id", "$(id)", "a\nb", "`id`", "a'b", "a\x7f"])
 def test_invalid_user_names_are_refused(user: str) -> None:
     with pytest.raises(Unreachable, match="is not a user name"):
-        connect(Target("x", user=user), Settings(ssh_config="none"))
+        connect(Target("x", user=user), SshSettings(ssh_config="none"))
 
 
 def test_importing_the_package_loads_no_paramiko() -> None:
@@ -206,7 +206,7 @@ def test_paramiko_is_loaded_without_invoke() -> None:
 @pytest.mark.parametrize("silent_server", [True, False])
 def test_a_process_with_an_open_connection_exits_at_once(server: Sshd, silent: int, silent_server: bool) -> None:
     target = Target("x", "127.0.0.1", silent, "u") if silent_server else server.target()
-    settings = Settings(ssh_config="none", banner_timeout=0.3) if silent_server else server.settings()
+    settings = SshSettings(ssh_config="none", banner_timeout=0.3) if silent_server else server.settings()
     code = (
         "import time\nfrom statecfg.transport import *\n"
         f"try:\n    c = connect({target!r}, {settings!r}); s = c.open(['sleep', '60'])\n"

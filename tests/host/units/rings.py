@@ -29,12 +29,16 @@ for id in $(relation-ids ring); do
 done
 """
 # Checks that the settings of the remote unit are consistent, and that they do not change while this hook runs.
+# A tool fails if its executor was killed. Then the hook stops. Otherwise it would take the empty output for a setting.
 READ = """#!/bin/bash
-one="$(relation-get first) $(relation-get second)"
+set -e
+first=$(relation-get first)
+second=$(relation-get second)
 sleep 0.0$((RANDOM % 8))
-two="$(relation-get first) $(relation-get second)"
-set -- $one
-[ "$1" = "$2" ] && [ "$one" = "$two" ] || echo "$JUJU_REMOTE_UNIT: $one, then $two" >> /srv/torn
+first_again=$(relation-get first)
+second_again=$(relation-get second)
+one="$first $second" two="$first_again $second_again"
+[ "$first" = "$second" ] && [ "$one" = "$two" ] || echo "$JUJU_REMOTE_UNIT: $one, then $two" >> /srv/torn
 """
 HOOKS = {"config-changed": PUBLISH, "ring-relation-changed": READ}
 

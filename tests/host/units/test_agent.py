@@ -20,7 +20,7 @@ from statecfg.remote.units import amp
 from statecfg.remote.units.agent import Agent
 from statecfg.remote.units.context import COMMANDS, Context
 from statecfg.remote.units.settings import UnitError
-from statecfg.remote.units.step import Step
+from statecfg.remote.units.step import UnitStep
 from tests.host.units.unit_host import PYTHON, SPEAK, ask, box, read_box, step
 
 Json = dict[str, Any]
@@ -44,7 +44,7 @@ class Hook:
     def __init__(self, agent: Agent, nodes: Mapping[tuple[str, ...], Json], told: list[Json], given: Json) -> None:
         self.agent, self.nodes, self.told = agent, deepcopy(dict(nodes)), told
         self.asked: list[list[str]] = []
-        self.context = Context(Step.from_json(given), self.read, told.append)
+        self.context = Context(UnitStep.from_json(given), self.read, told.append)
         self.token = agent.begin(self.context)
 
     def read(self, node: list[str], over: threading.Event) -> Json:
@@ -467,7 +467,7 @@ def test_an_ending_hook_does_not_wait_for_a_pending_read(agent: Agent, told: lis
         assert over.wait(60)
         raise UnitError("NotReached", "the controller gave no answer")
 
-    context = Context(Step.from_json(step()), never, told.append)
+    context = Context(UnitStep.from_json(step()), never, told.append)
     token = agent.begin(context)
     answers: list[Any] = []
     blob = json.dumps({"a": "1"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,42 @@ def test_a_host_that_left_is_removed_only_by_prune_hosts(fabric: Fabric, pair: l
     assert not pair[1].path("/srv/web").exists() and pair[0].path("/srv/web").is_dir()
     assert sorted(fabric.units()) == ["web/0"]
     assert "left" not in fabric("plan", "site.yml").out
+
+
+def test_the_printed_command_empties_a_host_that_left_a_plain_play(fabric: Fabric, pair: list[Host]) -> None:
+    play = "hosts: {0}\nresources: [{{directory: /srv/plain}}]\n"
+    fabric.play(play.format("light*"))
+    fabric.apply()
+    assert "left" not in fabric("plan", "site.yml").out
+    fabric.play(play.format("light1"))
+    applied = fabric("apply", "site.yml", "--yes").out
+    assert "light2  1 resource: directory:/srv/plain" in applied, applied
+    assert pair[1].path("/srv/plain").is_dir()
+    (left,) = fabric("plan", "site.yml", "--json").json()["left_hosts"]
+    assert (left["host"], left["units"], left["resources"]) == ("light2", [], ["directory:/srv/plain"])
+    (printed,) = re.findall(r"statecfg destroy --hosts .*?\.yml", applied)
+    assert printed == left["command"]
+    fabric(*shlex.split(printed)[1:], "--yes")
+    assert not pair[1].path("/srv/plain").exists() and pair[0].path("/srv/plain").is_dir()
+    assert "left" not in fabric("plan", "site.yml").out
+
+
+def test_the_resources_of_a_left_host_come_from_all_its_newest_runs(fabric: Fabric, pair: list[Host]) -> None:
+    """Runs of some tags, failed applies and removals are counted together; plans are not."""
+    entries = (
+        "{directory: /srv/web}, {directory: /srv/tagged, tags: [t]}, {directory: /srv/gone}, "
+        "{command: fails, argv: ['false'], unless: 'test -e /srv/fine', effects: {}}"
+    )
+    play = PLAY.replace("{{directory: /srv/web}}", entries.replace("{", "{{").replace("}", "}}"))
+    fabric.play(play.format("light*"))
+    fabric.apply(code=1)
+    fabric.play(play.format("light*").replace(", {directory: /srv/gone}", ""))
+    fabric("apply", "site.yml", "--yes", "--prune", code=1)
+    fabric("apply", "site.yml", "--yes", "-t", "t")
+    fabric.play(PLAY.format("light1"))
+    for _ in range(2):
+        (left,) = fabric("plan", "site.yml", "--json").json()["left_hosts"]
+        assert left["resources"] == ["directory:/srv/tagged", "directory:/srv/web"]
 
 
 def test_a_host_gone_from_the_inventory_is_listed_and_kept(fabric: Fabric, pair: list[Host]) -> None:

@@ -412,10 +412,10 @@ from statecfg.remote.units import files as unit_files, hooks as unit_hooks
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.units.agent import Agent
 from statecfg.remote.units.context import Context
-from statecfg.remote.units.step import Step
+from statecfg.remote.units.step import UnitStep
 assert not [each for each in sys.modules.values() if "site-packages" in str(getattr(each, "__file__", ""))]
 left = unit_hooks.end_left(place)
-step = Step.from_json({"unit": "mysql/0", "service": "mysql", "charm": "mysql", "hook": name,
+step = UnitStep.from_json({"unit": "mysql/0", "service": "mysql", "charm": "mysql", "hook": name,
         "relations": {"db:0": ["x/0"]},
         "relation": {"id": "db:0", "name": "db", "remote": "x/0", "members": ["x/0"]}})
 files = {"hooks/" + name: (0o755, Blob.of(sys.stdin.read()))}

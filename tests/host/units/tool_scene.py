@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from statecfg.remote.units.agent import Agent
 from statecfg.remote.units.context import Context
 from statecfg.remote.units.settings import UnitError
-from statecfg.remote.units.step import Step
+from statecfg.remote.units.step import UnitStep
 from statecfg.remote.units.tools import install as tool_files
 
 CONFIG = {"title": "My Title", "skill-level": 9001, "outlook": None, "flag": False}
@@ -66,7 +66,7 @@ class Scene:
         self.step.update(step)
         self.tools = tool_files.install(str(place))
         self.agent = Agent(str(place), lambda level, text: self.said.append({"level": level, "text": text}))
-        self.context = Context(Step.from_json(self.step), self.ask, self.said.append)
+        self.context = Context(UnitStep.from_json(self.step), self.ask, self.said.append)
         self.token = self.agent.begin(self.context)
 
     def ask(self, node: list[str], over: threading.Event) -> dict[str, Any]:

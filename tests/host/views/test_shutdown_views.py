@@ -31,8 +31,8 @@ resources:
 """
 
 
-def test_all_views_report_what_a_failed_run_left_down(sshd: PlainSshd, tmp_path: Path) -> None:
-    """The views are the terminal, JSON and Markdown. The terminal also names what a successful run stopped first."""
+def test_all_views_report_what_a_run_stopped_first_and_left_down(sshd: PlainSshd, tmp_path: Path) -> None:
+    """The views are the terminal, JSON and Markdown. A failed run leaves a process down, a successful run doesn't."""
     import grp
     import os
 
@@ -54,8 +54,15 @@ def test_all_views_report_what_a_failed_run_left_down(sshd: PlainSshd, tmp_path:
         assert "- **down**: `process:/usr/bin/sleep`" in said
         playbook.write_text(playbook.read_text().replace('"=", "4101"', '"!=", "4101"'))
         statecfg("apply", playbook, "--yes", "-e", "seconds=4103", *options, cwd=tmp_path)
-        ran = statecfg("apply", playbook, "--yes", "-e", "seconds=4104", *options, cwd=tmp_path)
+        ran = statecfg("apply", playbook, "--yes", "-e", "seconds=4104", *files, *options, cwd=tmp_path)
         assert "stopped first: process:/usr/bin/sleep" in ran.out and "down:" not in ran.out
+        (host,) = json.loads((tmp_path / "r.json").read_text())["hosts"].values()
+        assert host["status"] == "ok" and "down" not in host
+        assert [(action["node"], action["op"], action["status"]) for action in host["shutdown"]] == [
+            ("process:/usr/bin/sleep", "service-down", "ok")
+        ]
+        said = (tmp_path / "r.md").read_text()
+        assert "- stopped first: `process:/usr/bin/sleep` `service-down" in said and "**down**" not in said
     finally:
         statecfg("destroy", playbook, "--yes", *options, cwd=tmp_path)
 

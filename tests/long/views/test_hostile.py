@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from statecfg.views import markdown
+from statecfg.views import markdown, saved, saved_markdown
 from statecfg.views.facts import facts_lines
 from statecfg.views.history import history_lines
 from statecfg.views.lines import plain
@@ -48,17 +48,57 @@ UNIT = {
 }  # fmt: skip
 FIRED = {"hook": "h", "event": "post-create", "name": "n", "where": "host", "status": "failed", "error": "x"}
 OWED = {"node": "n", "cause": "c", "since": 1.0, "run": "r"}
+OF_HOST = {  # field → its value in every host
+    "fired": [FIRED],
+    "hooks": [{"hook": "h", "event": "e", "name": "n", "where": "host"}],
+    "units": [UNIT],
+    "owed": [OWED],
+    "warnings": ["w"],
+    "holder": {"who": "w"},
+    "differs": ["d"],
+    "halted": "h",
+    "login": {"ok": False, "error": "e"},
+    "host_hooks": [{"hook": "h", "event": "node-booted", "error": "e"}],
+}
+LEFT_HOSTS = [
+    {
+        "host": "h",
+        "address": True,
+        "units": ["db/0"],
+        "resources": ["file:/a"],
+        "command": "statecfg destroy --hosts h",
+    },
+    {"host": "i", "address": False, "units": [], "resources": ["file:/a"], "command": ""},
+]
 
 
 def full(name: str) -> dict[str, Any]:
     """Return a report that contains all fields of a host."""
     report: dict[str, Any] = json.loads((REPORTS / f"{name}.json").read_text())
     for host in report["hosts"].values():
-        host["fired"] = [FIRED]
-        host["hooks"] = [{"hook": "h", "event": "e", "name": "n", "where": "host"}]
-        host.update(units=[UNIT], owed=[OWED], warnings=["w"], holder={"who": "w"}, differs=["d"], halted="h")
+        host.update(OF_HOST)
         host.setdefault("error", {"summary": "s", "detail": "d", "hint": "h"})
-    return report
+    return {**report, "left_hosts": LEFT_HOSTS}
+
+
+def saved_plan(report: dict[str, Any]) -> dict[str, Any]:
+    """Return a saved plan with this report and every field of its origin."""
+    made = {"at": "2026-11-23T00:00:00Z", "by": "ann@pc", "commit": "abc", "modified": ["site.yml"]}
+    choices = {"inventory": "i.yml", "limit": "web", "tags": ["t"], "extra_vars": ["a=1"], "prune": True}
+    choices |= {"user": "u", "become": True, "become_user": "b", "ssh_config": "c"}
+    return {
+        "run": "r",
+        "made": made,
+        "project": "p",
+        "playbook": "site.yml",
+        "directory": ".",
+        "store": "s",
+        "choices": choices,
+        "inputs": [{"kind": "playbook", "path": "site.yml", "sha256": "ab"}],
+        "secrets": {"TOKEN": {"salt": "s", "scrypt": "s"}},
+        "hosts": {name: {"report": host} for name, host in report["hosts"].items()},
+        "sha256": "ab",
+    }
 
 
 FULL = {name: full(name) for name in ("plan", "lifecycle", "applied-lifecycle", "apply-failed", "verify")}
@@ -67,7 +107,7 @@ FULL = {name: full(name) for name in ("plan", "lifecycle", "applied-lifecycle", 
 def poisoned(value: Any, text: Callable[[], str], key: str = "") -> Any:
     """Return a copy of a report with hostile texts, host names and argument names."""
     if isinstance(value, dict):
-        named = key in ("hosts", "args", "facts", "holder")
+        named = key in ("hosts", "args", "facts", "holder", "secrets")
         return {
             (f"{inner if inner == 'argv' else MARK + text()}" if named else inner): poisoned(item, text, inner)
             for inner, item in value.items()
@@ -138,6 +178,42 @@ def test_markdown_shows_each_hostile_piece_as_code(piece: str) -> None:
         check_markdown(markdown.text(poisoned(copy.deepcopy(report), lambda: piece), 10**7))
 
 
+@pytest.mark.parametrize("piece", PIECES)
+def test_markdown_of_a_saved_plan_shows_each_hostile_piece_as_code(piece: str) -> None:
+    for report in FULL.values():
+        plan = poisoned(saved_plan(copy.deepcopy(report)), lambda: piece)
+        for limit in (10**7, 3000):
+            text = saved_markdown.text(plan, "0.4.0", limit)
+            check_markdown(text)
+            assert MARK in text.split("- Made: ")[1]
+
+
+@settings(max_examples=25, deadline=None)
+@given(texts=st.lists(ANYTHING, min_size=3, max_size=8), seed=st.integers(0, 1000))
+def test_markdown_of_a_saved_plan_shows_hostile_text_as_code_only(texts: list[str], seed: int) -> None:
+    choose = random.Random(seed)
+    plan = poisoned(saved_plan(copy.deepcopy(FULL["plan"])), lambda: choose.choice(texts))
+    check_markdown(saved_markdown.text(plan, "0.4.0", 10**7))
+
+
+IN_MARKDOWN = ("fired", "hooks", "units", "owed", "warnings", "login", "host_hooks", "left_hosts")
+
+
+@pytest.mark.parametrize("field", IN_MARKDOWN)
+def test_views_show_the_hostile_text_of_each_field(field: str) -> None:
+    """Only one field is hostile: the other tests pass also if a view does not show it."""
+    report = copy.deepcopy(FULL["applied-lifecycle"])
+    if field == "left_hosts":
+        report[field] = poisoned(LEFT_HOSTS, lambda: "<b>")
+    for host in report["hosts"].values():
+        if field in OF_HOST:
+            host[field] = poisoned(OF_HOST[field], lambda: "<b>", field)
+    text = markdown.text(report, 10**7)
+    check_markdown(text)
+    assert MARK in text
+    assert MARK in plain(iter([*outcome_lines(report), *plan_lines(report, Detail(True, True))]))
+
+
 @settings(max_examples=300, deadline=None)
 @given(text=ANYTHING)
 def test_any_text_stays_inside_one_code_span(text: str) -> None:
@@ -162,6 +238,7 @@ VIEWS: dict[str, Callable[[Any], Iterator[Any]]] = {
     "plan": lambda report: plan_lines(report, Detail(True, True)),
     "outcome": lambda report: outcome_lines(report, Detail(True, True)),
     "verify": lambda report: verify_lines(report, Detail(True, True)),
+    "saved": lambda report: saved.lines(saved_plan(report), "0.4.0", Detail(True, True)),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 from importlib import import_module
@@ -45,6 +46,35 @@ def test_examples_of_every_verb_parse(verb, tmp_path, monkeypatch):
         assert words[0] == "statecfg"
         given = [str(tmp_path / "playbooks/web.yml") if "*" in word and "/" in word else word for word in words[2:]]
         statecfg.get_command(click.Context(statecfg), words[1]).make_context(words[1], given).close()
+
+
+def subcommands(command, path):
+    """Yield the subcommands of a verb, at all depths, with their paths."""
+    for name, inner in getattr(command, "commands", {}).items():
+        yield (*path, name), inner
+        yield from subcommands(inner, (*path, name))
+
+
+@pytest.mark.parametrize("verb", ["entity", "hook", "hosts", "serve", "service", "store"])
+def test_help_of_every_subcommand_explains_it_with_examples_that_parse(verb, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "playbooks").mkdir()
+    (tmp_path / "playbooks/web.yml").write_text("hosts: all\nresources: []\n")
+    called = []
+    found = list(subcommands(import_module(f"statecfg.cli.{VERBS[verb][0]}").command, (verb,)))
+    for path, command in found:
+        shown = CliRunner().invoke(statecfg, [*path, "--help"], terminal_width=500, max_content_width=500).output
+        summary = inspect.cleandoc(command.help).split("\n\n")[0]
+        assert shown.startswith(f"Usage: statecfg {' '.join(path)} ") and "Examples:" in shown, path
+        assert " ".join(summary.split()) in " ".join(shown.split()), path
+        if not isinstance(command, click.Group):  # parse its examples, but don't run it
+            monkeypatch.setattr(command, "callback", lambda *_, path=path, **__: called.append(path))
+    for path, command in found:
+        for line in command.examples.strip().splitlines():
+            words = shlex.split(re.split(r"\s{2,}|[|>)]|;", line.strip())[0])
+            ran = CliRunner().invoke(statecfg, words[1:])
+            assert ran.exit_code == 0 and words[0] == "statecfg", (line, ran.output)
+            assert called.pop()[: len(path)] == path and called == [], line
 
 
 @pytest.mark.parametrize(

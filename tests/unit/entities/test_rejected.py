@@ -43,6 +43,29 @@ def test_update_runs_no_hook_until_the_contents_fit(scene: Scene, kind: EntityTy
     assert scene.work() == ["PostUpdate"]
 
 
+@pytest.mark.parametrize("destroys", [False, True])
+def test_an_invoked_playbook_is_applied_only_to_contents_that_fit(
+    scene: Scene, kind: EntityType, destroys: bool
+) -> None:
+    """The contents change between the request and its execution. A playbook that destroys still runs."""
+    o = scene.operations
+    execution = {**PLAYBOOK, "execution_properties": {"destroy": destroys}}
+    made = o.create_behavior(ROOT, INTERFACE, {"name": f"again-{destroys}", "execution": execution})
+    o.add_behavior_grant(ROOT, kind.id, {"behaviorId": made.id, "accessLevelId": "ReadOnly"})
+    id = scene.entity(kind).id
+    task = o.invoke(ROOT, id, made.id)
+    o.update_entity(ROOT, id, {"entity": {"foo": 1}}, invoke_hooks=False)
+    before = o.get_entity(ROOT, id)
+    assert scene.work() == ([""] if destroys else [])
+    ended = scene.task(task.id)
+    if destroys:
+        assert ended.status == "success"
+    else:
+        assert ended.status == "error" and ended.error is not None
+        assert (ended.error["minorErrorCode"], ended.error["message"]) == (CODE, "foo: 1 is not of type 'string'")
+    assert o.get_entity(ROOT, id) == before
+
+
 @pytest.mark.parametrize("content", [{"foo": 1}, {"foo": "fits"}], ids=["rejected", "fitting"])
 def test_entity_can_be_deleted_whatever_its_contents(scene: Scene, kind: EntityType, content: dict) -> None:
     o = scene.operations

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from statecfg.entities.invocation import Outcome
 from statecfg.entities.model import FULL_CONTROL, READ_ONLY, READ_WRITE, EntityType
+from statecfg.playbook.project import Project
 from tests.unit.entities.scenes import ALL, ANN, INTERFACE, ROOT, Scene, behavior, refused
 
 GONE = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
@@ -46,6 +49,32 @@ def test_user_may_not_define_what_a_behavior_runs(scene: Scene, kind: EntityType
     # Users may change the description, which is not part of the definition.
     same = {"execution": execution, "description": "mine"}
     assert o.override_behavior(ANN, kind.id, behavior("blink"), same).description == "mine"
+
+
+@pytest.mark.parametrize(
+    "execution",
+    [
+        {"type": "Playbook", "id": "playbooks/sit.yml"},
+        {"type": "Playbook", "id": "../other.yml"},
+        {"type": "Playbook", "id": "playbooks/site.yml", "execution_properties": {"inventory": "hosts.yml"}},
+        {"type": "Function", "id": "hidden:run"},
+        {"type": "Function", "id": "sites:nosuch"},
+    ],
+    ids=lambda each: each["id"],
+)
+def test_user_learns_nothing_about_the_files_of_the_project(
+    scene: Scene, kind: EntityType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, execution: dict
+) -> None:
+    (tmp_path / "playbooks").mkdir()
+    (tmp_path / "playbooks/site.yml").write_text("")
+    (tmp_path / "behaviors").mkdir()
+    (tmp_path / "behaviors/sites.py").write_text("def create(invocation): return None\n")
+    o = scene.operations
+    monkeypatch.setattr(o, "project", Project(tmp_path))
+    body = {"execution": execution}
+    said = refused(400, WRONG, o.override_behavior, ANN, kind.id, behavior("blink"), body)
+    assert said.startswith("Only administrators define what a behavior runs.") and "site" not in said
+    assert said != refused(400, WRONG, o.override_behavior, ROOT, kind.id, behavior("blink"), body)
 
 
 def test_user_may_select_only_offered_behaviors(scene: Scene, kind: EntityType, offered: str) -> None:

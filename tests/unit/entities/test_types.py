@@ -109,6 +109,22 @@ def test_behavior_can_be_created_read_updated_and_deleted(scene: Scene) -> None:
     refused(403, GONE, o.get_behavior, ROOT, INTERFACE, made.id)
 
 
+def test_a_limit_from_the_entity_requires_declared_hosts(scene: Scene) -> None:
+    o, wrong = scene.operations, "RDE_INVALID_BEHAVIOR_EXECUTION"
+
+    def body(name: str, **properties: str) -> dict[str, Any]:
+        execution = {"type": "Playbook", "id": "playbooks/site.yml", "execution_properties": properties}
+        return {"name": name, "execution": execution}
+
+    loose = body("bounded", limit="{{ entity.host }}")
+    said = refused(400, wrong, o.create_behavior, ROOT, INTERFACE, loose)
+    assert "declare in `hosts` which hosts the playbook may reach" in said
+    made = o.create_behavior(ROOT, INTERFACE, body("bounded", limit="{{ entity.host }}", hosts="web*"))
+    refused(400, wrong, o.update_behavior, ROOT, INTERFACE, made.id, loose)
+    assert o.get_behavior(ROOT, INTERFACE, made.id).execution["execution_properties"]["hosts"] == "web*"
+    assert o.create_behavior(ROOT, INTERFACE, body("fixed", limit="web1")).execution
+
+
 def test_type_can_override_a_behavior_and_undo_it(scene: Scene) -> None:
     o = scene.operations
     id = "urn:vcloud:interface:acme:one:1.0.0"

@@ -8,7 +8,8 @@ import pytest
 
 from statecfg.graph import schema
 from statecfg.problems import InvalidInput
-from statecfg.remote.graph.nodetype import NodeType, Schema
+from statecfg.remote.graph.nodetype import OPTIONS, NodeType, Schema
+from statecfg.remote.graph.values import NodeOptions
 from tests.unit.graph.node_types import t_rich
 
 
@@ -23,6 +24,12 @@ def test_schema_comes_from_the_function_signature() -> None:
     assert found.fields["owner"].doc == "who it belongs to, in one name"
     assert found.fields["owner"].type.expects == "a user name"
     assert found.names[-5:] == ("provides", "requires", "restart_on", "tags", "protect")
+
+
+def test_every_list_of_the_options_of_nodes_has_the_same_names() -> None:
+    options = set(NodeOptions.__annotations__)
+    assert options == set(OPTIONS)
+    assert set(schema.json_schema(t_rich)["properties"]) - set(schema.of(t_rich).fields) == options
 
 
 def test_schema_of_a_type_is_made_only_once() -> None:

@@ -43,6 +43,7 @@ PASS: list[tuple[str, Any, Any]] = [
     ("Optional[int]", None, None),
     ("int | list[int]", [1], [1]),
     ("PackageName", "libc6:i386", "libc6:i386"),
+    ("PublicLine", "a b", "a b"),
     ("Suffix", ".bak", ".bak"),
     ("LocalPath", "site.conf.j2", "site.conf.j2"),
     ("Any", {"a": [1, {"b": None}]}, {"a": [1, {"b": None}]}),

@@ -10,6 +10,7 @@ import pytest
 
 from statecfg.hooks.registration import files
 from statecfg.hooks.registration.model import HttpHook, Reference, Registration, Selector
+from statecfg.playbook import trust
 from statecfg.playbook.project import Project
 from statecfg.problems import InvalidInput
 
@@ -230,6 +231,20 @@ def test_load_refuses_a_file_writable_by_others(tmp_path: Path, mode: int) -> No
         files.load(made)
     (wrong,) = failed.value.problems
     assert wrong.code == "SC0601" and f"{path} of user {os.geteuid()} has mode {mode:04o}" in wrong.detail
+
+
+def test_the_owners_private_group_may_write_registrations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = project(tmp_path, one=PROGRAM)
+    for path, mode in ((tmp_path / "hooks", 0o775), (tmp_path / "hooks/one.yml", 0o664)):
+        path.chmod(mode)
+    monkeypatch.setattr(trust, "private", lambda user, group: user == os.geteuid())
+    (found,) = files.load(made)
+    assert found.name == "counter"
+    monkeypatch.setattr(trust, "private", lambda user, group: False)
+    with pytest.raises(InvalidInput) as failed:
+        files.load(made)
+    (wrong,) = failed.value.problems
+    assert wrong.code == "SC0601" and "and 1 more" in wrong.detail
 
 
 def test_load_refuses_a_directory_writable_by_others(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import hashlib
 import html
 import io
 import json
+import random
 import re
 import shlex
 import textwrap
@@ -206,6 +207,17 @@ def test_each_secret_has_a_token_of_its_own() -> None:
     assert str(Secret("b", "value-1")) not in found
 
 
+def test_tokens_cannot_be_guessed() -> None:
+    """Each token has 16 random bytes, and they do not come from the generator that programs can seed."""
+    random.seed(1)
+    first = tokens.new_token()
+    random.seed(1)
+    drawn = [first, *(tokens.new_token() for _ in range(3000))]
+    digits = [[letter for letter in token if letter in tokens.DIGITS] for token in drawn]
+    assert len(set(drawn)) == len(drawn)
+    assert [len(set(column)) > 240 for column in zip(*digits, strict=True)] == [True] * 16
+
+
 HEAD = """\
 from statecfg import play, secret
 from statecfg.resources import command, file, line_in_file, process
@@ -304,6 +316,10 @@ PLACES = [
     ('  - file: /a\n    content: a\n    requires: ["file:{{ token }}"]\n', 6),
     ('  - file: /a\n    source: "{{ token }}"\n', 5),
     ('  - command: a\n    argv: [x, "{{ token }}"]\n', 5),
+    ('  - package: nginx\n    version: "{{ token }}"\n', 5),
+    ('  - user: ann\n    comment: "{{ token }}"\n', 5),
+    ('  - user: ann\n    groups: [adm, "{{ token }}"]\n', 5),
+    ('  - file: /a\n    content: a\n    backup: ".{{ token }}"\n', 6),
 ]
 
 
@@ -334,6 +350,39 @@ def test_host_pattern_with_a_secret_is_refused(made: Callable[..., Any]) -> None
     assert refused(made, text, "site.py") == [("SC0425", 2)]
 
 
+CONNECTION = ["address", "port", "user", "key", "jump", "become", "become_user", "python", "transport"]
+
+
+@pytest.mark.parametrize("setting", CONNECTION)
+def test_secret_in_a_connection_setting_is_refused_with_its_place(
+    made: Callable[..., Any], tmp_path: Path, setting: str
+) -> None:
+    inventory = tmp_path / "inventory.yml"
+    inventory.write_text(f"hosts:\n  web1:\n    {setting}: !secret {{env: STATECFG_TEST_TOKEN}}\n")
+    with pytest.raises(InvalidInput) as caught:
+        made("hosts: web1\nresources: []\n", value="192.0.2.7")
+    (found,) = caught.value.problems
+    assert (found.code, found.places[0].file, found.places[0].line) == ("SC0405", str(inventory), 3)
+    assert f"`{setting}`" in found.detail and "192.0.2.7" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "code"),
+    [
+        ("!secret {env: STATECFG_TEST_TOKEN}", "SC0310"),
+        ("[web1, !secret {env: STATECFG_TEST_TOKEN}]", "SC0310"),
+        ('"web{{ token }}"', "SC0406"),
+        ('[web1, "{{ token }}"]', "SC0406"),
+    ],
+)
+def test_yaml_host_pattern_with_a_secret_is_refused_with_its_place(
+    made: Callable[..., Any], tmp_path: Path, hosts: str, code: str
+) -> None:
+    (tmp_path / "inventory.yml").write_text("hosts: [web1, web2]\n")
+    text = f"vars: {{token: !secret {{env: STATECFG_TEST_TOKEN}}}}\nhosts: {hosts}\nresources: []\n"
+    assert refused(made, text) == [(code, 2)]
+
+
 def test_messages_mask_secrets_inside_attribute_values(made: Callable[..., Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
         made(YAML + '  - file: /a\n    content: a\n    owner: "{{ token }} x"\n    mode: "{{ token }}"\n')
@@ -345,6 +394,25 @@ def test_error_in_user_code_does_not_show_the_secret(made: Callable[..., Any]) -
     for body in ('raise ValueError(f"bad {token}")', "raise ValueError(token.reveal())", 'int(token.reveal() + "x")'):
         assert refused(made, f"{HEAD}    {body}\n", "site.py") == [("SC0504", 7)]
     assert refused(made, f"{HEAD}    raise SystemExit(token.reveal())\n", "site.py", "plain-value") == [("SC0505", 7)]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise ValueError(token)", "ValueError: <secret tok>"),
+        ('raise KeyError(f"a {token}")', "a <secret "),
+        ('x = "".join([token])', "(secrets here: tok)"),
+        ('x = b"x" + token', "(secrets here: tok)"),
+        ("x = list(token)", "(secrets here: tok)"),
+        ('x = "%d" % token', "(secrets here: tok)"),
+    ],
+)
+def test_error_in_user_code_names_the_secret_and_its_place(made: Callable[..., Any], body: str, said: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        made(f"{HEAD}    {body}\n", "site.py")
+    text = str(caught.value)
+    assert said in text and "site.py:7" in text and VALUE not in text
+    assert not tokens.IN_BYTES.search(re.sub("<secret [^>]*>", "", text).encode("utf-8", "surrogatepass"))
 
 
 def test_lost_token_is_reported_with_its_place(made: Callable[..., Any]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import inspect
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statecfg.playbook.compile import Definition
+from statecfg.remote.run import report
 from statecfg.run.host import frames
 from statecfg.run.host.broken import Broken
 from statecfg.run.host.report import HostReport
@@ -99,6 +102,53 @@ def test_free_data_is_limited_in_depth_and_size() -> None:
             frames.Plan.from_json({"facts": facts})
 
 
+FIRED = {"hook": "h", "event": "post-create", "name": "file:/a", "where": "host", "status": "ok"}
+RESOURCE = {"name": "file:/a", "type": "file", "state": "RESOLVED", "position": "", "tags": [], "playbook": "site.yml"}
+HOOK = {"id": 1, "hook": "h", "event": "post-create", "seconds": 1.0}
+DONE = {"id": 1, "ok": True, "ran": True, "error": "", "seconds": 1.0}
+# Path of the data of a hook → its limit, its class, and functions that return a frame with data, and data with a text.
+OF_HOOKS: dict[str, tuple[int, type[frames.Frame], Callable[[Any], Any], Callable[[str], Any]]] = {
+    "entry": (frames.HOOK, frames.Fired, lambda data: {**FIRED, "entry": data}, lambda text: {"output": text}),
+    "metadata": (frames.HOOK, frames.Fired, lambda data: {**FIRED, "metadata": data}, lambda text: {"a": {"b": text}}),
+    "resource.attributes": (
+        frames.HOOK,
+        frames.Hook,
+        lambda data: {**HOOK, "resource": {**RESOURCE, "attributes": data}},
+        lambda text: {"content": text},
+    ),
+    "changes": (
+        frames.SETTINGS,
+        frames.UnitDone,
+        lambda data: {**DONE, "changes": data},
+        lambda text: {"relations": {"db:0": {"set": {"a": text}}}},
+    ),
+}
+
+
+@pytest.mark.parametrize("path", OF_HOOKS)
+def test_data_of_hooks_is_limited_in_size(path: str) -> None:
+    most, cls, frame, data = OF_HOOKS[path]
+    assert most == 8 << 20
+    room = most - weigh(data(""))
+    largest = frame(data("x" * room))
+    assert cls.from_json(largest).to_json() == largest
+    with pytest.raises(Invalid, match=rf"^{path}: it takes more than 8,388,608 bytes of memory$"):
+        cls.from_json(frame(data("x" * (room + 1))))
+
+
+@pytest.mark.parametrize("path", OF_HOOKS)
+def test_data_of_hooks_is_limited_in_depth(path: str) -> None:
+    _, cls, frame, _ = OF_HOOKS[path]
+
+    def nested(levels: int) -> Any:
+        return {"a": nested(levels - 1)} if levels else 1
+
+    with pytest.raises(Invalid, match=rf"^{path}: it is nested more than 104 levels deep$"):
+        cls.from_json(frame(nested(105)))
+    if cls is not frames.UnitDone:  # whose data has a fixed shape of a few levels
+        assert cls.from_json(frame(nested(104)))
+
+
 @settings(max_examples=50)
 @given(value=JSON)
 def test_weigh_never_underestimates_the_memory_of_a_value(value: Any) -> None:
@@ -126,3 +176,21 @@ def test_host_may_not_call_a_hook_with_an_invalid_time_limit(seconds: float) -> 
         said.take(said.read({**calling, "seconds": seconds}))
     with pytest.raises(Broken, match="not part of this run"):
         said.take(said.read({**calling, "seconds": 30.0}))
+
+
+def typed_keys(module: types.ModuleType, name: str) -> set[str]:
+    """Return the keys of a class that a module of the executor declares only for type checkers."""
+    (definition,) = (
+        node
+        for node in ast.walk(ast.parse(inspect.getsource(module)))
+        if isinstance(node, ast.ClassDef) and node.name == name
+    )
+    return {node.target.id for node in definition.body if isinstance(node, ast.AnnAssign)}
+
+
+@pytest.mark.parametrize(
+    ("read", "module", "sent"),
+    [(frames.Node, report, "NodeReport"), (frames.Shutdown, report, "ActionReport")],
+)
+def test_the_controller_reads_the_keys_that_the_executor_sends(read, module, sent):
+    assert {field.name for field in dataclasses.fields(read)} == typed_keys(module, sent)

@@ -15,7 +15,7 @@ from statecfg.resources import command, file
 from statecfg.run.bundle import Bundle
 from statecfg.run.host import actions, deadlines
 from statecfg.run.host.broken import SUSPICIOUS, Broken
-from statecfg.run.host.request import Order, Request
+from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.host.session import AGAIN, HostSession
 from statecfg.run.host.state import State
 
@@ -36,7 +36,8 @@ class Case:
         self.now = 100.0
         self.events: list[tuple[str, dict[str, Any]]] = []
         self.defined = defined or definition()
-        request = Request(Host("web1"), self.defined, "web.yml", BUNDLE, Order("r1", mode, "me@here"), more=more)
+        common = CommonRequest("r1", mode, "me@here")
+        request = Request(Host("web1"), self.defined, "web.yml", BUNDLE, common, more=more)
         self.session = HostSession(request, self.emit, clock=lambda: self.now)
         self.session.opening()
         self.session.begin(self.defined, more)

@@ -34,6 +34,12 @@ CASES = {
     "@node_type\ndef a(): ...\n@a.validate\ndef b(attrs: c):\n    'D.'\n    if attrs:\n        raise e\nf = 1": (
         "@node_type\ndef a(): ...\n@a.validate\ndef b(attrs):\n    pass\n\n\nf = 1"
     ),
+    "import e\nimport g\n@node_type\ndef a(): ...\n@a.to_wire\ndef b():\n    return e.f(g)\nh = g": (
+        "pass\nimport g\n@node_type\ndef a(): ...\n@a.to_wire\ndef b():\n    pass\nh = g"
+    ),
+    "@node_type\ndef a(): ...\n@a.validate\ndef b():\n    return 1\nc = b()": (
+        "@node_type\ndef a(): ...\n@a.validate\ndef b():\n    return 1\nc = b()"
+    ),
     "@a.validate\ndef b():\n    return 1": "@a.validate\ndef b():\n    return 1",
 }
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statecfg.transport import Settings, Target, Unreachable, ssh_config
+from statecfg.transport import SshSettings, Target, Unreachable, ssh_config
 from statecfg.transport.route import Hop, route
 from statecfg.transport.ssh_config import ConfigProblem, load, parse
 
@@ -44,7 +44,7 @@ def hop(tmp_path: Path, text: str, target: Target, **settings: object) -> Hop:
 def hops(tmp_path: Path, text: str, target: Target, **settings: object) -> tuple[Hop, ...]:
     file = tmp_path / "config"
     file.write_text(text)
-    return route(target, Settings(ssh_config=str(file), **settings))
+    return route(target, SshSettings(ssh_config=str(file), **settings))
 
 
 def test_route_applies_tokens_aliases_and_known_hosts_files(tmp_path: Path) -> None:

@@ -111,13 +111,13 @@ def test_queue_reduces_events_to_the_hooks_that_are_due(case: str) -> None:
 
 def test_first_event_has_the_position_where_it_happened() -> None:
     queue = Queue(["b"])
-    queue.added("a", 3)
-    queue.modified("a", 5)
-    queue.modified("b", 7)
+    queue.happened("a", ADDED, 3)
+    queue.happened("a", MODIFIED, 5)
+    queue.happened("b", MODIFIED, 7)
     first = queue.first()
     assert first is not None and (first.at, first.op, first.remote) == (3, ADDED, "a")
     assert queue.next() == ("a", ADDED)
-    queue.removed("b", 9)
+    queue.happened("b", REMOVED, 9)
     first = queue.first()
     assert first is not None and (first.at, first.op, first.remote) == (9, REMOVED, "b")
 

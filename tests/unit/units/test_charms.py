@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from statecfg.playbook import trust
 from statecfg.problems import InvalidInput, Problem, collecting
 from statecfg.run import charms
 from statecfg.run.charms import LINK, Charm
@@ -201,6 +202,16 @@ def test_charm_refuses_files_writable_by_others(folder, what):
     (found,) = refused(folder)
     assert (found.code, found.places[0].file) == ("SC0601", str(path))
     assert "has mode 07" in found.detail or "has mode 06" in found.detail
+
+
+def test_the_owners_private_group_may_write_a_charm(folder, monkeypatch):
+    for path in (folder.parent, folder, folder / "hooks", folder / "hooks/install"):
+        path.chmod(0o775)
+    monkeypatch.setattr(trust, "private", lambda user, group: user == os.geteuid())
+    assert read(folder).hooks == ("install",)
+    monkeypatch.setattr(trust, "private", lambda user, group: False)
+    (found,) = refused(folder)
+    assert found.code == "SC0601" and "and 2 more" in found.detail  # the content of hooks/ is not read
 
 
 def test_charm_refuses_a_parent_directory_writable_by_others(folder):

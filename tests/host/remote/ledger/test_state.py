@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 from statecfg.remote.ledger import state
+from statecfg.remote.ledger.journal import Account, Journal, interrupted_runs
 from statecfg.remote.ledger.ledger import Ledger
+from statecfg.remote.ledger.lock import Lock
 from statecfg.remote.ledger.schema import SCHEMA
-from statecfg.remote.ledger.state import Account, Journal, Lock, StateError, interrupted_runs, prepare
+from statecfg.remote.ledger.state import StateError, prepare
 
 ROOT = os.geteuid() == 0
 HOLDER = {"run": "r1", "who": "ann@desk", "since": 1.0, "pid": 1}
@@ -54,7 +56,7 @@ def test_prepare_refuses_a_directory_of_another_user(tmp_path: Path) -> None:
 
 HOLD = """
 import sys, time
-from statecfg.remote.ledger.state import Lock
+from statecfg.remote.ledger.lock import Lock
 lock = Lock(sys.argv[1])
 print(lock.take({"run": "r1", "who": "ann@desk"}, 0), flush=True)
 time.sleep(60)
@@ -189,7 +191,7 @@ def test_a_partly_written_journal_line_reports_why_it_failed(place: str) -> None
     script = f"""
 import resource, sys
 sys.path.insert(0, {str(Path(state.__file__).parents[3])!r})
-from statecfg.remote.ledger.state import Journal, interrupted_runs
+from statecfg.remote.ledger.journal import Journal, interrupted_runs
 journal = Journal({place!r}, "r")
 journal.add(node="a", op="write")
 resource.setrlimit(resource.RLIMIT_FSIZE, (40, resource.RLIM_INFINITY))

@@ -33,6 +33,16 @@ def test_a_file_and_its_lines_can_change_in_one_layer(machine: Machine, host: Pa
         assert different(before, snapshot(host)) == {}
 
 
+def test_nodes_of_one_path_run_in_the_planned_order(machine: Machine, host: Path) -> None:
+    for turn in range(4):
+        path = host / f"f{turn}"
+        path.write_text("")
+        nodes = [line_in_file(str(path), line=name, provides=f"line:{name}") for name in "hgfedcba"]
+        said = fine(machine.run(*nodes))
+        planned = [node["name"].removeprefix("line:") for node in said.part("layers") if node["type"] == "line_in_file"]
+        assert path.read_text().split() == planned[-8:] and sorted(planned[-8:]) == list("abcdefgh")
+
+
 def test_nodes_that_reach_one_file_by_different_paths_do_not_collide(machine: Machine, host: Path) -> None:
     """A link to its directory and a hard link lead to the same file, so all count as the same path."""
     (host / "real").mkdir()

@@ -11,10 +11,11 @@ import pytest
 
 from statecfg import resources
 from statecfg.remote.graph.model import Blob, Node
+from statecfg.remote.ledger.journal import Account
 from statecfg.remote.ledger.ledger import Ledger
 from statecfg.remote.ledger.orphans import Orphans, find_orphans, refusal
 from statecfg.remote.ledger.records import claims, contents, with_content, with_digests
-from statecfg.remote.ledger.state import Account, prepare
+from statecfg.remote.ledger.state import prepare
 from statecfg.remote.wire.frames import encode_value
 from tests.unit.remote.ledger import managed_types
 

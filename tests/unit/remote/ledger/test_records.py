@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from statecfg.remote.ledger.journal import Account
 from statecfg.remote.ledger.records import Debt, Definition, Orphan, Resource, recorded_name
-from statecfg.remote.ledger.state import Account
 
 LINE: dict[str, Any] = {
     "name": "conf", "type": "file", "module": "m", "claims": ["path:/conf"], "digest": "d", "state": "RESOLVED",

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from statecfg.remote.ledger.ledger import Ledger
-from statecfg.remote.ledger.state import LEDGER, Lock, StateError
+from statecfg.remote.ledger.lock import Lock
+from statecfg.remote.ledger.state import LEDGER, StateError
 
 
 def test_reading_the_lock_below_a_file_names_the_reason(tmp_path: Path) -> None:

@@ -1,0 +1,168 @@
+"""The journal of a run: what it does, so that the next run knows how an interrupted one ended."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from statecfg.remote.graph.names import ActionStatus, Outcome
+from statecfg.remote.ledger.records import Resource, StateChange
+from statecfg.remote.ledger.state import RUNS, StateError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple, Union
+
+    from statecfg.remote.graph.model import Result
+
+
+class Journal:
+    """The log of the current run: one line before and after each action."""
+
+    def __init__(self, state_dir: str, run: str, mask: Callable[[Any], Any] = lambda value: value) -> None:
+        """Create a journal.
+
+        :param state_dir: the state directory
+        :param run: the run's id
+        :param mask: replaces the secrets in reasons
+        :raises StateError: if the journal can't be created
+        """
+        folder = os.path.join(state_dir, RUNS)
+        try:
+            os.makedirs(folder, 0o700, exist_ok=True)
+            self.path = os.path.join(folder, run + ".jsonl")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            self.descriptor = os.open(self.path, flags, 0o600)
+        except OSError as problem:
+            raise StateError("cannot create the journal in %s: %s" % (folder, problem.strerror)) from None
+        self.mask = mask
+        self.broken = ""
+        self.torn = False  # the last line is incomplete
+
+    def add(self, **line: Any) -> None:
+        """Append a complete line. If that fails, set `broken`, which ends the run."""
+        data = ("\n" * self.torn + json.dumps(line) + "\n").encode()
+        rest = data
+        try:
+            while rest:
+                rest = rest[os.write(self.descriptor, rest) :]
+            self.torn = False
+        except OSError as problem:
+            self.torn = self.torn or len(rest) < len(data)
+            self.broken = "the journal %s can't be written: %s" % (self.path, problem.strerror)
+
+    def discard(self) -> None:
+        """Delete the journal of a run that did not start."""
+        os.close(self.descriptor)
+        os.unlink(self.path)
+
+    def sync(self) -> None:
+        """Make the appended lines durable."""
+        try:
+            os.fsync(self.descriptor)
+        except OSError as problem:
+            self.broken = "the journal %s can't be synced to disk: %s" % (self.path, problem.strerror)
+
+    def intend(self, nodes: Sequence[str]) -> None:
+        """Record durably which nodes are about to act."""
+        self.add(intend=list(nodes))
+        self.sync()
+
+    def started(self, node: str, op: str) -> None:
+        """Record that an action starts."""
+        self.add(node=node, op=op)
+
+    def took(self, node: str, op: str, result: Result) -> None:
+        """Record how an action ended."""
+        self.add(node=node, took=op, status=result["status"], reason=self.mask(result.get("reason", "")))
+
+    def finished(self, node: str, outcome: str) -> None:
+        """Record a node's outcome."""
+        self.add(node=node, outcome=outcome)
+
+    def manage(self, resources: Sequence[Resource]) -> None:
+        """Record durably the nodes that become managed, with their snapshots."""
+        for resource in resources:
+            self.add(manage=resource.to_json())
+        self.sync()
+
+    def state_changed(self, node: str, **fields: Any) -> None:
+        """Record the new state of a resource ("" if it is deleted) and its owed hooks.
+
+        This is not durable: after a power failure, the next run determines the state again and calls its hooks again.
+        """
+        self.add(entity=node, **fields)
+
+
+class Account:
+    """The contents of a journal: started nodes, outcomes, actions and records.
+
+    :ivar records: in order: newly managed resources, and new states of resources
+    """
+
+    def __init__(self, lines: Sequence[str] = ()) -> None:
+        self.started: Set[str] = set()
+        self.outcomes: Dict[str, str] = {}
+        self.actions: List[Tuple[str, str, str, str]] = []  # node, op, status, reason
+        self.records: List[Union[Resource, StateChange]] = []
+        open_actions: Dict[Tuple[str, str], int] = {}
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except ValueError:  # a crash interrupted this line
+                continue
+            if isinstance(entry, dict):
+                self._take(entry, open_actions)
+
+    def _take(self, entry: Mapping[str, Any], open_actions: Dict[Tuple[str, str], int]) -> None:
+        if isinstance(entry.get("manage"), dict):
+            self.manage(Resource.from_json(entry["manage"]))
+        elif isinstance(entry.get("entity"), str):
+            change = StateChange(entry["entity"], entry["state"], entry.get("owing", []), entry.get("heir"))
+            self.records.append(change)
+        if not isinstance(entry.get("node"), str):
+            return
+        node = entry["node"]
+        if "outcome" in entry:
+            self.outcomes[node] = entry["outcome"]
+        elif "op" in entry:
+            self.started.add(node)
+            open_actions[node, entry["op"]] = len(self.actions)
+            self.actions.append((node, entry["op"], ActionStatus.UNKNOWN, ""))
+        elif entry.get("took") is not None and (node, entry["took"]) in open_actions:
+            at = open_actions[node, entry["took"]]
+            self.actions[at] = (node, entry["took"], entry["status"], entry["reason"])
+
+    def manage(self, resource: Resource) -> None:
+        """Add a resource that became managed."""
+        self.records.append(resource)
+
+    @property
+    def managed(self) -> List[str]:
+        """The names of the resources that became managed."""
+        return [record.name for record in self.records if isinstance(record, Resource)]
+
+    @property
+    def under_way(self) -> List[str]:
+        """The nodes that started and whose outcome is unknown."""
+        return sorted(self.started - set(self.outcomes))
+
+    def still_owed(self, node: str, cause: str) -> bool:
+        """Tell whether `node` still has to react to the change of `cause`."""
+        if self.outcomes.get(node) in Outcome.SOUND:
+            return False
+        return cause in self.started and self.outcomes.get(cause) != Outcome.UNCHANGED
+
+
+def interrupted_runs(state_dir: str) -> List[Tuple[str, Account]]:
+    """Return the run ids and journals of interrupted runs, oldest first."""
+    folder = os.path.join(state_dir, RUNS)
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+    runs = []
+    for name in sorted(names, key=lambda name: (os.stat(os.path.join(folder, name)).st_mtime_ns, name)):
+        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as stream:
+            runs.append((name[: -len(".jsonl")], Account(stream.read().split("\n"))))
+    return runs
