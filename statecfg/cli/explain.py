@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from statecfg.cli import exit_codes, options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 if TYPE_CHECKING:
+    from statecfg.cli.session import Finished
     from statecfg.run.prepare import Work
 
 EXAMPLES = """
@@ -21,6 +23,7 @@ statecfg explain service:nginx playbooks/web.yml    the same in one playbook
 statecfg explain port -l web1                       which value of a variable won
 statecfg explain web1                               which plays a host has
 statecfg explain service:nginx --ledger             also what the hosts recorded about it
+statecfg explain web1 --ledger                      also which playbooks manage how many resources there
 """
 
 
@@ -28,7 +31,7 @@ statecfg explain service:nginx --ledger             also what the hosts recorded
 @click.argument("name", metavar="NAME")
 @click.argument("playbooks", metavar="[PLAYBOOK…]", nargs=-1, type=options.PlaybookFile())
 @options.selection
-@click.option("--ledger", is_flag=True, help="Connect to the hosts and show what their ledgers know about the node.")
+@click.option("--ledger", is_flag=True, help="Connect to the hosts and show what their ledgers know about NAME.")
 @options.conversation
 @options.json_option
 @options.no_color_option
@@ -37,7 +40,8 @@ def command(name: str, playbooks: tuple[str, ...], ledger: bool, as_json: bool, 
 
     For a node: the role that declares it, what it requires, what requires it, and why; and the automatic requirements
     that would have closed a cycle. For a variable: the value on each host, and what it overrides. For a host: its plays
-    and groups. Without PLAYBOOK, searches all playbooks in the project's playbooks/. Only --ledger contacts hosts.
+    and groups. Without PLAYBOOK, searches all playbooks in the project's playbooks/. Only --ledger contacts hosts. It
+    also finds nodes that left the playbooks.
     """
     chosen: Selection = take(Selection, values)
     how: ConnectionOptions = take(ConnectionOptions, values)
@@ -58,20 +62,14 @@ def command(name: str, playbooks: tuple[str, ...], ledger: bool, as_json: bool, 
         found["variables"] += explaining.variables(name)
         found["hosts"] += explaining.hosts(name)
         names |= explaining.names()
-    if not any(found.values()):
+    finished = _asked(name, works, found, how, Output(json=as_json, no_color=no_color)) if ledger else None
+    known = finished is not None and any(host.get("managed") for host in finished.report["hosts"].values())
+    if not any(found.values()) and not known:
         detail = f"no node, variable or host is called {name}"
         raise InvalidInput([problem("SC0433", detail, suggest(name, sorted(names), "there are"))])
     data: dict[str, Any] = {"format": 1, "name": name, **found}
-    finished = None
-    if ledger:
-        hosts = {job.host.name: job for work in works for job in work.jobs}
-        asked = replace(works[0], jobs=[replace(job, sources=None) for job in hosts.values()])
-        finished = session.run(
-            asked, "history", how, Output(json=as_json, no_color=no_color), history={"node": name, "limit": 5}
-        )
-        data["ledgers"] = finished.report["hosts"]
     if as_json:
-        sys.stdout.write(json_view.text(data))
+        sys.stdout.write(json_view.text(data if finished is None else {**data, "ledgers": finished.report["hosts"]}))
     else:
         colored = stream.coloured(sys.stdout, no_color)
         stream.write(explain.explanation_lines(data), sys.stdout, colored)
@@ -82,6 +80,27 @@ def command(name: str, playbooks: tuple[str, ...], ledger: bool, as_json: bool, 
     code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
     with show.telling(code):
         return code
+
+
+def _asked(
+    name: str, works: list[Work], found: Mapping[str, list[Any]], how: ConnectionOptions, output: Output
+) -> Finished:
+    """Ask the ledgers: of the host if `name` is one; of the hosts that have a node; otherwise of all hosts.
+
+    :raises click.UsageError: `name` is only a variable
+    """
+    from statecfg.cli import session
+    from statecfg.graph import opaque
+
+    if found["variables"] and not found["nodes"] and not found["hosts"]:
+        raise click.UsageError(f"Ledgers know nodes and hosts, and {name} is a variable: omit --ledger.")
+    jobs = {job.host.name: job for work in works for job in work.jobs}
+    hosts = {host for node in found["nodes"] for host in node["hosts"]} | {host["name"] for host in found["hosts"]}
+    asked = [replace(job, sources=None) for host, job in jobs.items() if host in hosts or not hosts]
+    query = {"owners": True} if found["hosts"] else {"node": name}
+    secrets = opaque.by_name(pair for work in works for pair in work.secrets.items())
+    asked_work = replace(works[0], jobs=asked, secrets=secrets)
+    return session.run(asked_work, "history", how, output, history={**query, "limit": 5})
 
 
 def _prepared(playbooks: tuple[str, ...], chosen: Selection) -> list[Work]:

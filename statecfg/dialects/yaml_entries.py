@@ -54,12 +54,14 @@ class Place:
     :param top: the variables of the play, which roles can use
     :param labels: the loops, included files and roles that contain the entries
     :param role: the innermost role; None for none
+    :param scope: the innermost recorded scope of variables; None for none
     """
 
     chain: Chain
     top: Values
     labels: Labels = ()
     role: RoleUse | None = None
+    scope: recording.Scope | None = None
 
     def inside(self, label: str = "", names: Mapping[str, Any] = MappingProxyType({})) -> Place:
         """Return the place inside a loop or an include.
@@ -219,15 +221,18 @@ class Entries:
             return
         entries, own = content
         added: Values = {}
-        for values in (own, play_variables(entry.attrs.get("vars"))):
+        how: dict[str, str] = {}
+        for values, reason in ((own, "its own value"), (play_variables(entry.attrs.get("vars")), "passed")):
             for key, value in values.items():
                 resolved: Any = templates.UNREADABLE
                 with reporting():
                     resolved = templates.resolve(value, {**scope, **added})
-                added[key] = resolved
+                added[key], how[key] = resolved, reason
         label = f"{INCLUDE}{name}"
         recording.known_label(label)
-        yield from self.graphs(entries, {**scope, **added}, replace(place.inside(label, added), chain=steps))
+        around = recording.scope(f"include {name}", added, how, entry.location, place.scope) or place.scope
+        inside = replace(place.inside(label, added), chain=steps, scope=around)
+        yield from self.graphs(entries, {**scope, **added}, inside)
 
     def _given(self, entry: Entry, scope: Values) -> Given | None:
         """Return the values that an include passes to a role; None if one is invalid, which is reported."""
@@ -276,10 +281,12 @@ class Entries:
         if variables is None:
             yield gap()
             return
-        use = RoleUse(role.name, role.directory, variables, given.position, place.role, frozenset(given.values))
+        use = RoleUse(role.name, role.directory, variables, given.position, place.role)
         label = f"{INCLUDE}{role.name}"
         chain = (*place.chain, (role.position.file, given.position))
-        inside = Place(chain, place.top, (*place.labels, label), use)
+        how = {key: "passed" if key in given.values else "its own value" for key in variables}
+        scope = recording.scope(f"role {role.name}", variables, how, given.position, None)
+        inside = Place(chain, place.top, (*place.labels, label), use, scope)
         yield from self.graphs(files.entries, {**place.top, **variables}, inside)
         for function in files.functions:
             host = current_host() or _host(place.top)

@@ -75,11 +75,7 @@ def _uses(nodes: Sequence[Node]) -> tuple[tuple[SourceLocation, RoleUse | None],
     """Return the source location and the role of each declaration; nothing if no role contains any of them."""
     if not any(role for node in nodes for _, role in node.declarations):
         return ()
-    distinct: list[tuple[SourceLocation, RoleUse | None]] = []
-    for use in chain.from_iterable(node.declarations for node in nodes):
-        if use not in distinct:
-            distinct.append(use)
-    return tuple(distinct)
+    return tuple(dict.fromkeys(chain.from_iterable(node.declarations for node in nodes)))
 
 
 def _vector(nodes: Sequence[Node], names: Callable[[Node], Iterable[str]]) -> PVector[str]:

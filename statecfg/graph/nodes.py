@@ -35,16 +35,15 @@ class Frozen(Record):
         return self
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RoleUse:
-    """A role that is used in one place.
+    """One use of a role. Uses are compared by identity, because a loop may use a role thousands of times.
 
     :param name: the name of the role
     :param directory: its directory
     :param variables: its parameters and variables, and those of the loops around a node
     :param position: the source location that includes it
     :param outer: the role that includes it; None for a play
-    :param passed: the names of the parameters that were passed to it
     """
 
     name: str
@@ -52,7 +51,6 @@ class RoleUse:
     variables: Mapping[str, Any]
     position: SourceLocation
     outer: RoleUse | None = None
-    passed: frozenset[str] = frozenset()
 
 
 class Node(Frozen):

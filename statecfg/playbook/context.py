@@ -15,7 +15,7 @@ from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.model import Blob
 
 if TYPE_CHECKING:
-    from statecfg.graph.nodes import Node, RoleUse
+    from statecfg.graph.nodes import Node
     from statecfg.resources.shared import records
 
 HELD = 1 << 16  # bytes; of a larger file, only the path and digest are kept in memory
@@ -52,14 +52,15 @@ class WireContext:
         """
         first = self.own.get(node.provides, self.vars)
         variables = dict(self.declared_again.get(node.provides, ()))
-        seen = [(os.path.dirname(node.position.file), first, *_of_role(node.role))]
+        seen = {(os.path.dirname(node.position.file), id(first), node.role)}
         for position, role in node.declarations:
-            variant = os.path.dirname(position.file), variables.get(position, first), *_of_role(role)
+            own = variables.get(position, first)
+            variant = os.path.dirname(position.file), id(own), role
             if variant not in seen:
-                seen.append(variant)
+                seen.add(variant)
                 uses = ((position, role),) if role is not None else ()
                 one = node.replace(position=position, others=(), uses=uses)
-                yield one, replace(self, own={node.provides: variant[1]}, declared_again={})
+                yield one, replace(self, own={node.provides: own}, declared_again={})
 
     def find(self, node: Node, path: str, below: str = "files", directory: bool = False) -> Path:
         """Find a file or directory: beside the file that declares the node, in its role, then in the project.
@@ -206,8 +207,3 @@ class WireContext:
         :param help: what to do; "" if there is no advice
         """
         report(problem("SC0116", f"{node.provides}: {detail}", help, *node.positions))
-
-
-def _of_role(role: RoleUse | None) -> tuple[str, Mapping[str, Any]]:
-    """Return the directory and the variables of a role; empty ones for no role."""
-    return ("", {}) if role is None else (role.directory, role.variables)

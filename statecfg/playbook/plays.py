@@ -301,7 +301,12 @@ def evaluate(play_: Play, host: HostContext) -> Graph:
     activity = f"building {play_.name} for {host.name}"
     graphs: list[Graph] | None = None
     what = f"the play {play_.name}"
-    with recording() as nodes, reporting(), guarded(activity, state=lambda: activity + _after(nodes)), on_host(host):
+    with (
+        recording(play_.name) as nodes,
+        reporting(),
+        guarded(activity, state=lambda: activity + _after(nodes)),
+        on_host(host),
+    ):
         graphs = list(graphs_of(play_.build(host), what, play_.position))
     if graphs is None:
         return merge_graphs(*map(Graph, nodes if len(nodes) <= MAX_NODES else ()), gap())

@@ -171,7 +171,7 @@ class Session:
 
     def history(self, order: Order) -> JsonMap:
         """Return the runs in this host's ledger, and its lineage."""
-        from statecfg.remote.ledger.history import history, managed
+        from statecfg.remote.ledger.history import known
         from statecfg.remote.ledger.ledger import Ledger
 
         ledger = Ledger(self.state_dir, reading=True)
@@ -183,10 +183,7 @@ class Session:
         try:
             if cut_off:
                 ledger.recall(cut_off)
-            query = order.history
-            node, limit = query.get("node", ""), int(query.get("limit", 20))
-            runs = history(ledger, query.get("playbook", ""), query.get("run", ""), limit, node)
-            return {"history": runs, "managed": managed(ledger, node), "ledger": ledger.meta("lineage")}
+            return dict(known(ledger, order.history), ledger=ledger.meta("lineage"))
         finally:
             ledger.close()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from statecfg.graph import references
@@ -16,7 +17,8 @@ from statecfg.run.prepare import Work
 from statecfg.templates import Text
 
 if TYPE_CHECKING:
-    from statecfg.graph.nodes import Node, RoleUse
+    from statecfg.graph.nodes import Node
+    from statecfg.graph.recording import Scope
     from statecfg.playbook.inventory import Inventory
 
 Place = Callable[[SourceLocation], str]
@@ -36,15 +38,12 @@ class Explaining:
 
     def nodes(self, name: str) -> list[dict[str, Any]]:
         """Return the explanations of a node. Hosts with the same explanation share it."""
-        found: list[dict[str, Any]] = []
+        found = _Shared()
         for job in self.work.jobs:
             data = self._node(job, name)
             if data is not None:
-                same = next((item for item in found if item | {"hosts": []} == data), None)
-                if same is None:
-                    found.append(same := data)
-                same["hosts"] = [*same["hosts"], job.host.name]
-        return found
+                found.add(data, job.host.name)
+        return found.listed()
 
     def _node(self, job: Job, name: str) -> dict[str, Any] | None:
         layer = next(
@@ -60,7 +59,7 @@ class Explaining:
             "type": node.type if node is not None else name.partition(":")[0],
             "playbook": self.playbook,
             "hosts": [],
-            "declared": [self._declaration(*use) for use in node.declarations] if node is not None else [],
+            "declared": self._declarations(node) if node is not None else [],
             "labels": list(dict.fromkeys(references.groups(node))) if node is not None else [],
             "layer": layer,
             "requires": list(self._requirements(node, automatic)) if node is not None else [],
@@ -78,9 +77,18 @@ class Explaining:
         }
         return data
 
-    def _declaration(self, position: SourceLocation, role: RoleUse | None) -> dict[str, Any]:
-        roles = [{"name": use.name, "position": self.place(use.position)} for use in chain(role)]
-        return {"position": self.place(position), "roles": roles}
+    def _declarations(self, node: Node) -> list[dict[str, Any]]:
+        # The rounds of a loop declare a node in the same place.
+        distinct = dict.fromkeys(
+            (position, tuple((use.name, use.position) for use in chain(role))) for position, role in node.declarations
+        )
+        return [
+            {
+                "position": self.place(position),
+                "roles": [{"name": name, "position": self.place(included)} for name, included in uses],
+            }
+            for position, uses in distinct
+        ]
 
     def _requirements(self, node: Node, automatic: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, Any]]:
         for name in node.requires:
@@ -97,20 +105,28 @@ class Explaining:
 
     def variables(self, name: str) -> list[dict[str, Any]]:
         """Return the values of a variable: for each play and role, the levels that set it, the last of which won."""
-        found: list[dict[str, Any]] = []
+        found = _Shared()
         for job in self.work.jobs:
             for play in job.sources.plays if job.sources is not None else ():
                 data = self._variable(job, play, name)
                 if data["levels"]:
-                    _shared(found, data, job.host.name)
-            for use in _uses(job):
-                if name in use.variables:
-                    how = "passed" if name in use.passed else "its own value"
-                    level = {"level": f"role {use.name} ({how})", "value": show(use.variables[name])}
-                    level["position"] = self.place(use.position)
-                    data = {"name": name, "playbook": self.playbook, "play": "", "hosts": [], "levels": [level]}
-                    _shared(found, {**data, "value": level["value"]}, job.host.name)
-        return found
+                    found.add(data, job.host.name)
+                for scope in job.sources.scopes if job.sources is not None else ():
+                    if scope.play == play.name and name in scope.values:
+                        levels = [*data["levels"], *self._in_scopes(scope, name)]
+                        inner = {**data, "hosts": [], "levels": levels, "value": levels[-1]["value"]}
+                        found.add({**inner, "inside": scope.name}, job.host.name)
+        return found.listed()
+
+    def _in_scopes(self, scope: Scope | None, name: str) -> list[dict[str, Any]]:
+        """Return the levels of a variable in the roles and included files around a place, the innermost last."""
+        levels = []
+        while scope is not None:
+            if name in scope.values:
+                level = {"level": f"{scope.name} ({scope.how[name]})", "value": show(scope.values[name])}
+                levels.append({**level, "position": self.place(scope.position)})
+            scope = scope.outer
+        return levels[::-1]
 
     def _variable(self, job: Job, play: Play, name: str) -> dict[str, Any]:
         levels = list(_of_inventory(self.work.inventory, job.host.name, name, self.place))
@@ -124,7 +140,8 @@ class Explaining:
         final = play.variables(host.vars, self.extra, host.name, host.groups) if levels else {}
         value = show(final.get(name))
         return {
-            "name": name, "playbook": self.playbook, "play": play.name, "hosts": [], "levels": levels, "value": value
+            "name": name, "playbook": self.playbook, "play": play.name, "hosts": [], "levels": levels, "value": value,
+            "inside": "",
         }  # fmt: skip
 
     def hosts(self, name: str) -> list[dict[str, Any]]:
@@ -156,21 +173,21 @@ class Explaining:
         return found | {name for job in jobs if job.sources for play in job.sources.plays for name in play.vars}
 
 
-def _shared(found: list[dict[str, Any]], data: dict[str, Any], host: str) -> None:
-    same = next((item for item in found if item | {"hosts": []} == data), None)
-    if same is None:
-        found.append(same := data)
-    if host not in same["hosts"]:
-        same["hosts"] = [*same["hosts"], host]
+class _Shared:
+    """Explanations of several hosts. Equal ones are one explanation, which lists the hosts."""
 
+    def __init__(self) -> None:
+        self._found: dict[str, dict[str, Any]] = {}
 
-def _uses(job: Job) -> Sequence[RoleUse]:
-    """Return each use of a role on a host once."""
-    uses: dict[int, RoleUse] = {}
-    for node in job.sources.graph.nodes() if job.sources is not None else ():
-        for _, role in node.declarations:
-            uses.update((id(use), use) for use in chain(role))
-    return list(uses.values())
+    def add(self, data: dict[str, Any], host: str) -> None:
+        """Add the explanation of a host."""
+        hosts = self._found.setdefault(json.dumps(data, sort_keys=True), data)["hosts"]
+        if host not in hosts[-1:]:
+            hosts.append(host)
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Return the explanations in the order in which they were added."""
+        return list(self._found.values())
 
 
 def _of_inventory(inventory: Inventory | None, host: str, name: str, place: Place) -> Iterator[dict[str, Any]]:

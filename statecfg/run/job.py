@@ -11,6 +11,7 @@ from statecfg.playbook.inventory import Host
 
 if TYPE_CHECKING:
     from statecfg.graph.graph import Graph
+    from statecfg.graph.recording import Scope
     from statecfg.playbook.plays import Play
 
 
@@ -20,10 +21,12 @@ class Sources:
 
     :param graph: the evaluated graph
     :param plays: the plays of the host
+    :param scopes: the variables that roles and included files add
     """
 
     graph: Graph
     plays: Sequence[Play]
+    scopes: Sequence[Scope] = ()
 
 
 @dataclass(frozen=True)

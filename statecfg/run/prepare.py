@@ -158,6 +158,7 @@ def _order(item: Problem) -> tuple[str, int, int]:
 
 
 def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
+    from statecfg.graph.recording import scopes
     from statecfg.run.job import Job, Sources
 
     project = chosen.project
@@ -168,7 +169,8 @@ def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
     for host, plays in chosen.hosts:
         definition = None
         with collecting() as problems, reporting():
-            evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags)
+            with scopes(choice.sources) as found:
+                evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags)
             tags |= evaluated.tags
             definition = evaluation.definition(host, evaluated.graph, evaluated, project)
         shared.add(host.name, problems)
@@ -177,7 +179,7 @@ def _jobs(path: Path, choice: Choice, chosen: _Chosen) -> list[Job]:
         # With tags, skip hosts without tagged resources.
         if definition is not None and (definition.layers or not choice.tags):
             prune = choice.prune or any(one.prune for play in plays for one in (play, *play.others))
-            sources = Sources(evaluated.graph, plays) if choice.sources else None
+            sources = Sources(evaluated.graph, plays, found) if choice.sources else None
             pruning = prune and not choice.tags
             jobs.append(Job(host, definition, name, pruning, bool(choice.tags), owner=whose, sources=sources))
     report(*shared.problems())

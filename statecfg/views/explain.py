@@ -80,6 +80,8 @@ def _variable(item: Json) -> Iterator[Line]:
     yield _heading(item, item["hosts"])
     if item["play"]:
         yield _row("play", item["play"])
+    if item["inside"]:
+        yield _row("inside", item["inside"])
     yield _row("value", (item["value"], "bold"))
     for number, level in enumerate(reversed(item["levels"])):
         title = "set by" if not number else "overrides"
@@ -99,7 +101,7 @@ def _host(item: Json) -> Iterator[Line]:
 
 
 def ledger_lines(report: Report) -> Iterator[Line]:
-    """Yield what the ledgers of hosts know about a node: who manages it, and its last runs."""
+    """Yield what the ledgers of hosts know about a node or a host: who manages it, and its last runs."""
     for name in sorted(report["hosts"]):
         host = report["hosts"][name]
         yield BLANK
@@ -110,7 +112,9 @@ def ledger_lines(report: Report) -> Iterator[Line]:
             yield _row("state", str(item["state"]) + (", protected" if item["protect"] else ""))
             yield _row("since", f"{host_lines.moment(item['since'])}, run {item['first_run']}")
             yield _row("last run", str(item["last_run"]))
-        if not host.get("managed") and not host.get("error"):
-            yield make(("  The ledger has no such resource.", "dim"))
+        for playbook, number in (host.get("owners") or {}).items():
+            yield _row("manages", plural(number, "resource"), right=str(playbook))
+        if not any(map(host.get, ("managed", "owners", "history", "error"))):
+            yield make(("  The ledger knows nothing about it.", "dim"))
         for past in host.get("history") or ():
             yield from run_lines(past)

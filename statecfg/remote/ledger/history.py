@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Optional
+    from typing import Any, Dict, List, Mapping, Optional
 
     from typing_extensions import TypedDict
 
@@ -32,6 +32,20 @@ if TYPE_CHECKING:
         summary: Dict[str, int]
         outcomes: Dict[str, str]
         actions: List[PastAction]
+
+
+def known(ledger: Ledger, query: Mapping[str, Any]) -> JsonMap:
+    """Return what the ledger knows.
+
+    :param query: `playbook`, `run`, `limit` and `node` as in `history`; `owners`: also count the managed resources
+    """
+    node = query.get("node", "")
+    runs = history(ledger, query.get("playbook", ""), query.get("run", ""), int(query.get("limit", 20)), node)
+    found: JsonMap = {"history": runs, "managed": managed(ledger, node) if node else []}
+    if query.get("owners"):
+        counts = ledger.database.execute("SELECT playbook, count(*) FROM resource GROUP BY playbook ORDER BY playbook")
+        found["owners"] = dict(counts.fetchall())
+    return found
 
 
 def managed(ledger: Ledger, node: str) -> List[JsonMap]:

@@ -341,6 +341,7 @@ class End(Frame):
     ledger: str = ""
     history: tuple[Past, ...] = ()
     managed: tuple[ManagedResource, ...] = ()
+    owners: Mapping[str, int] | None = None
 
 
 FRAME_CLASSES: Mapping[str, type[Frame]] = {

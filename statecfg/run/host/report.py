@@ -205,8 +205,7 @@ class HostReport:
         self.data.update({key: fields[key] for key in _OF_END if fields.get(key)})
         if self.mode == Mode.HISTORY:
             self.data["history"] = fields.get("history", [])
-            if fields.get("managed"):
-                self.data["managed"] = fields["managed"]
+            self.data.update({key: fields[key] for key in ("managed", "owners") if fields.get(key)})
         if frame.warnings:
             self.data.setdefault("warnings", []).extend(frame.warnings)
         self._explain(frame, fields.get("holder") or {})
@@ -254,7 +253,7 @@ class HostReport:
             (end.unchanged and ok and open_work, "it reports no changes, but its plan has some"),
             (end.facts is not None and self.mode != Mode.FACTS, "it sends facts, which were not requested"),
             (
-                (end.history or end.managed) and self.mode != Mode.HISTORY,
+                (end.history or end.managed or end.owners) and self.mode != Mode.HISTORY,
                 "it sends its history, which was not requested",
             ),
         )

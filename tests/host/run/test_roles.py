@@ -109,7 +109,7 @@ def test_plan_of_a_role_is_what_apply_does(site: Site, light_host: Host, place: 
     assert drifted["summary"] == again["summary"] == {"changed": 2, "unchanged": 5}
 
 
-def test_explain_shows_what_the_ledger_knows(site: Site, place: str) -> None:
+def test_explain_shows_what_the_ledger_knows(site: Site, light_host: Host, place: str) -> None:
     site("apply", "site.yml", "--yes")
     shown = site("explain", f"line:{place}/r/lines", "site.yml", "--ledger").out
     assert "in the role words, which site.yml:3:5 includes" in shown
@@ -118,6 +118,14 @@ def test_explain_shows_what_the_ledger_knows(site: Site, place: str) -> None:
     data = site("explain", f"line:{place}/r/lines", "site.yml", "--ledger", "--json").json()
     (ledger,) = data["ledgers"].values()
     assert [run["summary"] for run in ledger["history"]] == [{"changed": 1}]
+    host = site("explain", light_host.name, "site.yml", "--ledger").out
+    assert "  plays        site\n" in host and f"  manages      7 resources  ({site.name}/site.yml)\n" in host
+    variable = site("explain", "names", "site.yml").out
+    assert "  inside       role words\n" in variable and "set by       role words (passed): ['a', 'b', 'c']" in variable
+    assert site("explain", "names", "site.yml", "--ledger", code=2).err.endswith("is a variable: omit --ledger.\n")
+    (site.base / "site.yml").write_text("hosts: all\nresources: []\n")
+    gone = site("explain", f"line:{place}/r/lines", "site.yml", "--ledger").out
+    assert f"  managed by   {site.name}/site.yml" in gone
     nothing = site("explain", "host-that-is-missing", "site.yml", code=5)
     assert "no node, variable or host is called host-that-is-missing" in nothing.err
 

@@ -140,11 +140,46 @@ def test_variable_shows_which_level_won(explaining: Explaining) -> None:
     (extra,) = explaining.variables("extra")
     assert levels(extra) == [("command line", "'e'")]
     (name,), (owner,) = explaining.variables("name"), explaining.variables("owner")
-    assert levels(name) == [("role conf (passed)", "'main'")]
+    assert levels(name) == [("role conf (passed)", "'main'")] and name["inside"] == "role conf"
     assert levels(owner) == [("role conf (its own value)", "'root'")]
     shown = text(variables=[one])
     assert "  set by       host: 30" in shown and "  overrides    group inner: 20" in shown
     assert explaining.variables("nope") == []
+
+
+def test_variable_inside_includes_shows_all_levels(tmp_path: Path) -> None:
+    conf = "{include: conf, vars: {port: '{{ port + 1 }}'}}"
+    for name, content in (
+        ("inventory.yml", "hosts: {h1: {vars: {port: 1}}, h2: {}}\n"),
+        ("outer.yml", "vars: {zone: own, port: 2}\nresources: [{include: inner.yml, vars: {port: 3}}]\n"),
+        (
+            "inner.yml",
+            f"resources: [{{file: /x, content: '{{{{ port }}}}'}}, {conf}]\n",
+        ),
+        ("roles/conf/role.yml", "params: {port: {type: port}, zone: {default: '{{ zone }}'}}\nresources: []\n"),
+        ("site.yml", "hosts: all\nvars: {zone: play}\nresources: [{include: outer.yml}]\n"),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    work = prepare.playbook(tmp_path / "site.yml", prepare.Choice(sources=True))
+    found = {(item["inside"], *item["hosts"]): levels(item) for item in Explaining(work, {}, str).variables("port")}
+    outer, inner = ("include outer.yml (its own value)", "2"), ("include inner.yml (passed)", "3")
+    assert found == {
+        ("", "h1"): [("host", "1")],
+        ("include outer.yml", "h1"): [("host", "1"), outer],
+        ("include inner.yml", "h1"): [("host", "1"), outer, inner],
+        ("role conf", "h1"): [("host", "1"), ("role conf (passed)", "4")],
+        ("include outer.yml", "h2"): [outer],
+        ("include inner.yml", "h2"): [outer, inner],
+        ("role conf", "h2"): [("role conf (passed)", "4")],
+    }
+    zones = Explaining(work, {}, str).variables("zone")
+    assert [(item["inside"], item["value"], item["hosts"]) for item in zones] == [
+        ("", "'play'", ["h1", "h2"]),
+        ("include outer.yml", "'own'", ["h1", "h2"]),
+        ("role conf", "'play'", ["h1", "h2"]),
+    ]
+    assert "  inside       role conf\n" in text(variables=zones)
 
 
 def test_host_shows_its_plays_and_groups(explaining: Explaining) -> None:
@@ -163,6 +198,8 @@ def test_ledger_shows_who_manages_a_node() -> None:
     }  # fmt: skip
     base: dict[str, Any] = {"status": "ok", "layers": [], "summary": {}}
     report: Any = {"hosts": {"h1": {**base, "managed": [resource]}, "h2": {**base, "managed": []}}}
+    report["hosts"]["h3"] = {**base, "owners": {"shop/site.yml": 3, "shop/db.yml": 1}}
     shown = plain(ledger_lines(report))
+    assert "  manages      3 resources  (shop/site.yml)\n" in shown and "1 resource  (shop/db.yml)\n" in shown
     assert "  managed by   shop/site.yml" in shown and "RESOLVED, protected\n" in shown
-    assert "The ledger has no such resource." in shown
+    assert "The ledger knows nothing about it." in shown
