@@ -126,12 +126,21 @@ class _Providers:
         self._provided: dict[str, list[Node]] = {}  # `unit:NAME` or `program:NAME`
         self._packages: dict[str, list[Node]] = {}  # by name, without the architecture
         self._repositories: list[str] = []
+        self._drop_ins: dict[str, list[Node]] = {}  # by the name of the unit
         for identity, group in owners.items():
             if identity.startswith("package:"):
                 self._packages.setdefault(identity.split(":")[1], []).extend(group)
-            elif identity.startswith("path:") and _is_repository(identity[5:]):
-                self._repositories += _present(group)
+            elif identity.startswith("path:"):
+                self._add_path(identity[5:], group)
         self._add_declared(nodes)
+
+    def _add_path(self, path: str, group: list[Node]) -> None:
+        if path.startswith(UNIT_DIRECTORIES):
+            directory, _, file = path.rpartition("/")
+            if directory.endswith(".d") and file.endswith(".conf"):
+                self._drop_ins.setdefault(directory.rpartition("/")[2][:-2], []).extend(group)
+        elif _is_repository(path):
+            self._repositories += _present(group)
 
     def _add_declared(self, nodes: list[Node]) -> None:
         fields: dict[str, tuple[str, ...]] = {}
@@ -221,14 +230,15 @@ class _Providers:
         return known
 
     def _unit(self, name: str) -> list[Node]:
+        """Return the nodes of a unit's file, or of its package; and those of its drop-ins."""
         stem, at, rest = name.partition("@")
         template = f"{stem}@.{rest.rpartition('.')[2]}" if at else name
-        for directory in UNIT_DIRECTORIES:
-            group = self._owners.get(f"path:{directory}{name}") or self._owners.get(f"path:{directory}{template}")
-            if group:
-                return group
-        provided = self._provided.get(f"unit:{name}") or self._provided.get(f"unit:{template}")
-        return provided or self._packages.get(stem if at else name.rpartition(".")[0], [])
+        names = dict.fromkeys((name, template))
+        files = (self._owners.get(f"path:{directory}{each}") for directory in UNIT_DIRECTORIES for each in names)
+        provided = (self._provided.get(f"unit:{each}") for each in names)
+        package = self._packages.get(stem if at else name.rpartition(".")[0], [])
+        group = next(filter(None, (*files, *provided)), package)
+        return [*group, *(node for each in names for node in self._drop_ins.get(each, ()))]
 
     def _program(self, name: str) -> list[Node]:
         group = self._owners.get(f"path:{normal(name)}") if name[:1] == "/" else None

@@ -21,7 +21,7 @@ def test_the_yaml_sample_of_the_playbooks_page_is_valid(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts/firewall.yml").write_text("- file: /etc/open\n  content: \"{{ open | join(',') }}\"\n")
     head = 'hosts: "@local"\nvars: {zone: eu}\n'
-    (tmp_path / "playbook.yml").write_text(head + sample("playbooks.md", "resources:"))
+    (tmp_path / "playbook.yml").write_text(head + sample("playbooks.md", "resources:\n  - user:"))
     assert "4 resources on 1 host, nothing wrong" in statecfg("validate", "playbook.yml", cwd=tmp_path).out
 
 
@@ -59,7 +59,7 @@ def test_a_store_of_0_3_is_upgraded_as_the_page_says(tmp_path: Path) -> None:
 
 
 def test_the_sample_of_the_node_types_page_is_valid(tmp_path: Path) -> None:
-    (tmp_path / "playbook.yml").write_text('hosts: "@local"\nresources:\n' + sample("node-types.md", "- command:"))
+    (tmp_path / "playbook.yml").write_text('hosts: "@local"\nresources:\n' + sample("node-types.md", "- command: rebuild-index"))
     statecfg("validate", "playbook.yml", cwd=tmp_path)
 
 

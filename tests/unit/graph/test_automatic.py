@@ -136,6 +136,25 @@ DIRECTORY, OWNER, PROGRAM, UNIT = "its directory", "its owner", "its program", "
         ),
         pytest.param(
             lambda: [
+                package("webd"),
+                file("/etc/systemd/system/webd.service.d/limits.conf", content=""),
+                file("/etc/systemd/system/job@.service.d/a.conf", content=""),
+                file("/run/systemd/system/job@1.service.d/b.conf", content=""),
+                file("/etc/systemd/system/webd.service.d/README", content=""),
+                service("webd"),
+                service("job@1"),
+            ],
+            {
+                "service:webd": {"package:webd": UNIT, "file:/etc/systemd/system/webd.service.d/limits.conf": UNIT},
+                "service:job@1": {
+                    "file:/etc/systemd/system/job@.service.d/a.conf": UNIT,
+                    "file:/run/systemd/system/job@1.service.d/b.conf": UNIT,
+                },
+            },
+            id="the drop-ins of a unit",
+        ),
+        pytest.param(
+            lambda: [
                 package("git"),
                 package("sudo:amd64", provides_programs=["visudo"]),
                 file("/opt/tool", content=""),
