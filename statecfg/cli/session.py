@@ -86,9 +86,10 @@ def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None
     """
     from statecfg.cli import lifecycle
     from statecfg.run import prepare as prepared
-    from statecfg.store import left_hosts
 
     def added() -> Mapping[str, Sequence[str]]:
+        from statecfg.store import left_hosts  # it loads SQLAlchemy, which takes longer than most playbooks
+
         with lifecycle.read(playbook, store) as opened:
             return {} if opened is None else left_hosts.added(opened, lifecycle.owner(playbook))
 

@@ -20,16 +20,19 @@ def check(nodes: Iterable[Node]) -> list[Problem]:
     """Return a problem for each pair of nodes that contradict each other."""
     paths: dict[str, list[Node]] = {}
     for node in nodes:
+        if node.broken or not (node.type in PRESENT or node.type in SHARING):
+            continue
         path = node.attrs.get("path")
-        if not node.broken and (node.type in PRESENT or node.type in SHARING) and isinstance(path, str):
+        if isinstance(path, str):
             paths.setdefault(normal(path), []).append(node)
-    return [*_different(paths), *_inside_absent(paths)]
+    shared = {path: group for path, group in paths.items() if len(group) > 1}
+    return [*_different(shared), *_inside_absent(paths)]
 
 
 def _different(paths: Mapping[str, list[Node]]) -> Iterable[Problem]:
     """Yield a problem if nodes give one file different modes, owners or groups."""
     for path, group in paths.items():
-        sharing = [node for node in group if node.type in SHARING] if len(group) > 1 else []
+        sharing = [node for node in group if node.type in SHARING]
         for field in PERMISSIONS:
             setting = [node for node in sharing if node.attrs.get(field) is not None]
             # Different declarations of one node are reported as such.

@@ -253,9 +253,8 @@ class _Packer:
         return lambda node: with_context(node, self.context)
 
     def _prepared(self, node: Node, prepare: Callable[[Node], Any]) -> Any:
-        values = node.attrs.iteritems()
         # There may be a hundred thousand nodes, and nearly all values are plain: search only the others for secrets.
-        if any(opaque.contains_secret(value) for _, value in values if type(value) not in PLAIN):
+        if tokens.in_use() and _secret_names(node.attrs):
             node = node.replace(attrs=pmap({key: _revealed(value) for key, value in node.attrs.items()}))
         try:
             with collecting() as reported, _of_author(node):
@@ -322,14 +321,21 @@ def _revealed(value: Any) -> Any:
     return value
 
 
+def _secret_names(attrs: Mapping[str, Any]) -> list[str]:
+    """Return the names of the attributes whose values contain secrets."""
+    pairs = attrs.iteritems() if isinstance(attrs, PMap) else attrs.items()
+    return [name for name, value in pairs if type(value) not in PLAIN and opaque.contains_secret(value)]
+
+
 def _hiding(node: Node, sent: Mapping[str, Any], used: Mapping[str, opaque.Secret]) -> list[str]:
     """Return the names of the attributes that contain secrets. The host's ledger does not store them.
 
     :param sent: the attributes after `to_wire`
     :param used: the secrets that `to_wire` could use
     """
-    names = {name for name, value in node.attrs.items() if type(value) not in PLAIN and opaque.contains_secret(value)}
-    names |= {name for name, value in sent.items() if type(value) not in PLAIN and opaque.contains_secret(value)}
+    if not tokens.in_use():
+        return []
+    names = {*_secret_names(node.attrs), *_secret_names(sent)}
     values = [secret.reveal() for secret in list(used.values())]
     if values:
         changed = {

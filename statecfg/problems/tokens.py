@@ -7,7 +7,6 @@ quoting, escaping or changing the case damages the token.
 
 from __future__ import annotations
 
-import html
 import json
 import re
 import secrets
@@ -48,12 +47,18 @@ def _in_shell(text: str) -> str:
     return text.replace("'", "'\"'\"'")
 
 
+def _in_html(text: str) -> str:
+    from html import escape  # it loads all names of HTML's entities
+
+    return escape(text)
+
+
 # Encodings that change a text character by character. If one was applied to a token, it is applied to the value too.
 ENCODINGS: tuple[Callable[[str], str], ...] = (
     lambda text: json.dumps(text)[1:-1],
     lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
     _in_shell,
-    html.escape,
+    _in_html,
 )
 _SECRETS: dict[str, SecretValue] = {}
 _NAMES: set[str] = set()

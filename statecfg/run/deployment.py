@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.wire.frames import INLINE, encode_value
-from statecfg.store.units.records import Declared, DeclaredRelation
 
 if TYPE_CHECKING:
     from statecfg.run.charms import Charm
     from statecfg.run.declared import ServiceWork
     from statecfg.run.prepare import Work
+    from statecfg.store.units.records import Declared, DeclaredRelation
 
 Json = dict[str, Any]
 LINK = 0o120000  # the mode of a symbolic link
@@ -77,14 +77,24 @@ def of_work(work: Work, project: str, playbook: str, prune: bool) -> Deployment:
         project,
         playbook,
         [_declared(service) for service in work.services],
-        [DeclaredRelation(tuple((end.service, end.relation) for end in relation.ends)) for relation in work.relations],
+        _relations(work) if work.relations else (),
         prune,
         {service.service.name: service.secrets for service in work.services},
         {service.service.name: service.charm for service in work.services},
     )
 
 
+def _relations(work: Work) -> list[DeclaredRelation]:
+    from statecfg.store.units.records import DeclaredRelation
+
+    return [
+        DeclaredRelation(tuple((end.service, end.relation) for end in relation.ends)) for relation in work.relations
+    ]
+
+
 def _declared(work: ServiceWork) -> Declared:
+    from statecfg.store.units.records import Declared  # most playbooks declare no services
+
     name = work.service.name
     charm, digest = (work.charm.name, work.charm.digest) if work.charm is not None else (name, "")
     ends = work.charm.related if work.charm is not None else {}

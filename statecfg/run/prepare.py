@@ -252,10 +252,10 @@ def _chosen(path: Path, choice: Choice) -> _Chosen:
 
 def _unread(path: Path, choice: Choice, project: Project, inventory: Inventory) -> tuple[str, ...]:
     """Report command-line variables that nothing declares or reads; if this is uncertain, return warnings instead."""
-    from statecfg.dialects.variable_names import Names
-
     if not choice.given:
         return ()
+    from statecfg.dialects.variable_names import Names  # it loads Jinja2
+
     names = Names(str(project.root))
     names.add(os.path.abspath(path))
     declared = {name for host in inventory.hosts.values() for name in host.vars} | names.names

@@ -20,6 +20,7 @@ from statecfg.remote.hooks.ruby_json import deeper
 Reader = Callable[[Any], Any]
 DEPTH = 104  # levels of nesting in data with unknown keys; the output of a hook may have 100
 _REFERENCE = 8  # bytes of a pointer
+_PLAIN = frozenset((str, int, float, bool, types.NoneType))
 
 
 class Invalid(StatecfgError, ValueError):
@@ -101,17 +102,18 @@ class Strict:
         return {key: _plain(value) for key, value in self.__dict__.items()}
 
 
-def weigh(value: object) -> int:
+def weigh(value: Any) -> int:
     """Return how many bytes of memory decoded JSON takes; shared keys count each time."""
     total, waiting = 0, [value]
     while waiting:
         item = waiting.pop()
         total += getsizeof(item) + _REFERENCE
-        if isinstance(item, dict):
-            waiting += item
-            waiting += item.values()
-        elif isinstance(item, list):
-            waiting += item
+        item_type = type(item)  # decoded JSON has no subclasses
+        if item_type is dict:
+            total += sum(map(getsizeof, item)) + _REFERENCE * len(item)
+            waiting.extend(item.values())
+        elif item_type is list:
+            waiting.extend(item)
     return total
 
 
@@ -124,6 +126,8 @@ def brief(value: object) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Strict):
         return value.to_json()
     if isinstance(value, tuple):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from statecfg.run import compacting, stripping
 
-_MOST = 4 << 20  # bytes; a larger file is reduced to the entries of this run
+_MOST = 1 << 20  # bytes, because every run reads the file; a larger file is reduced to the entries of this run
 _Entry = tuple[str, list[str]]
 
 

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from statecfg.playbook.inventory import LOCAL, Inventory
 from statecfg.remote.graph.names import Mode, Outcome
-from statecfg.store import hosts, runs, services
+from statecfg.store import hosts, projects, runs
 from statecfg.store.database import Store
 
 LOOKED_AT = 20  # number of runs that changed a host, to search for its resources
@@ -33,6 +33,8 @@ def added(store: Store, playbook: str) -> dict[str, list[str]]:
 
     :param playbook: the playbook that declares the services: PROJECT/PATH
     """
+    from statecfg.store import services
+
     added: dict[str, list[str]] = {}
     with store.reading() as connection:
         for unit in services.units_in(connection, store.project, playbook):
@@ -53,8 +55,11 @@ def find(
     """
     units: dict[str, list[str]] = {}
     with store.reading() as connection:
-        for unit in services.units_in(connection, store.project, playbook):
-            units.setdefault(unit.host, []).append(unit.name)
+        if projects.has_units(connection, store.project, playbook):
+            from statecfg.store import services
+
+            for unit in services.units_in(connection, store.project, playbook):
+                units.setdefault(unit.host, []).append(unit.name)
     bound = {host.name for host in hosts.every(store) if playbook in host.playbooks}
     left: list[LeftHost] = []
     for name in sorted((bound | units.keys()) - set(named)):

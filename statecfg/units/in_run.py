@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.names import HostStatus, Mode
-from statecfg.store import StoreError, opened, projects, services
-from statecfg.units.coordinator import Coordinator
+from statecfg.store import StoreError, opened, projects
 
 if TYPE_CHECKING:
     import threading
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from statecfg.run.options import Expected
     from statecfg.run.report_model import Unit
     from statecfg.store.database import Store
+    from statecfg.units.coordinator import Coordinator
 
 Json = dict[str, Any]
 
@@ -37,8 +37,10 @@ def of_run(
         return None
     if not deployment.services:
         with store.reading() as connection:
-            if not services.units_in(connection, deployment.project, deployment.playbook):
+            if not projects.has_units(connection, deployment.project, deployment.playbook):
                 return None
+    from statecfg.units.coordinator import Coordinator  # most runs have no units
+
     units = UnitsInRun(Coordinator(store, deployment, mode, run, addresses(jobs), cancel))
     if not any(units.coordinator.orders.ahead.names.values()):
         return None
@@ -76,6 +78,8 @@ def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: S
     :param store: None for an empty store
     """
     import threading
+
+    from statecfg.units.coordinator import Coordinator
 
     with tempfile.TemporaryDirectory(prefix="statecfg-") as directory:
         used = store if store is not None else opened(url=str(Path(directory) / "store.db"))

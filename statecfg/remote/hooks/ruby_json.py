@@ -39,12 +39,14 @@ def parse(data: bytes) -> Any:
 
 def deeper(value: Any, levels: int) -> bool:
     """Return whether a value nests more than a number of levels."""
-    row = [value]
+    row = [value] if isinstance(value, (dict, list)) else []
     for _ in range(levels):
         row = [
             inner
             for item in row
-            if isinstance(item, (dict, list))
             for inner in (item if isinstance(item, list) else item.values())
+            if isinstance(inner, (dict, list))
         ]
-    return any(isinstance(item, (dict, list)) for item in row)
+        if not row:
+            return False
+    return bool(row)

@@ -11,6 +11,7 @@ from statecfg.remote.graph.names import Outcome, RunStatus
 from statecfg.remote.ledger.records import Debt, Definition, Resource, distinct, renamed
 from statecfg.remote.ledger.schema import in_memory, machine_id, open_database
 from statecfg.remote.ledger.state import BEFORE, LEDGER, RUNS, StateError
+from statecfg.remote.machine.changes import HOLDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,6 +82,12 @@ class Ledger:
         """Return the attributes and snapshots of all resources of a type, in all playbooks."""
         query = "SELECT attrs, memory FROM resource WHERE type = ?"
         return [(json.loads(row[0]), json.loads(row[1])) for row in self.database.execute(query, (node_type,))]
+
+    def with_secrets(self) -> List[Tuple[str, str, Attrs, JsonMap]]:
+        """Return playbook, name, attributes and snapshot of the resources of all playbooks that contain secrets."""
+        query = "SELECT playbook, name, attrs, memory FROM resource WHERE attrs LIKE '%<secret %' OR attrs LIKE ?"
+        rows = self.database.execute(query, ("%%%s%%" % HOLDS,))
+        return [(playbook, name, json.loads(attrs), json.loads(memory)) for playbook, name, attrs, memory in rows]
 
     def count(self) -> int:
         """Return the number of managed resources on this host."""

@@ -18,6 +18,7 @@ class Recorded:
     :ivar lineage: the ledger's lineage
     :ivar resources: the managed resources by name
     :ivar debts: the restarts that earlier runs owe
+    :ivar secret_paths: path → names of the resources that put a secret there that this run may not know
     :ivar restarts: the nodes that owe a restart because of this run or an earlier one
     """
 
@@ -27,4 +28,5 @@ class Recorded:
         self.lineage = ""
         self.resources: Dict[str, Resource] = {}
         self.debts: List[Debt] = []
+        self.secret_paths: Dict[str, Set[str]] = {}
         self.restarts: Set[str] = set()

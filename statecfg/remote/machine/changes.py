@@ -29,7 +29,7 @@ DIFFED = 1 << 20  # bytes; of a larger file, only the digests are shown
 DIFF_LINES = 400
 DIFF_TEXT = 64 << 10  # characters of one diff
 DIFFS = 512 << 10  # characters of all diffs of a node; after that, only digests are shown
-_HOLDS = "holds a secret"
+HOLDS = "holds a secret"
 _NOT_SHOWN = "not shown: it may contain a secret"
 _OPEN = ("kind", "mode", "owner", "group", "acl", "present")  # fields that never contain a secret
 _BRACKETS = b" \t()[]{},;"  # lines of only these characters, as in JSON, reveal nothing
@@ -118,7 +118,7 @@ def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
     if blob is None:
         return None
     if secret or blob.hides():
-        return "%s (%d bytes)" % (_HOLDS, blob.size)
+        return "%s (%d bytes)" % (HOLDS, blob.size)
     return "sha256:%s (%d bytes)" % (blob.sha256, blob.size)
 
 
@@ -147,7 +147,7 @@ def secretive(value: Any) -> bool:
         return any(map(secretive, value.values()))
     if isinstance(value, (list, tuple)):
         return any(map(secretive, value))
-    return isinstance(value, str) and ("<secret " in value or value.startswith(_HOLDS))
+    return isinstance(value, str) and ("<secret " in value or value.startswith(HOLDS))
 
 
 def without_diff(change: Change) -> Change:

@@ -12,11 +12,12 @@ from statecfg.remote.ledger.recorded import Recorded
 from statecfg.remote.ledger.records import claims, with_content
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.run.dependents import Dependent, Dependents
+from statecfg.remote.run.plan import FormerSecrets
 from statecfg.remote.run.report import step_report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
     from statecfg.remote.graph.model import Blob, Node
     from statecfg.remote.hooks.lifecycle import ExpectedHook, Lifecycle
@@ -103,6 +104,12 @@ class Management:
         self.dependents = Dependents(before, self.orphans.to_remove, coming, names)
         self.dependents.add_debts(self.recorded.debts)
         self._complete_orphans(defined, definitions)
+        for playbook, name, attrs, memory in ledger.with_secrets():
+            if playbook != order.playbook or name not in same:  # unchanged nodes have the secrets of this run
+                own = names.get(name, name) if playbook == order.playbook else ""
+                for path in (attrs.get("path"), memory.get("path")):
+                    if isinstance(path, str):
+                        self.recorded.secret_paths.setdefault(path, set()).add(own)
         why = refusal(self.orphans, ledger.count(), order.yes)
         if why and order.acting:
             self.refusal = why
@@ -153,12 +160,13 @@ class Management:
         for layer in (*self.to_remove, *(() if checked and self.order.acting else self.to_keep)):
             yield from layer
 
-    def with_secrets(self) -> Set[str]:
-        """Return the names of the nodes whose earlier definition contained a secret."""
+    def former_secrets(self) -> FormerSecrets:
+        """Return where earlier runs of this playbook and of others put secrets."""
         resources = dict(self.recorded.resources)
         resources.update(self.orphans.renamed if self.orphans is not None else {})
         resources.update((orphan.resource.name, orphan.resource) for orphan in self.all_orphans())
-        return {name for name, resource in resources.items() if secretive(resource.definition.attrs)}
+        nodes = {name for name, resource in resources.items() if secretive(resource.definition.attrs)}
+        return FormerSecrets(nodes, self.recorded.secret_paths)
 
     def load_types(self) -> List[str]:
         """Load the node types of the orphans; return the names of the types and modules that this host lacks."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statecfg.remote.graph.model import ActionSpec
 from statecfg.remote.graph.names import Outcome
 from statecfg.remote.ledger.records import Orphan
+from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.overlay import Trace
 from statecfg.remote.run.dependents import Dependent
 
@@ -104,6 +105,25 @@ class Step:
         return isinstance(self.node, Dependent)
 
 
+class FormerSecrets:
+    """Secrets that earlier runs put on the host. This run may not know their values, so it can't mask them.
+
+    :param nodes: the names of the nodes whose earlier definition contained a secret
+    :param paths: path → the names of the nodes that put a secret there; see `Recorded`
+    """
+
+    def __init__(self, nodes: AbstractSet[str], paths: Mapping[str, AbstractSet[str]]) -> None:
+        self.nodes, self.paths = nodes, paths
+
+    def may_be_in(self, changes: Sequence[Change], node: Node) -> bool:
+        """Tell whether the changes of a node may show such a secret, its own or that of another node of a file."""
+        if secretive(node.attrs) if isinstance(node, Orphan) else node.provides in self.nodes and not node.hides:
+            return True
+        # A node that defines the whole content shows none of the former one. Other nodes keep the rest of the file.
+        own = {node.provides} if "content" in node.hides else NONE
+        return any(self.paths.get(change["object"], NONE) - own for change in changes)
+
+
 class Plan:
     """The steps of all layers.
 
@@ -113,6 +133,7 @@ class Plan:
     :ivar removal_triggers: node → removals that trigger it
     :ivar paid: nodes that owed a restart after a removal and no longer need it
     :ivar managed: the claims of all resources that stay managed
+    :ivar former_secrets: the secrets of earlier runs
     :ivar claimed: claim → playbook and name, for the resources of other playbooks
     """
 
@@ -126,6 +147,7 @@ class Plan:
         self.paid: Set[str] = set()
         self.managed: FrozenSet[str] = NONE
         self.claimed: Mapping[str, Tuple[str, str]] = {}
+        self.former_secrets = FormerSecrets(NONE, {})
 
     def removal_steps(self) -> Iterator[Step]:
         """Yield the steps of all removals."""

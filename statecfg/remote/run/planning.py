@@ -10,7 +10,7 @@ from statecfg.remote.machine.changes import hidden, secretive
 from statecfg.remote.machine.guard import WriteAttempt, reading_only
 from statecfg.remote.machine.world import ANYTHING
 from statecfg.remote.run.dependents import Dependent, Dependents
-from statecfg.remote.run.plan import NONE, Plan, Step, kept_step
+from statecfg.remote.run.plan import NONE, FormerSecrets, Plan, Step, kept_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.graph.model import Node, Result
     from statecfg.remote.graph.nodetype import NodeType
+    from statecfg.remote.machine.changes import Change
     from statecfg.remote.machine.planned import Planned
 
 WAITS = "it stays: %s, whose removal may need it, %s"
@@ -42,7 +43,7 @@ class Planner:
         self.nodes: Dict[str, Node] = {}
         self.removals: Dict[str, Orphan] = {}
         self.managed: FrozenSet[str] = NONE  # the claims of all resources that stay managed
-        self.had_secrets: AbstractSet[str] = NONE  # nodes whose earlier definition contained a secret
+        self.former_secrets = FormerSecrets(NONE, {})
         self.actions: List[Dict[str, List[Action]]] = []
         # Node → the acting nodes that it depends on. Only these can make a value unknown to it.
         self.acting: Dict[str, AbstractSet[str]] = {}
@@ -66,7 +67,7 @@ class Planner:
         """
         self.nodes.update((node.provides, node) for layer in layers for node in layer)
         plan = self.current = Plan()
-        plan.managed, plan.claimed = self.managed, self.machine.claimed
+        plan.managed, plan.claimed, plan.former_secrets = self.managed, self.machine.claimed, self.former_secrets
         self.removals = {node.provides: node for layer in removals for node in layer}
         for layer in removals:
             plan.removals.append(self.layer(layer, plan.removed))
@@ -174,13 +175,12 @@ class Planner:
                 return
         if step.spec.steps:
             step.outcome = Outcome.CHANGED
-            changes = self.machine.changes.report()
-            node = step.node
-            if isinstance(node, Orphan):
-                secret = secretive(node.attrs)
-            else:
-                secret = node.provides in self.had_secrets and not node.hides
-            step.changes = hidden(changes) if secret else changes
+            step.changes = self.changes(step.node)
+
+    def changes(self, node: Node) -> List[Change]:
+        """Return the changes of the simulated machine in this turn, without values that may show a former secret."""
+        changes = self.machine.changes.report()
+        return hidden(changes) if self.former_secrets.may_be_in(changes, node) else changes
 
     def check(self, node: Node) -> ActionSpec:
         """Call the node type's check, undo or `on_removal`, which may only read; pass on what it raises."""

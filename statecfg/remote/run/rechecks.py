@@ -49,6 +49,7 @@ class Rechecks:
         orphans = [step.node for step in self.plan.removal_steps() if isinstance(step.node, Orphan)]
         planner.removals = {orphan.provides: orphan for orphan in orphans}
         planner.managed, planner.machine.claimed = self.plan.managed, self.plan.claimed
+        planner.former_secrets = self.plan.former_secrets
         planner.actions = [{step.node.provides: step.spec.actions for step in steps} for steps in self.plan.layers]
         return planner
 
@@ -107,7 +108,7 @@ class Rechecks:
             if todo:
                 still = [
                     "%s %s: %r, not %r" % (change["object"], change["field"], change["before"], change["after"])
-                    for change in planner.machine.changes.report()
+                    for change in planner.changes(step.node)
                 ]
                 what = "; ".join(still[:3]) or "it still needs %s" % ", ".join(action.op for action in todo)
                 reason = why_changed(node)

@@ -2,6 +2,8 @@
 
 Controller and executor have the same version, because the controller sends the executor. So an unknown key never
 comes from another version: it means that the host does not run our executor.
+
+The classes have no methods that nobody calls, because every start of statecfg generates the methods again.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ Part = Literal["removals", "layers", "left"]
 Where = Literal["host", "controller"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Action(Strict):
     """An action of a node, planned or finished."""
 
@@ -36,14 +38,14 @@ class Action(Strict):
     log: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Shutdown(Action):
     """A shutdown-first action and its node."""
 
     node: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Change(Strict):
     """One field that a node changes."""
 
@@ -54,7 +56,7 @@ class Change(Strict):
     diff: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Node(Strict):
     """A node with the actions that a host plans or has executed."""
 
@@ -74,7 +76,7 @@ class Node(Strict):
     stays: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Debt(Strict):
     """A trigger that an earlier run owes."""
 
@@ -84,7 +86,7 @@ class Debt(Strict):
     run: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Firing(Strict):
     """A hook that an apply would call."""
 
@@ -101,7 +103,7 @@ class Frame(Strict):
     """One frame; its `type` is the key in `FRAME_CLASSES`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Hello(Frame):
     """The executor has begun."""
 
@@ -110,12 +112,12 @@ class Hello(Frame):
     python: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Beat(Frame):
     """The host is alive."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Need(Frame):
     """The host requests the executor, content or node types; exactly one of them."""
 
@@ -124,7 +126,7 @@ class Need(Frame):
     types: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Planned(Frame):
     """A piece of one layer of the plan."""
 
@@ -134,7 +136,7 @@ class Planned(Frame):
     fingerprints: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan(Frame):
     """The plan is complete."""
 
@@ -146,7 +148,7 @@ class Plan(Frame):
     ledger: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ActionEvent(Frame):
     """An action began or ended."""
 
@@ -158,7 +160,7 @@ class ActionEvent(Frame):
     reason: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Output(Frame):
     """Output of a node's program."""
 
@@ -166,7 +168,7 @@ class Output(Frame):
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Finished(Frame):
     """A node run has ended."""
 
@@ -174,7 +176,7 @@ class Finished(Frame):
     outcome: Annotated[str, OneOf(Outcome.ALL)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Layer(Frame):
     """The results of a layer, or of a piece of it."""
 
@@ -184,7 +186,7 @@ class Layer(Frame):
     more: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fired(Frame):
     """A hook was called."""
 
@@ -199,7 +201,7 @@ class Fired(Frame):
     metadata: Annotated[Mapping[str, Any], Free(HOOK, map=True)] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Resource(Strict):
     """A resource in the form that hooks receive."""
 
@@ -213,7 +215,7 @@ class Resource(Strict):
     outcome: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Hook(Frame):
     """The host asks the controller to call a hook."""
 
@@ -224,7 +226,7 @@ class Hook(Frame):
     resource: Resource
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Calling(Frame):
     """The host calls a hook that runs on the host."""
 
@@ -234,12 +236,12 @@ class Calling(Frame):
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Login(Frame):
     """The host restarted sshd, and asks the controller to test a new login."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Amended(Frame):
     """A node failed after its layer was reported."""
 
@@ -247,7 +249,7 @@ class Amended(Frame):
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitsPhase(Frame):
     """The host waits for the hooks of its units."""
 
@@ -255,7 +257,7 @@ class UnitsPhase(Frame):
     ok: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitAsk(Frame):
     """A unit's hook asks for settings."""
 
@@ -264,7 +266,7 @@ class UnitAsk(Frame):
     node: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitPort(Frame):
     """A unit's hook opens or closes a port."""
 
@@ -273,7 +275,7 @@ class UnitPort(Frame):
     port: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitStatus(Frame):
     """A unit's hook sets the status of the unit."""
 
@@ -282,7 +284,7 @@ class UnitStatus(Frame):
     message: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitLog(Frame):
     """A log line of a unit's hook."""
 
@@ -293,7 +295,7 @@ class UnitLog(Frame):
     id: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SettingsChange(Strict):
     """Settings that a unit's hook sets and deletes."""
 
@@ -301,7 +303,7 @@ class SettingsChange(Strict):
     delete: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitChanges(Strict):
     """Everything that a unit's hook changes."""
 
@@ -309,7 +311,7 @@ class UnitChanges(Strict):
     leader: SettingsChange | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitDone(Frame):
     """A unit's hook has ended."""
 
@@ -321,7 +323,7 @@ class UnitDone(Frame):
     changes: Annotated[UnitChanges, Free(SETTINGS)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class End(Frame):
     """The run has ended on this host. Only this frame gives the host a result."""
 

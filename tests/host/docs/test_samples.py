@@ -59,7 +59,8 @@ def test_a_store_of_0_3_is_upgraded_as_the_page_says(tmp_path: Path) -> None:
 
 
 def test_the_sample_of_the_node_types_page_is_valid(tmp_path: Path) -> None:
-    (tmp_path / "playbook.yml").write_text('hosts: "@local"\nresources:\n' + sample("node-types.md", "- command: rebuild-index"))
+    entry = sample("node-types.md", "- command: rebuild-index")
+    (tmp_path / "playbook.yml").write_text('hosts: "@local"\nresources:\n' + entry)
     statecfg("validate", "playbook.yml", cwd=tmp_path)
 
 

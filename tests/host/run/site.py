@@ -27,7 +27,8 @@ class Site:
         """Write a playbook with these nodes; each node is a Python expression."""
         listed = "".join(f"        {node},\n" for node in nodes)
         (self.base / file).write_text(
-            f"from statecfg import play, secret\nfrom statecfg.resources import command, directory, file, symlink\n\n"
+            "from statecfg import play, secret\n"
+            "from statecfg.resources import command, directory, file, line_in_file, symlink\n\n"
             f"@play(hosts='all'{head})\ndef site(host):\n    return [\n{listed}    ]\n"
         )
 

@@ -310,3 +310,68 @@ def test_pruning_a_resource_with_a_secret_does_not_show_it(site: Site, light_hos
     files = "".join((site.base / name).read_text() for name in ("r.json", "r.md", "x.plan", "d.json"))
     assert "canary" not in seen.out + seen.err + pruned.out + pruned.err + files
     assert "not shown: it may contain a secret" in seen.out
+
+
+A = "line_in_file('{}', line=secret('token', env='TOKEN'), create=True, provides='a')"
+B = "line_in_file('{}', line='b={}', match='^b=', create=True, provides='b'{})"
+CANARIES = {"TOKEN": "canary-41-canary", "OTHER": "canary-43-canary"}
+
+
+@pytest.mark.parametrize("follow", [False, True], ids=["a file", "a link to it"])
+@pytest.mark.parametrize(
+    ("nodes", "verb", "env"),
+    [
+        ([B], "apply", {}),
+        ([B], "plan", {}),
+        ([B], "apply --prune", {}),
+        ([B.replace("'b'", "'b', backup='.old'")], "apply", {}),
+        (["command('c', argv=['true'])", B.replace("'b'", "'b', requires=['command:c']")], "apply", {}),
+        ([A, B], "apply", {"TOKEN": "another-value"}),
+        ([A, B], "verify", {"TOKEN": "another-value"}),
+        ([A, B], "destroy", {}),
+        ([A, B], "destroy", CANARIES),
+    ],
+    ids=[
+        "removed",
+        "planned",
+        "pruned",
+        "backup",
+        "known later",
+        "changed",
+        "verified",
+        "destroyed",
+        "with the secret",
+    ],
+)
+def test_another_node_of_the_file_does_not_show_a_former_secret(
+    site: Site, light_host: Host, place: str, nodes: list[str], verb: str, env: dict[str, str], follow: bool
+) -> None:
+    """A run may lack the former value of a secret and can't mask it then, so it shows no content of this file."""
+    path = f"{place}/file"
+    light_host.write(path, "# local settings\n")
+    if follow:
+        light_host.run(["ln", "-s", path, f"{place}/link"])
+    first = f"{place}/link" if follow else path
+    site.play(A.format(first), B.format(path, 1, ""))
+    site("apply", "site.py", "--yes", **CANARIES)
+    assert CANARIES["TOKEN"] in light_host.read(path)
+    site.play(*(node.format(*((first,) if node == A else (path, 2, ""))) for node in nodes))
+    words = verb.split()
+    more = ["--hosts", light_host.name] if words[0] == "destroy" else ["-v", "--markdown-into", "r.md"]
+    more += ["--yes"] if words[0] in ("apply", "destroy") else []
+    ran = site(*words, "site.py", "--diff", "--json-into", "r.json", *more, code=None, **env)
+    assert ran.code == (2 if words[0] == "verify" else 0), ran.err
+    report = (site.base / "r.json").read_text()
+    assert "not shown: it may contain a secret" in report
+    written = "".join(path.read_text() for path in (site.base / "r.md",) if path.exists())
+    assert "canary" not in ran.out + ran.err + report + written
+
+
+def test_another_playbook_does_not_show_a_secret_in_a_file(site: Site, light_host: Host, place: str) -> None:
+    light_host.write(f"{place}/file", "# local settings\n")
+    site.play(A.format(f"{place}/file"))
+    site("apply", "site.py", "--yes", **CANARIES)
+    site.play(B.format(f"{place}/file", 1, ""), file="other.py")
+    ran = site("apply", "other.py", "--yes", "--diff", "-v", "--json-into", "r.json")
+    assert CANARIES["TOKEN"] in light_host.read(f"{place}/file")
+    assert "canary" not in ran.out + ran.err + (site.base / "r.json").read_text()
