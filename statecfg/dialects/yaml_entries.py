@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg import templates
 from statecfg.dialects import scalars, yaml_loops, yaml_text, yaml_tree
 from statecfg.dialects import yaml_tree as tree
-from statecfg.dialects.role_files import Library, RoleFiles
 from statecfg.dialects.yaml_entry import Entry, Reader, play_variables
 from statecfg.graph import opaque, recording, schema
 from statecfg.graph.declare import WRONG, declare_at
@@ -37,6 +36,9 @@ from statecfg.problems import (
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.graph.wrong_values import AS_STRING
+
+if TYPE_CHECKING:
+    from statecfg.dialects.role_files import Library, RoleFiles
 
 SHAPE = "a list of resources"
 MAX_INCLUDES = 100
@@ -82,7 +84,8 @@ class Entries:
     """
 
     def __init__(self, root: str) -> None:
-        self._library = Library(root)
+        self.root = root
+        self._library: Library | None = None
         self._files: dict[str, tuple[list[Entry], Values] | None] = {}  # None: it could not be read
         self._secrets: dict[int, secrets.Secret] = {}
         self.read = Reader().read
@@ -260,6 +263,10 @@ class Entries:
         :param given: the values that are passed to it
         """
         recording.known_label(f"{INCLUDE}{name}")
+        if self._library is None:
+            from statecfg.dialects.role_files import Library
+
+            self._library = Library(self.root)
         files = self._library.get(name, given.position)
         uses = roles.chain(place.role)
         if files is None or files.role.directory in [use.directory for use in uses] or len(uses) > MAX_INCLUDES:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from statecfg.graph import automatic, automatic_cycles
+from statecfg.graph import automatic
 from statecfg.graph.automatic import Automatic
-from statecfg.graph.automatic_cycles import LeftOut
 from statecfg.graph.layers import in_layers
 from statecfg.graph.nodes import Node
 from statecfg.problems import InvalidInput
+
+if TYPE_CHECKING:
+    from statecfg.graph.automatic_cycles import LeftOut
 
 
 class Order(NamedTuple):
@@ -39,5 +41,7 @@ def ordered(nodes: list[Node], owners: Mapping[str, list[Node]]) -> Order:
     except InvalidInput:
         if not required:
             raise
+    from statecfg.graph import automatic_cycles  # few graphs have such cycles
+
     kept, left_out = automatic_cycles.without_cycles(nodes, required)
     return Order(in_layers(nodes, kept), kept, left_out)

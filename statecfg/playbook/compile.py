@@ -12,13 +12,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
 from statecfg.graph import contradictions, identity, opaque, references
 from statecfg.graph.automatic import Automatic
-from statecfg.graph.automatic_cycles import LeftOut
 from statecfg.graph.graph import Graph
 from statecfg.graph.layers import check
 from statecfg.graph.nodes import MAX_NODES, Node
@@ -33,6 +32,9 @@ from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.graph.wrong_values import show, type_words
 from statecfg.remote.wire.frames import INLINE, encode_value
+
+if TYPE_CHECKING:
+    from statecfg.graph.automatic_cycles import LeftOut
 
 __all__ = ["Definition", "WireContext", "WireNode", "compile_graph"]
 

@@ -7,15 +7,17 @@ import os
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from statecfg import resources
 from statecfg.playbook.project import SETTINGS_FILE, read_settings
 from statecfg.playbook.role import CODE, FILE
 from statecfg.playbook.user_code import guarded
 from statecfg.problems import InvalidInput, problem, reporting
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\Z")
 ROLES, RESOURCES = "statecfg.roles", "statecfg.resources"  # groups of entry points
@@ -115,19 +117,23 @@ def add_installed_node_types() -> bool:
 
 @lru_cache(maxsize=2)
 def _points(group: str) -> tuple[metadata.EntryPoint, ...]:
+    from importlib import metadata  # takes 10 ms, and few projects need it
+
     return tuple(sorted(metadata.entry_points(group=group), key=lambda point: point.name))
 
 
 def _directory(point: metadata.EntryPoint) -> str:
-    """Return the directory of the package that an entry point names. The package itself is not imported."""
+    """Return the directory of the package that an entry point names. It is not imported, nor are those around it."""
+    first, *rest = point.value.split(".")
     with guarded(f"finding {point.value} of the {_package(point)}"):
         try:
-            spec = importlib.util.find_spec(point.value)
+            spec = importlib.util.find_spec(first)
         except (ImportError, ValueError) as error:
             raise _wrong(point, str(error)) from None
-    if spec is None or not spec.submodule_search_locations:
-        raise _wrong(point, f"{point.value} is not a package")
-    return os.path.abspath(next(iter(spec.submodule_search_locations)))
+    for directory in (spec and spec.submodule_search_locations) or ():
+        if os.path.isdir(os.path.join(directory, *rest)):
+            return os.path.abspath(os.path.join(directory, *rest))
+    raise _wrong(point, f"{point.value} is not a package")
 
 
 def _package(point: metadata.EntryPoint) -> str:

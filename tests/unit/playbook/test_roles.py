@@ -338,6 +338,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Yield a directory of installed packages with the package `acme`."""
     folder = tmp_path / "site-packages"
     put(folder / "acme/__init__.py", "raise RuntimeError('must not be imported')\n")
+    put(folder / "acme_roles/__init__.py", "raise RuntimeError('must not be imported')\n")
     put(folder / "acme_roles/db/role.yml", "resources: [{file: /db, content: db}, {acme_thing: /x}]\n")
     put(folder / "acme_roles/db/resources/acme_thing.py", NODE_TYPE.format(name="acme_thing"))
     put(folder / "acme_types/acme_other.py", NODE_TYPE.format(name="acme_other"))
