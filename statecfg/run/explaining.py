@@ -170,7 +170,9 @@ class Explaining:
         jobs = self.work.jobs
         found = {node["provides"] for job in jobs for layer in job.definition.layers for node in layer}
         found |= {job.host.name for job in jobs} | {name for job in jobs for name in job.host.vars} | {*self.extra}
-        return found | {name for job in jobs if job.sources for play in job.sources.plays for name in play.vars}
+        sources = [job.sources for job in jobs if job.sources is not None]
+        found |= {name for source in sources for play in source.plays for name in play.vars}
+        return found | {name for source in sources for scope in source.scopes for name in scope.values}
 
 
 class _Shared:

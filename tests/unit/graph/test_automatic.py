@@ -116,8 +116,11 @@ DIRECTORY, OWNER, PROGRAM, UNIT = "its directory", "its owner", "its program", "
             id="units of the package with the same name",
         ),
         pytest.param(
-            lambda: [package("openssh-server", provides_units=["ssh", "ssh.socket"]), service("ssh"), service("cron")],
-            {"service:ssh": {"package:openssh-server": UNIT}},
+            lambda: [
+                package("openssh-server", provides_units=["ssh", "job@"]),
+                *map(service, ["ssh", "cron", "job@1"]),
+            ],
+            {name: {"package:openssh-server": UNIT} for name in ("service:ssh", "service:job@1")},
             id="a unit that a package lists",
         ),
         pytest.param(

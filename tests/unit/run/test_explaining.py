@@ -188,7 +188,7 @@ def test_host_shows_its_plays_and_groups(explaining: Explaining) -> None:
     assert host["variables"] == ["port", "zone"] and len(host["left_out"]) == 1
     shown = text(hosts=[host])
     assert "  groups       inner, outer\n" in shown and "  resources    6 resources\n" in shown
-    assert {"h1", "port", "zone", "extra", "service:webd"} <= explaining.names()
+    assert {"h1", "port", "zone", "extra", "owner", "service:webd"} <= explaining.names()
 
 
 def test_ledger_shows_who_manages_a_node() -> None:
