@@ -13,8 +13,8 @@ import pytest
 from tests import lab
 from tests.host.command import reach, statecfg
 from tests.host.corpus import debian, snapshot
-from tests.host.corpus.course import PROJECT
-from tests.host.corpus.roles import POSTGRESQL_ACCOUNTS, _writable_sysctls
+from tests.host.corpus.course import PAGE, PROJECT, RELEASE
+from tests.host.corpus.roles import POSTGRESQL_ACCOUNTS, writable_sysctls
 from tests.host.corpus.states import count, failures, nodes
 from tests.lab import Host
 from tests.lab.fixtures import or_skip
@@ -66,12 +66,18 @@ class Playbook:
         return reports
 
 
+def row(name: str, planned: dict[str, Any], applied: dict[str, Any]) -> str:
+    """Return the row of a host in the table of docs/measured.md."""
+    found = count(nodes(planned, "layers"), nodes(applied, "layers"))
+    assert not found.wrong, f"{name}: {found.wrong}"
+    return f"| {name} | {found.exact} / {len(found.known_after)} / {len(found.wrong)} |"
+
+
 def check(hosts: list[Host]) -> None:
     """Check that all services work, and that the replica gets what the primary writes."""
     web, primary, replica = hosts
-    at = f"shop.example.test:443:{web.address}"
     page = web.run(["curl", "-fsSk", "--connect-to", f"::{web.address}:443", "https://shop.example.test/"]).stdout
-    assert "The shop on web1" in page, at
+    assert "The shop on web1" in page
     assert "301" in web.run(["curl", "-sSI", "http://127.0.0.1/"]).stdout
     ask = ["env", "PGPASSWORD=shop-Secret-2", "psql", "-h", "127.0.0.1", "-U", "shop", "-Atc"]
     primary.run([*ask, "CREATE TABLE told AS SELECT 'by the primary' AS text"])
@@ -87,14 +93,12 @@ def test_three_roles_on_three_hosts_come_and_go_in_one_run(tmp_path: Path, hosts
     for role in (PROJECT / "roles").glob("*/role.yml"):
         assert len(role.read_text().splitlines()) <= MAX_LINES
     for host in hosts:
-        _writable_sysctls(host, tmp_path)
+        writable_sysctls(host, tmp_path)
     playbook = Playbook(tmp_path, hosts)
     before = [snapshot.take(host) for host in hosts]
 
     planned, applied = playbook.run("plan"), playbook.run("apply", "--yes")
-    for name, report in applied.items():
-        found = count(nodes(planned[name], "layers"), nodes(report, "layers"))
-        assert not found.wrong, f"{name}: {found.wrong}"
+    rows = [row(name, planned[name], report) for name, report in applied.items()]
     check(hosts)
     for name, report in playbook.run("apply", "--yes").items():
         assert set(report["summary"]) == {"unchanged"}, name
@@ -103,3 +107,6 @@ def test_three_roles_on_three_hosts_come_and_go_in_one_run(tmp_path: Path, hosts
     for host, was in zip(hosts, before, strict=True):
         different = snapshot.differences(was, snapshot.take(host), POSTGRESQL_ACCOUNTS)
         assert not different, f"{host.name}:\n" + "\n".join(different)
+    if debian.codename() == RELEASE:
+        page = PAGE.read_text(encoding="utf-8")
+        assert all(line in page for line in rows), "\n".join(rows)
