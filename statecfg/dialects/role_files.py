@@ -12,7 +12,7 @@ from typing import Any
 
 from statecfg import resources, templates
 from statecfg.dialects import modules, yaml_text, yaml_tree
-from statecfg.dialects.yaml_entry import Entry, Reader, author, play_variables
+from statecfg.dialects.yaml_entry import Entry, Reader, author, named_variables
 from statecfg.dialects.yaml_loops import RESERVED
 from statecfg.dialects.yaml_tree import Node, Scalar
 from statecfg.playbook import role as roles
@@ -34,12 +34,14 @@ class RoleFiles:
     """A role that was read.
 
     :param variables: its `vars:`, which may be templates
+    :param positions: the source locations of its parameters and variables
     :param entries: its `resources:`
     :param functions: the functions in `role.py` and `role.hy`
     """
 
     role: Role
     variables: Mapping[str, Any]
+    positions: Mapping[str, SourceLocation]
     entries: list[Entry]
     functions: tuple[Callable[[HostContext], Any], ...]
 
@@ -135,20 +137,22 @@ def read(found: Found, root: str) -> RoleFiles:
     functions = [_function(os.path.join(directory, code), root) for code in CODE.values()]
     found_functions = tuple(function for function in functions if function is not None)
     if not os.path.isfile(file):
-        return RoleFiles(Role(name, directory, origin), {}, [], found_functions)
+        return RoleFiles(Role(name, directory, origin), {}, {}, [], found_functions)
     inputs.note("role", file)
     top = yaml_tree.mapping(yaml_text.read(file, SHAPE), "a role", SHAPE)
     if top is None:
-        return RoleFiles(Role(name, directory, origin), {}, [], found_functions)
+        return RoleFiles(Role(name, directory, origin), {}, {}, [], found_functions)
     yaml_tree.check_keys(top, "a role", KEYS)
     parameters = _parameters(top.items.get("params"), name)
-    variables = play_variables(top.items.get("vars"))
+    named = named_variables(top.items.get("vars"))
+    positions = {item.name: item.position for item in parameters} | {key: place for key, (_, place) in named.items()}
+    variables = {key: value for key, (value, _) in named.items()}
     for key in {item.name for item in parameters}.intersection(variables):
         detail = f"`{key}` of the role {name} is a parameter and a variable"
         location = next(item.position for item in parameters if item.name == key)
         report(problem("SC0325", detail, "rename one of them", location))
     role = Role(name, directory, origin, _text(top.items.get("description")), parameters)
-    return RoleFiles(role, variables, Reader().read(top.items.get("resources"), file), found_functions)
+    return RoleFiles(role, variables, positions, Reader().read(top.items.get("resources"), file), found_functions)
 
 
 def _parameters(node: Node | None, role: str) -> tuple[Parameter, ...]:

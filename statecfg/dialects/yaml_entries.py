@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg import templates
 from statecfg.dialects import scalars, yaml_loops, yaml_text, yaml_tree
 from statecfg.dialects import yaml_tree as tree
-from statecfg.dialects.yaml_entry import Entry, Reader, play_variables
+from statecfg.dialects.yaml_entry import Entry, Reader, named_variables
 from statecfg.graph import opaque, recording, schema
 from statecfg.graph.declare import WRONG, declare_at
 from statecfg.graph.graph import Graph, gap
@@ -44,6 +44,7 @@ SHAPE = "a list of resources"
 MAX_INCLUDES = 100
 
 Values = dict[str, Any]
+Located = dict[str, tuple[Any, SourceLocation]]  # variables, with the source locations of their names
 Chain = tuple[tuple[str, SourceLocation], ...]
 Labels = tuple[str, ...]
 
@@ -86,7 +87,7 @@ class Entries:
     def __init__(self, root: str) -> None:
         self.root = root
         self._library: Library | None = None
-        self._files: dict[str, tuple[list[Entry], Values] | None] = {}  # None: it could not be read
+        self._files: dict[str, tuple[list[Entry], Located] | None] = {}  # None: it could not be read
         self._secrets: dict[int, secrets.Secret] = {}
         self.read = Reader().read
 
@@ -224,31 +225,28 @@ class Entries:
             return
         entries, own = content
         added: Values = {}
-        how: dict[str, str] = {}
-        for values, reason in ((own, "its own value"), (play_variables(entry.attrs.get("vars")), "passed")):
-            for key, value in values.items():
+        origins: dict[str, tuple[str, SourceLocation]] = {}
+        for values, how in ((own, "its own value"), (named_variables(entry.attrs.get("vars")), "passed")):
+            for key, (value, location) in values.items():
                 resolved: Any = templates.UNREADABLE
                 with reporting():
                     resolved = templates.resolve(value, {**scope, **added})
-                added[key], how[key] = resolved, reason
+                added[key], origins[key] = resolved, (how, location)
         label = f"{INCLUDE}{name}"
         recording.known_label(label)
-        around = recording.scope(f"include {name}", added, how, entry.location, place.scope) or place.scope
+        around = recording.scope(f"include {name}", added, origins, place.scope) or place.scope
         inside = replace(place.inside(label, added), chain=steps, scope=around)
         yield from self.graphs(entries, {**scope, **added}, inside)
 
     def _given(self, entry: Entry, scope: Values) -> Given | None:
         """Return the values that an include passes to a role; None if one is invalid, which is reported."""
-        node = entry.attrs.get("vars")
         values: Values = {}
-        valid = True
-        for key, value in play_variables(node).items():
-            values[key] = templates.UNREADABLE
+        positions: dict[str, SourceLocation] = {}
+        for key, (value, location) in named_variables(entry.attrs.get("vars")).items():
+            values[key], positions[key] = templates.UNREADABLE, location
             with reporting():
                 values[key] = templates.resolve(value, scope)
-            valid = valid and values[key] is not templates.UNREADABLE
-        keys = node.keys if isinstance(node, tree.Mapping) else {}
-        positions = {key: written.location for key, written in keys.items()}
+        valid = all(value is not templates.UNREADABLE for value in values.values())
         return Given(values, entry.location, positions) if valid else None
 
     @staticmethod
@@ -291,8 +289,11 @@ class Entries:
         use = RoleUse(role.name, role.directory, variables, given.position, place.role)
         label = f"{INCLUDE}{role.name}"
         chain = (*place.chain, (role.position.file, given.position))
-        how = {key: "passed" if key in given.values else "its own value" for key in variables}
-        scope = recording.scope(f"role {role.name}", variables, how, given.position, None)
+        origins = {
+            key: ("passed", given.location(key)) if key in given.values else ("its own value", files.positions[key])
+            for key in variables
+        }
+        scope = recording.scope(f"role {role.name}", variables, origins, None)
         inside = Place(chain, place.top, (*place.labels, label), use, scope)
         yield from self.graphs(files.entries, {**place.top, **variables}, inside)
         for function in files.functions:
@@ -324,7 +325,7 @@ class Entries:
             return "", chain
         return path, steps
 
-    def _file(self, path: str) -> tuple[list[Entry], Values] | None:
+    def _file(self, path: str) -> tuple[list[Entry], Located] | None:
         if path in self._files:
             return self._files[path]
         self._files[path] = None
@@ -334,10 +335,10 @@ class Entries:
             root = yaml_text.read(path, SHAPE)
         if root is None:
             return None
-        variables: Values = {}
+        variables: Located = {}
         if isinstance(root, tree.Mapping):
             yaml_tree.check_keys(root, "an included file", ("vars", "resources"))
-            variables = dict(play_variables(root.items.get("vars")))
+            variables = named_variables(root.items.get("vars"))
             entries = self.read(root.items.get("resources"), path)
         else:
             entries = self.read(root, path)

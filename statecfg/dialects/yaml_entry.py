@@ -171,6 +171,12 @@ def play_variables(node: tree.Node | None) -> Mapping[str, Any]:
     return MappingProxyType({name: value for name, (value, _) in written.items()})
 
 
+def named_variables(node: tree.Node | None) -> dict[str, tuple[Any, SourceLocation]]:
+    """Return the same, each with the source location of its name."""
+    keys = node.keys if isinstance(node, tree.Mapping) else {}
+    return {name: (value, keys[name].location) for name, value in play_variables(node).items()}
+
+
 def author(node: tree.Node) -> Any:
     """Return the value of a node. Templates keep their source locations."""
     if node.wrong:

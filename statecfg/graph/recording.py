@@ -16,6 +16,8 @@ from statecfg.problems import InvalidInput, positions, problem
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.wrong_values import show, type_words
 
+Origins = Mapping[str, tuple[str, SourceLocation]]
+
 
 class Recorded(list[Node]):
     """The nodes that were declared.
@@ -36,16 +38,14 @@ class Scope:
 
     :param name: what adds them, such as ``role web``
     :param values: by the name of the variable
-    :param how: how each value came about, such as ``passed``
-    :param position: the source location of the include
+    :param origins: how each value came about, such as ``passed``, and its source location
     :param outer: the scope around it that it sees; None for the play
     :param play: the name of the play
     """
 
     name: str
     values: Mapping[str, Any]
-    how: Mapping[str, str]
-    position: SourceLocation
+    origins: Origins
     outer: Scope | None = None
     play: str = ""
 
@@ -70,14 +70,12 @@ def scopes(wanted: bool) -> Iterator[list[Scope]]:
         _SCOPES.reset(token)
 
 
-def scope(
-    name: str, values: Mapping[str, Any], how: Mapping[str, str], position: SourceLocation, outer: Scope | None
-) -> Scope | None:
+def scope(name: str, values: Mapping[str, Any], origins: Origins, outer: Scope | None) -> Scope | None:
     """Record a scope if they are collected, and return it; otherwise return None. See `Scope`."""
     found, recorded = _SCOPES.get(), _RECORDED.get()
     if found is None:
         return None
-    found.append(Scope(name, values, how, position, outer, recorded.play if recorded is not None else ""))
+    found.append(Scope(name, values, origins, outer, recorded.play if recorded is not None else ""))
     return found[-1]
 
 

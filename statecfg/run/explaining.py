@@ -123,8 +123,9 @@ class Explaining:
         levels = []
         while scope is not None:
             if name in scope.values:
-                level = {"level": f"{scope.name} ({scope.how[name]})", "value": show(scope.values[name])}
-                levels.append({**level, "position": self.place(scope.position)})
+                how, location = scope.origins[name]
+                level = {"level": f"{scope.name} ({how})", "value": show(scope.values[name])}
+                levels.append({**level, "position": self.place(location)})
             scope = scope.outer
         return levels[::-1]
 

@@ -142,6 +142,8 @@ def test_variable_shows_which_level_won(explaining: Explaining) -> None:
     (name,), (owner,) = explaining.variables("name"), explaining.variables("owner")
     assert levels(name) == [("role conf (passed)", "'main'")] and name["inside"] == "role conf"
     assert levels(owner) == [("role conf (its own value)", "'root'")]
+    places = [item["levels"][0]["position"] for item in (name, owner)]
+    assert places == ["site.yml:10:12", "roles/conf/role.yml:3:3"]
     shown = text(variables=[one])
     assert "  set by       host: 30" in shown and "  overrides    group inner: 20" in shown
     assert explaining.variables("nope") == []
