@@ -47,6 +47,7 @@ def command(name: str, playbooks: tuple[str, ...], ledger: bool, as_json: bool, 
     how: ConnectionOptions = take(ConnectionOptions, values)
     from statecfg.cli import session, show
     from statecfg.problems import InvalidInput, problem, suggest
+    from statecfg.remote.graph.names import HostStatus
     from statecfg.run.explaining import Explaining
     from statecfg.views import as_json as json_view
     from statecfg.views import explain, stream
@@ -63,8 +64,8 @@ def command(name: str, playbooks: tuple[str, ...], ledger: bool, as_json: bool, 
         found["hosts"] += explaining.hosts(name)
         names |= explaining.names()
     finished = _asked(name, works, found, how, Output(json=as_json, no_color=no_color)) if ledger else None
-    known = finished is not None and any(host.get("managed") for host in finished.report["hosts"].values())
-    if not any(found.values()) and not known:
+    hosts = finished.report["hosts"].values() if finished is not None else ()
+    if not any(found.values()) and not any(host.get("managed") or host["status"] != HostStatus.OK for host in hosts):
         detail = f"no node, variable or host is called {name}"
         raise InvalidInput([problem("SC0433", detail, suggest(name, sorted(names), "there are"))])
     data: dict[str, Any] = {"format": 1, "name": name, **found}

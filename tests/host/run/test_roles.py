@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from statecfg.cli import exit_codes
 from tests.host.run.site import Site, names
 from tests.lab import Host
 
@@ -136,6 +137,11 @@ def test_explain_shows_what_the_ledger_knows(site: Site, light_host: Host, place
     assert f"  managed by   {site.name}/site.yml" in gone
     nothing = site("explain", "host-that-is-missing", "site.yml", code=5)
     assert "no node, variable or host is called host-that-is-missing" in nothing.err
+    assert site("explain", "file:/missing", "site.yml", "--ledger", code=5).err.count("SC0433") == 1
+    inventory = site.base / "inventory.yml"
+    inventory.write_text(inventory.read_text().replace("port: 22", "port: 1"))
+    unreachable = site("explain", "file:/missing", "site.yml", "--ledger", code=exit_codes.UNREACHABLE)
+    assert "SC0433" not in unreachable.err and "knows nothing" not in unreachable.out
 
 
 def test_node_types_of_a_role_are_removed_after_the_include_is_gone(
