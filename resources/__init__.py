@@ -14,17 +14,44 @@ if TYPE_CHECKING:
     from typing import Any, List
 
     from statecfg.remote.graph.nodetype import NodeType
+    from statecfg.resources.acl import acl as acl
+    from statecfg.resources.alternative import alternative as alternative
+    from statecfg.resources.archive import archive as archive
+    from statecfg.resources.assertion import assertion as assertion
+    from statecfg.resources.authorized_key import authorized_key as authorized_key
     from statecfg.resources.block_in_file import block_in_file as block_in_file
+    from statecfg.resources.capabilities import capabilities as capabilities
     from statecfg.resources.command import command as command
+    from statecfg.resources.cron import cron as cron
     from statecfg.resources.directory import directory as directory
+    from statecfg.resources.diversion import diversion as diversion
+    from statecfg.resources.download import download as download
     from statecfg.resources.file import file as file
     from statecfg.resources.group import group as group
+    from statecfg.resources.hard_link import hard_link as hard_link
+    from statecfg.resources.host_entry import host_entry as host_entry
+    from statecfg.resources.hostname import hostname as hostname
+    from statecfg.resources.ini_key import ini_key as ini_key
+    from statecfg.resources.json_key import json_key as json_key
+    from statecfg.resources.known_host import known_host as known_host
+    from statecfg.resources.limits import limits as limits
     from statecfg.resources.line_in_file import line_in_file as line_in_file
+    from statecfg.resources.logrotate import logrotate as logrotate
+    from statecfg.resources.mount import mount as mount
     from statecfg.resources.package import package as package
+    from statecfg.resources.remove import remove as remove
     from statecfg.resources.replace import replace as replace
     from statecfg.resources.service import service as service
+    from statecfg.resources.sudoers import sudoers as sudoers
     from statecfg.resources.symlink import symlink as symlink
+    from statecfg.resources.sysctl import sysctl as sysctl
+    from statecfg.resources.systemd_unit import systemd_unit as systemd_unit
+    from statecfg.resources.timezone import timezone as timezone
+    from statecfg.resources.toml_key import toml_key as toml_key
     from statecfg.resources.user import user as user
+    from statecfg.resources.wait_for import wait_for as wait_for
+    from statecfg.resources.xattr import xattr as xattr
+    from statecfg.resources.yaml_key import yaml_key as yaml_key
 
     process: NodeType[...]
 

@@ -14,7 +14,7 @@ from statecfg import (
     Content,
     HostNode,
     LocalPath,
-    Mode,
+    ModeChange,
     NodeOptions,
     Owner,
     OwnerGroup,
@@ -22,7 +22,7 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import files, paths
+from statecfg.resources.shared import file_sources, files, paths
 
 CONTENT = ("content", "source", "template")
 
@@ -35,12 +35,13 @@ def file(
     source: LocalPath | None = None,
     template: LocalPath | None = None,
     vars: dict[str, Any] | None = None,
-    mode: Mode | None = None,
+    mode: ModeChange | None = None,
     owner: Owner | None = None,
     group: OwnerGroup | None = None,
     validate: Argv | None = None,
     backup: Suffix | None = None,
     follow: bool = False,
+    create_only: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -57,21 +58,23 @@ def file(
     than root may have made. Other access lists stay.
 
     Undo: if the file existed before, statecfg restores its content (up to 64 MiB), mode, owner and group, but not its
-    access lists and hard links. Otherwise it removes the file. If the node has no content, statecfg restores only mode,
-    owner and group, and of these only what the node sets.
+    access lists and hard links. Otherwise it removes the file. If the node has no content, or has `create_only` and the
+    file existed before, statecfg restores only mode, owner and group, and of these only what the node sets.
 
     :param path: the path of the file
     :param content: the exact content; no line end is added
     :param source: a local file that provides the content, next to the playbook or in the project's ``files/``
     :param template: a local Jinja2 template that renders the content, next to the playbook or in ``templates/``
     :param vars: additional variables for the template; they override the variables of the host
-    :param mode: permission bits as an octal string, such as ``"0644"``
+    :param mode: permission bits as an octal string, such as ``"0644"``, or a symbolic mode, such as ``u=rw,go=r`` or
+        ``a+x``, which starts from the file's present mode
     :param owner: user who owns the file, by name or number
     :param group: group that owns it, by name or number
     :param validate: a command, as a list, that must succeed before statecfg installs new content; ``{}`` stands for the
         path of the file to check
     :param backup: suffix of the copy of the old file that statecfg keeps next to the new one when the content changes
     :param follow: if the path is a link, manage the file that it points to
+    :param create_only: write the content only if the file does not exist; afterwards it stays as others change it
     :param absent: the file must not exist
 
     In YAML::
@@ -99,14 +102,19 @@ def contradictions(attrs: dict[str, Any]) -> None:
         raise ValueError("%s: only one of them is allowed" % " and ".join(sources))
     if attrs.get("vars") and attrs.get("template") is None:
         raise ValueError("vars requires template")
-    for name in ("validate", "backup"):
+    for name in ("validate", "backup", "create_only"):
         if attrs.get(name) and not sources:
             raise ValueError("%s requires content, source or template" % name)
     if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
         raise ValueError("validate needs {}, which statecfg replaces by the path of the file to check")
 
 
-file.to_wire(files.to_wire)
+@file.to_wire
+def to_wire(node: Any, context: Any) -> Any:
+    """Read the source or render the template, so that only content is sent to the host."""
+    return file_sources.with_content(node, context)
+
+
 file.blobs(files.blobs)
 
 
@@ -117,7 +125,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     path, content = attrs["path"], attrs.get("content")
     if attrs.get("follow"):
         path = paths.followed(world, path)
-    stat = paths.look(world, path, determined=content is not None)
+    stat = paths.look(world, path, determined=content is not None and not attrs.get("create_only"))
     files.check_type(path, stat, bool(attrs.get("absent")))
     if attrs.get("absent"):
         return [paths.remove(path)] if stat is not None else []
@@ -125,9 +133,9 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         if content is None:
             raise CheckError('%s does not exist and the node has no content; content: "" creates an empty file' % path)
         paths.require_parent(world, path, node, nodes)
-    mode = paths.mode_bits(attrs.get("mode"))
+    mode = paths.mode_bits(attrs.get("mode"), stat)
     actions = paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []
-    if content is not None:
+    if content is not None and not files.stays(attrs, stat):
         content = Blob.of(content)
         if paths.needs_write(world, path, stat, content, actions, attrs.get("owner")):
             owner, group = paths.owners(world, node, nodes)

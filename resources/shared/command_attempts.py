@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -186,7 +185,7 @@ class Command:
                 break
             delay = delays[min(attempt, len(delays)) - 1] if delays else DELAY
             self.log.note("the next attempt starts in %g s" % delay)
-            if not waited(delay):
+            if not process.waited(delay):
                 self.log.note("the run was stopped")
                 return error("%s: %s; not repeated: the run was stopped" % (self._name(), why), self.log.text())
             attempt += 1
@@ -221,14 +220,3 @@ class Command:
 def shown(line: str) -> str:
     """Return a line of output for a reason. A long one is left out, because half of a secret could not be masked."""
     return ": " + line if 0 < len(line) <= SHOWN else ""
-
-
-def waited(seconds: float) -> bool:
-    """Wait; return False at once if the run is stopped meanwhile."""
-    end = time.monotonic() + seconds
-    while not (process.CHILDREN.stopping or process.CHILDREN.cancelled):
-        left = end - time.monotonic()
-        if left <= 0:
-            return True
-        time.sleep(min(left, 0.1))
-    return False

@@ -29,7 +29,7 @@ def own_actions(world: World, path: str, stat: Stat | None, node: Node, nodes: M
 
     :raises CheckError: if the path is not a directory, or its parent directory is missing
     """
-    mode, parents = paths.mode_bits(node.attrs.get("mode")), bool(node.attrs.get("parents"))
+    mode, parents = paths.mode_bits(node.attrs.get("mode"), stat, True), bool(node.attrs.get("parents"))
     if stat is None:
         if not parents:
             paths.require_parent(world, path, node, nodes)

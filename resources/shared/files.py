@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown, error
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
@@ -41,6 +39,14 @@ def blobs(node: Node, world: World) -> list[Blob]:
         return [content]
 
 
+def stays(attrs: records.Attrs, found: object) -> bool:
+    """Tell whether the node leaves the content of a file as it is, because the file exists (`create_only`).
+
+    :param found: the file; None if it does not exist
+    """
+    return bool(attrs.get("create_only")) and found is not None
+
+
 def check_type(path: str, stat: Stat | None, absent: bool) -> None:
     """Check that the path is a file, or nothing.
 
@@ -57,7 +63,9 @@ def remember(node: Node, world: World) -> records.FileMemory:
     """Record the file. If the node does not set its content, record the content only of a small file."""
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], bool(attrs.get("follow")))
-    written = attrs.get("content") is not None
+    # A `download` has a URL instead of content.
+    written = attrs.get("content") is not None or attrs.get("url") is not None
+    written = written and not stays(attrs, world.apparent(path))
     snap = snapshot.Snapshot(world, snapshot.REMEMBERED if written or attrs.get("absent") else snapshot.SMALL)
     memory: records.FileMemory = {"path": path, "was": snap.entry(path), "written": written}
     if attrs.get("backup"):
@@ -73,22 +81,9 @@ def undo(node: Node, memory: records.FileMemory, world: World) -> ActionSpec:
     if attrs.get("absent"):
         if was is not None:
             restoring.back_if_missing(path, was)
-    elif attrs.get("content") is not None or memory["written"]:
+    elif memory["written"] or (attrs.get("content") is not None and not stays(attrs, was)):
         restoring.back(path, was, ("file",))
         restore.back_up(restoring, memory, attrs.get("backup"))
     elif was is not None:
         restoring.restore_attributes(path, was, restore.managed_attributes(attrs))
     return restoring.spec()
-
-
-def to_wire(node: Any, context: Any) -> Any:
-    """Read the source or render the template, so that only content is sent to the host."""
-    attrs = node.attrs
-    content = attrs.get("content")
-    if attrs.get("template") is not None:
-        content = Blob.of(context.render(node, attrs["template"], dict(attrs.get("vars") or {})))
-    elif attrs.get("source") is not None:
-        content = context.read(node, attrs["source"])
-    elif isinstance(content, (str, bytes, Blob)):  # a secret has another type and stays a secret until it is sent
-        content = Blob.of(content)
-    return node.with_attrs(content=content, source=None, template=None, vars=None)

@@ -36,8 +36,16 @@ def remove(machine: Machine, path: str, recursive: bool = False) -> Result:
     return machine.remove(path, recursive)
 
 
-def mode_bits(mode: str | int | None) -> int | None:
-    """Return a mode as a number; it is given as an octal string, as a number, or as None."""
+def mode_bits(mode: str | int | None, stat: Stat | None = None, directory: bool = False) -> int | None:
+    """Return a mode as a number; it is given as an octal string, as a symbolic mode, as a number, or as None.
+
+    :param stat: the path that gets the mode; None if it is new
+    :param directory: whether it is a directory
+    """
+    if isinstance(mode, str) and not mode.isdigit():
+        from statecfg.remote.graph import symbolic_modes  # only hosts with such modes get it
+
+        return symbolic_modes.of(mode, stat, directory)
     return int(mode, 8) if isinstance(mode, str) else mode
 
 
@@ -96,9 +104,16 @@ def attribute_actions(
         if owner is not None or group is not None:
             actions.append(chown(path, owner, group))
     # A change of owner clears the set-user-id and set-group-id bits, so they are set again after it.
-    if mode is not None and (mode != stat.mode or (actions and mode & 0o6000) or access.excess(stat.acl, mode)):
+    if mode is not None and (mode != stat.mode or (actions and mode & 0o6000) or _exceeds(path, stat, mode, nodes)):
         actions.append(chmod(path, mode))
     return actions
+
+
+def _exceeds(path: str, stat: Stat, mode: int, nodes: Mapping[str, Node]) -> bool:
+    """Tell whether an access list that no node manages grants more than a mode."""
+    return bool(access.excess(stat.acl, mode)) and not any(
+        other.type == "acl" and other.attrs["path"] == path for other in nodes.values()
+    )
 
 
 def changes_hands(stat: Stat, owner: str | None) -> bool:
@@ -176,7 +191,7 @@ def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node
         require_parent(world, parent, node, nodes, True)
         return
     for name, other in sorted(nodes.items()):
-        if other.attrs.get("path") == parent and not other.attrs.get("absent"):
+        if other.attrs.get("path") == parent and other.type != "archive" and not other.attrs.get("absent"):
             raise CheckError("its directory %s does not exist yet: add %s to requires" % (parent, name))
     raise CheckError("its directory %s does not exist; declare directory %s and require it" % (parent, parent))
 

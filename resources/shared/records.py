@@ -40,6 +40,15 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         executable: NotRequired[bool]
         target: NotRequired[str]
 
+    class PackedEntry(TypedDict):
+        """An entry of an archive. A `file` has its digest and size, a `symlink` its target."""
+
+        kind: str
+        sha256: NotRequired[str]
+        size: NotRequired[int]
+        executable: NotRequired[bool]
+        target: NotRequired[str]
+
     class Backup(TypedDict):
         """The path of a node's backup before the node wrote it."""
 
@@ -66,11 +75,42 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         was: PathRecord | None
         written: bool
 
+    class UnitFileMemory(FileMemory):
+        """The memory of a `systemd_unit`. `made` tells whether the directory of the file was missing."""
+
+        made: bool
+
+    class HostNameMemory(FileMemory):
+        """The memory of a `hostname`. `name` is the name in the running kernel."""
+
+        name: str
+
+    class ZoneMemory(Memory):
+        """The memory of a `timezone`: the link /etc/localtime, and the file /etc/timezone."""
+
+        link: PathRecord | None
+        name: PathRecord | None
+
     class LinkMemory(Memory):
         """The memory of a `symlink`."""
 
         path: str
         was: PathRecord | None
+
+    class AclMemory(TypedDict):
+        """The memory of an `acl`: the entries for users and groups, such as ``user:deploy:r-x``."""
+
+        entries: list[str]
+
+    class ValueMemory(TypedDict):
+        """The memory of an `xattr` or `capabilities`: the former value as text; None if there was none."""
+
+        value: str | None
+
+    class HardLinkMemory(LinkMemory):
+        """The memory of a `hard_link`. `linked` tells whether the path was a name of the target already."""
+
+        linked: bool
 
     class TreeMemory(Memory):
         """A directory and its entries.
@@ -123,6 +163,21 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
         lines: list[RemovedLine]
 
+    class AuthorizedKeyMemory(LineMemory):
+        """The memory of an `authorized_key`. `made` tells whether the directory of the file was missing."""
+
+        made: bool
+
+    class SysctlMemory(LineMemory):
+        """The memory of a `sysctl`. `value` is the running value."""
+
+        value: str | None
+
+    class MountMemory(LineMemory):
+        """The memory of a `mount`. `mounted` tells whether something was mounted there."""
+
+        mounted: bool
+
     class BlockMemory(TextMemory):
         """The memory of a `block_in_file`. `block` has the former block with its markers; it is empty without one."""
 
@@ -149,6 +204,9 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         lines: list[str]
         context: ReplaceContext
 
+    class KeyMemory(ReplaceMemory):
+        """The memory of an `ini_key`, `json_key`, `toml_key` or `yaml_key`."""
+
     class CommandMemory(TypedDict):
         """The memory of a `command`. `done` tells whether its result existed before; None if it has no `undo`."""
 
@@ -160,6 +218,16 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         active: str | None
         enabled: str | None
         target: str
+
+    class AlternativeMemory(TypedDict):
+        """The memory of an `alternative`."""
+
+        entry: Fields | None
+
+    class DiversionMemory(TypedDict):
+        """The memory of a `diversion`."""
+
+        entry: Fields | None
 
     class GroupMemory(TypedDict):
         """The memory of a `group`."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.resources.shared import lines, records
+
+if TYPE_CHECKING:
+    Parts = list[tuple[list[str], list[str]]]  # of a text: the lines before and after an edit
 
 # A reference to a group, or another escape, in a replacement.
 _ESCAPE = re.compile(r"\\(?:g<\w+>|[1-9]\d?|[0-7]{1,3}|.)", re.S)
@@ -101,18 +104,62 @@ def undone(text: str, former: str, how: records.Replacement) -> tuple[str, int]:
 
     :param former: the text before the replacement
     """
-    new, changed = _undone(text, former, how)
-    if _undone(new, former, how)[0] == new:
+    return _certainly_undone(text, former, _parts(unix(former)[0], how))
+
+
+def reverted(text: str, former: str, edited: str) -> tuple[str, int]:
+    """Return the text with the former lines back, and the number of places that others have changed: 0 or 1.
+
+    :param former: the text before an edit of one place
+    :param edited: the text after this edit
+    """
+    last = lines.open_end(former)
+    if last is not None and lines.open_end(edited) is None:
+        new, changed = reverted(text, former + lines.line_ends(lines.split(former)), edited)
+        return lines.closed(lines.split(new), "", last), changed
+    old_lines, new_lines = lines.split(unix(former)[0]), lines.split(unix(edited)[0])
+    head, tail = _same(old_lines, new_lines)
+    # If lines were only removed, the line before them, or else the line after them, shows where they were.
+    anchors = [(head, tail)]
+    if head + tail == len(new_lines):
+        anchors = [(head - 1, tail)] * bool(head) + [(head, tail - 1)] * bool(tail) or anchors
+    for head, tail in anchors:
+        middle = old_lines[head : len(old_lines) - tail], new_lines[head : len(new_lines) - tail]
+        above, below = old_lines[:head], old_lines[len(old_lines) - tail :]
+        new, changed = _certainly_undone(text, former, [(above, above), middle, (below, below)])
+        if not changed:
+            break
+    return new, changed
+
+
+def lines_between(former: str, edited: str) -> tuple[list[str], list[str]]:
+    """Return the lines that an edit of one place changes: before and after it."""
+    old_lines, new_lines = lines.split(former), lines.split(edited)
+    head, tail = _same(old_lines, new_lines)
+    return old_lines[head : len(old_lines) - tail], new_lines[head : len(new_lines) - tail]
+
+
+def _same(old_lines: Sequence[str], new_lines: Sequence[str]) -> tuple[int, int]:
+    """Return how many lines at the beginning, and how many other lines at the end, are the same."""
+    short = min(len(old_lines), len(new_lines))
+    head = next((at for at in range(short) if old_lines[at] != new_lines[at]), short)
+    tails = range(short - head)
+    return head, next((at for at in tails if old_lines[-1 - at] != new_lines[-1 - at]), short - head)
+
+
+def _certainly_undone(text: str, former: str, parts: Parts) -> tuple[str, int]:
+    new, changed = _undone(text, former, parts)
+    if _undone(new, former, parts)[0] == new:
         return new, changed
     # Others have added the same lines, so it is not certain which of them were replaced.
     return text, changed + 1
 
 
-def _undone(text: str, former: str, how: records.Replacement) -> tuple[str, int]:
-    before_it, was_windows = unix(former)
+def _undone(text: str, former: str, parts: Parts) -> tuple[str, int]:
+    was_windows = unix(former)[1]
     text, windows = unix(text)
     windows = windows or (was_windows and "\n" not in text)
-    now, parts = lines.split(text), _parts(before_it, how)
+    now = lines.split(text)
     after = _aligned([line for part in parts for line in part[1]], now)
     before = _aligned([line for part in parts for line in part[0]], now)
     changed, new, done = 0, [], 0
@@ -140,9 +187,9 @@ def _taken(found: list[int | None], size: int) -> tuple[int | None, int]:
     return (start if start is not None and rows == list(range(start, start + size)) else None), size
 
 
-def _parts(former: str, how: records.Replacement) -> list[tuple[list[str], list[str]]]:
+def _parts(former: str, how: records.Replacement) -> Parts:
     """Divide a text into parts of whole lines: pairs of the lines before and after the replacement."""
-    parts: list[tuple[list[str], list[str]]] = []
+    parts: Parts = []
     done = 0  # where the last part ends
     waiting = list(places(former, how))
     while waiting:

@@ -102,7 +102,7 @@ class Restore:
 
     def attributes(self, path: str, now: Stat, was: records.PathRecord, fields: Container[str]) -> None:
         """Restore mode, owner and group, as far as they are in `fields`."""
-        owner, group = self._owners(path, was)
+        owner, group = self.owners(path, was)
         owner = owner if "owner" in fields and owner != now.owner else None
         group = group if "group" in fields and group != now.group else None
         if owner is not None or group is not None:
@@ -127,7 +127,7 @@ class Restore:
         if file_type == "other":
             return
         if now is None or now.kind != file_type or self._differs(path, was, now):
-            owner, group = self._owners(path, was)
+            owner, group = self.owners(path, was)
             if file_type == "directory":
                 self.created.add(path)
                 self.actions.append(tree.make(path, was["mode"], owner, group))
@@ -138,7 +138,7 @@ class Restore:
             else:
                 self.left.append("%s is not restored: its previous content is unknown" % path)
         elif file_type == "file" and "content" in was and now.owner != was["owner"]:
-            self.actions.append(tree.put(path, was["content"], was["mode"], *self._owners(path, was)))
+            self.actions.append(tree.put(path, was["content"], was["mode"], *self.owners(path, was)))
         else:
             self.attributes(path, now, was, ("mode", "owner", "group"))
 
@@ -158,7 +158,7 @@ class Restore:
         stat = self.world.apparent(paths.followed(self.world, parent))
         return stat is not None and stat.kind == "directory" and parent not in self.removed
 
-    def _owners(self, path: str, was: records.PathRecord) -> tuple[str | None, str | None]:
+    def owners(self, path: str, was: records.PathRecord) -> tuple[str | None, str | None]:
         """Return the former owner and group. For one that the host no longer has, return None and add a message."""
         owner, group = was["owner"], was["group"]
         has_owner = self._exists(path, "users", "owner", owner)

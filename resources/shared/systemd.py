@@ -208,7 +208,9 @@ def file_changes(
     world: World, unit: str, node: Node, nodes: Mapping[str, Node], actions: Sequence[Mapping[str, Any]]
 ) -> bool:
     """Return whether a required or removed node changes the unit's file or one of its drop-ins in this run."""
-    own = (name for name in required(node, nodes) if _of_unit(unit, nodes[name].attrs.get("path")))
+    # Nodes of the type systemd_unit make systemd read their files themselves.
+    others = (name for name in required(node, nodes) if nodes[name].type != "systemd_unit")
+    own = (name for name in others if _of_unit(unit, nodes[name].attrs.get("path")))
     if any(layer.get(name) for name in own for layer in actions):
         return True
     try:
@@ -223,8 +225,10 @@ def require_file(unit: str, node: Node, nodes: Mapping[str, Node]) -> None:
 
     :raises CheckError: if it does not
     """
-    for directory in DIRECTORIES:
-        name = "file:" + posixpath.join(directory, file_of(unit))
+    file = file_of(unit)
+    makers = ["file:" + posixpath.join(directory, file) for directory in DIRECTORIES]
+    makers += ["systemd_unit:" + name for name in (file, file[: -len(".service")]) if unit_name(name) == file]
+    for name in makers:
         if name in nodes and not nodes[name].attrs.get("absent") and name not in required(node, nodes):
             raise CheckError("%s creates the unit %s: add it to requires, or to restart_on" % (name, unit))
 

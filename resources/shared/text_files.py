@@ -31,7 +31,9 @@ def target(node: Node, nodes: Mapping[str, Node], world: World, help: str) -> tu
     """
     path = paths.followed(world, node.attrs["path"])
     for name, other in nodes.items():
-        if other.type == "file" and other.attrs.get("path") == path and other.attrs.get("content") is not None:
+        attrs = other.attrs
+        whole = other.type == "file" and attrs.get("content") is not None and not attrs.get("create_only")
+        if attrs.get("path") == path and (whole or attrs.get("checksum")):
             raise CheckError("%s manages the whole file %s: %s" % (name, path, help))
     stat = world.stat(path)
     if stat is not None and stat.kind != "file":

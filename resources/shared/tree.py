@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from statecfg.remote.graph.model import Action, Blob, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
-from statecfg.remote.machine.world import Machine, World
+from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths, records
 
 # A host does not survive if one of these is emptied. To do it anyway, name the entries inside.
@@ -52,7 +52,7 @@ def _entry(world: World, path: str, entry: records.SourceEntry, node: Node, node
     stat = paths.look(world, path)
     if stat is not None and stat.kind != file_type and not (file_type == "symlink" and stat.kind == "file"):
         paths.refuse(path, stat, paths.FILE_TYPES[file_type])
-    mode = _mode(entry, node.attrs)
+    mode = _mode(entry, node.attrs, stat)
     owner, group = node.attrs.get("owner"), node.attrs.get("group")
     if stat is None:
         owner, group = paths.owners(world, node, nodes)
@@ -68,9 +68,9 @@ def _entry(world: World, path: str, entry: records.SourceEntry, node: Node, node
     return actions
 
 
-def _mode(entry: records.SourceEntry, attrs: records.Attrs) -> int | None:
+def _mode(entry: records.SourceEntry, attrs: records.Attrs, stat: Stat | None) -> int | None:
     if entry["kind"] == "directory":
-        return paths.mode_bits(attrs.get("mode"))
+        return paths.mode_bits(attrs.get("mode"), stat, True)
     if entry["kind"] == "file":
         return paths.mode_bits(attrs.get("file_mode") or ("0755" if entry.get("executable") else "0644"))
     return None
@@ -80,6 +80,10 @@ def unmanaged(world: World, node: Node, nodes: Mapping[str, Node], root: str) ->
     """Return what removes everything under `root` that neither the node's source contains nor another node manages."""
     own = {posixpath.join(root, name) for name in node.attrs.get("tree") or ()}
     others = {path for other in nodes.values() if other.provides != node.provides for path in managed(other)}
+    if node.attrs.get("exclude"):
+        from statecfg.resources.shared import exclusions  # only hosts with such nodes get it
+
+        others.update(exclusions.present(world, root, node.attrs["exclude"]))
     return _unmanaged(world, root, own, others, {parent for path in own | others for parent in _parents(path)})
 
 

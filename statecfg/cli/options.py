@@ -179,7 +179,7 @@ inventory_option = _option(
     "--inventory",
     metavar="FILE",
     type=click.Path(),
-    help="Inventory file. Default: the one that statecfg.toml names, or inventory.yml.",
+    help="Inventory: a file, a directory or a program. Default: the one that statecfg.toml names, or inventory.yml.",
 )
 
 

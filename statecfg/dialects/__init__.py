@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # The ending of a playbook's name → the module in this room that loads it.
 LOADERS = {".py": "python", ".hy": "hy_playbook", ".yml": "yaml", ".yaml": "yaml"}
-# The same for inventories. An inventory with any other ending, or none, is YAML.
-INVENTORIES = {".yml": "yaml_inventory", ".yaml": "yaml_inventory"}
+# The ending of an inventory's name → the module that loads it. `inventories` loads all others, and directories.
+INVENTORIES = {".yml": "inventories", ".yaml": "inventories"}
 
 
 def load(path: str | Path, project: Any = None) -> list[Play]:
@@ -99,7 +99,7 @@ def _with_others(play: Play, project: Any, file: str) -> Play:
 def inventory(project: Project, path: Path | None = None, secrets: bool = False) -> Inventory:
     """Return the inventory of a project.
 
-    :param path: the file; default: the project's own inventory, or one that contains only `@local`
+    :param path: the file or directory; default: the project's own inventory, or one that contains only `@local`
     :param secrets: whether missing secrets of the inventory are an error
     :raises InvalidInput: with all problems in the file
     """
@@ -111,7 +111,7 @@ def inventory(project: Project, path: Path | None = None, secrets: bool = False)
         return Inventory()
     inputs.note("inventory", file)
     with contextlib.nullcontext() if secrets else placeholders():
-        module = INVENTORIES.get(os.path.splitext(file)[1].lower(), "yaml_inventory")
+        module = INVENTORIES.get(os.path.splitext(file)[1].lower(), "inventories")
         loaded: Inventory = import_module(f"statecfg.dialects.{module}").load(file)
         return loaded
 

@@ -41,7 +41,7 @@ KEYWORDS: Mapping[str, str] = {
     "ignore_errors": "--keep-going continues with what does not depend on a failed node",
     "changed_when": "use the guards of `command`: `creates`, `unless`, `onlyif`",
     "failed_when": "use `failed_when` of `command`: exit statuses, and patterns for its output",
-    "vars_files": "write `vars:`, or pass -e @FILE",
+    "vars_files": "write it for a host or group in the inventory; or write `vars:`, or pass -e @FILE",
     "set_fact": "write `vars:` of the play or of an include",
     "environment": "set `env:` of the command",
     "debug": "`statecfg inventory --vars` shows variables",
@@ -52,7 +52,10 @@ KEYWORDS: Mapping[str, str] = {
 MODULES: Mapping[str, str] = {
     "apt": "package", "yum": "package", "dnf": "package", "copy": "file", "template": "file",
     "lineinfile": "line_in_file", "blockinfile": "block_in_file", "systemd": "service", "systemd_service": "service",
-    "shell": "command", "script": "command", "raw": "command",
+    "shell": "command", "script": "command", "raw": "command", "get_url": "download", "unarchive": "archive",
+    "ini_file": "ini_key",
+    "known_hosts": "known_host", "assert": "assertion",
+    "alternatives": "alternative", "dpkg_divert": "diversion", "pam_limits": "limits", "uri": "wait_for",
 }  # fmt: skip
 
 

@@ -1,14 +1,14 @@
-"""Read inventories in YAML: `hosts:` and `groups:`."""
+"""Read statecfg's inventories in YAML: `hosts:`, `groups:` and `sources:`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
-from statecfg.dialects import yaml_text, yaml_tree
-from statecfg.dialects.yaml_tree import Node, Scalar, Sequence, describe
+from statecfg.dialects import yaml_tree
+from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, Sequence, describe
 from statecfg.playbook import secrets
 from statecfg.playbook.inventory import (
     ALL,
@@ -27,39 +27,81 @@ from statecfg.problems import InvalidInput, collecting, problem, report
 from statecfg.problems.positions import SourceLocation
 
 SHAPE = "`hosts:` with a name for each machine"
-HOST_KEYS = ("address", "port", "user", "key", "jump", "become", "become_user", "python", "transport", "vars")
-GROUP_KEYS = ("hosts", "groups", "vars")
+KEYS = ("hosts", "groups", "sources")
+HOST_KEYS = (
+    "address",
+    "port",
+    "user",
+    "key",
+    "jump",
+    "become",
+    "become_user",
+    "python",
+    "transport",
+    "vars",
+    "vars_files",
+)
+GROUP_KEYS = ("hosts", "groups", "vars", "vars_files")
 BECOME = ("sudo", "doas", "su")
+TIMEOUT = 60.0  # seconds that a program of `sources:` may take
+LONGEST = 3600  # the maximum of `timeout:`
 
 # These values are passed to ssh and written to known_hosts, so they must not contain shell syntax or look like options.
-_ADDRESS = re.compile(r"[A-Za-z0-9_\[:][A-Za-z0-9_.:%\[\]-]*\Z")
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]*\$?\Z")
-_JUMP = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:@%\[\],-]*\Z")
+ADDRESS = re.compile(r"[A-Za-z0-9_\[:][A-Za-z0-9_.:%\[\]-]*\Z")
+USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]*\$?\Z")
+JUMP = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:@%\[\],-]*\Z")
 
 
-def load(path: str | Path | None, display_name: str | None = None) -> Inventory:
-    """Read an inventory.
+@dataclass(frozen=True)
+class Source:
+    """Another source that an inventory names under `sources:`.
 
-    :param path: the file; None for an inventory that contains only `@local`
-    :param display_name: the name of the file in messages; default: `path`
-    :raises InvalidInput: with all problems in the file
+    :param path: a file or directory; "" for a program
+    :param command: a program that prints Ansible's JSON, and its arguments
+    :param timeout: for programs, in seconds
     """
-    if path is None:
-        return Inventory()
-    return parse(yaml_text.load(path, SHAPE, display_name), display_name or str(path))
+
+    location: SourceLocation
+    path: str = ""
+    command: tuple[str, ...] = ()
+    timeout: float = TIMEOUT
+
+
+@dataclass(frozen=True)
+class FileLists:
+    """The files that the `vars_files:` of a host or group names, each with its source location."""
+
+    hosts: dict[str, list[tuple[str, SourceLocation]]] = field(default_factory=dict)
+    groups: dict[str, list[tuple[str, SourceLocation]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What one inventory file contains.
+
+    :param own: host → its variables
+    :param files: the files with more variables
+    :param sources: the other sources that it names
+    """
+
+    hosts: list[Host] = field(default_factory=list)
+    own: dict[str, Vars] = field(default_factory=dict)
+    groups: list[Group] = field(default_factory=list)
+    files: FileLists = field(default_factory=FileLists)
+    sources: list[Source] = field(default_factory=list)
 
 
 def parse(root: Node, file: str) -> Inventory:
-    """Create an inventory from a YAML tree.
+    """Create an inventory from a YAML tree, without the files and sources that it names.
 
     :param file: the name of the file
     :raises InvalidInput: with all problems in the tree
     """
     with collecting() as problems:
-        hosts, own, groups = _read(root)
+        written = read(root)
     problems.sort(key=lambda item: item.places[:1])
     try:
-        inventory = Inventory(hosts, own, groups, file)
+        inventory = Inventory(written.hosts, written.own, written.groups, file)
     except InvalidInput as error:
         raise InvalidInput([*problems, *error.problems]) from None
     if problems:
@@ -67,23 +109,74 @@ def parse(root: Node, file: str) -> Inventory:
     return inventory
 
 
-def _read(root: Node) -> tuple[list[Host], dict[str, Vars], list[Group]]:
-    hosts: list[Host] = []
-    own: dict[str, Vars] = {}
-    groups: list[Group] = []
+def read(root: Node) -> Written:
+    """Return what a YAML tree contains. Report its problems."""
+    written = Written()
     top = yaml_tree.mapping(root, "an inventory", SHAPE)
     if top is None:
-        return hosts, own, groups
-    yaml_tree.check_keys(top, "an inventory", ("hosts", "groups"))
+        return written
+    yaml_tree.check_keys(top, "an inventory", KEYS)
     for name, location, value in _entries(top.items.get("hosts"), "hosts"):
         if _named(name, "host", location):
-            host, variables = _host(name, location, value)
-            hosts.append(host)
-            own[name] = variables
+            host, written.own[name] = _host(name, location, value)
+            written.hosts.append(host)
+            written.files.hosts[name] = _files(value)
     for name, location, value in _entries(top.items.get("groups"), "groups"):
         if _named(name, "group", location):
-            groups.append(_group(name, location, value))
-    return hosts, own, groups
+            written.groups.append(_group(name, location, value))
+            written.files.groups[name] = _files(value)
+    written.sources.extend(_sources(top.items.get("sources")))
+    return written
+
+
+def _files(node: Node | None) -> list[tuple[str, SourceLocation]]:
+    listed = node.items.get("vars_files") if isinstance(node, Mapping) else None
+    if listed is None:
+        return []
+    items = listed.items if isinstance(listed, Sequence) else [listed]
+    expected = re.compile(r"[^\0]+\Z")
+    texts = [(_text(item, "vars_files", expected, "the path of a file, or a list"), item.location) for item in items]
+    return [(text, location) for text, location in texts if text is not None]
+
+
+def _sources(node: Node | None) -> Iterator[Source]:
+    listed = yaml_tree.sequence(node, "`sources:`", "sources: [hosts.ini]") if node is not None else None
+    for item in listed.items if listed is not None else ():
+        if isinstance(item, Scalar):
+            path = _text(item, "sources", re.compile(r"[^\0]+\Z"), "a path, or {command: [PROGRAM, ARGUMENT]}")
+            if path is not None:
+                yield Source(item.location, path)
+            continue
+        entry = yaml_tree.mapping(item, "a source", "a path, or {command: [PROGRAM, ARGUMENT]}")
+        if entry is None:
+            continue
+        yaml_tree.check_keys(entry, "a source", ("command", "timeout"))
+        command, timeout = _command(entry), _timeout(entry.items.get("timeout"))
+        if command and timeout is not None:
+            yield Source(entry.location, command=command, timeout=timeout)
+
+
+def _command(entry: Mapping) -> tuple[str, ...]:
+    node = entry.items.get("command")
+    if node is None:
+        report(problem("SC0417", "a source needs `command:`", "write command: [PROGRAM, ARGUMENT]", entry.location))
+        return ()
+    listed = yaml_tree.sequence(node, "`command:`", "it as a list: command: [PROGRAM, ARGUMENT]")
+    words = [_text(item, "command", re.compile(r"[^\0]*\Z"), "a string") for item in listed.items] if listed else []
+    if listed is not None and not listed.items:
+        report(problem("SC0417", "`command:` is empty", "write command: [PROGRAM, ARGUMENT]", node.location))
+    return tuple(word for word in words if word is not None) if None not in words else ()
+
+
+def _timeout(node: Node | None) -> float | None:
+    """Return a number of seconds; None if it is invalid, which was reported."""
+    value = _value(node)
+    if node is None or value is None:
+        return TIMEOUT
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST:
+        _refuse(node, "timeout", f"a number of seconds, at most {LONGEST:,}")
+        return None
+    return float(value)
 
 
 def _entries(node: Node | None, what: str) -> list[tuple[str, SourceLocation, Node | None]]:
@@ -124,12 +217,12 @@ def _host(name: str, location: SourceLocation, node: Node | None) -> tuple[Host,
         address=_address(values["address"]),
         port=_port(values["port"]),
         login=Login(
-            user=_text(values["user"], "user", _USER),
+            user=_text(values["user"], "user", USER),
             identity_files=_keys(values["key"]),
             become=_become(values["become"]),
-            become_user=_text(values["become_user"], "become_user", _USER) or "root",
+            become_user=_text(values["become_user"], "become_user", USER) or "root",
         ),
-        proxy_jump=_text(values["jump"], "jump", _JUMP),
+        proxy_jump=_text(values["jump"], "jump", JUMP),
         python=_text(values["python"], "python", re.compile(r"/[^\s\0]*\Z"), "the absolute path of a Python"),
         transport=_choice(values["transport"], "transport", tuple(TRANSPORTS)) or ("local" if local else "ssh"),
         position=location,
@@ -139,7 +232,7 @@ def _host(name: str, location: SourceLocation, node: Node | None) -> tuple[Host,
 
 def _address(node: Node | None) -> str:
     """Return the address of a host. Refuse one that contains a port; an IPv6 address has more than one colon."""
-    address = _text(node, "address", _ADDRESS) or ""
+    address = _text(node, "address", ADDRESS) or ""
     host, colon, port = address.rpartition(":")
     if node is not None and colon and (":" not in host or host.endswith("]")) and port.isdigit():
         detail = f"`address` is `{address}`, which contains a port"
@@ -153,7 +246,7 @@ def _group(name: str, location: SourceLocation, node: Node | None) -> Group:
     settings = yaml_tree.mapping(node, f"group `{name}`", f"{name}: {{hosts: [HOST]}}")
     if settings is None:
         return Group(name, position=location)
-    yaml_tree.check_keys(settings, f"group `{name}`", ("vars",) if name == ALL else GROUP_KEYS)
+    yaml_tree.check_keys(settings, f"group `{name}`", ("vars", "vars_files") if name == ALL else GROUP_KEYS)
     return Group(
         name,
         hosts=_names(settings.items.get("hosts"), "hosts"),

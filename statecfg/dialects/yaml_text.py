@@ -31,7 +31,7 @@ def load(path: str | Path, shape: str, display_name: str | None = None) -> Node:
     :raises InvalidInput: with all problems in the file
     """
     name = display_name or str(path)
-    return parse(_bytes(path, name), name, shape)
+    return parse(content(path, name), name, shape)
 
 
 def read(path: str | Path, shape: str) -> Node:
@@ -40,7 +40,7 @@ def read(path: str | Path, shape: str) -> Node:
     :raises InvalidInput: the file is not YAML, empty or too large
     """
     name = str(path)
-    composer = Composer(scalars.decode(_bytes(path, name), name), name, shape)
+    composer = Composer(scalars.decode(content(path, name), name), name, shape)
     root = composer.compose()
     if root is None:
         raise InvalidInput(composer.problems)
@@ -72,7 +72,7 @@ def foreign(path: Path) -> Any:
     :returns: the value; None for an empty file
     :raises InvalidInput: the file can't be read or is not YAML
     """
-    text = scalars.decode(_bytes(path, str(path)), str(path))
+    text = scalars.decode(content(path, str(path)), str(path))
     try:
         return yaml.load(text, LOADER)  # noqa: S506  # a safe loader
     except yaml.MarkedYAMLError as error:
@@ -81,7 +81,13 @@ def foreign(path: Path) -> Any:
         raise InvalidInput([problem("SC0315", f"{error}", "put it in quotes", SourceLocation(str(path), 1))]) from None
 
 
-def _bytes(path: str | Path, name: str) -> bytes:
+def content(path: str | Path, name: str | None = None) -> bytes:
+    """Return the bytes of a file.
+
+    :param name: the name of the file in source locations; default: `path`
+    :raises InvalidInput: the file can't be read, is too large or not a regular file
+    """
+    name = name or str(path)
     location = SourceLocation(name, 1, None)
     try:
         with open(path, "rb", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as stream:

@@ -11,9 +11,9 @@ from statecfg.problems import Problem, problem
 from statecfg.remote.graph.wrong_values import show
 
 # Several nodes of these types may have the same `path`. Each can set its mode, owner and group.
-SHARING = ("file", "line_in_file", "block_in_file", "replace")
+SHARING = ("file", "line_in_file", "block_in_file", "replace", "ini_key", "json_key", "toml_key", "yaml_key")
 PERMISSIONS = ("mode", "owner", "group")
-PRESENT = ("file", "directory", "symlink")
+PRESENT = ("file", "download", "directory", "symlink", "hard_link", "archive", "remove")
 
 
 def check(nodes: Iterable[Node]) -> list[Problem]:
@@ -57,15 +57,21 @@ def _inside_absent(paths: Mapping[str, list[Node]]) -> Iterable[Problem]:
         path: node
         for path, group in paths.items()
         for node in group
-        if node.type == "directory" and node.attrs.get("absent")
+        if node.type in ("directory", "remove") and _removes(node)
     }
     for path, group in paths.items() if absent else ():
-        present = next((node for node in group if not node.attrs.get("absent")), None)
+        present = next((node for node in group if not _removes(node)), None)
         parent = posixpath.dirname(path)
         while present is not None and parent != "/":
             if parent in absent:
                 detail = f"{present.provides} creates something in {parent}, which {absent[parent].provides} removes"
                 help = "remove `absent: true` from the directory, or also remove what the directory contains"
+                if absent[parent].type == "remove":
+                    help = f"delete the node {absent[parent].provides}, or also remove what the directory contains"
                 yield problem("SC0121", detail, help, *present.positions, *absent[parent].positions)
                 break
             parent = posixpath.dirname(parent)
+
+
+def _removes(node: Node) -> bool:
+    return node.type == "remove" or bool(node.attrs.get("absent"))

@@ -295,7 +295,8 @@ class _Packer:
         if isinstance(value, (list, tuple, PVector)):
             return [self._plain(item, depth + 1) for item in value]
         if isinstance(value, (Blob, bytes)):
-            return encode_value(Blob.of(value), INLINE, self.blobs)
+            content = Blob.of(value)
+            return encode_value(content, -1 if content.data is None else INLINE, self.blobs)
         if isinstance(value, opaque.Value):
             return value.reveal()
         if isinstance(value, (str, PurePath)):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from statecfg.graph.nodes import Node
     from statecfg.resources.shared import records
 
-HELD = 1 << 16  # bytes; of a larger file, only the path and digest are kept in memory
+HELD = 1 << 16  # bytes; of a larger file, and the files of a larger tree, only path and digest are kept in memory
 
 
 @dataclass(frozen=True)
@@ -136,20 +136,30 @@ class WireContext:
         inputs.note("file", file, sha256=total.hexdigest())
         return Blob(total.hexdigest(), size, None, str(file))
 
-    def tree(self, node: Node, relative_path: str) -> dict[str, records.SourceEntry]:
+    def tree(
+        self, node: Node, relative_path: str, skip: Callable[[str], bool] = lambda name: False
+    ) -> dict[str, records.SourceEntry]:
         """Return the content of a directory of the project.
 
         :param relative_path: the directory; see `find`
+        :param skip: tells whether to leave out a path below the directory; a directory with everything in it
         :returns: path below the directory → entry, sorted
         :raises InvalidInput: something can't be read, or is neither a file, a directory nor a symbolic link
         """
         root = self.find(node, relative_path, directory=True)
         entries: dict[str, records.SourceEntry] = {}
         for folder, directories, files in os.walk(root, onerror=self._failed(node, relative_path)):
-            directories.sort()
+            above = Path(folder).relative_to(root)
+            directories[:] = sorted(name for name in directories if not skip(str(above / name)))
             for name in (*directories, *files):
-                path = Path(folder, name)
-                entries[str(path.relative_to(root))] = self._entry(node, os.path.join(relative_path, name), path)
+                if not skip(str(above / name)):
+                    path = Path(folder, name)
+                    entries[str(above / name)] = self._entry(node, os.path.join(relative_path, name), path)
+        contents = {name: entry["content"] for name, entry in entries.items() if "content" in entry}
+        if sum(len(content.data or b"") for content in contents.values()) > HELD:
+            # Compiled like large files, so that a host receives only the content that it lacks.
+            for name, content in contents.items():
+                entries[name]["content"] = Blob(content.sha256, content.size, None, str(root / name))
         return dict(sorted(entries.items()))
 
     def _failed(self, node: Node, path: str) -> Callable[[OSError], None]:

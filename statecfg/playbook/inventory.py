@@ -6,12 +6,15 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.playbook import host_patterns
 from statecfg.playbook.host_patterns import ALL, LOCAL
 from statecfg.problems import InvalidInput, Problem, did_you_mean, problem, suggest
 from statecfg.problems.positions import NOWHERE, SourceLocation
+
+if TYPE_CHECKING:
+    from statecfg.graph.opaque import Secret
 
 __all__ = ["ALL", "LOCAL", "Group", "Host", "Inventory", "Login", "wrong_name"]
 
@@ -34,12 +37,14 @@ class Login:
     :param user: the user to log in as; None for the user in ssh_config, or the current user
     :param identity_files: private keys to try, as paths on the controller
     :param become: "sudo", "doas" or "su" to act as `become_user`; None to act as the user who logged in
+    :param become_password: the password that this needs; -K overrides it
     """
 
     user: str | None = None
     identity_files: tuple[str, ...] = ()
     become: str | None = None
     become_user: str = "root"
+    become_password: Secret | None = None
 
     def with_become(self, wanted: bool | None, user: str | None) -> Login:
         """Return the login with `become` and `become_user` from elsewhere. It keeps its own method of becoming.
@@ -104,6 +109,7 @@ class Inventory:
     :param vars: host → its own variables
     :param groups: the groups
     :param file: the inventory's file; "" for none
+    :param inherited: host → variables of its groups in sources that decide themselves which group's variable wins
     :raises InvalidInput: with all contradictions
     """
 
@@ -113,8 +119,10 @@ class Inventory:
         vars: Mapping[str, Vars] | None = None,
         groups: Iterable[Group] = (),
         file: str = "",
+        inherited: Mapping[str, Vars] | None = None,
     ) -> None:
         self.file = file
+        self._inherited = dict(inherited or {})
         self.groups = {group.name: group for group in groups}
         self._own = dict(vars or {})
         plain = {host.name: host for host in hosts}
@@ -245,15 +253,19 @@ class Inventory:
 
     def _winners(self, host: str, problems: list[Problem]) -> dict[str, tuple[Any, SourceLocation]]:
         groups = self._of[host]
-        effective: dict[str, tuple[Any, SourceLocation]] = {}
+        inherited = self._inherited.get(host, {})
+        effective: dict[str, tuple[Any, SourceLocation]] = dict(inherited)
         for variable in dict.fromkeys(key for group in groups for key in self.groups[group].vars):
             setting = [group for group in groups if variable in self.groups[group].vars]
             innermost = [group for group in setting if not self._below[group].intersection(setting)]
             values = [self.groups[group].vars[variable] for group in innermost]
+            names = "groups " + " and ".join(f"`{group}`" for group in innermost)
+            if variable in inherited:
+                values, names = [*values, inherited[variable]], f"an Ansible source and {names}"
             effective[variable] = values[0]
             own = self._own.get(host, {})
-            if variable not in own and any(not _same(value, values[0][0]) for value, _ in values):
-                problems.append(_disagreement(host, variable, innermost, [location for _, location in values]))
+            if variable not in own and any(not same(value, values[0][0]) for value, _ in values):
+                problems.append(_disagreement(host, variable, names, [location for _, location in values]))
         effective.update(self._own.get(host, {}))
         return effective
 
@@ -263,14 +275,15 @@ class Inventory:
         return replace(host, address=host.address or host.name, vars=values, groups=groups)
 
 
-def _same(one: Any, other: Any) -> bool:
+def same(one: Any, other: Any) -> bool:
+    """Return whether two values of a variable are equal and of the same type."""
     return type(one) is type(other) and bool(one == other)
 
 
-def _disagreement(host: str, variable: str, groups: list[str], locations: list[SourceLocation]) -> Problem:
-    names = " and ".join(f"`{group}`" for group in groups)
+def _disagreement(host: str, variable: str, names: str, locations: list[SourceLocation]) -> Problem:
     help_text = f"set `{variable}` on the host, or add one of the groups to the other"
-    return problem("SC0408", f"`{variable}` of host `{host}` differs between groups {names}", help_text, *locations)
+    detail = f"`{variable}` of host `{host}` differs between {names}"
+    return problem("SC0408", detail, help_text, *locations)
 
 
 def wrong_name(name: str) -> str | None:

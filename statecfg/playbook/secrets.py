@@ -75,6 +75,22 @@ def tagged(tag: str, value: Any, location: SourceLocation) -> Secret:
     return _make(texts.get("name") or texts.get("env") or stem, texts.get("env"), path, location)
 
 
+def unavailable(name: str, reason: str, help: str, location: SourceLocation) -> Secret:
+    """Return a placeholder for a secret that statecfg can't read. Report it, unless placeholders are allowed.
+
+    :param name: its name in reports
+    :param reason: why statecfg can't read it
+    :param help: what to do
+    :param location: the source location of the secret
+    """
+    missing = _PLACEHOLDERS.get()
+    if missing is None:
+        report(problem("SC0420", f"secret `{name}`: {reason}", help, location))
+    else:
+        missing[name] = None
+    return Secret(name, _UNKNOWN, available=False)
+
+
 def _make(name: str, env: str | None, file: str | None, location: SourceLocation) -> Secret:
     if not NAME.match(name) or (env is None) == (file is None):
         if NAME.match(name):

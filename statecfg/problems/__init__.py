@@ -23,6 +23,7 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     ├── AmpError                  remote.units    bytes that are not an AMP message
     ├── ToolError                 remote.units    a hook's tool failed
     │   └── AgentError            remote.units    the agent refused the tool's request
+    ├── NotEditable               resources.shared  a text has no key that can be edited safely
     ├── SecretError               problems        a secret can't be used in this way (also a ValueError)
     ├── TypeProblem               graph           an annotation of a node type is not supported
     ├── Refused                   templates.filters  a template does something that is not allowed
@@ -31,6 +32,8 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     ├── _CantSend                 playbook        a node's attribute can't be sent
     ├── _Stop                     dialects        the rest of a YAML file can't be read
     ├── BadForm                   dialects        a Hy macro received an invalid form
+    ├── WrongRange                dialects        a range or port in an Ansible inventory is invalid
+    ├── WrongOption               dialects        an Ansible inventory passes an option to ssh that statecfg can't use
     ├── TransportError            transport       a connection to a host failed
     │   ├── Unreachable           transport       no connection could be made
     │   ├── HostKeyRejected       transport       the host's key is unknown, changed or revoked

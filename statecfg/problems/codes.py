@@ -87,6 +87,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0406": ("no host matches", "A pattern or a limit selects no hosts."),
     "SC0407": ("wrong pattern", "A host pattern contains an empty term or an invalid regular expression."),
     "SC0408": ("groups disagree", "Two groups of a host set a variable differently, and neither contains the other."),
+    "SC0409": ("sources disagree", "Two sources of the inventory, or files of variables, differ about a host."),
     "SC0410": ("wrong settings file", "statecfg.toml can't be parsed, or one of its settings has an invalid value."),
     "SC0411": ("unknown setting", "The project's statecfg.toml contains a setting that does not exist."),
     "SC0412": (
@@ -94,6 +95,16 @@ CODES: dict[str, tuple[str, str]] = {
         "Every user can write this file or its directory, so statecfg does not trust it.",
     ),
     "SC0413": ("wrong store address", "The address of the store is neither a path nor a URL that statecfg supports."),
+    "SC0414": ("wrong line of an inventory", "A line or a host of an Ansible inventory can't be parsed."),
+    "SC0415": (
+        "template in an inventory",
+        "A value in an Ansible inventory is a template. Variables in inventories of statecfg are values.",
+    ),
+    "SC0416": (
+        "inventory program failed",
+        "A program that prints an inventory can't be started, failed, took too long or printed something else.",
+    ),
+    "SC0417": ("wrong source of an inventory", "statecfg can't use a source of the inventory."),
     "SC0420": ("secret not available", "The environment variable or file of a secret is missing or can't be used."),
     "SC0421": ("secret too short", "A secret has fewer than 4 characters, so statecfg can't mask it in output."),
     "SC0422": ("wrong secret", "The declaration of a secret is invalid."),
@@ -159,7 +170,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0516": ("syntax too new for hosts", "A node type's file uses syntax that hosts with Python 3.8 don't support."),
     "SC0601": (
         "others could change this",
-        "Other users can change a file or directory of a hook or charm, so statecfg does not use it.",
+        "Other users can change a file or directory of a hook, charm or inventory program. statecfg does not use it.",
     ),
     "SC0602": ("missing part of a hook", "A hook's registration lacks a required part."),
     "SC0603": ("wrong value in a hook", "A hook's registration contains an invalid value."),

@@ -13,6 +13,7 @@ from pathlib import Path
 KINDS = (
     "settings",
     "inventory",
+    "inventory source",
     "variables",
     "playbook",
     "include",

@@ -143,6 +143,12 @@ def fetch(sha: str, kept: bytes, pieces: "Callable[[str], Iterable[bytes]]") -> 
     return bundle
 
 
+def default_file(name: str, package: int) -> str:
+    """Return the file name in tracebacks that a part does not have to contain."""
+    path = name.replace(".", "/").replace("statecfg/resources", "resources")
+    return path + ("/__init__.py" if package else ".py")
+
+
 def unpack(sha: str, pieces: "Callable[[str], Iterable[bytes]]") -> "Dict[str, Any]":
     """Return the modules of a part of the executor: name → whether it is a package, and its code.
 
@@ -164,7 +170,8 @@ def unpack(sha: str, pieces: "Callable[[str], Iterable[bytes]]") -> "Dict[str, A
     if len(packed) < 33 or hashlib.sha256(MAGIC + sha.encode() + payload).digest() != packed[:32]:
         head, *sources = zlib.decompress(bundle).decode().split("\0")
         modules = {}
-        for (name, (package, filename)), source in zip(json.loads(head).items(), sources):
+        for (name, about), source in zip(json.loads(head).items(), sources):
+            package, filename = about if isinstance(about, list) else (bool(about), default_file(name, about))
             modules[name] = (package, compile(source, filename, "exec", dont_inherit=True, optimize=0))
         payload = marshal.dumps(modules)
         keep(folder, tag, hashlib.sha256(MAGIC + sha.encode() + payload).digest() + payload)

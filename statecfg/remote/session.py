@@ -90,10 +90,6 @@ class Session:
         )
         frame, _ = self.channel.receive("run")
         order = Order.from_json(fields(frame))
-        if order.secrets:
-            from statecfg.remote.machine.redact import Redactor
-
-            self.channel.mask = Redactor(order.secrets).report
         if order.mode == Mode.FACTS:
             from statecfg.remote.machine.facts import gather
 
@@ -101,6 +97,10 @@ class Session:
         if order.mode == Mode.HISTORY:
             return HostStatus.OK, self.history(order)
         layers, order = self.take_in(order)
+        if order.secrets:
+            from statecfg.remote.machine.redact import Redactor
+
+            self.channel.mask = Redactor(order.secrets).report
         holder = self.take_lock(order)
         if holder is not None:
             return HostStatus.LOCKED, {"holder": holder}

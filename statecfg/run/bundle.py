@@ -1,9 +1,9 @@
 """The bundle: the code that statecfg sends to a host, in parts that the host keeps by their digests.
 
 The first part contains the executor's core and the node types of the host's definition; the bootstrap fetches it.
-Three more parts follow only if they are needed: code for hooks that run on hosts, for units, and for rare attributes of
-commands. The node types of orphans are unknown until the host has read its ledger. If the definition does not use them,
-the host requests them by name.
+Six more parts follow only if they are needed: code for hooks that run on hosts, for units, for masking secrets, for
+rare attributes of commands, for symbolic modes, and for excluded entries of directories. The node types of orphans are
+unknown until the host has read its ledger. If the definition does not use them, the host requests them by name.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _LAUNCH = (
 class Part:
     """Modules in the form in which they are sent.
 
-    :param data: module name → [is it a package, file name] as JSON, and then the modules' sources in the same order,
-        separated by NUL and compressed together
+    :param data: module name → [is it a package, file name] as JSON (only 0 or 1 if the file name follows from the
+        name), and then the modules' sources in the same order, separated by NUL and compressed together
     :param sha256: the digest of `data`, under which hosts keep it
     """
 
@@ -66,16 +66,22 @@ def build(types: Iterable[str]) -> Bundle:
     return _build(tuple((name, REGISTRY[name].module) for name in sorted(types)))
 
 
-def parts(order: Mapping[str, Any], layers: Iterable[Iterable[Mapping[str, Any]]] = ()) -> dict[str, Part]:
+def parts(
+    order: Mapping[str, Any], layers: Iterable[Iterable[Mapping[str, Any]]] = (), secrets: bool = False
+) -> dict[str, Part]:
     """Return digest → part for the parts that a host needs in addition to its bundle.
 
     :param order: the additional data for the executor, with `hooks` and `units`
     :param layers: the nodes of the host's definition
+    :param secrets: whether the definition contains secrets
     """
     needed = {
         "hooks": any(hook["where"] == "host" for hook in order.get("hooks", ())),
         "units": order.get("units"),
+        "secrets": secrets,
         "commands": any(node["type"] == "command" and _is_rare(node) for layer in layers for node in layer),
+        "modes": any(isinstance(node.get("attrs", {}).get("mode"), str) for layer in layers for node in layer),
+        "exclusions": any(node.get("attrs", {}).get("exclude") for layer in layers for node in layer),
     }
     return {part.sha256: part for part in (_part(name) for name in needed if needed[name])}
 
@@ -132,8 +138,15 @@ def _part(name: str) -> Part:
     return Part(*_packed(modules))
 
 
+def _about(name: str, package: bool, file: str) -> int | tuple[bool, str]:
+    """Return what a part says about a module: 0 or 1 if the bootstrap finds the file name by itself."""
+    path = name.replace(".", "/").replace("statecfg/resources", "resources")
+    default = f"{path}/__init__.py" if package else f"{path}.py"
+    return int(package) if file == default else (package, file)
+
+
 def _packed(modules: Mapping[str, host_modules.Module]) -> tuple[bytes, str]:
-    head = {name: modules[name][:2] for name in sorted(modules)}
+    head = {name: _about(name, *modules[name][:2]) for name in sorted(modules)}
     sources = (modules[name][2] for name in head)
     data = zlib.compress("\0".join([json.dumps(head, separators=(",", ":")), *sources]).encode(), 9)
     return data, hashlib.sha256(data).hexdigest()

@@ -25,7 +25,10 @@ Module = tuple[bool, str, str]
 PARTS = {
     "hooks": ("statecfg.remote.hooks.run", "statecfg.remote.hooks.result"),
     "units": ("statecfg.remote.units",),
+    "secrets": ("statecfg.remote.machine.redact", "statecfg.remote.machine.fixed_text"),
     "commands": ("statecfg.resources.shared.command_attempts",),
+    "modes": ("statecfg.remote.graph.symbolic_modes",),
+    "exclusions": ("statecfg.resources.shared.exclusions",),
 }
 # Modules that only the controller uses. Node types import them inside functions that only the controller calls.
 _CONTROLLER = ("statecfg.remote.graph.wrong_values",)

@@ -1,7 +1,7 @@
 """Remove the parts of Python source that hosts don't need: annotations, docstrings, comments, imports for annotations.
 
-Functions that only the controller calls (`@kind.validate`, `@kind.needs` and `@kind.to_wire`) lose their bodies, and
-the file loses the imports that only these bodies use.
+Functions that only the controller calls (`@kind.validate`, `@kind.needs` and `@kind.to_wire`) are removed, and the
+imports that only these functions use.
 
 Every remaining line keeps its number, so a traceback from a host names the right line. Annotations in the body of a
 class stay, because dataclasses and named tuples need them.
@@ -32,10 +32,26 @@ def stripped(text: str) -> str:
     """
     short = _Stripping(text).text()
     try:
-        ast.parse(short)
+        return _without_future(short, ast.parse(short))
     except SyntaxError:
         return text
-    return short
+
+
+def _without_future(text: str, tree: ast.Module) -> str:
+    """Return stripped source without `from __future__ import annotations`, if no annotation is left."""
+    if any(isinstance(node, ast.AnnAssign) or _annotation(node) is not None for node in ast.walk(tree)):
+        return text
+    lines = text.split("\n")
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and lines[node.lineno - 1] == "from __future__ import annotations":
+            lines[node.lineno - 1] = ""
+    return "\n".join(lines)
+
+
+def _annotation(node: ast.AST) -> ast.AST | None:
+    """Return the annotation of a parameter or of a function's result."""
+    found: ast.AST | None = getattr(node, "annotation", None) or getattr(node, "returns", None)
+    return found
 
 
 def imports(text: str) -> list[str]:
@@ -83,6 +99,10 @@ class _Stripping(ast.NodeVisitor):
         """Return the source without the unneeded parts."""
         self.docstring(self.tree)
         self.visit(self.tree)
+        if "TYPE_CHECKING" not in self.used:
+            for node in self.tree.body:
+                if ast.unparse(node) == "TYPE_CHECKING = False":
+                    self.cut_statement(node)
         for alias in reversed(self.aliases):  # an alias may use one that is defined before it
             self.cut_alias(alias)
         for statement in self.imported:
@@ -113,6 +133,12 @@ class _Stripping(ast.NodeVisitor):
             start = self.without_blanks(start)
         self.cuts.append((start, end, replacement + newline * self.source.count(b"\n", start, end)))
 
+    def cut_statement(self, node: ast.stmt) -> None:
+        """Cut a statement. Inside a block, which may have no other one, `pass` replaces it."""
+        start, end = self.span(node)
+        outside = node.col_offset == 0 and self.source[end : end + 1] in (b"\n", b"")
+        self.cut(start, end, b"" if outside else b"pass")
+
     def without_blanks(self, at: int) -> int:
         """Return the position before the blanks that end at a position."""
         while self.source[at - 1 : at] in (b" ", b"\t"):
@@ -122,7 +148,12 @@ class _Stripping(ast.NodeVisitor):
     # The parts that are removed
 
     def visit_FunctionDef(self, node: _Function) -> None:
-        """Cut the annotations of the parameters and of the result, and the docstring."""
+        """Cut the annotations of the parameters and of the result, and the docstring; or a controller's function."""
+        if node in self.controllers:
+            self.annotated.update(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+            start = self.source.rindex(b"@", 0, self.span(node.decorator_list[0])[0])
+            self.cut(start, self.span(node.body[-1])[1])
+            return
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
         for argument in filter(None, every):
@@ -137,10 +168,6 @@ class _Stripping(ast.NodeVisitor):
                 self.visit(node.returns)
         for child in (*node.decorator_list, *arguments.defaults, *filter(None, arguments.kw_defaults)):
             self.visit(child)
-        if node in self.controllers:
-            self.annotated.update(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
-            self.cut(self.span(node.body[0])[0], self.span(node.body[-1])[1], b"pass")
-            return
         self.docstring(node)
         self.body(node.body, in_class=False)
 
@@ -181,7 +208,7 @@ class _Stripping(ast.NodeVisitor):
         self.visit(node.target)
         if node.value is None:
             self.note(node.annotation)
-            self.cut(*self.span(node), b"pass")
+            self.cut_statement(node)
             return
         self.visit(node.value)
         start = self.span(node.value)[0]
@@ -202,7 +229,7 @@ class _Stripping(ast.NodeVisitor):
         name = ast.unparse(node.targets[0])
         if name in self.annotated and name not in self.used:
             self.note(node.value)
-            self.cut(*self.span(node), b"pass")
+            self.cut_statement(node)
         else:
             self.generic_visit(node)
 
@@ -211,7 +238,7 @@ class _Stripping(ast.NodeVisitor):
         if ast.unparse(node.test) not in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             self.generic_visit(node)
         elif not node.orelse:
-            self.cut(*self.span(node), b"pass")
+            self.cut_statement(node)
         else:
             first = node.body[0]
             start = min([self.span(first)[0], *(self.span(decorator)[0] - 1 for decorator in decorators(first))])
@@ -265,9 +292,12 @@ class _Stripping(ast.NodeVisitor):
         kept = [item for item in statement.names if not self.unneeded(statement, item)]
         if len(kept) == len(statement.names):
             return
+        if not kept:
+            self.cut_statement(statement)
+            return
         start, end = self.span(statement)
         statement.names = kept
-        self.cut(start, end, ast.unparse(statement).encode() if kept else b"pass")
+        self.cut(start, end, ast.unparse(statement).encode())
 
     def unneeded(self, statement: ast.Import | ast.ImportFrom, item: ast.alias) -> bool:
         """Return whether only annotations use an imported name."""

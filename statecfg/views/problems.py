@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+from statecfg.problems import tokens
 from statecfg.views import safe
 from statecfg.views.lines import BLANK, Line, make
 from statecfg.views.tally import plural
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 MOST = 20
 _TAB = 4
 _LONGEST = 70
+_CODE = (".py", ".hy")
+# A password in a line that could not be parsed, as inventories contain them.
+_PASSWORD = re.compile(r"((?:^|[\s_])(?i:pass|passwd|password|passphrase)=)(\S.*?)(?=\s+\w+=|\s*$)")
 
 
 def problem_lines(problems: Sequence[Problem], base: Path) -> Iterator[Line]:
@@ -135,13 +140,24 @@ def _caret(text: str, column: int) -> str:
     return " " * lead + "^" * max(1, end - start)
 
 
+def _masked(text: str, is_code: bool) -> str:
+    """Return a line of a file with its passwords hidden. It keeps its length, so that marks below it fit.
+
+    :param is_code: whether `password=` only names an argument
+    """
+    for secret in tokens.secrets_in_use():
+        value = secret._bare()
+        text = text.replace(value, "*" * len(value))
+    return text if is_code else _PASSWORD.sub(lambda match: match[1] + "*" * len(match[2]), text)
+
+
 def source_line(path: Path, number: int) -> str | None:
     """Return line `number` (from 1) of a file, or None if it can't be read."""
     try:
         with path.open(encoding="utf-8", errors="replace") as stream:
             for count, text in enumerate(stream, 1):
                 if count == number:
-                    return text.rstrip("\r\n")
+                    return _masked(text.rstrip("\r\n"), path.suffix in _CODE)
     except (OSError, ValueError):
         return None
     return None

@@ -20,8 +20,11 @@ def everything() -> dict[str, host_modules.Module]:
 def unpacked(data: bytes) -> dict[str, host_modules.Module]:
     """Return the modules of a part that is packed for sending."""
     head, *sources = zlib.decompress(data).decode().split("\0")
-    entries = json.loads(head).items()
-    return {name: (package, file, text) for (name, (package, file)), text in zip(entries, sources, strict=True)}
+    modules = {}
+    for (name, about), text in zip(json.loads(head).items(), sources, strict=True):
+        package, file = about if isinstance(about, list) else (bool(about), "")
+        modules[name] = (package, file, text)
+    return modules
 
 
 def write(modules: Mapping[str, host_modules.Module], folder: Path) -> None:

@@ -53,7 +53,7 @@ TABLE = {**statecfg._HOMES, **statecfg._CALLED}
 HOMES = {
     "paramiko": r"transport/ssh(_\w+)?\.py",
     "hy": r"dialects/hy_source\.py",
-    "yaml": r"(dialects/yaml_(text|composer)|templates/filters/data)\.py",
+    "yaml": r"(dialects/(yaml_(text|composer)|inventories/foreign_yaml)|templates/filters/data)\.py",
     "regex": r"templates/filters/patterns\.py",
     "passlib": r"templates/filters/passwords\.py",
     "jinja2": r"templates/.*\.py",
@@ -247,7 +247,8 @@ def test_each_library_is_imported_only_by_its_home_modules(library: str) -> None
 
 
 PACKAGE_PROGRAMS = re.compile(r"(?<![\w.-])(apt|apt-cache|apt-get|apt-mark|dpkg|dpkg-(deb|divert|query))(?![\w.-])")
-PACKAGE_MANAGERS = {"resources/shared/apt.py"}
+# Only systems with dpkg have diversions, whatever installs their packages.
+PACKAGE_MANAGERS = {"resources/shared/apt.py", "resources/shared/diversions.py"}
 
 
 def arguments(path: Path) -> Iterator[tuple[str, int]]:

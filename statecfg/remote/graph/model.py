@@ -86,11 +86,14 @@ class Blob:
     :param size: in bytes
     :param data: the content; None if it is in the file `path` or has not arrived
     :param path: a file with the content
+    :ivar origin: what reports say about content that only a real machine makes, while it writes it; "" for other
+        content
     :ivar secret: whether the content contains a secret; None if that is unknown
     """
 
     __slots__ = ("data", "path", "secret", "sha256", "size")
     secrets: Tuple[bytes, ...] = ()  # the values of this run, on a host
+    origin = ""
 
     def __init__(self, sha256: str, size: int, data: Optional[bytes] = None, path: Optional[str] = None) -> None:
         self.sha256, self.size, self.data, self.path = sha256, size, data, path

@@ -104,14 +104,33 @@ def mode(value: Any) -> int:
         raise Wrong("a number, %s" % _number_as_mode(value), _mode_help(value))
     if not isinstance(value, str):
         raise Wrong("%s" % type_words(value), 'write octal digits in quotes: "0644"')
-    if re.match(r"[ugoa]*[-+=][rwxXst]*(,|$)", value) or re.match(r"[-r][-w][-xsS]", value):
+    if re.match(r"[-r][-w][-xsS]", value):
+        raise Wrong("a mode as ls shows it", 'write octal digits in quotes: "0644"')
+    if re.match(r"[ugoa]*[-+=][rwxXst]*(,|$)", value):
         raise Wrong(
-            "a symbolic mode", 'write octal digits in quotes: "0644"; symbolic modes depend on the current mode'
+            "a symbolic mode", 'write octal digits in quotes: "0644"; only file and directory take symbolic modes'
         )
     digits = value[2:] if value[:2] in ("0o", "0O") else value
     if not re.match(r"[0-7]{3,5}\Z", digits) or int(digits, 8) > SPECIAL:
         raise Wrong("not a mode", 'write three or four octal digits in quotes: "0644"')
     return int(digits, 8)
+
+
+def mode_change(value: Any) -> int | str:
+    """Return permission bits from octal text, or a symbolic mode such as "u=rw,go=r".
+
+    :raises Wrong: for other values, and for a symbolic mode that would change the mode at every apply
+    """
+    from statecfg.remote.graph import symbolic_modes
+
+    if not isinstance(value, str) or not re.match(r"[ugoa]*[-+=]", value):
+        return mode(value)
+    if not symbolic_modes.valid(value):
+        letters = "`r`, `w`, `x`, `X`, `s` and `t`"
+        raise Wrong("not a symbolic mode", "write who, a sign and %s: u=rw,go=r or a+x" % letters)
+    if not symbolic_modes.stable(value):
+        raise Wrong("a symbolic mode that a second apply would change again", "write the mode that you want")
+    return value
 
 
 def _number_as_mode(value: int) -> str:

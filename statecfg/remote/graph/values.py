@@ -17,6 +17,7 @@ from statecfg.remote.graph.value_rules import (
     local_path,
     marker,
     mode,
+    mode_change,
     no_nul,
     one_line,
     owner_name,
@@ -97,6 +98,15 @@ Name = Annotated[str, Rule("a name", plain_name, {"minLength": 1, "maxLength": M
 Names = Annotated["list[Name]", Rule("a list of names", list)]
 Mode = Annotated[
     str, Rule('a mode such as "0644"', mode, {"type": "string", "pattern": "^(0o)?[0-7]{3,5}$"}, takes=True)
+]
+ModeChange = Annotated[
+    str,
+    Rule(
+        'a mode such as "0644" or "u=rw,go=r"',
+        mode_change,
+        {"type": "string", "pattern": "^((0o)?[0-7]{3,5}|[ugoa]+[-+=].*)$"},
+        takes=True,
+    ),
 ]
 UserName = Annotated[str, Rule("a user name", account_name("user"), {"minLength": 1, "maxLength": 32}, shown=True)]
 GroupName = Annotated[str, Rule("a group name", account_name("group"), {"minLength": 1, "maxLength": 32}, shown=True)]

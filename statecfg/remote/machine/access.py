@@ -59,19 +59,20 @@ def excess(entries: Sequence[AclEntry], mode: int) -> List[str]:
     limit what it grants.
     """
     return [
-        "%s:%s:%s" % (entry_type.replace(" ", ":"), name, _permissions(allowed))
-        for entry_type, name, allowed in entries
-        if entry_type != "owning group" and allowed & (mode >> 3 if " " not in entry_type else 7) & ~mode & 7
+        _text(entry)
+        for entry in entries
+        if entry[0] != "owning group" and entry[2] & (mode >> 3 if " " not in entry[0] else 7) & ~mode & 7
     ]
 
 
 def as_text(entries: Sequence[AclEntry]) -> Optional[str]:
     """Return the list as a report shows it: names and what they may do; None for an empty list."""
-    return ", ".join(excess([entry for entry in entries if entry[0] != "owning group"], 0o070)) or None
+    return ", ".join(_text(entry) for entry in entries if entry[0] != "owning group") or None
 
 
-def _permissions(allowed: int) -> str:
-    return "".join(letter if allowed & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1)))
+def _text(entry: AclEntry) -> str:
+    permissions = "".join(letter if entry[2] & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1)))
+    return "%s:%s:%s" % (entry[0].replace(" ", ":"), entry[1], permissions)
 
 
 def outcome(

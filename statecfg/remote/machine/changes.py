@@ -34,7 +34,16 @@ _NOT_SHOWN = "not shown: it may contain a secret"
 _OPEN = ("kind", "mode", "owner", "group", "acl", "present")  # fields that never contain a secret
 _BRACKETS = b" \t()[]{},;"  # lines of only these characters, as in JSON, reveal nothing
 _INTERNAL = ("asked",)  # facets that only planning itself uses
-_NAMES = {"packages": "package", "units": "unit", "users": "user", "groups": "group", "passwords": "password of"}
+_NAMES = {
+    "alternatives": "alternative",
+    "diversions": "diversion",
+    "groups": "group",
+    "mounts": "mount",
+    "packages": "package",
+    "passwords": "password of",
+    "units": "unit",
+    "users": "user",
+}
 
 
 class Changes:
@@ -117,6 +126,8 @@ def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
     """
     if blob is None:
         return None
+    if blob.origin:
+        return blob.origin
     if secret or blob.hides():
         return "%s (%d bytes)" % (HOLDS, blob.size)
     return "sha256:%s (%d bytes)" % (blob.sha256, blob.size)

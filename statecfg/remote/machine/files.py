@@ -217,7 +217,7 @@ def permit(
                 return error("cannot set the mode of %s: it is a link" % path)
             os.chown(name, uid, gid, dir_fd=parent, follow_symlinks=False)
             return None
-        if _planted(os.fstat(parent), info):
+        if planted(os.fstat(parent), info):
             return error("cannot change %s: it has other names (hard links) that another user may have made" % path)
         entries = () if is_new else access.read(info, _through(opened), True)
         kept, new_mode = access.outcome(
@@ -232,11 +232,11 @@ def permit(
             os.chmod(_through(opened), new_mode)
     finally:
         os.close(opened)
-    _sync(parent, name, info)
+    sync(parent, name, info)
     return None
 
 
-def _planted(directory: os.stat_result, info: os.stat_result) -> bool:
+def planted(directory: os.stat_result, info: os.stat_result) -> bool:
     """Tell whether a file may be a hard link to another file, created so that we change that file's owner or mode."""
     if not st.S_ISREG(info.st_mode) or info.st_nlink == 1:
         return False
@@ -245,7 +245,7 @@ def _planted(directory: os.stat_result, info: os.stat_result) -> bool:
     return bool(shared) or info.st_uid not in ours or directory.st_uid not in ours
 
 
-def _sync(parent: int, name: str, info: os.stat_result) -> None:
+def sync(parent: int, name: str, info: os.stat_result) -> None:
     """Make mode and owner durable, if the file may be opened."""
     if file_type_of(info) not in ("file", "directory"):
         return

@@ -7,7 +7,7 @@ import os
 
 from statecfg.remote.graph.model import Blob, Unknown
 from statecfg.remote.machine.changes import DIFFED
-from statecfg.remote.machine.paths import LINKS, normal
+from statecfg.remote.machine.paths import LINKS, normal, within
 from statecfg.remote.machine.world import Machine, Probe, Stat
 
 TYPE_CHECKING = False
@@ -241,10 +241,12 @@ class Overlay(Machine):
             self.trace.looked.add(stat.identity[:2])
         return stat
 
-    def _planned_content(self, path: str) -> Tuple[str, Optional[Blob]]:
+    def _planned_content(self, path: str, digest: bool = False) -> Tuple[str, Optional[Blob]]:
         """Return the canonical path that `path` refers to, and the content that the plan puts there.
 
+        :param digest: whether the digest is enough
         :raises OSError: if it is not a file
+        :raises Unknown: if the content does not exist yet
         """
         real_path = self._followed(path)
         stat = self._standing(real_path)
@@ -253,7 +255,10 @@ class Overlay(Machine):
         if stat.kind != "file":
             raise OSError(errno.EINVAL, "is not a regular file", path)
         entry = self.entries.get(real_path)
-        return real_path, entry.blob if entry is not None else None
+        blob = entry.blob if entry is not None else None
+        if entry is not None and blob is not None and blob.origin and not (digest and blob.sha256):
+            raise Unknown(self.ticks[entry.when], "the content of %s is" % path)
+        return real_path, blob
 
     def _missing(self, above: str, path: str) -> OSError:
         """Return the error for reading a missing path: one for a missing file, another for a path below a file."""
@@ -273,7 +278,7 @@ class Overlay(Machine):
         return data
 
     def digest(self, path: str) -> str:
-        real_path, blob = self._planned_content(path)
+        real_path, blob = self._planned_content(path, True)
         if blob is not None:
             return blob.sha256
         digest: str = self.base.digest(real_path)
@@ -382,17 +387,13 @@ class Overlay(Machine):
             if cause.node in self.before.ancestors and facet not in cause.tables:
                 if any(name in cause.facets for name in ("*", facet, FILES)):
                     return cause.node
-                if any(_within(changed, path) or _within(path, changed) for path in paths for changed in cause.paths):
+                if any(within(changed, path) or within(path, changed) for path in paths for changed in cause.paths):
                     return cause.node
         for changed, entry in self.entries.items():
             node = self.ticks[entry.when]
-            if node in self.before.ancestors and any(_within(changed, path) for path in paths):
+            if node in self.before.ancestors and any(within(changed, path) for path in paths):
                 return node
         return None
-
-
-def _within(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory + "/")
 
 
 def _inside(directory: str, name: str) -> str:

@@ -19,6 +19,11 @@ class UnsafePath(StatecfgError, OSError):
     """A link on the way to a file belongs to a user other than root or the running user."""
 
 
+def within(path: str, directory: str) -> bool:
+    """Tell whether a path is a directory or something in it, by its text alone."""
+    return path == directory or path.startswith(directory + "/")
+
+
 def normal(path: str) -> str:
     """Return an absolute path without `//`, `.` and `..`. A `..` removes the name before it, even if that is a link."""
     return "/" + os.path.normpath(path).lstrip("/")

@@ -65,6 +65,17 @@ class Children:
 CHILDREN = Children()
 
 
+def waited(seconds: float) -> bool:
+    """Wait; return False at once if the run is stopped meanwhile."""
+    end = time.monotonic() + seconds
+    while not (CHILDREN.stopping or CHILDREN.cancelled):
+        left = end - time.monotonic()
+        if left <= 0:
+            return True
+        time.sleep(min(left, 0.1))
+    return False
+
+
 class _Kept:
     """The newest output, up to a limit; older output is dropped.
 

@@ -64,8 +64,10 @@ class Request:
         if access.become is not None or login.become is None:
             return access.become
         # doas takes no password without a terminal; if it needs one, it reports that itself.
-        password = None if login.become == "doas" else access.password
-        return Become(login.become, login.become_user, password)
+        password = access.password
+        if password is None and login.become_password is not None:
+            password = login.become_password.reveal()
+        return Become(login.become, login.become_user, None if login.become == "doas" else password)
 
     @property
     def has_units(self) -> bool:

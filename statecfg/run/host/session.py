@@ -85,7 +85,7 @@ class HostSession:
         """
         self.request = replace(self.request, definition=definition, more=more)
         self.deadlines = Deadlines(self.deadlines.clock, self.request.patience)
-        more_parts = parts(more, definition.layers)
+        more_parts = parts(more, definition.layers, bool(definition.secrets))
         self.supplies.parts.update(more_parts)
         return self.request.begin(list(more_parts))
 

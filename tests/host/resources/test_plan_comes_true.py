@@ -11,7 +11,8 @@ from statecfg.graph.graph import Graph
 from statecfg.resources import command
 from tests import ROOT
 from tests.host.resources import truth
-from tests.host.resources.truth import CASES, STATES, Case, fleet_run, nodes, steps
+from tests.host.resources.truth import CASES, STATES, fleet_run, nodes, steps
+from tests.host.resources.truth_case import Case
 from tests.lab import Host
 
 PAGE = ROOT / "docs" / "measured.md"

@@ -29,6 +29,8 @@ from tests.host.resources.undo import Ledger, different, snapshot
 from tests.unit.resources.test_cases import arrange, cases, declared, layers, meant, project
 
 FILES = ("file", "directory", "symlink", "line_in_file", "block_in_file", "replace")
+FILES += ("ini_key", "json_key", "toml_key", "yaml_key", "archive", "remove", "hard_link")
+FILES += ("acl", "xattr", "capabilities")
 
 
 def on_files(case: dict[str, Any]) -> bool:
@@ -146,6 +148,22 @@ def test_undo_restores_large_content_up_to_a_limit(site: Site) -> None:
     assert path.read_bytes() == b"x" * (2 << 20)
     assert large.read_text() == "small"
     assert [text for text in left if "67108865 bytes are too many" in text]
+
+
+def test_undo_of_a_hard_link_leaves_its_target_alone(site: Site) -> None:
+    """A file that the link replaced comes back with its own mode. A link from before the node stays."""
+    target, other, linked = site / "target", site / "other", site / "linked"
+    target.write_text("x")
+    other.write_text("x")
+    other.chmod(0o600)
+    linked.hardlink_to(target)
+    before = snapshot(site.root)
+    names = [str(other), str(linked)]
+    site.apply(*[resources.hard_link(name, target=str(target), replace=True) for name in names])
+    assert target.samefile(other) and target.stat().st_nlink == 3
+    assert site.undo() == []
+    assert different(before, snapshot(site.root)) == {}
+    assert target.samefile(linked)
 
 
 def test_undo_keeps_a_directory_that_replaced_the_file(site: Site) -> None:

@@ -5,8 +5,14 @@ A case declares nodes, prepares a bare host for them, and changes the host by ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import atexit
+import functools
+import os
+import shutil
+import struct
+import tempfile
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,40 +20,41 @@ from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.playbook.inventory import Host as Target
 from statecfg.playbook.inventory import Login
+from statecfg.remote.graph.nodetype import NodeType
 from statecfg.resources import (
+    acl,
+    archive,
     block_in_file,
+    capabilities,
     command,
     directory,
+    download,
     file,
     group,
+    hard_link,
+    ini_key,
+    json_key,
     line_in_file,
     package,
     process,
+    remove,
     replace,
     service,
     symlink,
+    toml_key,
     user,
+    xattr,
+    yaml_key,
 )
+from statecfg.resources.shared import file_capabilities
 from statecfg.run import fleet
 from statecfg.transport import SshSettings
+from tests.host.resources.truth_case import Case
+from tests.host.resources.truth_system import SYSTEM
 from tests.lab import Host
+from tests.lab.web import Web
 
 STATES = ("bare", "converged", "drifted", "half-failed")
-
-
-@dataclass(frozen=True)
-class Case:
-    """A case of one node type.
-
-    `declare(root, requires)` returns its graphs; `bare(host, root)` prepares a bare host; `drift(host, root)` changes
-    the host by hand.
-    """
-
-    type: str
-    declare: Callable[[str, list[Graph]], list[Graph]]
-    drift: Callable[[Host, str], None]
-    bare: Callable[[Host, str], None] = lambda host, root: None
-    known_after: Sequence[str] = field(default=())
 
 
 def fleet_run(
@@ -92,7 +99,7 @@ def _file_drift(host: Host, root: str) -> None:
 def _directory(root: str, requires: list[Graph]) -> list[Graph]:
     above = directory(root, mode="0750", purge=True, requires=requires)
     return [
-        directory(f"{root}/in", owner="daemon", requires=[above]),
+        directory(f"{root}/in", owner="daemon", mode="g+w,o-rx", requires=[above]),
         file(f"{root}/kept", content="k", requires=[above]),
     ]
 
@@ -114,6 +121,94 @@ def _symlink(root: str, requires: list[Graph]) -> list[Graph]:
 def _symlink_drift(host: Host, root: str) -> None:
     host.run(["ln", "-sfn", "/elsewhere", f"{root}/current"])
     host.run(["ln", "-s", "/elsewhere", f"{root}/old"])
+
+
+def _hard_link_bare(host: Host, root: str) -> None:
+    host.write(f"{root}/kept", "kept\n")
+    host.write(f"{root}/old", "old\n")
+
+
+def _hard_link(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    config = file(f"{root}/config", content="port = 80\n", mode="0640", requires=[above])
+    return [
+        hard_link(f"{root}/also", target=f"{root}/config", replace=True, requires=[config]),
+        hard_link(f"{root}/second", target=f"{root}/kept", replace=True, requires=[above]),
+        hard_link(f"{root}/old", absent=True, requires=[above]),
+    ]
+
+
+def _hard_link_drift(host: Host, root: str) -> None:
+    host.write(f"{root}/config", "port = 81\n")
+    host.write(f"{root}/old", "back again\n")
+    host.run(["cp", "--remove-destination", f"{root}/kept", f"{root}/second"])
+
+
+def _acl_bare(host: Host, root: str) -> None:
+    host.write(f"{root}/kept", "kept\n", 0o664)
+
+
+def _acl(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    log = file(f"{root}/log", content="", mode="0640", requires=[above])
+    shared = directory(f"{root}/shared", mode="0770", requires=[above])
+    return [
+        acl(f"{root}/log", entries=["group:adm:r--"], requires=[log]),
+        acl(f"{root}/shared", entries=["user:daemon:rwx", "default:user:daemon:rwx"], exact=True, requires=[shared]),
+        acl(f"{root}/kept", absent=True, requires=[above]),
+    ]
+
+
+def _acl_drift(host: Host, root: str) -> None:
+    host.path(f"{root}/log").chmod(0o600)
+    _set_list(host.path(f"{root}/kept"), 0o664)
+    os.removexattr(host.path(f"{root}/shared"), "system.posix_acl_default")
+
+
+def _set_list(path: Path, mode: int) -> None:
+    """Let the user with the id 1 read and write a file."""
+    group = mode >> 3 & 7
+    entries = [(1, mode >> 6 & 7, -1), (2, 6, 1), (4, group, -1), (0x10, group, -1), (0x20, mode & 7, -1)]
+    packed = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    os.setxattr(path, "system.posix_acl_access", packed)
+
+
+def _xattr_bare(host: Host, root: str) -> None:
+    host.write(f"{root}/kept", "kept\n")
+    os.setxattr(host.path(f"{root}/kept"), "user.old", b"1")
+
+
+def _xattr(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    page = file(f"{root}/page", content="hello\n", requires=[above])
+    return [
+        xattr(f"{root}/page", name="user.mime_type", value="text/plain", requires=[page]),
+        xattr(root, name="trusted.backup", value="0x00ff", requires=[above]),
+        xattr(f"{root}/kept", name="user.old", absent=True, requires=[above]),
+    ]
+
+
+def _xattr_drift(host: Host, root: str) -> None:
+    host.write(f"{root}/page", "by hand\n")
+    os.setxattr(host.path(root), "trusted.backup", b"by hand")
+
+
+def _capabilities_bare(host: Host, root: str) -> None:
+    host.write(f"{root}/kept", "#!/bin/sh\n", 0o755)
+    os.setxattr(host.path(f"{root}/kept"), "security.capability", file_capabilities.as_bytes("cap_chown=ep"))
+
+
+def _capabilities(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    program = file(f"{root}/program", content="#!/bin/sh\n", mode="0755", requires=[above])
+    return [
+        capabilities(f"{root}/program", value="cap_net_bind_service=ep", requires=[program]),
+        capabilities(f"{root}/kept", absent=True, requires=[above]),
+    ]
+
+
+def _capabilities_drift(host: Host, root: str) -> None:
+    os.setxattr(host.path(f"{root}/program"), "security.capability", file_capabilities.as_bytes("cap_kill=ep"))
 
 
 def _package(root: str, requires: list[Graph]) -> list[Graph]:
@@ -220,6 +315,94 @@ def _replace_drift(host: Host, root: str) -> None:
     host.write(f"{root}/conf", "color = green\nby hand\n#size = 2\n")
 
 
+@functools.cache
+def web() -> Web:
+    """Return an HTTPS server that runs until the tests end."""
+    with tempfile.TemporaryDirectory() as directory:
+        return Web(Path(directory))
+
+
+def _download_bare(host: Host, root: str) -> None:
+    host.write("/srv/download.pem", web().authority_text)
+
+
+def _download(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    checksum, url = web().put("/tool", "tool\n"), web().url
+    web().put("/key", "key\n")
+    ca = "/srv/download.pem"
+    return [
+        download(f"{root}/tool", url=f"{url}/tool", checksum=checksum, ca=ca, mode="0755", requires=[above]),
+        download(f"{root}/key", url=f"{url}/key", ca=ca, owner="daemon", requires=[above]),
+    ]
+
+
+def _download_drift(host: Host, root: str) -> None:
+    host.write(f"{root}/tool", "by hand\n")
+    host.path(f"{root}/key").unlink()
+
+
+def _keys(node_type: NodeType[...], drifted: str) -> Case:
+    """Return the case of a node type that edits a key: two keys of one file, the first of which creates it."""
+
+    def declare(root: str, requires: list[Graph]) -> list[Graph]:
+        above, path = directory(root, requires=requires), f"{root}/conf"
+        section = {"section": "log"} if node_type is ini_key else {}
+        size = "size" if section else "log.size"
+        first = node_type(path, key="port", value=80, create=True, mode="0640", requires=[above], provides="port")
+        return [first, node_type(path, key=size, value="10m", requires=["port"], provides="size", **section)]
+
+    return Case(node_type.name, declare, lambda host, root: host.write(f"{root}/conf", drifted))
+
+
+def _archive_bare(host: Host, root: str) -> None:
+    files = {"app/bin/run": "#!/bin/sh\n", "app/conf": "port = 80\n"}
+    for name, text in files.items():
+        host.write(f"/srv/packed/{name}", text, 0o755 if text.startswith("#!") else 0o644)
+    host.run(["tar", "-C", "/srv/packed", "-czf", "/srv/packed.tgz", "app"])
+
+
+def _archive(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    copy = file(f"{root}.zip", source=str(_zip()), requires=requires)
+    return [
+        archive(root, host_source="/srv/packed.tgz", owner="daemon", requires=[above], provides="tar"),
+        archive(root, source=str(_zip()), strip_components=1, requires=[above], provides="zip"),
+        archive(root, host_source=f"{root}.zip", requires=[above, copy], provides="copied zip"),
+    ]
+
+
+@functools.cache
+def _zip() -> Path:
+    """Return an archive on this machine. It stays until the tests end."""
+    directory = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, directory)
+    with zipfile.ZipFile(directory / "site.zip", "w") as packed:
+        packed.writestr("site/index.html", "<p>hello\n")
+        packed.writestr("site/img/", "")
+    return directory / "site.zip"
+
+
+def _archive_drift(host: Host, root: str) -> None:
+    host.write(f"{root}/app/conf", "port = 81\n")
+    host.path(f"{root}/index.html").chmod(0o600)
+
+
+def _remove_bare(host: Host, root: str) -> None:
+    host.write(f"{root}/in/file", "x\n")
+    host.write(f"{root}-file", "x\n")
+
+
+def _remove(root: str, requires: list[Graph]) -> list[Graph]:
+    gone = remove(root, recursive=True, requires=requires)
+    return [gone, remove(f"{root}-file", requires=[gone]), remove(f"{root}-link", requires=requires)]
+
+
+def _remove_drift(host: Host, root: str) -> None:
+    host.run(["ln", "-s", "/elsewhere", f"{root}-link"])
+    host.run(["mkfifo", f"{root}-file"])
+
+
 def _process(root: str, requires: list[Graph]) -> list[Graph]:
     attrs = {"user": "root", "group": "root", "env": {"A": "1"}, "args": ["7301"], "requires": requires}
     return [process("/usr/bin/sleep", attrs)]
@@ -233,6 +416,10 @@ CASES = [
     Case("file", _file, _file_drift),
     Case("directory", _directory, _directory_drift),
     Case("symlink", _symlink, _symlink_drift),
+    Case("hard_link", _hard_link, _hard_link_drift, _hard_link_bare),
+    Case("acl", _acl, _acl_drift, _acl_bare),
+    Case("xattr", _xattr, _xattr_drift, _xattr_bare),
+    Case("capabilities", _capabilities, _capabilities_drift, _capabilities_bare),
     Case("package", _package, _package_drift),
     Case("service", _service, _service_drift),
     Case("user", _user, _user_drift),
@@ -241,5 +428,13 @@ CASES = [
     Case("line_in_file", _line, _line_drift),
     Case("block_in_file", _block, _block_drift),
     Case("replace", _replace, _replace_drift, _replace_bare),
+    _keys(ini_key, "; by hand\nport = 81\n[log]\nsize = 1m\n"),
+    _keys(json_key, '{"port": 81, "log": {"size": "1m", "by": "hand"}}\n'),
+    _keys(toml_key, 'port = 81 # by hand\n[log]\nsize = "1m"\n'),
+    _keys(yaml_key, "# by hand\nport: 81\nlog:\n  size: 1m\n"),
+    Case("archive", _archive, _archive_drift, _archive_bare),
+    Case("remove", _remove, _remove_drift, _remove_bare),
+    Case("download", _download, _download_drift, _download_bare),
     Case("process", _process, _process_drift),
+    *SYSTEM,
 ]

@@ -23,15 +23,20 @@ Snapshot = dict[str, tuple[Any, ...]]
 
 
 def snapshot(root: Path) -> Snapshot:
-    """Return all files below a directory, each with its kind, mode, owner, group, and content or target."""
+    """Return all files below a directory, each with its kind, mode, owner, group, and content or target.
+
+    Everything has its extended attributes, among them access lists. A file also has its number of hard links.
+    """
     found: Snapshot = {}
     for path in (root, *_below(root)):
         info = path.lstat()
-        known: tuple[Any, ...] = (stat.filemode(info.st_mode), info.st_uid, info.st_gid)
+        names = sorted(os.listxattr(path, follow_symlinks=False))
+        extended = tuple((name, os.getxattr(path, name, follow_symlinks=False)) for name in names)
+        known: tuple[Any, ...] = (stat.filemode(info.st_mode), info.st_uid, info.st_gid, extended)
         if path.is_symlink():
             known += (os.readlink(path),)
         elif path.is_file():
-            known += (path.read_bytes(),)
+            known += (path.read_bytes(), info.st_nlink)
         found[str(path)] = known
     return found
 

@@ -100,6 +100,11 @@ def test_code_for_hooks_and_units_is_sent_only_when_needed() -> None:
     (units,) = bundle.parts({"units": {"units": []}}).values()
     assert "statecfg.remote.units.units" in sent.unpacked(units.data)
     assert not set(sent.unpacked(units.data)) & set(host_modules.core())
+    assert bundle.parts({}, [[{"type": "file", "attrs": {"mode": 0o644}}]]) == {}
+    (modes,) = bundle.parts({}, [[{"type": "file", "attrs": {"mode": "a+x"}}]]).values()
+    assert list(sent.unpacked(modes.data)) == ["statecfg.remote.graph.symbolic_modes"]
+    (exclusions,) = bundle.parts({}, [[{"type": "directory", "attrs": {"exclude": ["*.log"]}}]]).values()
+    assert "statecfg.resources.shared.exclusions" in sent.unpacked(exclusions.data)
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=lambda python: Path(python).parents[1].name)

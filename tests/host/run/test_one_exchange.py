@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.resources import file
+from statecfg.resources import directory, file
 from statecfg.run import bundle
 from tests.host.run.relay import Relay
 from tests.host.run.rig import define, executors, run, settings, small_files
@@ -83,6 +83,39 @@ def test_content_is_sent_only_when_the_host_lacks_it(target: Host, place: str, t
         assert second.outcomes() == {f"file:{place}.txt": "unchanged"}
         assert "uploading" not in second.kinds()
         assert relay.sent(begun) < 20_000
+
+
+def test_only_differing_files_of_a_tree_are_sent(target: Host, place: str, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "sub").mkdir(parents=True)
+    for number in range(1000):
+        (tree / f"sub/{number}").write_bytes(os.urandom(500))
+    (tree / "large").write_bytes(os.urandom(100_000))
+    (tree / "skipped.log").write_bytes(os.urandom(5000))
+
+    def synced() -> tuple[str, list[int], int]:
+        """Apply the tree; return its outcome, the sizes of the sent files, and the number of all sent bytes."""
+        definition = define(directory(place, source=str(tree), purge=True, exclude=["*.log"]))
+        with Relay(target) as relay:
+            begun = time.monotonic()
+            done = run(relay.seen(tmp_path / "known_hosts"), definition)
+            assert done.host()["status"] == "ok", done.host()
+            uploads = [event.data["bytes"] for _, event in done.events if event.kind == "uploading"]
+            return done.outcomes()[f"directory:{place}"], uploads, relay.sent(begun)
+
+    synced()  # the host may not have the executor yet
+    (tree / "sub/7").write_bytes(os.urandom(400))
+    (tree / "new").write_bytes(os.urandom(300))
+    target.write(f"{place}/sub/8", "by hand")
+    target.write(f"{place}/sub/stray", "by hand")
+    target.write(f"{place}/host.log", "kept")
+    outcome, uploads, sent = synced()
+    assert (outcome, sorted(uploads)) == ("changed", [300, 400, 500])
+    assert sent < 150_000  # names and digests of 1,000 files, and three contents
+    assert synced()[:2] == ("unchanged", [])
+    assert not target.path(f"{place}/sub/stray").exists()
+    assert not target.path(f"{place}/skipped.log").exists()
+    assert target.read(f"{place}/host.log") == "kept"
 
 
 def test_content_shared_by_many_files_is_sent_once(target: Host, place: str) -> None:

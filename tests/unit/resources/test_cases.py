@@ -29,6 +29,14 @@ ROOT = "/host"  # the first component of the paths in cases; on the real machine
 KEYS = {"case", "files", "modes", "links", "tables", "probes", "before", "node", "with", "ops", "args", "changes"}
 KEYS |= {"after", "error", "bad", "known_after", "only", "local", "again"}
 
+# These node types manage things at fixed places, such as /etc/hostname. No test applies them to the machine it runs on.
+FIXED = {
+    "alternative", "authorized_key", "cron", "diversion", "host_entry", "hostname", "known_host", "limits", "logrotate",
+    "mount", "sudoers", "sysctl", "systemd_unit", "timezone",
+}  # fmt: skip
+READ_ONLY = {"assertion"}  # their nodes never have actions
+PATIENT = {"wait_for"}  # their checks never fail, because the condition may still come true
+
 
 @functools.cache
 def cases() -> list[Any]:
@@ -43,7 +51,11 @@ def cases() -> list[Any]:
 
 def meant(case: Any, machine: str) -> bool:
     """Return whether a case is for this kind of machine. A case without `only` is for all kinds."""
-    return bool(case.values[0].get("only", machine) == machine)
+    described = case.values[0]
+    types = {next(iter(node)) for node in (described["node"], *described.get("with", ()), *described.get("before", ()))}
+    if machine == "real" and types & FIXED:
+        return False
+    return bool(described.get("only", machine) == machine)
 
 
 def declared(description: Mapping[str, Any]) -> Graph:
@@ -133,8 +145,8 @@ def project(case: Mapping[str, Any], directory: Path) -> Path:
         if name.endswith("/"):
             path.mkdir(exist_ok=True)
         else:
-            path.write_text(content)
-            path.chmod(0o755 if content.startswith("#!") else 0o644)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+            path.chmod(0o755 if path.read_bytes().startswith(b"#!") else 0o644)
     return directory
 
 
@@ -194,8 +206,8 @@ def test_every_node_type_has_cases_of_each_kind() -> None:
     for name in types:
         mine = [case.values[0] for case in cases() if case.id and case.id.startswith(f"{name}:")]
         assert any("bad" in case for case in mine), name
-        assert any("error" in case for case in mine), name
-        assert any(case.get("ops") for case in mine), name
+        assert name in PATIENT or any("error" in case for case in mine), name
+        assert name in READ_ONLY or any(case.get("ops") for case in mine), name
         assert any(not {"bad", "error", "ops", "known_after"} & set(case) for case in mine), name
 
 

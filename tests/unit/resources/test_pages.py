@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ def sent(graph: Graph, directory: Path) -> None:
         path = directory / "files" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("port {{ port }}\n")
+    with zipfile.ZipFile(directory / "files" / "site.zip", "w") as archive:
+        archive.writestr("index.html", "hello\n")
     compile_graph(graph, WireContext(base=directory))
 
 

@@ -15,32 +15,38 @@ CASES = {
     "def f():\n    '''One.\n\n    Two.\n    '''\n    return 1": "def f():\n\n\n\n\n    return 1",
     "def f():\n    'One.'": "def f():\n    pass",
     "class A:\n    'One.'\n    x: int\n    y: int = 1": "class A:\n\n    x: int\n    y: int = 1",
-    "x: int = 1  # one\ny: List[\n  int\n] = []\nz: int": "x = 1\ny\\\n\\\n = []\npass",
+    "x: int = 1  # one\ny: List[\n  int\n] = []\nz: int": "x = 1\ny\\\n\\\n = []\n",
     "self.x: int = 1": "self.x = 1",
     "from typing import Any, cast\nx: Any = cast(str, 1)": "from typing import cast\nx = cast(str, 1)",
     "from a import (\n    b,\n    c,\n)\ndef f(x: b): return c": "from a import c\n\n\n\ndef f(x): return c",
     "from a import b\n__all__ = ['b']\nx: b = 1": "from a import b\n__all__ = ['b']\nx = 1",
-    "if TYPE_CHECKING:\n    import a\n\n    b = 1\nc = 1": "pass\n\n\n\nc = 1",
+    "if TYPE_CHECKING:\n    import a\n\n    b = 1\nc = 1": "\n\n\n\nc = 1",
     "if TYPE_CHECKING:\n    @a\n    def b(): ...\nelse:\n    c = 1": (
         "if TYPE_CHECKING:\n    pass\n\nelse:\n    c = 1"
     ),
     "from typing import Any\nA = dict[str, Any]\nB = list[A]\nC = list[B]\nx: B = []\ny = C": (
         "from typing import Any\nA = dict[str, Any]\nB = list[A]\nC = list[B]\nx = []\ny = C"
     ),
-    "from typing import Any\nA = dict[str, Any]\nB = list[A]\nx: B = []": "pass\npass\npass\nx = []",
+    "from typing import Any\nA = dict[str, Any]\nB = list[A]\nx: B = []": "\n\n\nx = []",
     "s = '# no comment'  # é comment\n# more": "s = '# no comment'\n",
     "x = '''\n  # text  \n'''": "x = '''\n  # text  \n'''",
     "import a\nx = 1": "import a\nx = 1",
+    "from typing import A\nif x:\n    from typing import A\nfrom typing import A; y = 1\ndef f(a: A): return a": (
+        "\nif x:\n    pass\npass; y = 1\ndef f(a): return a"
+    ),
     "@node_type\ndef a(): ...\n@a.validate\ndef b(attrs: c):\n    'D.'\n    if attrs:\n        raise e\nf = 1": (
-        "@node_type\ndef a(): ...\n@a.validate\ndef b(attrs):\n    pass\n\n\nf = 1"
+        "@node_type\ndef a(): ...\n\n\n\n\n\nf = 1"
     ),
     "import e\nimport g\n@node_type\ndef a(): ...\n@a.to_wire\ndef b():\n    return e.f(g)\nh = g": (
-        "pass\nimport g\n@node_type\ndef a(): ...\n@a.to_wire\ndef b():\n    pass\nh = g"
+        "\nimport g\n@node_type\ndef a(): ...\n\n\n\nh = g"
     ),
     "@node_type\ndef a(): ...\n@a.validate\ndef b():\n    return 1\nc = b()": (
         "@node_type\ndef a(): ...\n@a.validate\ndef b():\n    return 1\nc = b()"
     ),
     "@a.validate\ndef b():\n    return 1": "@a.validate\ndef b():\n    return 1",
+    "@node_type\ndef a(): ...\n@a.to_wire\ndef b(n: c):\n    return n\n@a.check\ndef d(): return 1": (
+        "@node_type\ndef a(): ...\n\n\n\n@a.check\ndef d(): return 1"
+    ),
 }
 
 

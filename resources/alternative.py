@@ -1,0 +1,54 @@
+"""Alternatives of Debian: which of several programs a name stands for."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import AbsolutePath, Name, NodeOptions, node_type
+from statecfg.resources.shared import alternatives
+
+
+@node_type
+def alternative(
+    name: Name,
+    *,
+    path: AbsolutePath | None = None,
+    link: AbsolutePath | None = None,
+    priority: int | None = None,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Choose the program that a name of update-alternatives(1) stands for, such as `editor`.
+
+    Without `path`, the name is in automatic mode: it stands for the program with the highest priority. With `link` and
+    `priority`, statecfg first registers the program, if it is not registered.
+
+    Undo: statecfg restores the former mode and the former choice. It removes a program that the node registered.
+
+    :param name: the name of the alternatives, as ``update-alternatives --get-selections`` lists them
+    :param path: the program; default: automatic mode
+    :param link: the path under which users call the program, such as ``/usr/bin/editor``; it registers the program
+    :param priority: the priority of the program in automatic mode; requires `link`
+
+    In YAML::
+
+        - alternative: editor
+          path: /usr/bin/vim.basic
+
+    In Python::
+
+        alternative("java", path="/opt/java-21/bin/java", link="/usr/bin/java", priority=2100)
+    """
+
+
+@alternative.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse attributes that have no effect without each other."""
+    if (attrs.get("link") is None) != (attrs.get("priority") is None):
+        raise ValueError("link and priority require each other")
+    if attrs.get("link") is not None and attrs.get("path") is None:
+        raise ValueError("link requires path")
+
+
+alternative.check(alternatives.check)
+alternative.remember(alternatives.remember)
+alternative.undo(alternatives.undo)

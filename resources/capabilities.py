@@ -1,0 +1,83 @@
+"""Capabilities of programs."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Any, Unpack
+
+from statecfg import AbsolutePath, Action, ActionSpec, HostNode, NodeOptions, PublicLine, World, node_type
+from statecfg.resources.shared import file_capabilities, paths, records, xattrs
+
+
+@node_type
+def capabilities(
+    path: AbsolutePath,
+    *,
+    value: PublicLine | None = None,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Manage the capabilities of a program, so that it can do single things that otherwise only root can do.
+
+    The file has exactly these capabilities. An update of its package removes them, and the next apply sets them again.
+    If a required node of the same run writes the file anew or changes its mode or owner, statecfg sets them again.
+
+    Undo: the program gets its former capabilities, or none. If others have changed them since, they stay.
+
+    :param path: the path of the program; it must not be a link
+    :param value: the capabilities in the form of getcap(8), such as ``cap_net_bind_service,cap_net_raw=ep``
+    :param absent: the program must have no capabilities
+
+    In YAML::
+
+        - capabilities: /usr/local/bin/shop
+          value: cap_net_bind_service=ep
+
+    In Python::
+
+        capabilities("/usr/bin/ping", value="cap_net_raw=ep")
+    """
+
+
+@capabilities.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the capabilities, not the path, because another node may manage the file itself."""
+    return ["capabilities:" + posixpath.normpath(attrs["path"])]
+
+
+@capabilities.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse unknown capabilities, and attributes that contradict each other."""
+    paths.refuse_with_absent(attrs, ("path", "absent"))
+    if attrs.get("value") is not None:
+        file_capabilities.parsed(attrs["value"])
+    elif not attrs.get("absent"):
+        raise ValueError("value is required unless absent is true")
+
+
+@capabilities.check
+def check(node: HostNode, world: World) -> list[Action]:
+    """Compare the capabilities with the host."""
+    wanted = _value(node)
+    if not xattrs.check(node, world, "capabilities", xattrs.FIELD, wanted, ("file",)):
+        return []
+    return [xattrs.set_capabilities(node.attrs["path"], wanted)]
+
+
+@capabilities.remember
+def remember(node: HostNode, world: World) -> records.ValueMemory:
+    """Record the present capabilities."""
+    return xattrs.remember(node, world, "capabilities", xattrs.FIELD)
+
+
+@capabilities.undo
+def undo(node: HostNode, memory: records.ValueMemory, world: World) -> ActionSpec:
+    """Restore the former capabilities."""
+    back = xattrs.set_capabilities(node.attrs["path"], memory["value"])
+    return xattrs.undo(node, memory, world, "capabilities", xattrs.FIELD, _value(node), back)
+
+
+def _value(node: HostNode) -> str | None:
+    """Return the capabilities as the host shows them; None if there must be none."""
+    value = node.attrs.get("value")
+    return None if value is None else file_capabilities.normal(value)

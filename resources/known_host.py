@@ -1,0 +1,83 @@
+"""Keys of SSH servers that clients on the host trust."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+from statecfg import AbsolutePath, Action, ActionSpec, HostNode, Line, NodeOptions, PublicLine, World, node_type
+from statecfg.resources.shared import entries, entry_rules, paths, records
+
+
+@node_type
+def known_host(
+    name: Line,
+    *,
+    key: PublicLine,
+    path: AbsolutePath = "/etc/ssh/ssh_known_hosts",
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Manage the key of an SSH server in a file of known hosts. Other lines of the file stay as they are.
+
+    A server has one key of each type. For a second key, declare a second node with its own `provides`. statecfg does
+    not find entries whose names are hashed.
+
+    Undo: statecfg restores the former key of this type, or removes the key.
+
+    :param name: the name or address of the server; ``[name]:port`` for a port other than 22
+    :param key: its public key: type and key, such as ``ssh-ed25519 AAAA…``
+    :param path: the path of the file; the default is for all users of the host
+    :param absent: the file must not contain a key of this server and this type
+
+    In YAML::
+
+        - known_host: git.example.org
+          key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f
+
+    In Python::
+
+        key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+        known_host("[backup.example.org]:2222", key=key)
+    """
+
+
+@known_host.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the server's key of this type in its file."""
+    return ["known_host:%s: %s %s" % (attrs["path"], attrs["name"], attrs["key"].split()[0])]
+
+
+@known_host.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse an invalid name or key."""
+    paths.refuse_with_absent(attrs, ("name", "key", "path", "absent"))
+    entry_rules.check_server(attrs["name"])
+    entry_rules.check_key(attrs["key"])
+
+
+def wanted(node: HostNode) -> HostNode:
+    """Return the line of the node, without the key's comment."""
+    attrs = node.attrs
+    key_type, key = attrs["key"].split()[:2]
+    match = r"^\s*%s\s+%s\s" % (re.escape(attrs["name"]), re.escape(key_type))
+    return entries.entry(node, attrs["path"], "%s %s %s" % (attrs["name"], key_type, key), match, mode="0644")
+
+
+@known_host.check
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
+    """Compare the line of the server with the wanted one."""
+    return entries.check(wanted(node), nodes, world)
+
+
+@known_host.remember
+def remember(node: HostNode, world: World) -> records.LineMemory:
+    """Record the server's keys of this type."""
+    return entries.remember(wanted(node), world)
+
+
+@known_host.undo
+def undo(node: HostNode, memory: records.LineMemory, world: World) -> ActionSpec:
+    """Restore the former key."""
+    return entries.undo(wanted(node), memory, world)

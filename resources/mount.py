@@ -1,0 +1,74 @@
+"""Mounted file systems and their lines in /etc/fstab."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import AbsolutePath, Name, NodeOptions, PublicLine, node_type
+from statecfg.resources.shared import entry_rules, mounts, paths
+
+
+@node_type
+def mount(
+    path: AbsolutePath,
+    *,
+    source: PublicLine | None = None,
+    fstype: Name | None = None,
+    mount_options: list[PublicLine] | None = None,
+    check_order: int = 0,
+    mounted: bool = True,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Mount a file system: a line in /etc/fstab for the next boot, and the mount itself.
+
+    The directory must exist, or a required node must create it. If the line of a mounted file system changes, statecfg
+    mounts it again with the new options (``mount -o remount``). A file system of another type that is mounted there is
+    an error. The plan shows what is in the directory as `known after` the mount.
+
+    Undo: statecfg unmounts a file system that was not mounted before, and restores the former line, or removes the
+    line. A mount that somebody uses stays, and the node fails.
+
+    :param path: the directory
+    :param source: the device, ``UUID=…``, ``LABEL=…``, or another source as fstab(5) describes it
+    :param fstype: the type of the file system, such as ``ext4``, ``nfs`` or ``tmpfs``
+    :param mount_options: the options, such as ``noatime``; default: ``defaults``
+    :param check_order: the order of checks at boot: 0 for none, 1 for the root, 2 for others
+    :param mounted: false: only the line in /etc/fstab; the mount stays as it is
+    :param absent: the file system must be neither mounted nor in /etc/fstab
+
+    In YAML::
+
+        - mount: /srv/cache
+          source: tmpfs
+          fstype: tmpfs
+          mount_options: [size=64m, mode=0750]
+
+    In Python::
+
+        mount("/srv/data", source="LABEL=data", fstype="ext4", mount_options=["noatime"], check_order=2)
+    """
+
+
+@mount.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the mount on the directory. The directory itself is another node's."""
+    return ["mount:" + attrs["path"]]
+
+
+@mount.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse missing attributes, and text that fstab cannot contain."""
+    paths.refuse_with_absent({**attrs, "mounted": None}, ("path", "absent"))
+    if not attrs.get("absent"):
+        for name in ("source", "fstype"):
+            if attrs.get(name) is None:
+                raise ValueError("%s is required unless absent is true" % name)
+    if not 0 <= attrs.get("check_order", 0) <= 2:
+        raise ValueError("check_order is 0, 1 or 2")
+    entry_rules.check_mount_options(attrs.get("mount_options") or ())
+
+
+mount.check(mounts.check)
+mount.remember(mounts.remember)
+mount.undo(mounts.undo)

@@ -1,0 +1,125 @@
+"""Access lists: the form of their entries, the op, the comparison, the snapshot and its restoration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine import access_lists
+from statecfg.remote.machine.world import Machine, Stat, World
+from statecfg.resources.shared import paths, records
+
+_ENTRY = re.compile(r"(default:)?(user|group):([^:\s]+):([r-]?[w-]?[x-]?)\Z")
+_BITS = {"r": 4, "w": 2, "x": 1, "-": 0}
+
+
+@op
+def set_acl(machine: Machine, path: str, entries: list[str]) -> Result:
+    """Give the path these entries for users and groups, and no others."""
+    return access_lists.replace(machine, path, [(*key, allowed) for key, allowed in parsed(entries).items()])
+
+
+def parsed(entries: Iterable[str]) -> dict[tuple[str, str], int]:
+    """Return type and name → permissions of entries such as ``user:deploy:rwx``.
+
+    :raises ValueError: if an entry has another form, or two are for the same user or group
+    """
+    found: dict[tuple[str, str], int] = {}
+    for text in entries:
+        match = _ENTRY.match(text)
+        if match is None or not match.group(4):
+            raise ValueError("entries: %s is not an entry; write user:NAME:rwx or default:group:NAME:r-x" % text)
+        default, kind, name, letters = match.groups()
+        key = ("default " if default else "") + kind, name
+        if key in found:
+            raise ValueError("entries: there are two for %s:%s" % key)
+        found[key] = sum(_BITS[letter] for letter in letters)
+    return found
+
+
+def texts(entries: Mapping[tuple[str, str], int]) -> list[str]:
+    """Return entries as text, sorted."""
+    return sorted(
+        "%s:%s:%s" % (kind.replace(" ", ":"), name, letters(allowed)) for (kind, name), allowed in entries.items()
+    )
+
+
+def letters(allowed: int) -> str:
+    """Return permissions as letters, such as ``r-x``."""
+    return "".join(letter if allowed & _BITS[letter] else "-" for letter in "rwx")
+
+
+def present(stat: Stat) -> dict[tuple[str, str], int]:
+    """Return the entries of a path for users and groups."""
+    return {(kind, name): allowed for kind, name, allowed in stat.acl if kind != "owning group"}
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the entries with the host.
+
+    :raises CheckError: if the path can't have them
+    """
+    attrs, path = node.attrs, node.attrs["path"]
+    stat = world.stat(path)
+    if stat is None and attrs.get("absent"):
+        return []
+    if stat is None:
+        raise CheckError("%s does not exist; require the node that creates it" % path)
+    if stat.kind not in ("file", "directory"):
+        paths.refuse(path, stat, "a file or directory")
+    wanted = {}
+    for (kind, name), allowed in parsed(attrs.get("entries") or ()).items():
+        wanted[kind, paths.account(world, _table(kind), name, node, nodes) or name] = allowed
+        if " " in kind and stat.kind != "directory":
+            raise CheckError("%s is not a directory, so it can't have default entries" % path)
+        if " " not in kind:
+            _check_mask(path, stat, "%s:%s" % (kind, name), allowed)
+    now = present(stat)
+    after = wanted if attrs.get("exact") or attrs.get("absent") else {**now, **wanted}
+    return [set_acl(path, texts(after))] if after != now else []
+
+
+def _check_mask(path: str, stat: Stat, who: str, allowed: int) -> None:
+    mask = stat.mode >> 3 & 7
+    if allowed & ~mask:
+        limited = (path, stat.mode, who, letters(allowed), letters(mask), letters(allowed | mask))
+        raise CheckError("%s has mode %04o, which limits %s:%s to %s; a mode with %s for the group allows it" % limited)
+
+
+def remember(node: Node, world: World) -> records.AclMemory:
+    """Record the present entries."""
+    stat = world.stat(node.attrs["path"])
+    return {"entries": texts(present(stat)) if stat is not None else []}
+
+
+def undo(node: Node, memory: records.AclMemory, world: World) -> ActionSpec:
+    """Give the entries that the node set or removed their former permissions. Others stay as they are now."""
+    attrs, path = node.attrs, node.attrs["path"]
+    stat, was = world.stat(path), parsed(memory["entries"])
+    if stat is None or stat.kind not in ("file", "directory"):
+        return ActionSpec([])
+    ours = {(kind, _shown(world, kind, name)) for kind, name in parsed(attrs.get("entries") or ())}
+    if attrs.get("exact") or attrs.get("absent"):
+        ours.update(was)
+    now, left = present(stat), []
+    after = {key: allowed for key, allowed in now.items() if key not in ours}
+    for kind, name in sorted(ours & set(was)):
+        if name.isdigit() or world.entry(_table(kind), name) is not None:
+            after[kind, name] = was[kind, name]
+        else:
+            left.append("%s does not get the entry of %s back: %s no longer exists" % (path, name, name))
+    return ActionSpec([set_acl(path, texts(after))] if after != now else [], left=left)
+
+
+def _table(kind: str) -> str:
+    return "users" if kind.endswith("user") else "groups"
+
+
+def _shown(world: World, kind: str, name: str) -> str:
+    """Return the name that the host shows for a user or group, which is given by name or number."""
+    field = "uid" if _table(kind) == "users" else "gid"
+    accounts = world.table(_table(kind)).items() if name.isdigit() else ()
+    return next((key for key, entry in accounts if entry.get(field) == int(name)), name)

@@ -1,0 +1,84 @@
+"""The file authorized_keys of a user: where it is, who owns it, its entry for one key, and the undo."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import entries, paths, records, restore
+
+
+@op(name="mkdir")
+def make_directory(machine: Machine, path: str, owner: str, group: str | None) -> Result:
+    """Create the directory with a user's keys."""
+    return machine.mkdir(path, 0o700, owner, group)
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Return what puts the key into the file, or removes it.
+
+    :raises CheckError: if the user does not exist, or has no home directory
+    """
+    attrs = node.attrs
+    user = attrs["user"]
+    if attrs.get("absent") and world.entry("users", user) is None:
+        return []
+    paths.account(world, "users", user, node, nodes)
+    group = _group(world, user)
+    path = _path(world, user)
+    folder = posixpath.dirname(path)
+    missing = not attrs.get("absent") and paths.look(world, folder) is None
+    if missing:
+        paths.require_parent(world, folder, node, nodes)
+    made = [make_directory(folder, user, group)] if missing else []
+    owners = {"mode": "0600", "owner": user, **({"group": group} if group else {})}
+    return [*made, *entries.check(_entry(node, path, **owners), nodes, world, missing)]
+
+
+def _path(world: World, user: str) -> str:
+    home = (world.entry("users", user) or {}).get("home")
+    if not home:
+        raise CheckError("the user %s has no home directory" % user)
+    return posixpath.join(home, ".ssh/authorized_keys")
+
+
+def _group(world: World, user: str) -> str | None:
+    """Return the primary group of a user. A new user without a known GID has a group of the same name."""
+    gid, groups = (world.entry("users", user) or {}).get("gid"), world.table("groups")
+    named = next((name for name, fields in groups.items() if gid is not None and fields.get("gid") == gid), None)
+    return named or (user if user in groups else None)
+
+
+def _entry(node: Node, path: str, **attrs: object) -> Node:
+    """Return the entry of the key. The line of a key is recognized by type and key, not by its comment or options."""
+    key_type, key, *comment = node.attrs["key"].split(None, 2)
+    restrictions = ",".join(node.attrs.get("restrictions") or ())
+    line = " ".join([*([restrictions] if restrictions else []), key_type, key, *(comment or [node.attrs["name"]])])
+    match = r"^(?!\s*#).*(?<![^\s])%s\s+%s(\s|$)" % (re.escape(key_type), re.escape(key))
+    return entries.entry(node, path, line, match, **attrs)
+
+
+def remember(node: Node, world: World) -> records.AuthorizedKeyMemory:
+    """Record the lines with the key, and whether the directory is missing. Without a user, the path is empty."""
+    user = node.attrs["user"]
+    if world.entry("users", user) is None:
+        return {"path": "", "exists": False, "empty": True, "last": None, "lines": [], "made": False}
+    path = _path(world, user)
+    return {**entries.remember(_entry(node, path), world), "made": world.stat(posixpath.dirname(path)) is None}
+
+
+def undo(node: Node, memory: records.AuthorizedKeyMemory, world: World) -> ActionSpec:
+    """Restore the former line with the key, or remove the key. Remove an empty directory that the node created."""
+    path = memory["path"]
+    if not path:
+        return ActionSpec()
+    spec = entries.undo(_entry(node, path), memory, world)
+    folder = posixpath.dirname(path)
+    if memory["made"] and spec.actions and set(world.listdir(folder)) <= {posixpath.basename(path)}:
+        spec.actions.append(restore.remove_empty(folder))
+    return spec

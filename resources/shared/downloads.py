@@ -1,0 +1,153 @@
+"""Downloads: fetch the content of a URL in pieces, verify it, and write it to a file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from statecfg.remote.graph.model import Action, Blob
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine import process
+from statecfg.remote.machine.world import Machine, Stat, World
+from statecfg.resources.shared import files, records
+
+PIECE = 1 << 18  # bytes
+SILENCE = 60.0  # seconds without any data
+
+
+class Download(Blob):
+    """The content of a URL. A plan does not fetch it.
+
+    :param checksum: algorithm and digest, such as `sha256:…`; None accepts any content
+    :param how: `headers`, `proxy`, `ca` and `timeout` (see the node type)
+    """
+
+    __slots__ = ("checksum", "how", "origin", "url")
+
+    def __init__(self, url: str, checksum: str | None, how: Mapping[str, Any]) -> None:
+        algorithm, _, digest = (checksum or "").partition(":")
+        Blob.__init__(self, digest if algorithm == "sha256" else "", 0)
+        self.url, self.checksum, self.how = url, checksum, how
+        self.origin = "%sfrom %s" % ("sha256:%s " % self.sha256 if self.sha256 else "", url)
+
+    def chunks(self, size: int = PIECE) -> Iterator[bytes]:
+        """Fetch the content, and yield it in pieces.
+
+        :raises LookupError: if it can't be fetched completely, or has another checksum
+        """
+        from http.client import HTTPException
+
+        deadline = time.monotonic() + self.how["timeout"]
+        algorithm, _, wanted = (self.checksum or "sha256:").partition(":")
+        digest, count = hashlib.new(algorithm), 0
+        try:
+            with self._open() as response:
+                expected = response.headers.get("Content-Length")
+                while True:
+                    piece = response.read(size)
+                    if not piece:
+                        break
+                    if time.monotonic() > deadline:
+                        raise LookupError("%s: not complete after %g seconds" % (self.url, self.how["timeout"]))
+                    if process.CHILDREN.stopping:
+                        raise LookupError("%s: the run was interrupted" % self.url)
+                    digest.update(piece)
+                    count += len(piece)
+                    yield piece
+        except OSError as problem:
+            raise LookupError("%s: %s" % (self.url, _reason(problem))) from None
+        except (HTTPException, ValueError) as problem:  # an invalid answer, or a header that http.client refuses
+            raise LookupError("%s: %s: %s" % (self.url, type(problem).__name__, problem)) from None
+        if expected is not None and str(count) != expected.strip():
+            raise LookupError("%s: the server sent %d of %s bytes" % (self.url, count, expected))
+        if wanted and digest.hexdigest() != wanted:
+            raise LookupError("%s has the checksum %s:%s" % (self.url, algorithm, digest.hexdigest()))
+
+    def _open(self) -> Any:
+        # Most hosts have no downloads, so nobody else should wait for these imports.
+        import urllib.request as web
+
+        try:
+            import ssl
+        except ImportError:
+            raise LookupError("Python has no module ssl here; via: controller fetches it elsewhere") from None
+
+        class Redirects(web.HTTPRedirectHandler):
+            def redirect_request(self, request: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+                if request.full_url.startswith("https:") and not newurl.startswith("https:"):
+                    raise LookupError("%s redirects to %s, which is not secure" % (request.full_url, newurl))
+                return super().redirect_request(request, fp, code, msg, headers, newurl)
+
+        how, opener = self.how, web.OpenerDirector()
+        proxies = {"http": how["proxy"], "https": how["proxy"]} if how.get("proxy") else {}
+        tls = web.HTTPSHandler(context=ssl.create_default_context(cafile=how.get("ca")))
+        for handler in (web.ProxyHandler(proxies), web.HTTPHandler(), tls, Redirects(), web.UnknownHandler()):
+            opener.add_handler(handler)
+        for more in (web.HTTPDefaultErrorHandler, web.HTTPErrorProcessor):
+            opener.add_handler(more())
+        request = web.Request(self.url, headers={"User-Agent": "statecfg"})  # noqa: S310  # no handler for other schemes
+        for name, value in (how.get("headers") or {}).items():
+            # Another server, to which this one redirects, must not receive them: they may contain a password.
+            request.add_unredirected_header(name, value)
+        return opener.open(request, timeout=min(SILENCE, how["timeout"]))
+
+
+def _reason(problem: OSError) -> str:
+    """Return why a server could not be read, in words."""
+    code, reason = getattr(problem, "code", None), getattr(problem, "reason", None)
+    if code is not None:
+        return "the server answers %s %s" % (code, reason)
+    text = str(getattr(reason, "strerror", None) or reason or problem.strerror or problem)
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        text += "; ca names a file with the certificates of your own authority"
+    return text
+
+
+@op
+def download(
+    machine: Machine,
+    path: str,
+    url: str,
+    checksum: str | None = None,
+    mode: int | None = None,
+    owner: str | None = None,
+    group: str | None = None,
+    backup: str | None = None,
+    validate: list[str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    proxy: str | None = None,
+    ca: str | None = None,
+    timeout: float = 600.0,
+) -> Result:
+    """Fetch a URL and write its content to a file."""
+    how = {"headers": headers, "proxy": proxy, "ca": ca, "timeout": timeout}
+    return machine.write(path, Download(url, checksum, how), mode, owner, group, backup, validate)
+
+
+def matches(world: World, path: str, checksum: str | None) -> bool:
+    """Return whether an existing file has a checksum; None matches every file."""
+    algorithm, _, wanted = (checksum or "").partition(":")
+    if algorithm in ("", "sha256"):
+        return not wanted or world.digest(path) == wanted
+    return hashlib.new(algorithm, world.read(path)).hexdigest() == wanted
+
+
+def action(
+    path: str, stat: Stat | None, attrs: records.Attrs, mode: int | None, owner: str | None, group: str | None
+) -> Action:
+    """Return what writes the content of a node's URL.
+
+    :param stat: the file; None if it does not exist
+    """
+    content = attrs.get("content")
+    if content is not None:  # the controller has sent it, unless the file has this content already
+        size = os.path.getsize(content.path) if content.path else stat.size if stat is not None else content.size
+        blob = Blob(content.sha256, size, content.data, content.path)
+        return files.write(path, blob, mode, owner, group, attrs.get("backup"), attrs.get("validate"))
+    names = ("checksum", "backup", "validate", "headers", "proxy", "ca", "timeout")
+    options = {name: attrs.get(name) for name in names}
+    return download(path, attrs["url"], mode=mode, owner=owner, group=group, **options)

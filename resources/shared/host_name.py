@@ -1,0 +1,51 @@
+"""The name of the running host: the op that sets it, and the undo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import drop_ins, files, records
+
+FILE = "/etc/hostname"
+
+
+@table("hostname")
+def running(host: World) -> dict[str, records.Fields]:
+    """Load the name in the running kernel: `running` → `name`."""
+    return {"running": {"name": host.read("/proc/sys/kernel/hostname").decode("utf-8", "replace").strip()}}
+
+
+@op
+def set_name(machine: Machine, name: str) -> Result:
+    """Change the name in the running kernel."""
+    return machine.run(["hostname", name], {"hostname": {"running": {"name": name}}})
+
+
+def _present(world: World) -> str:
+    return str((world.entry("hostname", "running") or {}).get("name", ""))
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the file and the running name with the wanted name."""
+    name = node.attrs["name"]
+    return drop_ins.check(node, nodes, world) + ([] if _present(world) == name else [set_name(name)])
+
+
+def remember(node: Node, world: World) -> records.HostNameMemory:
+    """Record the file and the running name."""
+    return {**files.remember(node, world), "name": _present(world)}
+
+
+def undo(node: Node, memory: records.HostNameMemory, world: World) -> ActionSpec:
+    """Restore the file and the running name."""
+    spec, present = files.undo(node, memory, world), _present(world)
+    if present == node.attrs["name"] != memory["name"]:
+        spec.actions.append(set_name(memory["name"]))
+    elif present != memory["name"]:
+        spec.left.append("the host is now named %s: it keeps this name" % present)
+    return spec

@@ -1,0 +1,93 @@
+"""Edit one key of a text in the form of INI files. Comments, order and spaces stay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from statecfg.resources.shared import lines
+from statecfg.resources.shared.key_texts import MISSING, NotEditable
+
+_HEADER = re.compile(r"\s*\[([^\]]*)\]\s*(?:[#;].*)?\Z")
+_ENTRY = re.compile(r"(\s*)([^=:\s\[#;][^=:]*?)(\s*[=:]\s*)(.*?)\s*\Z", re.S)
+
+
+class _Place:
+    """Where a key is, or belongs.
+
+    :ivar at: the line of the key; None if it is missing
+    :ivar entry: the match of the key's line, or of another line that shows the style of the file
+    :ivar end: the line after which a new key goes, -1 for the beginning; None if there is no such section
+    """
+
+    def __init__(self, rows: list[str], section: str, key: str) -> None:
+        self.at: int | None = None
+        self.entry: re.Match[str] | None = None
+        self.end: int | None = None if section else -1
+        current, indent, styled = "", None, False
+        for at, row in enumerate(map(lines.bare, rows)):
+            header, entry = _HEADER.match(row), _ENTRY.match(row)
+            if not row.strip() or row.lstrip()[0] in "#;":
+                continue
+            if header:
+                current, indent = header.group(1).strip(), None
+                self.end = at if current == section else self.end
+                continue
+            continues = indent is not None and len(row) - len(row.lstrip()) > indent
+            if current == section:
+                self.end = at
+                if continues and (at - 1 == self.at or (entry and entry.group(2) == key)):
+                    raise NotEditable(at, "this line continues the value before it")
+            if entry is None or continues:
+                continue
+            indent = len(entry.group(1))
+            if current == section and entry.group(2) == key:
+                if self.at is not None:
+                    raise NotEditable(at, "the key `%s` is also in line %d" % (key, self.at + 1))
+                if entry.group(4).endswith("\\"):
+                    raise NotEditable(at, "the value continues in the next line")
+                self.at, self.entry, styled = at, entry, True
+            elif not styled:
+                self.entry, styled = entry, current == section
+
+
+def literal(value: Any) -> str:
+    """Return a value as text of the file."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def get(text: str, key: Sequence[str]) -> Any:
+    """Return the value of the key as text; `MISSING` if it is not there."""
+    place = _Place(lines.split(text), *key)
+    return MISSING if place.at is None or place.entry is None else place.entry.group(4)
+
+
+def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
+    """Return the text in which the key has this value."""
+    rows = lines.split(text)
+    place, end = _Place(rows, *key), lines.line_ends(rows)
+    if place.at is not None and place.entry is not None:
+        rows[place.at] = "%s%s%s%s" % (*place.entry.group(1, 2, 3), literal(value)) + lines.line_end(rows[place.at])
+        return "".join(rows)
+    indent, separator = "", " = "
+    if place.entry is not None:
+        before, sign, after = re.match(r"(\s*)([=:])(\s*)", place.entry.group(3)).groups()  # type: ignore[union-attr]  # it has this form
+        indent, separator = place.entry.group(1), (" " if before else "") + sign + (" " if after else "")
+    new = ["%s%s%s%s" % (indent, key[1], separator, literal(value)) + end]
+    if place.end is None:
+        new = [*([end] if rows else []), "[%s]" % key[0] + end, *new]
+    at = len(rows) if place.end is None else place.end + 1
+    if at == len(rows) and rows and not lines.line_end(rows[-1]):
+        rows[-1] += end
+    rows[at:at] = new
+    return "".join(rows)
+
+
+def remove(text: str, key: Sequence[str]) -> str:
+    """Return the text without the key."""
+    rows = lines.split(text)
+    place = _Place(rows, *key)
+    if place.at is not None:
+        del rows[place.at]
+    return "".join(rows)

@@ -1,0 +1,95 @@
+"""Settings of the running kernel: their values, the op that sets one, and the undo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import entries, paths, records
+
+
+@table("sysctl")
+def values(host: World) -> dict[str, records.Fields]:
+    """Load the settings of the running kernel: name → `value`. Of a setting with several lines, the first one counts.
+
+    :raises CheckError: if sysctl can't list them
+    """
+    probe = host.probe(["sysctl", "--all", "--ignore"])
+    lines = [line.partition(" = ") for line in probe.text.splitlines()]
+    loaded: dict[str, records.Fields] = {}
+    for name, separator, value in lines:
+        if separator:
+            loaded.setdefault(name, {"value": " ".join(value.split())})
+    if not loaded:
+        errors = probe.errors.decode("utf-8", "replace").strip()
+        raise CheckError("sysctl does not list the settings of the kernel: %s" % (errors or "no output"))
+    return loaded
+
+
+@op
+def set_value(machine: Machine, name: str, value: str) -> Result:
+    """Change a setting of the running kernel."""
+    return machine.run(["sysctl", "--write", "%s=%s" % (name, value)], {"sysctl": {name: {"value": value}}})
+
+
+def text(value: object) -> str:
+    """Return a value as the kernel shows it: with single blanks between its parts."""
+    return " ".join(str(value).split())
+
+
+def _entry(node: Node) -> Node:
+    """Return the line of a setting. sysctl.d(5) also allows `/` in place of `.` and a `-` before the name."""
+    attrs = node.attrs
+    name = "[./]".join(map(_escaped, attrs["name"].split(".")))
+    line = "%s = %s" % (attrs["name"], text(attrs.get("value")))
+    return entries.entry(node, attrs["path"], line, r"^\s*-?%s\s*=" % name, mode="0644")
+
+
+def _escaped(part: str) -> str:
+    return "".join(letter if letter.isalnum() or letter == "_" else "\\" + letter for letter in part)
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the line of the file and the running value with the wanted value.
+
+    :raises CheckError: if the kernel has no such setting
+    """
+    attrs = node.attrs
+    actions = entries.check(_entry(node), nodes, world)
+    if attrs.get("absent") or attrs.get("running") is False:
+        return actions
+    present = world.entry("sysctl", attrs["name"])
+    if present is None:
+        near = paths.nearest(attrs["name"], world.table("sysctl"))
+        help = "%s; require the kernel_module that brings it, or write running: false" % near
+        raise CheckError("the kernel of this host has no setting %s%s" % (attrs["name"], help))
+    if present["value"] != text(attrs["value"]):
+        actions.append(set_value(attrs["name"], text(attrs["value"])))
+    return actions
+
+
+def remember(node: Node, world: World) -> records.SysctlMemory:
+    """Record the lines of the setting and its running value."""
+    running = node.attrs.get("running") is not False and not node.attrs.get("absent")
+    present = world.entry("sysctl", node.attrs["name"]) if running else None
+    return {**entries.remember(_entry(node), world), "value": present["value"] if present is not None else None}
+
+
+def undo(node: Node, memory: records.SysctlMemory, world: World) -> ActionSpec:
+    """Restore the former line and the former running value. A running value that others have changed stays."""
+    attrs, was = node.attrs, memory["value"]
+    spec = entries.undo(_entry(node), memory, world)
+    if was is None or attrs.get("absent") or attrs.get("running") is False:
+        return spec
+    present = world.entry("sysctl", attrs["name"])
+    if present is None or present["value"] == was:
+        return spec
+    if present["value"] == text(attrs["value"]):
+        spec.actions.append(set_value(attrs["name"], was))
+    else:
+        spec.left.append("the running value of %s is now %s: it stays" % (attrs["name"], present["value"]))
+    return spec

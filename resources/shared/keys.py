@@ -1,0 +1,194 @@
+"""Single keys of configuration files: the ops, the check, the snapshot and its restoration.
+
+An editor is a module with the functions `get`, `put` and `remove` (see `json_text`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import lines, records, replacing, restore, snapshot, text_files, utf8
+from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, dotted, equal
+
+EDITORS: dict[str, Any] = {}  # node type → editor
+
+
+@op(turn="lines")
+def set_key(
+    machine: Machine,
+    path: str,
+    form: str,
+    key: list[str],
+    value: Any,
+    quoted: bool | None = None,
+    mode: int | None = None,
+    owner: str | None = None,
+    group: str | None = None,
+    backup: str | None = None,
+    validate: list[str] | None = None,
+) -> Result:
+    """Give a key of the file a value.
+
+    :param form: the node type, which knows the form of the file
+    :param quoted: whether to put a string in quotes that does not need them
+    """
+    text = "" if machine.apparent(path) is None else text_files.content(machine, path)
+    new = EDITORS[form].put(text, key, value, bool(quoted))
+    return machine.write(path, text_files.encoded(new), mode, owner, group, backup, validate)
+
+
+@op(turn="lines")
+def remove_key(
+    machine: Machine, path: str, form: str, key: list[str], backup: str | None = None, validate: list[str] | None = None
+) -> Result:
+    """Remove a key from the file."""
+    new = EDITORS[form].remove(text_files.content(machine, path), key)
+    return machine.write(path, text_files.encoded(new), backup=backup, validate=validate)
+
+
+@op(turn="lines")
+def restore_key(
+    machine: Machine, path: str, form: str, key: list[str], value: Any, former: Blob, made: bool, absent: bool
+) -> Result:
+    """Put the former lines of a key back.
+
+    :param former: the content of the file before the node changed it
+    :param made: whether to remove the file if it is empty then
+    """
+    text = text_files.content(machine, path)
+    return text_files.write(machine, path, undone(text, _text(former), form, key, value, absent)[0], made)
+
+
+def names(form: str, attrs: records.Attrs) -> list[str]:
+    """Return the parts of a node's key; of one in an INI file, section and key."""
+    if form == "ini_key":
+        return [attrs.get("section") or "", attrs["key"]]
+    key = attrs["key"]
+    return key.split(".") if isinstance(key, str) else list(key)
+
+
+def has(form: str, text: str, key: list[str], value: Any) -> bool:
+    """Tell whether a key has this value. A masked secret in it stands for any text."""
+    return _same(form, EDITORS[form].get(text, key), value)
+
+
+def _same(form: str, found: Any, value: Any) -> bool:
+    if isinstance(value, str) and isinstance(found, str) and lines.SECRET.search(value):
+        return _matches(found, value)
+    return equal(found, EDITORS[form].literal(value) if form == "ini_key" else value)
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the key with the wanted value.
+
+    :raises CheckError: if the file can't be edited
+    """
+    attrs, form, key = node.attrs, node.type, names(node.type, node.attrs)
+    path, stat = text_files.target(node, nodes, world, "put the key into its content")
+    if stat is None and attrs.get("absent"):
+        return []
+    if stat is None:
+        text_files.require_creatable(world, path, node, nodes)
+    text = utf8.text(world, path) if stat is not None else ""
+    try:
+        if attrs.get("absent"):
+            if EDITORS[form].remove(text, key) == text:
+                return []
+            return [remove_key(path, form, key, attrs.get("backup"), attrs.get("validate"))]
+        changes = not has(form, text, key, attrs["value"])
+        if changes and not has(form, EDITORS[form].put(text, key, attrs["value"]), key, attrs["value"]):
+            raise CheckError("statecfg can't write this value into %s so that it reads it back" % path)
+    except NotEditable as why:
+        raise CheckError("%s: %s" % (path, why)) from None
+
+    def write(**more: Any) -> Action:
+        return set_key(path, form, key, attrs["value"], "value" in node.hides or None, **more)
+
+    return text_files.actions(world, path, stat, node, nodes, changes, write)
+
+
+def remember(node: Node, world: World) -> records.KeyMemory:
+    """Record the file, and apart from it the lines that the node changes: only they belong to the node."""
+    text, memory = text_files.remember(node, world)
+    snap = snapshot.Snapshot(world)
+    file = snap.entry(memory["path"]) if memory["exists"] else None
+    attrs = node.attrs
+    try:
+        new = _edited(text, node.type, names(node.type, attrs), attrs.get("value"), bool(attrs.get("absent")))
+    except NotEditable:
+        new = text
+    found: records.KeyMemory = {
+        **memory,
+        "lines": replacing.lines_between(text, new)[0],
+        "context": {"file": file},
+    }
+    return snap.with_lost(found)
+
+
+def undo(node: Node, memory: records.KeyMemory, world: World) -> ActionSpec:
+    """Put the former lines back, unless others have changed them since."""
+    attrs, path, was = node.attrs, memory["path"], memory["context"]["file"]
+    form, key, value, absent = node.type, names(node.type, attrs), attrs.get("value"), bool(attrs.get("absent"))
+    former = was.get("content") if was is not None else None if memory["exists"] else Blob.of("")
+
+    def edit(text: str, left: list[str]) -> str:
+        if former is None:
+            left.append("%s: the former text is unknown: the key %s stays" % (path, dotted(key)))
+            return text
+        new, changed = undone(text, _text(former), form, key, value, absent)
+        if changed:
+            left.append("%s: others have changed the key %s: it stays" % (path, dotted(key)))
+        return new
+
+    def write(made: bool) -> Action:
+        return restore_key(path, form, key, value, former, made, absent)
+
+    return text_files.undo(node, memory, world, edit, write)
+
+
+def undone(text: str, former: str, form: str, key: list[str], value: Any, absent: bool) -> tuple[str, int]:
+    """Return the text with the former lines back, and whether others have changed the key (1) or not (0).
+
+    If others have changed lines around it, or other keys are in the same lines, only the value is put back.
+    """
+    editor = EDITORS[form]
+    try:
+        new, changed = replacing.reverted(text, former, _edited(former, form, key, value, absent))
+        if not changed and _matches(text, _edited(new, form, key, value, absent)):
+            return new, 0
+    except NotEditable:  # without its lines, the text would not be what it was before them
+        pass
+    try:
+        now, was = editor.get(text, key), editor.get(former, key)
+        if equal(now, was):
+            return text, 0
+        if (now is not MISSING if absent else not _same(form, now, value)) or was is UNKNOWN:
+            return text, 1
+        return editor.remove(text, key) if was is MISSING else editor.put(text, key, was), 0
+    except NotEditable:  # the node never changed it, or others have changed it beyond recognition
+        return text, 0
+
+
+def _matches(text: str, expected: str) -> bool:
+    """Tell whether two texts are equal. A masked secret in the second one stands for any text in its line."""
+    if not lines.SECRET.search(expected):
+        return text == expected
+    return re.fullmatch(".*".join(map(re.escape, lines.SECRET.split(expected))), text) is not None
+
+
+def _edited(text: str, form: str, key: list[str], value: Any, absent: bool) -> str:
+    edited: str = EDITORS[form].remove(text, key) if absent else text
+    hidden = restore.masked(value)  # any value could be the secret
+    if not absent and (hidden or not has(form, text, key, value)):
+        edited = EDITORS[form].put(text, key, value, hidden)
+    return edited
+
+
+def _text(blob: Blob) -> str:
+    return str(blob.read().decode("utf-8", "surrogateescape"))

@@ -1,0 +1,119 @@
+"""Mounts: what is mounted, the ops that mount and unmount, the line in fstab, and the undo."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import entries, paths, records, systemd
+
+FSTAB = "/etc/fstab"
+TIMEOUT = 120.0
+
+
+@table("mounts")
+def mounted(host: World) -> dict[str, records.Fields]:
+    """Load the mounts: directory → `source` and `fstype` of the topmost mount. Source: proc_pid_mountinfo(5)."""
+    loaded: dict[str, records.Fields] = {}
+    for line in host.read("/proc/self/mountinfo").decode("utf-8", "surrogateescape").splitlines():
+        before, _, after = line.partition(" - ")
+        fstype, source = after.split(" ")[:2]
+        loaded[_plain(before.split(" ")[4])] = {"source": _plain(source), "fstype": fstype}
+    return loaded
+
+
+def _plain(text: str) -> str:
+    """Return a field with its octal escapes replaced, such as ``\\040`` for a blank."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+
+
+def _escaped(text: str) -> str:
+    """Return a text as fstab(5) writes it in a field."""
+    return re.sub(r"[\s\\#]", lambda found: "\\%03o" % ord(found[0]), text)
+
+
+@op(name="mount", turn="mounts")
+def mount(machine: Machine, path: str, source: str, fstype: str) -> Result:
+    """Mount the file system as /etc/fstab says. What is in the directory afterwards is not known in advance."""
+    effect = {"mounts": {path: {"source": source, "fstype": fstype}}, "files": [path]}
+    return machine.run(["mount", "--", path], effect, timeout=TIMEOUT)
+
+
+@op(turn="mounts")
+def remount(machine: Machine, path: str) -> Result:
+    """Give a mounted file system the options of /etc/fstab."""
+    return machine.run(["mount", "--options", "remount", "--", path], {}, timeout=TIMEOUT)
+
+
+@op(turn="mounts")
+def unmount(machine: Machine, path: str) -> Result:
+    """Unmount the file system."""
+    return machine.run(["umount", "--", path], {"mounts": {path: None}, "files": [path]}, timeout=TIMEOUT)
+
+
+@op(name="daemon_reload", turn="systemd")
+def read_fstab(machine: Machine) -> Result:
+    """Make systemd read /etc/fstab again, because it would otherwise keep the former mount units."""
+    return machine.run(["systemctl", "daemon-reload"], {}, timeout=systemd.TIMEOUT)
+
+
+def _entry(node: Node) -> Node:
+    """Return the line of the directory in fstab."""
+    attrs = node.attrs
+    options = ",".join(attrs.get("mount_options") or ()) or "defaults"
+    fields = [attrs.get("source") or "", attrs["path"], attrs.get("fstype") or "", options]
+    line = " ".join([*map(_escaped, fields), "0", str(attrs.get("check_order") or 0)])
+    return entries.entry(node, FSTAB, line, r"^\s*[^#\s]\S*\s+%s/?\s" % re.escape(_escaped(attrs["path"])), mode="0644")
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the line in fstab and the mount with the wanted ones.
+
+    :raises CheckError: if the directory does not exist, or a file system of another type is mounted there
+    """
+    attrs, path = node.attrs, node.attrs["path"]
+    present = world.entry("mounts", path)
+    lines = entries.check(_entry(node), nodes, world)
+    lines += [read_fstab()] if lines and world.apparent(systemd.RUNNING) is not None else []
+    if attrs.get("absent"):
+        return [*([unmount(path)] if present is not None else []), *lines]
+    if not attrs.get("mounted", True):
+        return lines
+    if present is None:
+        paths.require_parent(world, path + "/x", node, nodes)
+        return [*lines, mount(path, attrs["source"], attrs["fstype"])]
+    if present["fstype"] != attrs["fstype"] and attrs["fstype"] != "auto":
+        text = "%s (%s) is mounted on %s, not %s; unmount it first"
+        raise CheckError(text % (present["source"], present["fstype"], path, attrs["fstype"]))
+    return [*lines, *([remount(path)] if lines else [])]
+
+
+def remember(node: Node, world: World) -> records.MountMemory:
+    """Record the lines of the directory in fstab, and whether something is mounted there."""
+    mounted = world.entry("mounts", node.attrs["path"]) is not None
+    return {**entries.remember(_entry(node), world), "mounted": mounted}
+
+
+def undo(node: Node, memory: records.MountMemory, world: World) -> ActionSpec:
+    """Unmount what the node mounted, or mount what it unmounted, and restore the line in fstab."""
+    attrs, path = node.attrs, node.attrs["path"]
+    spec = entries.undo(_entry(node), memory, world)
+    if spec.actions and world.apparent(systemd.RUNNING) is not None:
+        spec.actions.append(read_fstab())
+    present = world.entry("mounts", path)
+    if attrs.get("absent"):
+        if memory["mounted"] and present is None and memory["lines"]:
+            source, fstype = memory["lines"][-1]["text"].split()[0:3:2]
+            spec.actions.append(mount(path, _plain(source), fstype))
+        elif memory["mounted"] and present is None:
+            spec.left.append("%s was mounted without a line in %s: it stays unmounted" % (path, FSTAB))
+    elif present is not None and not memory["mounted"] and attrs.get("mounted", True):
+        spec.actions.insert(0, unmount(path))
+    elif present is not None and spec.actions and memory["lines"]:
+        spec.actions.append(remount(path))
+    return spec

@@ -1,0 +1,65 @@
+"""The time zone: the link to its data, the file with its name, and the undo."""
+
+from __future__ import annotations
+
+import posixpath
+
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
+from statecfg.remote.machine.world import World
+from statecfg.resources.shared import files, links, paths, records, restore, snapshot
+
+DATA = "/usr/share/zoneinfo"
+LINK = "/etc/localtime"
+NAME = "/etc/timezone"  # only Debian and systems made from it have this file
+DEBIAN = "/etc/debian_version"
+
+
+def check(node: Node, world: World) -> list[Action]:
+    """Compare the link and the file with the wanted zone.
+
+    :raises CheckError: if the host has no data of the zone, or a directory is in the way
+    """
+    name = node.attrs["name"]
+    data = posixpath.join(DATA, name)
+    zone = paths.look(world, data)
+    if (zone is None and world.settled(data)) or (zone is not None and zone.kind == "directory"):
+        near = _nearest(world, name)
+        raise CheckError("this host has no time zone %s%s; the package tzdata brings the zones" % (name, near))
+    actions: list[Action] = []
+    link = paths.look(world, LINK)
+    if link is not None and link.kind not in ("symlink", "file"):
+        paths.refuse(LINK, link, "a link")
+    if link is None or link.kind != "symlink" or posixpath.normpath(posixpath.join("/etc", link.target)) != data:
+        actions.append(links.link(LINK, data, None, None, (link is not None and link.kind == "file") or None))
+    file = paths.look(world, NAME)
+    files.check_type(NAME, file, False)
+    if file is not None or paths.look(world, DEBIAN) is not None:
+        content = Blob.of(name + "\n")
+        if file is None or paths.needs_write(world, NAME, file, content, (), None):
+            actions.append(files.write(NAME, content, 0o644))
+    return actions
+
+
+def _nearest(world: World, name: str) -> str:
+    """Return a suggestion: zones of the same area with a similar name."""
+    area = posixpath.dirname(name)
+    try:
+        names = world.listdir(posixpath.join(DATA, area))
+    except OSError:
+        return ""
+    return paths.nearest(name, [posixpath.join(area, entry) for entry in names])
+
+
+def remember(node: Node, world: World) -> records.ZoneMemory:
+    """Record the link and the file."""
+    snap = snapshot.Snapshot(world)
+    memory: records.ZoneMemory = {"link": snap.entry(LINK), "name": snap.entry(NAME)}
+    return snap.with_lost(memory)
+
+
+def undo(node: Node, memory: records.ZoneMemory, world: World) -> ActionSpec:
+    """Restore the link and the file."""
+    restoring = restore.Restore(world, memory)
+    restoring.back(LINK, memory["link"], ("symlink",))
+    restoring.back(NAME, memory["name"], ("file",))
+    return restoring.spec()

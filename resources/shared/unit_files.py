@@ -1,0 +1,162 @@
+"""Unit files of systemd and drop-ins: validate and install them, and make systemd read them."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown, error
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import drop_ins, files, paths, records, restore, systemd
+
+# Lets systemd check a unit with the new file before the file is installed. systemd finds the copy first and all other
+# units in their usual directories. Before version 250, systemd-analyze did not report unknown settings as errors.
+VERIFY = """\
+set -e
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+mkdir -p "$place/$(dirname "$2")"
+cp "$1" "$place/$2"
+strict=
+if systemd-analyze --help | grep -q recursive-errors; then strict=--recursive-errors=no; fi
+SYSTEMD_UNIT_PATH="$place:" systemd-analyze verify --man=no $strict "$3"
+"""
+
+
+@op(name="write", turn="systemd")
+def install(machine: Machine, path: str, content: Blob, mode: int, unit: str, verify: bool) -> Result:
+    """Install a unit file or a drop-in after systemd has checked it.
+
+    :param unit: the unit to check with the new file
+    :param verify: False: install it without a check
+    """
+    relative = posixpath.relpath(path, systemd.DIRECTORIES[0])
+    argv = ["sh", "-c", VERIFY, "sh", "{}", relative, unit] if verify else None
+    result = machine.write(path, content, mode, "root", "root", validate=argv)
+    if result["status"] == "error" and result["reason"].startswith("sh rejects"):
+        reason = result["reason"].replace("sh rejects", "systemd-analyze rejects", 1)
+        return error(reason + "; verify: false installs it all the same", result.get("log"))
+    return result
+
+
+@op(name="daemon_reload", turn="systemd")
+def read_units(machine: Machine, unit: str, after: records.Fields | None = None, exists: bool = True) -> Result:
+    """Make systemd read the unit files again.
+
+    :param after: the fields of the unit that differ after it, for the plan
+    :param exists: False: the unit is gone then
+    """
+    fields = after if exists else None
+    effect = {"units": {unit: fields}} if fields is not None or not exists else {}
+    return machine.run(["systemctl", "daemon-reload"], effect, timeout=systemd.TIMEOUT)
+
+
+def path_of(unit: str, drop_in: str | None) -> str:
+    """Return the path of a unit's file in /etc, or of one of its drop-ins."""
+    name = "%s.d/%s.conf" % (unit, drop_in) if drop_in else unit
+    return posixpath.join(systemd.DIRECTORIES[0], name)
+
+
+@op(name="mkdir")
+def make_directory(machine: Machine, path: str) -> Result:
+    """Create the directory of a unit's drop-ins."""
+    return machine.mkdir(path, 0o755)
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the file, and make systemd read the units if the file changes or systemd has not read it.
+
+    :raises CheckError: if something else is at the path, or the unit to remove still runs or starts at boot
+    """
+    attrs = node.attrs
+    unit = systemd.unit_name(attrs["name"])
+    if attrs.get("absent"):
+        actions = drop_ins.check(node, nodes, world)
+        if actions and not attrs.get("drop_in"):
+            require_stopped(world, unit)
+    else:
+        actions = _installation(node, nodes, world, unit)
+    if actions or _outdated(world, unit):
+        actions.append(_reading(world, unit, attrs))
+    return actions
+
+
+def _installation(node: Node, nodes: Mapping[str, Node], world: World, unit: str) -> list[Action]:
+    """Return what installs the file, and the directory of a drop-in."""
+    attrs, path = node.attrs, node.attrs["path"]
+    stat = paths.look(world, path)
+    files.check_type(path, stat, False)
+    above = posixpath.dirname(path)
+    actions = [make_directory(above)] if attrs.get("drop_in") and paths.look(world, above) is None else []
+    content, mode = Blob.of(attrs["content"]), paths.mode_bits(attrs["mode"])
+    attributes = paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []
+    if paths.needs_write(world, path, stat, content, attributes, attrs.get("owner")):
+        sample = unit.replace("@.", "@check.") if "@." in unit else unit  # systemd checks no template, but an instance
+        return [*actions, install(path, content, mode, sample, attrs.get("verify", True))]
+    return [*actions, *attributes]
+
+
+def _outdated(world: World, unit: str) -> bool:
+    """Return whether systemd has not read the changed file of a unit. Of an unknown unit, this is not known."""
+    try:
+        return bool((world.entry("units", unit) or {}).get("reload"))
+    except Unknown:
+        return False
+
+
+def _reading(world: World, unit: str, attrs: records.Attrs) -> Action:
+    """Return the action that makes systemd read a new, changed or removed file."""
+    try:
+        known = world.entry("units", unit) is not None
+    except Unknown:  # a required package may bring the unit
+        return read_units(unit)
+    if attrs.get("drop_in"):
+        return read_units(unit, {"reload": None} if known else None)
+    if attrs.get("absent"):
+        return _without_file(world, unit)
+    boot = "disabled" if attrs.get("installable") else "static"
+    return read_units(unit, {"reload": None} if known else {"active": "inactive", "enabled": boot, "reload": None})
+
+
+def _without_file(world: World, unit: str) -> Action:
+    """Return the action for a removed file. The unit stays if there is a file of the same name in another directory."""
+    stays = any(world.apparent(posixpath.join(above, unit)) is not None for above in systemd.DIRECTORIES[1:])
+    return read_units(unit, {"reload": None}, stays)
+
+
+def require_stopped(world: World, unit: str) -> None:
+    """Check that a unit neither runs nor starts at boot, so that its file can be removed.
+
+    :raises CheckError: if it does
+    """
+    state = systemd.find(world, unit)
+    if state is not None and (state.up or state.enabled == "enabled"):
+        how = "runs" if state.up else "starts at boot"
+        text = "%s %s; require a service node for it with running: false and enabled: false"
+        raise CheckError(text % (unit, how))
+
+
+def remember(node: Node, world: World) -> records.UnitFileMemory:
+    """Record the file, and whether the directory of the drop-in exists."""
+    above = posixpath.dirname(node.attrs["path"])
+    return {**files.remember(node, world), "made": world.stat(above) is None}
+
+
+def undo(node: Node, memory: records.UnitFileMemory, world: World, leaving: Mapping[str, Node]) -> ActionSpec:
+    """Restore the former file or remove the node's file, and make systemd read the units."""
+    attrs, path = node.attrs, memory["path"]
+    unit = systemd.unit_name(attrs["name"])
+    spec = files.undo(node, memory, world)
+    if memory["made"]:
+        restoring = restore.Restore(world, {}, leaving)
+        restoring.removed.update(action.args["path"] for action in spec.actions if action.op == "remove")
+        restoring.remove_above(path, [posixpath.dirname(path)])
+        spec.actions += restoring.actions
+        spec.left += restoring.left
+    if not spec.actions:
+        return spec
+    gone = memory["was"] is None and not attrs.get("drop_in")
+    spec.actions.append(_without_file(world, unit) if gone else _reading(world, unit, {**attrs, "absent": False}))
+    return spec

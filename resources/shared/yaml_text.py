@@ -1,0 +1,235 @@
+"""Edit one key of a text in YAML: block maps, one key per line. Comments, order and all other lines stay.
+
+The standard library has no YAML. This module understands block maps well enough to find a key, and refuses the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from statecfg.resources.shared import lines
+from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, dotted, quoted_text
+
+_QUOTED = r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\''
+_ENTRY = re.compile(r"( *)(%s|<<|[A-Za-z0-9_./$][^:#'\"\[\]{},&*]*?)[ \t]*:(?=[ \t]|\Z)([ \t]*)(.*)\Z" % _QUOTED, re.S)
+_STRING = re.compile("(?:%s)(?=[ \t]*(?:#|\\Z))" % _QUOTED)
+_COMMENT = re.compile(r"(?:\A|[ \t]+)#.*\Z|[ \t]+\Z", re.S)
+_ITEM = re.compile(r"( *)-[ \t]+(.*)\Z", re.S)
+_ANCHOR = re.compile(r"(?:\A|[\s\[{,])&([^\s\[\]{},]+)")
+_WORD = re.compile(r"[A-Za-z_/.][A-Za-z0-9_/.+@-]*")
+_NUMBER = re.compile(r"[+-]?(?:0|[1-9]\d*)")
+_FLOAT = re.compile(r"[+-]?(?:0|[1-9]\d*)\.\d+(?:e[+-]?\d+)?")
+# Readers of YAML 1.1 and of 1.2 disagree about these words.
+_OTHER = frozenset("y n yes no on off true false null ~ .inf .nan .".split())  # noqa: SIM905  # shorter than a list
+
+
+class _Entry:
+    """A key of a block map, with its lines.
+
+    :ivar end: the line after its value; blank lines and comments before the next key do not belong to it
+    :ivar text: the value in the key's own line, without its comment
+    """
+
+    def __init__(self, found: re.Match[str], row: int) -> None:
+        self.name, self.row, self.end, self.indent = _unquoted(found.group(2)), row, row + 1, len(found.group(1))
+        self.start, self.text = found.start(4), _without_comment(found.group(4))
+
+
+def _without_comment(text: str) -> str:
+    string = _STRING.match(text)
+    if string is not None:
+        return string.group()
+    return _COMMENT.sub("", text, count=1) if text[:1] not in "[{" else _flow(text)
+
+
+def _flow(text: str) -> str:
+    """Return a list or map in one line without the comment after it."""
+    for found in re.finditer(r"[ \t]+#|\Z", text):
+        part = text[: found.start()].rstrip()
+        try:
+            json.loads(part)
+            return part
+        except ValueError:
+            continue
+    return _COMMENT.sub("", text, count=1)
+
+
+def _unquoted(text: str) -> Any:
+    if text[:1] == "'":
+        return text[1:-1].replace("''", "'")
+    if text[:1] == '"':
+        try:
+            return json.loads(text)
+        except ValueError:
+            return UNKNOWN
+    return text
+
+
+def _entries(rows: Sequence[str], start: int, stop: int) -> list[_Entry]:
+    """Return the keys of the block map in these lines.
+
+    :raises NotEditable: if there is something else
+    """
+    found: list[_Entry] = []
+    for at in range(start, stop):
+        row = lines.bare(rows[at])
+        indent = len(row) - len(row.lstrip(" "))
+        blank = not row.strip() or (row.lstrip().startswith("#") and not (found and found[-1].text[:1] in ("|", ">")))
+        if not blank and found and indent > found[0].indent:
+            found[-1].end = at + 1
+        if blank or row.lstrip().startswith("#") or (found and indent > found[0].indent):
+            continue
+        if row.startswith("---") and not found and not row[3:].strip():
+            continue
+        if found and indent == found[0].indent and _ITEM.match(row + " ") and not found[-1].text:
+            found[-1].end = at + 1  # a list may have the indentation of its key
+            continue
+        match = _ENTRY.match(row)
+        if match is None or "\t" in row[: indent + 1] or (found and indent != found[0].indent):
+            raise NotEditable(at, "statecfg edits block maps only, and this is not a line such as `key: value`")
+        found.append(_Entry(match, at))
+        twice = next((entry for entry in found[:-1] if entry.name == found[-1].name), None)
+        if twice is not None:
+            raise NotEditable(at, "the key `%s` is also in line %d" % (twice.name, twice.row + 1))
+    return found
+
+
+def _walk(rows: Sequence[str], key: Sequence[str]) -> tuple[list[_Entry], _Entry | None, int]:
+    """Follow a key as far as it exists.
+
+    :returns: the keys of the last map on the way, the key of this map, and how many names of the key were followed
+    """
+    entries, above = _entries(rows, 0, len(rows)), None
+    for depth, name in enumerate(key):
+        entry = next((entry for entry in entries if entry.name == name), None)
+        if entry is None or depth == len(key) - 1:
+            return entries, above, depth
+        if entry.text not in ("", "{}"):
+            raise NotEditable(entry.row, "`%s` is not a block map" % dotted(key[: depth + 1]))
+        above, entries = entry, _entries(rows, entry.row + 1, entry.end)
+    raise AssertionError("a key has at least one name")
+
+
+def _plain(text: str) -> Any:
+    """Return the value of a scalar, or of a simple list in one line."""
+    if text[:1] in "\"'":
+        return _unquoted(text)
+    if text[:1] in "[{":
+        try:
+            return json.loads(text)
+        except ValueError:
+            simple = text[0] == "[" and text[-1] == "]" and not re.search(r"[\[\]{}\"']", text[1:-1])
+            return [_plain(item.strip()) for item in text[1:-1].split(",")] if simple else UNKNOWN
+    if text in ("true", "false"):
+        return text == "true"
+    if _NUMBER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    word = _WORD.fullmatch(text) is not None or (" " in text and re.fullmatch(r"[A-Za-z][\w ./+@-]*", text))
+    return text if word and text.lower() not in _OTHER else UNKNOWN
+
+
+def _value(rows: Sequence[str], entry: _Entry) -> Any:
+    """Return a value; `UNKNOWN` for one that statecfg does not understand."""
+    inside = [lines.bare(row) for row in rows[entry.row + 1 : entry.end]]
+    inside = [row for row in inside if row.strip() and not row.lstrip().startswith("#")]
+    if not inside:
+        return _plain(entry.text)
+    items = [_ITEM.match(row) for row in inside]
+    if entry.text or not all(items) or len({item.group(1) for item in items if item is not None}) > 1:
+        return UNKNOWN
+    return [_plain(_without_comment(item.group(2))) for item in items if item is not None]
+
+
+def literal(value: Any, quoted: bool = False) -> str:
+    """Return a value as text of the file.
+
+    :param quoted: whether to put every string in quotes
+    """
+    if isinstance(value, (list, tuple)):
+        return "[%s]" % ", ".join(literal(item, quoted) for item in value)
+    if isinstance(value, str) and not quoted and _WORD.fullmatch(value) and value.lower() not in _OTHER:
+        return str(value)
+    return quoted_text(value) if isinstance(value, str) else json.dumps(value)
+
+
+def get(text: str, key: Sequence[str]) -> Any:
+    """Return the value of the key: `MISSING` if it is not there, `UNKNOWN` if statecfg does not understand it."""
+    rows = lines.split(text)
+    entries, _, depth = _walk(rows, key)
+    entry = next((entry for entry in entries if entry.name == key[-1]), None)
+    return MISSING if entry is None or depth < len(key) - 1 else _value(rows, entry)
+
+
+def _require_unused(rows: Sequence[str], entry: _Entry) -> None:
+    """Check that nothing refers to a value that is replaced or removed.
+
+    :raises NotEditable: if an alias does
+    """
+    value = "".join([rows[entry.row][entry.start :], *rows[entry.row + 1 : entry.end]])
+    rest = "".join([*rows[: entry.row], *rows[entry.end :]])
+    for name in _ANCHOR.findall(value):
+        if "*" + name in rest:
+            raise NotEditable(entry.row, "the value has the anchor &%s, which other lines use" % name)
+
+
+def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
+    """Return the text in which the key has this value."""
+    rows = lines.split(text)
+    entries, above, depth = _walk(rows, key)
+    end = lines.line_ends(rows)
+    entry = next((entry for entry in entries if entry.name == key[depth]), None)
+    if entry is not None:
+        _require_unused(rows, entry)
+        row = rows[entry.row]
+        before = row[: entry.start] if row[entry.start - 1] in " \t" else row[: entry.start] + " "
+        before = lines.bare(before).rstrip(" \t") + " " if not entry.text else before
+        rest = row[entry.start + len(entry.text) :]
+        rest = " " + rest if not entry.text and rest.startswith("#") else rest
+        rows[entry.row : entry.end] = [before + literal(value, quoted) + rest]
+        return "".join(rows)
+    step = _step(rows)
+    at, indent = len(rows), 0
+    if entries:
+        at, indent = entries[-1].end, entries[-1].indent
+    elif above is not None:
+        at, indent = above.row + 1, above.indent + step
+        row = rows[above.row]
+        rows[above.row] = row[: above.start].rstrip(" \t") + row[above.start + len(above.text) :] if above.text else row
+    new = [" " * (indent + step * level) + _name(name) + ":" for level, name in enumerate(key[depth:])]
+    new[-1] += " " + literal(value, quoted)
+    if at == len(rows) and rows and not lines.line_end(rows[-1]):
+        rows[-1] += end
+    rows[at:at] = [row + end for row in new]
+    return "".join(rows)
+
+
+def _step(rows: Sequence[str]) -> int:
+    """Return the number of spaces of one level: that of the first line with any."""
+    found = (re.match(r"( +)[^ #-]", row) for row in rows)
+    return next((len(match.group(1)) for match in found if match is not None), 2)
+
+
+def _name(name: str) -> str:
+    return name if _WORD.fullmatch(name) and name.lower() not in _OTHER else quoted_text(name)
+
+
+def remove(text: str, key: Sequence[str]) -> str:
+    """Return the text without the key. A map that becomes empty is written as `{}`."""
+    rows = lines.split(text)
+    entries, above, depth = _walk(rows, key)
+    entry = next((entry for entry in entries if entry.name == key[depth]), None)
+    if entry is None or depth < len(key) - 1:
+        return text
+    _require_unused(rows, entry)
+    del rows[entry.row : entry.end]
+    if len(entries) == 1 and above is not None:
+        row = rows[above.row]
+        comment = row[above.start :].strip()
+        head = row[: above.start].rstrip() + " {}" + (" " + comment if comment else "")
+        rows[above.row] = head + lines.line_end(row)
+    return "".join(rows)

@@ -1,0 +1,85 @@
+"""Rules of sudo."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import Name, NodeOptions, NoNul, PublicLine, node_type
+from statecfg.resources.shared import drop_in_texts, drop_ins, files, paths
+
+DIRECTORY = "/etc/sudoers.d/"
+
+
+@node_type
+def sudoers(
+    name: Name,
+    *,
+    users: list[PublicLine] | None = None,
+    commands: list[PublicLine] | None = None,
+    run_as: PublicLine = "ALL",
+    password: bool = True,
+    content: NoNul | None = None,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Allow users to run commands as other users with sudo. The rule is in a file of its own in /etc/sudoers.d.
+
+    ``visudo`` checks each new content on the host before statecfg installs it, because one mistake locks everybody out
+    of sudo. The host needs the package sudo.
+
+    Undo: statecfg restores the file that had this name before, or removes the rule.
+
+    :param name: the name of the file: letters, digits, `_` and `-`
+    :param users: who may run the commands: users, groups as ``%group``, or aliases
+    :param commands: the commands with absolute paths, as sudoers writes them, or ``ALL``
+    :param run_as: the users as whom the commands may run, such as ``ALL``, ``postgres`` or ``ALL:ALL``
+    :param password: false: sudo asks for no password
+    :param content: the complete content of the file, instead of the other attributes
+    :param absent: there must be no file of this name
+
+    In YAML::
+
+        - sudoers: deploy
+          users: [deploy, "%admins"]
+          commands: [/usr/bin/systemctl restart shop, /usr/bin/systemctl reload nginx]
+          password: false
+
+    In Python::
+
+        sudoers("no-lecture", content="Defaults lecture = never\\n")
+    """
+
+
+@sudoers.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the file of the rule."""
+    return ["path:" + DIRECTORY + attrs["name"]]
+
+
+@sudoers.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse a name that sudo ignores, and attributes that contradict each other."""
+    given = {name: attrs.get(name) for name in ("users", "commands", "content")}
+    paths.refuse_with_absent({**given, "absent": attrs.get("absent")}, ("absent",))
+    drop_in_texts.check_name(attrs["name"])
+    if given["content"] is None:
+        drop_in_texts.check_present(attrs, ("users", "commands"))
+    elif given["users"] is not None or given["commands"] is not None:
+        raise ValueError("content can't be combined with users or commands")
+    if any(value is not None and not len(value) for value in given.values()):
+        raise ValueError("users, commands and content can't be empty; absent: true removes the file")
+
+
+@sudoers.to_wire
+def to_wire(node: Any) -> Any:
+    """Send the content of the file."""
+    content = None if node.attrs.get("absent") else drop_in_texts.sudoers(node.attrs)
+    gone = {"users": None, "commands": None, "run_as": None, "password": None}
+    path = DIRECTORY + node.attrs["name"]
+    return drop_in_texts.sent(node, path, content, 0o440, validate=["visudo", "-cf", "{}"], **gone)
+
+
+sudoers.check(drop_ins.check)
+sudoers.blobs(files.blobs)
+sudoers.remember(files.remember)
+sudoers.undo(files.undo)

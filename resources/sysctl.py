@@ -1,0 +1,63 @@
+"""Settings of the kernel."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import AbsolutePath, Name, NodeOptions, PublicLine, node_type
+from statecfg.resources.shared import entry_rules, kernel_settings, paths
+
+
+@node_type
+def sysctl(
+    name: Name,
+    *,
+    value: int | PublicLine | None = None,
+    path: AbsolutePath = "/etc/sysctl.d/99-statecfg.conf",
+    running: bool = True,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Manage a setting of the kernel: a line in a file that sysctl reads at boot, and the value in the running kernel.
+
+    Several of these nodes can use the same file. A container cannot change most settings.
+
+    Undo: statecfg restores the former line, or removes the line, and sets the former value in the running kernel. A
+    value that others have changed since then stays. If the node created the file, statecfg removes it when nothing else
+    is in it.
+
+    :param name: the name of the setting, with dots
+    :param value: its value; several numbers are separated by blanks
+    :param path: the file for the next boot
+    :param running: false: change only the file
+    :param absent: the file must not contain the setting; the running value stays
+
+    In YAML::
+
+        - sysctl: net.ipv4.ip_forward
+          value: 1
+
+    In Python::
+
+        sysctl("net.ipv4.tcp_rmem", value="4096 131072 6291456", path="/etc/sysctl.d/60-network.conf")
+    """
+
+
+@sysctl.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the setting."""
+    return ["sysctl:" + attrs["name"]]
+
+
+@sysctl.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse an invalid name and a missing value."""
+    paths.refuse_with_absent({**attrs, "running": None}, ("name", "path", "absent"))
+    entry_rules.check_setting(attrs["name"])
+    if not attrs.get("absent") and (attrs.get("value") is None or attrs["value"] == ""):
+        raise ValueError("value is required unless absent is true")
+
+
+sysctl.check(kernel_settings.check)
+sysctl.remember(kernel_settings.remember)
+sysctl.undo(kernel_settings.undo)

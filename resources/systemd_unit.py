@@ -1,0 +1,99 @@
+"""Unit files of systemd, drop-ins and timers."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import LocalPath, Name, NodeOptions, NoNul, node_type
+from statecfg.resources.shared import drop_in_texts, file_sources, files, paths, systemd, unit_files
+
+CONTENT = ("sections", "content", "source", "template")
+
+
+@node_type
+def systemd_unit(
+    name: Name,
+    *,
+    sections: dict[str, Any] | None = None,
+    content: NoNul | None = None,
+    source: LocalPath | None = None,
+    template: LocalPath | None = None,
+    vars: dict[str, Any] | None = None,
+    drop_in: Name | None = None,
+    verify: bool = True,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Manage the file of a systemd unit of any kind in /etc/systemd/system, or a drop-in of a unit.
+
+    statecfg makes systemd read the changed file. Before it installs a file, ``systemd-analyze verify`` checks the unit
+    with it: unknown settings, wrong values and missing programs are errors. A `service` node starts the unit and makes
+    it start at boot. It needs this node in `requires`, or in `restart_on` to restart with each change. Every user of
+    the host can read the file: put secrets into a `file`, and name it in ``EnvironmentFile``.
+
+    Undo: statecfg restores the file that existed before, or removes the node's file, and makes systemd read it.
+
+    :param name: the name of the unit; without a suffix such as ``.timer``, it is a service
+    :param sections: the content as a map: section → setting → value. A list becomes one line per value
+    :param content: the content as text
+    :param source: a local file that provides the content, next to the playbook or in the project's ``files/``
+    :param template: a local Jinja2 template that renders the content, next to the playbook or in ``templates/``
+    :param vars: additional variables for the template; they override the variables of the host
+    :param drop_in: the name of a drop-in, without ``.conf``: the node manages this file in the directory ``NAME.d``
+    :param verify: false: install the file without a check
+    :param absent: the file must not exist; the unit must neither run nor start at boot then
+
+    In YAML::
+
+        - systemd_unit: report.service
+          sections:
+            Service: {Type: oneshot, ExecStart: /usr/bin/true, User: nobody}
+        - systemd_unit: report.timer
+          sections:
+            Timer: {OnCalendar: daily, Persistent: true}
+            Install: {WantedBy: timers.target}
+          requires: ["systemd_unit:report.service"]
+
+    In Python::
+
+        systemd_unit("nginx", drop_in="limits", sections={"Service": {"LimitNOFILE": 65536}})
+    """
+
+
+@systemd_unit.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the file."""
+    return ["path:" + unit_files.path_of(systemd.unit_name(attrs["name"]), attrs.get("drop_in"))]
+
+
+@systemd_unit.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse missing, several or invalid contents, and a name that is not one of a unit."""
+    paths.refuse_with_absent({**attrs, "verify": None}, ("name", "drop_in", "absent"))
+    drop_in_texts.check_unit_name(systemd.unit_name(attrs["name"]))
+    given = [name for name in CONTENT if attrs.get(name) is not None]
+    if len(given) > 1:
+        raise ValueError("%s: only one of them is allowed" % " and ".join(given))
+    if not given and not attrs.get("absent"):
+        raise ValueError("one of %s is required unless absent is true" % ", ".join(CONTENT))
+    if attrs.get("vars") and attrs.get("template") is None:
+        raise ValueError("vars requires template")
+    drop_in_texts.check_sections(attrs.get("sections") or {})
+
+
+@systemd_unit.to_wire
+def to_wire(node: Any, context: Any) -> Any:
+    """Send the content of the file, and whether the unit can start at boot."""
+    attrs = node.attrs
+    path = unit_files.path_of(systemd.unit_name(attrs["name"]), attrs.get("drop_in"))
+    if attrs.get("sections") is not None:
+        node = node.with_attrs(content=drop_in_texts.unit(attrs["sections"]), sections=None)
+    sent = file_sources.with_content(node, context)
+    content = sent.attrs.get("content")
+    return drop_in_texts.sent(sent, path, content, installable=drop_in_texts.can_be_enabled(content) or None)
+
+
+systemd_unit.blobs(files.blobs)
+systemd_unit.check(unit_files.check)
+systemd_unit.remember(unit_files.remember)
+systemd_unit.undo(unit_files.undo)

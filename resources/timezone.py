@@ -1,0 +1,46 @@
+"""The time zone of the host."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import Line, NodeOptions, node_type
+from statecfg.resources.shared import entry_rules, time_zones
+
+
+@node_type
+def timezone(name: Line, **options: Unpack[NodeOptions]) -> None:
+    """Set the time zone of the host: the link /etc/localtime, and on Debian also /etc/timezone.
+
+    A host has one of these nodes. It needs the data of the zone, which the package tzdata brings. Running programs keep
+    the old zone until they restart.
+
+    Undo: statecfg restores the link and the file.
+
+    :param name: the name of the zone, such as ``Europe/Berlin``
+
+    In YAML::
+
+        - timezone: Europe/Berlin
+
+    In Python::
+
+        timezone("Etc/UTC")
+    """
+
+
+@timezone.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the link and the file."""
+    return ["path:" + time_zones.LINK, "path:" + time_zones.NAME]
+
+
+@timezone.validate
+def valid(attrs: dict[str, Any]) -> None:
+    """Refuse an invalid name."""
+    entry_rules.check_zone(attrs["name"])
+
+
+timezone.check(time_zones.check)
+timezone.remember(time_zones.remember)
+timezone.undo(time_zones.undo)

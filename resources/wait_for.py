@@ -1,0 +1,76 @@
+"""Wait for something that takes a while, such as a port."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import AbsolutePath, Argv, Name, NodeOptions, Pattern, Port, PublicLine, Seconds, Text, node_type
+from statecfg.resources.shared import condition_rules, conditions
+
+
+@node_type
+def wait_for(
+    name: Name,
+    *,
+    path: AbsolutePath | None = None,
+    gone: bool = False,
+    port: Port | None = None,
+    address: PublicLine | None = None,
+    url: PublicLine | None = None,
+    status: list[int] | None = None,
+    verify_certificate: bool = True,
+    unit: Name | None = None,
+    command: Argv | Text | None = None,
+    contains: Pattern | None = None,
+    timeout: Seconds = 60.0,
+    interval: Seconds = 1.0,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Wait on the host until a condition holds: a path, a port, an HTTP response, a unit or a command.
+
+    If the condition does not hold, or if a required node changes something, the plan contains the wait. The apply then
+    tries until the condition holds, and the node fails after `timeout`. Nodes that require this node come after it.
+    The node changes nothing, so there is nothing to undo.
+
+    :param name: what the node waits for; reports and requirements use this name
+    :param path: a path that must exist
+    :param gone: with `path`: the path must not exist
+    :param port: a TCP port that must accept connections
+    :param address: with `port`: its address; default: 127.0.0.1
+    :param url: a URL of HTTP or HTTPS that must answer. Redirects are not followed
+    :param status: with `url`: the allowed statuses; default: 200
+    :param verify_certificate: with `url`: false: accept any certificate
+    :param unit: a unit of systemd that must be active
+    :param command: a read-only command (a list, or a string for the shell) that must end with status 0. Plans run it,
+        too
+    :param contains: with `path` or `url`: a regular expression for the content (``^`` and ``$`` match at each line)
+    :param timeout: seconds after which the node fails
+    :param interval: seconds between two attempts
+
+    In YAML::
+
+        - wait_for: shop-answers
+          url: http://127.0.0.1:8080/health
+          contains: '"ready": true'
+          timeout: 120
+
+    In Python::
+
+        wait_for("database", port=5432, timeout=30)
+    """
+
+
+@wait_for.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim nothing: the node manages nothing."""
+    return []
+
+
+@wait_for.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse several conditions, and attributes that have no effect."""
+    condition_rules.check(attrs)
+
+
+wait_for.check(conditions.waiting)
+wait_for.undo(conditions.nothing)

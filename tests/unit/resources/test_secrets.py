@@ -1,0 +1,69 @@
+"""Secrets in attributes that other users of the host could read: a declaration with one is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from statecfg import problems, resources
+from statecfg.graph.opaque import Secret
+from statecfg.playbook.compile import compile_graph
+from statecfg.playbook.context import WireContext
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+NODES: list[tuple[str, str, dict[str, Any]]] = [
+    ("cron", "a", {"schedule": "@daily", "command": "true"}),
+    ("sudoers", "a", {"users": ["a"], "commands": ["/bin/true"], "run_as": "ALL"}),
+    ("limits", "a", {"domain": "a", "soft": {"nofile": "3"}}),
+    ("logrotate", "a", {"paths": ["/a"], "directives": ["weekly"], "scripts": {"postrotate": "true"}}),
+    ("systemd_unit", "a", {"sections": {"Service": {"ExecStart": "/bin/true", "Environment": ["A=a", "B=b"]}}}),
+    ("host_entry", "192.0.2.1", {"names": ["a"]}),
+    ("known_host", "a", {"key": KEY}),
+    ("authorized_key", "a", {"user": "root", "key": KEY}),
+    ("sysctl", "a.b", {"value": "1"}),
+    ("mount", "/a", {"source": "a", "fstype": "b", "mount_options": ["c"]}),
+    ("alternative", "a", {"path": "/b", "link": "/c", "priority": 1}),
+    ("diversion", "/a", {"to": "/b"}),
+    ("wait_for", "a", {"url": "http://a", "contains": "a"}),
+    ("wait_for", "a", {"port": 1, "address": "a"}),
+    ("wait_for", "a", {"command": ["a", "b"]}),
+    ("wait_for", "a", {"command": "a b"}),
+    ("wait_for", "a", {"unit": "a"}),
+    ("assertion", "a", {"url": "http://a", "contains": "a"}),
+]
+
+
+def with_secret(value: Any, secret: Any) -> Any:
+    """Return a value with a secret in place of a text, of the last element of a list, or of the values of a map."""
+    if isinstance(value, list):
+        return [*value[:-1], with_secret(value[-1], secret)]
+    if isinstance(value, dict):
+        return {name: with_secret(item, secret) for name, item in value.items()}
+    return secret
+
+
+@pytest.mark.parametrize("text", ["", "before "], ids=["alone", "in a text"])
+@pytest.mark.parametrize(
+    ("kind", "argument", "attrs", "name"),
+    [(*node, name) for node in NODES for name in node[2]],
+    ids=lambda part: part if isinstance(part, str) and part != KEY else "",
+)
+def test_secret_that_others_could_read_is_refused(
+    kind: str, argument: str, attrs: dict[str, Any], name: str, text: str
+) -> None:
+    secret = Secret("token", "hunter2 hunter2")
+    changed = {**attrs, name: with_secret(attrs[name], text + secret if text else secret)}
+    with pytest.raises(problems.InvalidInput) as caught:
+        getattr(resources, kind)(argument, **changed)
+    assert all(found.code in ("SC0425", "SC0107", "SC0201") for found in caught.value.problems)
+    assert not any("hunter2" in f"{found.detail} {found.help}" for found in caught.value.problems)
+
+
+def test_secret_is_allowed_where_only_its_readers_see_it() -> None:
+    """The environment of a cron job is in a file that only root can read, and keys in one of their user."""
+    secret = Secret("token", "hunter2 hunter2")
+    job = resources.cron("a", schedule="@daily", command="true", environment={"TOKEN": secret})
+    key = resources.authorized_key("a", user="root", key=KEY, restrictions=["environment=A=" + secret])
+    for graph in (job, key):
+        assert compile_graph(graph, WireContext()).secrets == {"token": "hunter2 hunter2"}
