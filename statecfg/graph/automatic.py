@@ -20,7 +20,8 @@ Automatic = dict[str, dict[str, str]]  # name of a node → name of the node tha
 # Attribute → what its value names, and the reason of the requirement. They mean the same in every node type that does
 # not say otherwise with `needs`.
 ATTRIBUTES = {
-    "path": ("inside", "its directory"),
+    "path": ("file", "its path"),
+    "host_source": ("path", "its source"),
     "cwd": ("path", "its working directory"),
     "owner": ("user", "its owner"),
     "user": ("user", "its user"),
@@ -34,12 +35,13 @@ ATTRIBUTES = {
 }
 REASONS = {
     "inside": "its directory",
-    "path": "its directory",
+    "path": "its path",
     "user": "its user",
     "group": "its group",
     "package": "its package",
     "program": "its program",
     "unit": "its unit",
+    "unit_file": "its unit",
     "repository": "its repository",
 }
 MOUNT = "its mount"
@@ -54,6 +56,8 @@ REPOSITORIES = (
     "/etc/zypp/repos.d/",
 )
 PROVIDES = ("provides_units", "provides_programs")
+REMOVE = "remove"  # this node type has no attribute `absent`, because its nodes always are
+CONTENT = ("content", "source", "template")
 
 
 class _Need(NamedTuple):
@@ -111,7 +115,7 @@ def _claimed(owners: Mapping[str, list[Node]]) -> dict[str, list[_Need]]:
         kind, _, name = identity.partition(":")
         for node in group if kind in ("path", "mount") else ():
             if kind == "mount" or not by_path.get(node.type):
-                need = _Need("path" if kind == "mount" else "inside", name, REASONS["path"])
+                need = _Need("path" if kind == "mount" else "inside", name, REASONS["inside"])
                 claimed.setdefault(node.provides, []).append(need)
     return claimed
 
@@ -156,10 +160,14 @@ class _Providers:
     def of_attributes(self, node: Node) -> list[tuple[str, str]] | None:
         """Return the names of the nodes that a node's attributes need, with reasons; None if the node is absent."""
         found: list[tuple[str, str]] = []
+        if node.type == REMOVE:
+            return None
         for field, value in node.attrs.iteritems():
             if field in ATTRIBUTES:
                 kind, reason = ATTRIBUTES[field]
-                if type(value) is str:
+                if kind == "file":
+                    found += self._at(node, value) if type(value) is str else ()
+                elif type(value) is str:
                     found += self.of(_Need(kind, value, reason))
                 elif isinstance(value, PVector):
                     values = value[:1] if kind == "program" else value
@@ -168,6 +176,12 @@ class _Providers:
             elif field == "absent" and value:
                 return None
         return found
+
+    def _at(self, node: Node, path: str) -> Sequence[tuple[str, str]]:
+        """Return the nodes that provide the path of a node: another one that manages it, or its directory."""
+        owners = self._owners.get(f"path:{normal(path)}", ())
+        kind = "path" if owners and not any(owner is node for owner in owners) else "inside"
+        return self.of(_Need(kind, path, REASONS[kind]))
 
     def of_method(self, node: Node, method: Callable[[Any], Iterable[str]]) -> list[tuple[str, str]] | None:
         """Return the same for what a node type says that its node needs.
@@ -198,13 +212,13 @@ class _Providers:
 
     def _search(self, need: _Need) -> Sequence[tuple[str, str]]:
         if need.kind == "path":
-            path = normal(need.name)
-            at = [(name, need.reason) for name in _present(self._owners.get(f"path:{path}", []))]
+            providing = filter(_provides, self._owners.get(f"path:{normal(need.name)}", ()))
+            at = [(name, need.reason) for name in _present(providing)]
             return at or self.of(need._replace(kind="inside"))
         if need.kind == "repository":
             return [(name, need.reason) for name in self._repositories]
-        if need.kind == "unit":
-            group = self._unit(need.name)
+        if need.kind in ("unit", "unit_file"):
+            group = self._unit(need.name, need.kind == "unit")
         elif need.kind == "program":
             group = self._program(need.name)
         elif need.kind == "package":
@@ -220,7 +234,7 @@ class _Providers:
             passed.append(path)
             mounts = _present(self._owners.get(f"mount:{path or '/'}", []))
             known = tuple((name, MOUNT) for name in mounts) or tuple(
-                (name, REASONS["path"]) for name in _present(self._owners.get(f"path:{path or '/'}", []))
+                (name, REASONS["inside"]) for name in _present(self._owners.get(f"path:{path or '/'}", []))
             )
             if known or not path:
                 break
@@ -229,8 +243,11 @@ class _Providers:
             self._nearest[each] = known
         return known
 
-    def _unit(self, name: str) -> list[Node]:
-        """Return the nodes of a unit's file, or of its package; and those of its drop-ins."""
+    def _unit(self, name: str, drop_ins: bool) -> list[Node]:
+        """Return the nodes of a unit's file, or of its package.
+
+        :param drop_ins: whether to add those of its drop-ins
+        """
         stem, at, rest = name.partition("@")
         template = f"{stem}@.{rest.rpartition('.')[2]}" if at else name
         names = dict.fromkeys((name, template))
@@ -238,7 +255,7 @@ class _Providers:
         provided = (self._provided.get(f"unit:{each}") for each in names)
         package = self._packages.get(stem if at else name.rpartition(".")[0], [])
         group = next(filter(None, (*files, *provided)), package)
-        return [*group, *(node for each in names for node in self._drop_ins.get(each, ()))]
+        return [*group, *(node for each in names for node in self._drop_ins.get(each, ()))] if drop_ins else group
 
     def _program(self, name: str) -> list[Node]:
         group = self._owners.get(f"path:{normal(name)}") if name[:1] == "/" else None
@@ -248,7 +265,12 @@ class _Providers:
 
 
 def _present(group: Iterable[Node]) -> list[str]:
-    return [node.provides for node in group if not node.attrs.get("absent")]
+    return [node.provides for node in group if node.type != REMOVE and not node.attrs.get("absent")]
+
+
+def _provides(node: Node) -> bool:
+    """Return whether a node that manages a path also makes it, unlike a `file` that only sets its mode or owner."""
+    return node.type != "file" or any(node.attrs.get(name) is not None for name in CONTENT)
 
 
 def _is_repository(path: str) -> bool:

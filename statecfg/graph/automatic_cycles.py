@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from statecfg.graph.automatic import ATTRIBUTES, MOUNT, Automatic
+from statecfg.graph.automatic import ATTRIBUTES, MOUNT, REASONS, Automatic
 from statecfg.graph.nodes import Node
 
 # The steps of all searches for cycles in a graph. Each search starts at one required node.
 MAX_STEPS = 5_000_000
-LAST = (ATTRIBUTES["path"][1], ATTRIBUTES["cwd"][1], MOUNT)  # reasons of the requirements that are added last
+LAST = (REASONS["inside"], ATTRIBUTES["cwd"][1], MOUNT)  # reasons of the requirements that are added last
 
 
 class LeftOut(NamedTuple):

@@ -13,7 +13,26 @@ from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import Definition, WireContext, compile_graph
 from statecfg.remote.graph.nodetype import node_type
 from statecfg.remote.graph.values import AbsolutePath, Name
-from statecfg.resources import command, directory, file, group, line_in_file, package, service, symlink, user
+from statecfg.resources import (
+    acl,
+    archive,
+    command,
+    cron,
+    directory,
+    download,
+    file,
+    group,
+    hard_link,
+    line_in_file,
+    logrotate,
+    package,
+    remove,
+    service,
+    sudoers,
+    symlink,
+    systemd_unit,
+    user,
+)
 from statecfg.run.evaluation import tagged
 from tests.unit.graph.node_types import of_edges, refused, t_path
 
@@ -57,6 +76,7 @@ def automatic(*graphs: Graph) -> dict[str, dict[str, str]]:
 
 
 DIRECTORY, OWNER, PROGRAM, UNIT = "its directory", "its owner", "its program", "its unit"
+PACKAGE = "its package"
 
 
 @pytest.mark.parametrize(
@@ -73,6 +93,41 @@ DIRECTORY, OWNER, PROGRAM, UNIT = "its directory", "its owner", "its program", "
             id="only the nearest of several directories",
         ),
         pytest.param(
+            lambda: [
+                user("a"),
+                file("/srv/a", content="x\n"),
+                line_in_file("/srv/a", line="y"),
+                acl("/srv/a", entries=["user:a:r--"]),
+            ],
+            {
+                "line_in_file:/srv/a": {"file:/srv/a": "its path"},
+                "acl:/srv/a": {"file:/srv/a": "its path", "user:a": "its user"},
+            },
+            id="the node that makes a path which other nodes edit",
+        ),
+        pytest.param(
+            lambda: [directory("/srv"), file("/srv/a", mode="0600"), line_in_file("/srv/a", line="y", create=True)],
+            {name: {"directory:/srv": DIRECTORY} for name in ("file:/srv/a", "line_in_file:/srv/a")},
+            id="a file that only sets a mode does not make the path",
+        ),
+        pytest.param(
+            lambda: [
+                directory("/srv"),
+                download("/srv/a.tar", url="https://x.test/a.tar", checksum="sha256:" + "0" * 64),
+                archive("/srv/a", host_source="/srv/a.tar"),
+                hard_link("/srv/b", target="/srv/a.tar"),
+                remove("/srv/c"),
+                user("u", home="/srv/c/u"),
+            ],
+            {
+                "archive:/srv/a": {"directory:/srv": DIRECTORY, "download:/srv/a.tar": "its source"},
+                "download:/srv/a.tar": {"directory:/srv": DIRECTORY},
+                "hard_link:/srv/b": {"directory:/srv": DIRECTORY, "download:/srv/a.tar": "its path"},
+                "user:u": {"directory:/srv": DIRECTORY},
+            },
+            id="the source of an archive, the target of a hard link, and nothing that is removed",
+        ),
+        pytest.param(
             lambda: [symlink("/srv/a", target="b"), line_in_file("/srv//a/./x", line="y")],
             {"line_in_file:/srv//a/./x": {"symlink:/srv/a": DIRECTORY}},
             id="a link to a directory, and a path in another spelling",
@@ -84,7 +139,7 @@ DIRECTORY, OWNER, PROGRAM, UNIT = "its directory", "its owner", "its program", "
         ),
         pytest.param(
             lambda: [directory("/srv"), t_mount("/srv"), file("/srv/x", content="")],
-            {"t_mount:/srv": {"directory:/srv": DIRECTORY}, "file:/srv/x": {"t_mount:/srv": "its mount"}},
+            {"t_mount:/srv": {"directory:/srv": "its path"}, "file:/srv/x": {"t_mount:/srv": "its mount"}},
             id="a mount, which requires its own directory",
         ),
         pytest.param(
@@ -94,7 +149,7 @@ DIRECTORY, OWNER, PROGRAM, UNIT = "its directory", "its owner", "its program", "
                 directory("/d"),
                 t_needing("x", wants=["user:a", "package:git", "path:/d"]),
             ],
-            {"t_needing:x": {"user:a": "its user", "package:git": "its package", "directory:/d": DIRECTORY}},
+            {"t_needing:x": {"user:a": "its user", "package:git": "its package", "directory:/d": "its path"}},
             id="what a node type says",
         ),
         pytest.param(
@@ -155,6 +210,46 @@ DIRECTORY, OWNER, PROGRAM, UNIT = "its directory", "its owner", "its program", "
                 },
             },
             id="the drop-ins of a unit",
+        ),
+        pytest.param(
+            lambda: [
+                user("app"),
+                group("web"),
+                file("/opt/run", content=""),
+                systemd_unit("app", sections={"Service": {"User": "app", "SupplementaryGroups": "a web"}}),
+                systemd_unit(
+                    "app", drop_in="more", provides="more", sections={"Service": {"ExecStop": ["-/opt/run x"]}}
+                ),
+                systemd_unit("app.timer", sections={"Timer": {"OnCalendar": "daily"}}),
+                systemd_unit("other.socket", sections={"Socket": {"Service": "app.service"}}),
+                service("app"),
+                service("app.timer"),
+            ],
+            {
+                "systemd_unit:app": {"user:app": "its user", "group:web": "its group"},
+                "more": {"systemd_unit:app": UNIT, "file:/opt/run": PROGRAM},
+                "systemd_unit:app.timer": {"systemd_unit:app": UNIT},
+                "systemd_unit:other.socket": {"systemd_unit:app": UNIT},
+                "service:app": {"systemd_unit:app": UNIT, "more": UNIT},
+                "service:app.timer": {"systemd_unit:app.timer": UNIT},
+            },
+            id="what the files of units name",
+        ),
+        pytest.param(
+            lambda: [
+                *(package(name) for name in ("cron", "sudo", "logrotate")),
+                user("app"),
+                file("/opt/run", content=""),
+                cron("job", schedule="@daily", command="/opt/run --all", user="app"),
+                sudoers("rule", users=["app"], commands=["ALL"]),
+                logrotate("app", paths=["/var/log/app.log"]),
+            ],
+            {
+                "cron:job": {"package:cron": PACKAGE, "user:app": "its user", "file:/opt/run": PROGRAM},
+                "sudoers:rule": {"package:sudo": PACKAGE},
+                "logrotate:app": {"package:logrotate": PACKAGE},
+            },
+            id="the packages that read a file, and the user and program of a cron job",
         ),
         pytest.param(
             lambda: [
