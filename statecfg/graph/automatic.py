@@ -97,6 +97,8 @@ def find(nodes: list[Node], owners: Mapping[str, list[Node]]) -> tuple[Automatic
             continue
         for need in claimed.get(node.provides, ()):
             found.extend((name, need.reason) for name, _ in providers.of(need))
+        if len(found) > 1:
+            found.sort()  # the order of the attributes differs in each process
         for name, reason in found:
             if name != node.provides and name not in node.requires:
                 required.setdefault(node.provides, {}).setdefault(name, reason)
@@ -115,7 +117,8 @@ def _claimed(owners: Mapping[str, list[Node]]) -> dict[str, list[_Need]]:
         kind, _, name = identity.partition(":")
         for node in group if kind in ("path", "mount") else ():
             if kind == "mount" or not by_path.get(node.type):
-                need = _Need("path" if kind == "mount" else "inside", name, REASONS["inside"])
+                wanted = "path" if kind == "mount" else "inside"
+                need = _Need(wanted, name, REASONS[wanted])
                 claimed.setdefault(node.provides, []).append(need)
     return claimed
 

@@ -72,6 +72,8 @@ def automatic(*graphs: Graph) -> dict[str, dict[str, str]]:
             assert more == set(definition.automatic.get(node["provides"], ()))
             assert earlier.issuperset(node.get("requires", ()))
         earlier |= {node["provides"] for node in layer}
+    for name, others in definition.automatic.items():
+        assert list(others) == sorted(others), name  # so digests of definitions don't depend on the process
     return definition.automatic
 
 
