@@ -58,6 +58,7 @@ REPOSITORIES = (
 PROVIDES = ("provides_units", "provides_programs")
 REMOVE = "remove"  # this node type has no attribute `absent`, because its nodes always are
 CONTENT = ("content", "source", "template")
+MANY = 20  # requirements from which searching a set is faster
 
 
 class _Need(NamedTuple):
@@ -99,8 +100,9 @@ def find(nodes: list[Node], owners: Mapping[str, list[Node]]) -> tuple[Automatic
             found.extend((name, need.reason) for name, _ in providers.of(need))
         if len(found) > 1:
             found.sort()  # the order of the attributes differs in each process
+        written = node.requires if len(node.requires) < MANY else frozenset(node.requires)
         for name, reason in found:
-            if name != node.provides and name not in node.requires:
+            if name != node.provides and name not in written:
                 required.setdefault(node.provides, {}).setdefault(name, reason)
         total += len(found)
         if total > MAX_EXPANDED:
