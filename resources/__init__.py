@@ -97,6 +97,9 @@ def __getattr__(name: str) -> NodeType[...]:
         raise AttributeError(name)
     path = _file(name)
     if path is None:
+        search = named("add_installed_node_types")
+        path = _file(name) if search is not None and search() else None
+    if path is None:
         raise _unknown(name)
     if path.endswith(".hy"):
         named("load_module")(__name__ + "." + name, path)

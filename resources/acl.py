@@ -50,6 +50,13 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["acl:" + posixpath.normpath(attrs["path"])]
 
 
+@acl.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need the path, and the users and groups of the entries."""
+    entries = [entry.removeprefix("default:").split(":") for entry in attrs.get("entries") or ()]
+    return ["path:" + attrs["path"], *(":".join(parts[:2]) for parts in entries if parts[0] in ("user", "group"))]
+
+
 @acl.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse invalid entries, and attributes that contradict each other."""

@@ -55,6 +55,13 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["path:" + DIRECTORY + attrs["name"]]
 
 
+@cron.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need cron, the user and the program."""
+    program = str(attrs.get("command") or "").partition(" ")[0]
+    return ["package:cron", "user:" + attrs["user"], *(["program:" + program] if program[:1] == "/" else [])]
+
+
 @cron.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a name that cron ignores, a missing or invalid schedule, and a secret in the command."""

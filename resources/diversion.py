@@ -43,6 +43,12 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["diversion:" + attrs["path"]]
 
 
+@diversion.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need nothing of this graph: the node of the path comes after the diversion."""
+    return []
+
+
 @diversion.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a diversion of a path to itself."""

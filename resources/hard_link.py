@@ -48,6 +48,12 @@ def hard_link(
 hard_link.claims(paths.path_claim)
 
 
+@hard_link.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need the directory, and the target."""
+    return ["inside:" + attrs["path"], "path:" + attrs["target"]]
+
+
 @hard_link.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a link without a target or to itself, and an absent link with one."""

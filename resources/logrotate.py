@@ -54,6 +54,12 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["path:" + DIRECTORY + attrs["name"]]
 
 
+@logrotate.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need logrotate, which checks the rules."""
+    return ["package:logrotate"]
+
+
 @logrotate.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse missing paths, and unknown directives and scripts."""

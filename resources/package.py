@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import ActionSpec, HostNode, NodeOptions, PackageName, PublicLine, World, node_type
+from statecfg import ActionSpec, HostNode, Name, NodeOptions, PackageName, PublicLine, World, node_type
 from statecfg.resources.shared import package_removal, package_snapshot, package_transaction
 
 
@@ -18,6 +18,8 @@ def package(
     absent: bool = False,
     purge: bool = False,
     dependents: bool = False,
+    provides_units: list[Name] | None = None,
+    provides_programs: list[Name] | None = None,
     **options: Unpack[NodeOptions],
 ) -> None:
     """Install or remove a package of a Debian system, using apt.
@@ -46,6 +48,9 @@ def package(
     :param purge: with `absent`: also remove the configuration of the package
     :param dependents: with `absent`: also remove the packages that depend on this one; without `dependents`, the node
         fails if there are any
+    :param provides_units: units that the package contains, if their names differ from the package's. Services of these
+        units automatically require the package
+    :param provides_programs: programs that the package contains, for commands in the same way
 
     In YAML::
 
@@ -69,6 +74,19 @@ def contradictions(attrs: dict[str, Any]) -> None:
             raise ValueError("%s requires absent" % name)
     if (attrs.get("update_cache") or 0) < 0:
         raise ValueError("update_cache is a number of seconds, 0 or more")
+
+
+@package.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need the files that name the repositories."""
+    return ["repository:"]
+
+
+@package.to_wire
+def to_wire(node: Any) -> Any:
+    """Keep what only the controller uses."""
+    provided = node.attrs.get("provides_units") or node.attrs.get("provides_programs")
+    return node.with_attrs(provides_units=None, provides_programs=None) if provided else node
 
 
 @package.check

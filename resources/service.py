@@ -63,6 +63,12 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["unit:" + systemd.unit_name(attrs["name"])]
 
 
+@service.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need the unit, which a package or a file provides."""
+    return ["unit:" + systemd.unit_name(attrs["name"])]
+
+
 @service.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a masked unit that should run or start at boot."""

@@ -56,6 +56,12 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["path:" + DIRECTORY + attrs["name"]]
 
 
+@sudoers.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need sudo, which checks the rule."""
+    return ["package:sudo"]
+
+
 @sudoers.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a name that sudo ignores, and attributes that contradict each other."""

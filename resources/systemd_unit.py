@@ -28,8 +28,8 @@ def systemd_unit(
 
     statecfg makes systemd read the changed file. Before it installs a file, ``systemd-analyze verify`` checks the unit
     with it: unknown settings, wrong values and missing programs are errors. A `service` node starts the unit and makes
-    it start at boot. It needs this node in `requires`, or in `restart_on` to restart with each change. Every user of
-    the host can read the file: put secrets into a `file`, and name it in ``EnvironmentFile``.
+    it start at boot. It requires this node automatically; write `restart_on` to restart it with each change. Every user
+    of the host can read the file: put secrets into a `file`, and name it in ``EnvironmentFile``.
 
     Undo: statecfg restores the file that existed before, or removes the node's file, and makes systemd read it.
 
@@ -52,7 +52,6 @@ def systemd_unit(
           sections:
             Timer: {OnCalendar: daily, Persistent: true}
             Install: {WantedBy: timers.target}
-          requires: ["systemd_unit:report.service"]
 
     In Python::
 
@@ -64,6 +63,12 @@ def systemd_unit(
 def claims(attrs: dict[str, Any]) -> list[str]:
     """Claim the file."""
     return ["path:" + unit_files.path_of(systemd.unit_name(attrs["name"]), attrs.get("drop_in"))]
+
+
+@systemd_unit.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need what the sections name; a drop-in needs its unit, and a timer what it starts."""
+    return list(drop_in_texts.needed(systemd.unit_name(attrs["name"]), attrs))
 
 
 @systemd_unit.validate

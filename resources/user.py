@@ -76,6 +76,14 @@ def user(
     """
 
 
+@user.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need the groups, the directory of the home directory, and the shell."""
+    names = ["group:" + name for name in [attrs.get("group"), *(attrs.get("groups") or ())] if name]
+    names += ["inside:" + attrs["home"]] if attrs.get("home") else []
+    return names + (["program:" + attrs["shell"]] if attrs.get("shell") else [])
+
+
 @user.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other or have no effect together."""

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from statecfg.dialects.roles import include
     from statecfg.facts.others import groups, hosts
     from statecfg.graph.graph import Graph, merge_graphs
     from statecfg.graph.layers import layers
@@ -115,6 +116,7 @@ _HOMES = {
     "error": "statecfg.remote.graph.model",
     "groups": "statecfg.facts.others",
     "hosts": "statecfg.facts.others",
+    "include": "statecfg.dialects.roles",
     "label": "statecfg.graph.recording",
     "layers": "statecfg.graph.layers",
     "make_validators": "statecfg.remote.graph.borg",
@@ -132,6 +134,7 @@ _RENAMED = {"Place": "SourceLocation"}
 # What the half that travels to hosts calls by name. A host has only what lives in `statecfg.remote`.
 _CALLED = {
     "RealMachine": "statecfg.remote.machine.real",
+    "add_installed_node_types": "statecfg.playbook.role_path",
     "add_validators": "statecfg.graph.validators",
     "declare": "statecfg.graph.declare",
     "load_module": "statecfg.dialects",
@@ -195,6 +198,7 @@ __all__ = [
     "error",
     "groups",
     "hosts",
+    "include",
     "label",
     "layers",
     "make_validators",

@@ -42,6 +42,7 @@ DIRECTIVES = (
     "dateyesterday", "datehourago", "mail", "nomail", "mailfirst", "maillast", "sharedscripts", "nosharedscripts",
     "tabooext", "taboopat", "include",
 )  # fmt: skip
+STARTERS = ("timer", "socket", "path")  # suffixes of units that start another unit
 SCRIPTS = ("postrotate", "prerotate", "firstaction", "lastaction", "preremove")
 
 
@@ -242,6 +243,28 @@ def check_unit_name(name: str) -> None:
     """
     if not re.match(r"[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.\\-]*)?\.[a-z]+\Z", name) or len(name) > 255:
         raise Wrong(f"not a valid name of a unit: {show(name)}", "use letters, digits, `:`, `_`, `.`, `-` and one `@`")
+
+
+def needed(name: str, attrs: records.Attrs) -> Iterable[str]:
+    """Yield what the file of a unit needs: users, groups, programs and directories in its sections, and other units.
+
+    :param name: the full name of the unit
+    """
+    sections = attrs.get("sections") or {}
+    for settings in sections.values():
+        for key, values in settings.items():
+            for value in map(str, _several(values)):
+                if key in ("User", "Group", "SupplementaryGroups"):
+                    yield from (("user:" if key == "User" else "group:") + word for word in value.split())
+                elif key == "WorkingDirectory" or key.startswith("Exec"):
+                    path = value.lstrip("@-:+!|").partition(" ")[0]
+                    yield ("path:" if key == "WorkingDirectory" else "program:") + path
+    stem, _, suffix = name.rpartition(".")
+    if attrs.get("drop_in"):
+        yield "unit_file:" + name
+    elif suffix in STARTERS:
+        started = (sections.get(suffix.capitalize()) or {}).get("Service" if suffix == "socket" else "Unit")
+        yield f"unit_file:{started or stem + '.service'}"
 
 
 def can_be_enabled(content: Any) -> bool:

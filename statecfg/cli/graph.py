@@ -39,7 +39,8 @@ def command(
     """Draw the requirements between resources, as text or as a picture. No host is contacted.
 
     Resources are arranged in layers. The resources of a layer can be applied concurrently once the earlier layers are
-    done. Hosts with the same graph are drawn once.
+    done. Hosts with the same graph are drawn once. `⇠`, or a dotted line, marks a requirement that is not in the
+    playbook: statecfg adds it because one resource needs another, such as a file its directory.
 
     Resources that depend on facts of a host are drawn only with --facts.
     """
@@ -56,7 +57,8 @@ def command(
     work = session.warned(offline(Path(playbook), choice))
     for note in known_facts.notes(work):
         click.echo(f"note: {safe.line(note)}", err=True)
-    drawings = drawing.fold((job.host.name, job.definition.layers) for job in work.jobs)
+    automatic = {job.host.name: job.definition.automatic for job in work.jobs}
+    drawings = drawing.fold(((job.host.name, job.definition.layers) for job in work.jobs), automatic)
     if picture_format == "text":
         _text(pictures.text_lines(drawings), target, no_color)
         return exit_codes.DONE

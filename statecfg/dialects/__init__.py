@@ -55,6 +55,7 @@ def _read(path: str | Path, project: Any) -> Playbook:
     inputs.note("playbook", file)
     root = _root(file, project)
     import_module("statecfg.dialects.modules").enter(root)
+    import_module("statecfg.dialects.roles").forget()
     playbook: Playbook = import_module(f"statecfg.dialects.{LOADERS[suffix]}").load(file, root)
     return playbook
 

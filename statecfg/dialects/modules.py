@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from statecfg import resources
+from statecfg.playbook import role_path
 from statecfg.playbook.plays import HostContext, Play
 from statecfg.playbook.services import Playbook
 from statecfg.playbook.user_code import LIBRARIES
@@ -74,6 +75,12 @@ def enter(root: str) -> None:
         resources.__path__[:] = _BUILT_IN
         _root = root
     resources.add_directory(os.path.join(root, "resources"))
+    role_path.add_node_types(root)
+
+
+def current_root() -> str:
+    """Return the directory of the current project."""
+    return _root
 
 
 def _forget(name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from pathlib import Path
 from statecfg import templates
 from statecfg.dialects import yaml_text
 from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, Sequence
+from statecfg.playbook import role_path
+from statecfg.playbook.role import CODE, FILE
 from statecfg.problems import InvalidInput
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -64,12 +67,22 @@ class Names:
     def _text(self, text: str, file: str, key: str) -> None:
         if key in _EXPRESSIONS or templates.is_template(text):
             self.names.update(templates.names(text, key in _EXPRESSIONS))
+        if key == "include" and role_path.is_name(text):
+            self._role(text)
         if key in ("include", "playbook", "template"):
             for path in self._files(text, file):
                 if key in ("include", "playbook"):
                     self.add(path)
                 else:
                     self._template(path)
+
+    def _role(self, name: str) -> None:
+        found = None
+        with contextlib.suppress(InvalidInput):  # loading the playbook reports it
+            found = role_path.find(self.root, name)
+        if found is not None:
+            for file in (FILE, *CODE.values()):
+                self.add(os.path.join(found.directory, file))
 
     def _template(self, path: str) -> None:
         """Add the names of a template. If it includes templates, also add all words of the files it could include."""
@@ -82,7 +95,8 @@ class Names:
 
     def _files(self, text: str, file: str) -> Iterator[str]:
         """Yield the files that a path can refer to; none if the path is a template."""
-        folders = [os.path.dirname(file), os.path.join(self.root, "templates")]
+        folders = [os.path.dirname(file), os.path.join(os.path.dirname(file), "templates")]
+        folders.append(os.path.join(self.root, "templates"))
         if templates.is_template(text):
             self.complete = False
             return

@@ -7,8 +7,9 @@ from collections import abc
 from typing import Any
 
 from statecfg import resources, templates
-from statecfg.dialects import yaml_entries, yaml_services, yaml_text, yaml_tree
-from statecfg.dialects.yaml_entries import Entries, Values
+from statecfg.dialects import yaml_services, yaml_text, yaml_tree
+from statecfg.dialects.yaml_entries import Entries, Place, Values
+from statecfg.dialects.yaml_entry import play_variables
 from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, Sequence
 from statecfg.graph.graph import Graph
 from statecfg.playbook import services
@@ -30,7 +31,7 @@ def load(path: str, root: str) -> Playbook:
     """
     resources.add_directory(os.path.join(root, "resources"))
     tree = yaml_text.read(path, SHAPE)
-    entries = Entries()
+    entries = Entries(root)
     with collecting() as problems:
         nodes = tree.items if isinstance(tree, Sequence) and tree.tag is None else [tree]
         definitions: list[Any] = []
@@ -57,7 +58,7 @@ def _play(node: Node, path: str, entries: Entries, number: int) -> Play | None:
         yaml_tree.check_keys(top, "a play", KEYS, ("service", "relations"))
     stem = os.path.splitext(os.path.basename(path))[0]
     name = _name(top, "service" if is_service else "name") or (f"{stem}-{number}" if number else stem)
-    variables = yaml_entries.play_variables(top.items.get("vars"))
+    variables = play_variables(top.items.get("vars"))
     steps = entries.included_first(top.items.get("include")) + entries.read(top.items.get("resources"), path)
     written = top.items.get("hosts")
     if written is None:
@@ -67,7 +68,7 @@ def _play(node: Node, path: str, entries: Entries, number: int) -> Play | None:
 
     def build(host: HostContext) -> list[Graph]:
         scope = Values({**host.in_templates, **host.vars.unrecorded})
-        return list(entries.graphs(steps, scope, ((path, top.location),)))
+        return list(entries.graphs(steps, scope, Place(((path, top.location),), scope)))
 
     def complete(merged: Vars, host: HostContext) -> dict[str, Any]:
         return resolved(merged, variables, host.in_templates)

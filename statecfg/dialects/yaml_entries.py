@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg import templates
-from statecfg.dialects import scalars, yaml_inventory, yaml_loops, yaml_text, yaml_tree
+from statecfg.dialects import scalars, yaml_loops, yaml_text, yaml_tree
 from statecfg.dialects import yaml_tree as tree
-from statecfg.dialects.yaml_entry import Entry, Reader
+from statecfg.dialects.yaml_entry import Entry, Reader, named_variables
 from statecfg.graph import opaque, recording, schema
 from statecfg.graph.declare import WRONG, declare_at
 from statecfg.graph.graph import Graph, gap
+from statecfg.graph.nodes import RoleUse
 from statecfg.graph.references import INCLUDE, LOOP
-from statecfg.playbook import secrets
+from statecfg.playbook import role as roles
+from statecfg.playbook import role_path, secrets
+from statecfg.playbook.plays import HostContext, Vars, current_host, graphs_of
+from statecfg.playbook.role import Given
 from statecfg.playbook.user_code import explained
 from statecfg.problems import (
     InvalidInput,
@@ -33,19 +37,57 @@ from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.graph.wrong_values import AS_STRING
 
+if TYPE_CHECKING:
+    from statecfg.dialects.role_files import Library, RoleFiles
+
 SHAPE = "a list of resources"
 MAX_INCLUDES = 100
 
 Values = dict[str, Any]
+Located = dict[str, tuple[Any, SourceLocation]]  # variables, with the source locations of their names
 Chain = tuple[tuple[str, SourceLocation], ...]
 Labels = tuple[str, ...]
 
 
-class Entries:
-    """Reads and evaluates the entries of one playbook and of its included files. Each file is read once."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where entries are.
 
-    def __init__(self) -> None:
-        self._files: dict[str, tuple[list[Entry], Values] | None] = {}  # None: it could not be read
+    :param chain: the files that led here, each with the source location that includes it
+    :param top: the variables of the play, which roles can use
+    :param labels: the loops, included files and roles that contain the entries
+    :param role: the innermost role; None for none
+    :param scope: the innermost recorded scope of variables; None for none
+    """
+
+    chain: Chain
+    top: Values
+    labels: Labels = ()
+    role: RoleUse | None = None
+    scope: recording.Scope | None = None
+
+    def inside(self, label: str = "", names: Mapping[str, Any] = MappingProxyType({})) -> Place:
+        """Return the place inside a loop or an include.
+
+        :param label: its label
+        :param names: the variables that it adds
+        """
+        role = self.role
+        if role is not None and names:
+            role = replace(role, variables={**role.variables, **names})
+        return replace(self, labels=(*self.labels, label) if label else self.labels, role=role)
+
+
+class Entries:
+    """Reads and evaluates the entries of one playbook, of its included files and its roles. Each file is read once.
+
+    :param root: directory of the project
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._library: Library | None = None
+        self._files: dict[str, tuple[list[Entry], Located] | None] = {}  # None: it could not be read
         self._secrets: dict[int, secrets.Secret] = {}
         self.read = Reader().read
 
@@ -56,12 +98,10 @@ class Entries:
         items = node.items if isinstance(node, tree.Sequence) else [node]
         return [Entry(None, item, item.location, file=item.file) for item in items]
 
-    def graphs(self, entries: list[Entry], scope: Values, chain: Chain, labels: Labels = ()) -> Iterator[Graph]:
+    def graphs(self, entries: list[Entry], scope: Values, place: Place) -> Iterator[Graph]:
         """Yield the graph of each node, and report problems.
 
         :param scope: the variables
-        :param chain: the files that led here, each with the source location that includes it
-        :param labels: the loops and included files that contain the entries
         """
         for entry in entries:
             if entry.gap is not None:
@@ -69,16 +109,17 @@ class Entries:
                 continue
             if entry.node_type is None and entry.inner is None:
                 _know_file(entry.argument)
-            within = labels if entry.loop is None else self._labelled(entry.loop, scope, labels)
+            around = place if entry.loop is None else self._labelled(entry.loop, scope, place)
             for names in self._rounds(entry, scope):
                 inner = {**scope, **names} if names else scope
+                within = around.inside(names=names) if names and around.role is not None else around
                 wanted = names is not None and self._wanted(entry, inner)
                 if wanted is None or names is None:
                     yield gap() if entry.node_type is None or "provides" in entry.attrs else gap(entry.node_type.name)
                 elif wanted and entry.inner is not None:
-                    yield from self.graphs(entry.inner, inner, chain, within)
+                    yield from self.graphs(entry.inner, inner, within)
                 elif wanted and entry.node_type is None:
-                    yield from self._included(entry, inner, chain, within)
+                    yield from self._included(entry, inner, within)
                 elif wanted and entry.node_type is not None:
                     yield self._declared(entry, entry.node_type, inner, within)
 
@@ -105,7 +146,7 @@ class Entries:
             return self._value(node, scope, name), True
         return WRONG, False
 
-    def _declared(self, entry: Entry, node_type: NodeType[...], scope: Values, labels: Labels) -> Graph:
+    def _declared(self, entry: Entry, node_type: NodeType[...], scope: Values, place: Place) -> Graph:
         argument, _ = self._try(entry.argument, scope)
         attrs = {name: _taken(name, node, self._try(node, scope, name)[0]) for name, node in entry.attrs.items()}
         count = len(schema.of(node_type).arguments)
@@ -116,7 +157,7 @@ class Entries:
             args = [] if argument is None else args
         graph = gap(node_type.name)
         with collecting() as reported, reporting(), explained(f"declaring a {node_type.name}", entry.location):
-            graph = declare_at(node_type, args, attrs, entry.location, entry.locations, labels)
+            graph = declare_at(node_type, args, attrs, entry.location, entry.locations, place.labels, place.role)
         report(*(_about_templates(item, entry) for item in reported))
         return graph
 
@@ -149,18 +190,18 @@ class Entries:
                 report(problem("SC0319", detail, help_text, entry.loop.elements.location))
             yield None
 
-    def _labelled(self, loop: yaml_loops.Loop, scope: Values, labels: Labels) -> Labels:
-        """Return the labels of the nodes of a loop. They are known even if the loop has no rounds."""
+    def _labelled(self, loop: yaml_loops.Loop, scope: Values, place: Place) -> Place:
+        """Return the place with the label of a loop, which is known even if the loop has no rounds."""
         if loop.label is None:
-            return labels
+            return place
         name, right = self._try(loop.label, scope)
         if right and (not isinstance(name, str) or not name or opaque.would_show_secret(name)):
             detail = f"`label:` must be a name; this is {scalars.describe(name)}"
             report(problem("SC0319", detail, "write label: NAME, without a secret", loop.label.location))
         elif right:
             recording.known_label(f"{LOOP}{name}")
-            return (*labels, f"{LOOP}{name}")
-        return labels
+            return place.inside(f"{LOOP}{name}")
+        return place
 
     def _expression(self, node: tree.Node, scope: Values) -> tuple[Any, bool]:
         if isinstance(node, tree.Scalar) and isinstance(node.value, str) and node.tag is None and not node.wrong:
@@ -171,32 +212,103 @@ class Entries:
 
     # Including
 
-    def _included(self, entry: Entry, scope: Values, chain: Chain, labels: Labels) -> Iterator[Graph]:
-        name, path, steps = self._steps(entry, scope, chain)
+    def _included(self, entry: Entry, scope: Values, place: Place) -> Iterator[Graph]:
+        name, right = self._try(entry.argument, scope)
+        if right and self._is_role(name, entry):
+            given = self._given(entry, scope)
+            yield from self.role(name, given, place) if given is not None else (gap(),)
+            return
+        path, steps = self._steps(name, entry, place.chain) if right else ("", place.chain)
         content = self._file(path) if path else None
         if content is None:
             yield gap()
             return
         entries, own = content
-        inner = {**scope}
-        for values in (own, play_variables(entry.attrs.get("vars"))):
-            for key, value in values.items():
+        added: Values = {}
+        origins: dict[str, tuple[str, SourceLocation]] = {}
+        for values, how in ((own, "its own value"), (named_variables(entry.attrs.get("vars")), "passed")):
+            for key, (value, location) in values.items():
                 resolved: Any = templates.UNREADABLE
                 with reporting():
-                    resolved = templates.resolve(value, inner)
-                inner[key] = resolved
-        recording.known_label(f"{INCLUDE}{name}")
-        yield from self.graphs(entries, inner, steps, (*labels, f"{INCLUDE}{name}"))
+                    resolved = templates.resolve(value, {**scope, **added})
+                added[key], origins[key] = resolved, (how, location)
+        label = f"{INCLUDE}{name}"
+        recording.known_label(label)
+        around = recording.scope(f"include {name}", added, origins, place.scope) or place.scope
+        inside = replace(place.inside(label, added), chain=steps, scope=around)
+        yield from self.graphs(entries, {**scope, **added}, inside)
 
-    def _steps(self, entry: Entry, scope: Values, chain: Chain) -> tuple[str, str, Chain]:
-        """Return the name and path of the file to include, and the chain with it; "" for an invalid file."""
-        name, right = self._try(entry.argument, scope)
-        if not right:
-            return "", "", chain
+    def _given(self, entry: Entry, scope: Values) -> Given | None:
+        """Return the values that an include passes to a role; None if one is invalid, which is reported."""
+        values: Values = {}
+        positions: dict[str, SourceLocation] = {}
+        for key, (value, location) in named_variables(entry.attrs.get("vars")).items():
+            values[key], positions[key] = templates.UNREADABLE, location
+            with reporting():
+                values[key] = templates.resolve(value, scope)
+        valid = all(value is not templates.UNREADABLE for value in values.values())
+        return Given(values, entry.location, positions) if valid else None
+
+    @staticmethod
+    def _is_role(name: Any, entry: Entry) -> bool:
+        if not isinstance(name, str) or not role_path.is_name(name):
+            return False
+        return not os.path.isfile(os.path.join(os.path.dirname(entry.file), name))
+
+    def role(self, name: str, given: Given, place: Place) -> Iterator[Graph]:
+        """Yield the graphs of a role, and report problems.
+
+        :param given: the values that are passed to it
+        """
+        recording.known_label(f"{INCLUDE}{name}")
+        if self._library is None:
+            from statecfg.dialects.role_files import Library
+
+            self._library = Library(self.root)
+        files = self._library.get(name, given.position)
+        uses = roles.chain(place.role)
+        if files is None or files.role.directory in [use.directory for use in uses] or len(uses) > MAX_INCLUDES:
+            if files is not None:
+                names = [use.name for use in reversed(uses)]
+                detail = " → ".join([*names, name][-8:])
+                places = (given.position, *(use.position for use in uses))
+                report(problem("SC0317", detail, "remove one of these includes", *places))
+            yield gap()
+            return
+        with collecting() as problems:
+            graphs = list(self._of_role(files, given, place))
+        report(*(roles.named_in(item, name) for item in problems))
+        yield from graphs
+
+    def _of_role(self, files: RoleFiles, given: Given, place: Place) -> Iterator[Graph]:
+        role = files.role
+        variables = files.bound(given, place.top)
+        if variables is None:
+            yield gap()
+            return
+        use = RoleUse(role.name, role.directory, variables, given.position, place.role)
+        label = f"{INCLUDE}{role.name}"
+        chain = (*place.chain, (role.position.file, given.position))
+        origins = {
+            key: ("passed", given.location(key)) if key in given.values else ("its own value", files.positions[key])
+            for key in variables
+        }
+        scope = recording.scope(f"role {role.name}", variables, origins, None)
+        inside = Place(chain, place.top, (*place.labels, label), use, scope)
+        yield from self.graphs(files.entries, {**place.top, **variables}, inside)
+        for function in files.functions:
+            host = current_host() or _host(place.top)
+            own = replace(host, vars=Vars({**host.vars.unrecorded, **variables}))
+            with recording.within(use, (*place.labels, label)):
+                graphs = list(graphs_of(function(own), f"the role {role.name}", role.position))
+            yield from graphs
+
+    def _steps(self, name: Any, entry: Entry, chain: Chain) -> tuple[str, Chain]:
+        """Return the path of the file to include, and the chain with it; "" for an invalid file."""
         if not isinstance(name, str) or not name:
             detail = f"`include:` must be the path of a file; this is {scalars.describe(name)}"
             report(problem("SC0310", detail, "write include: other.yml", entry.argument.location))
-            return "", "", chain
+            return "", chain
         path = os.path.normpath(os.path.join(os.path.dirname(entry.file), name))
         steps = (*chain, (path, entry.location))
         if path in (file for file, _ in chain) or len(steps) > MAX_INCLUDES:
@@ -206,14 +318,14 @@ class Entries:
             report(
                 problem("SC0317", " → ".join(names[start:][-8:]), "remove one of these includes", *reversed(locations))
             )
-            return "", "", chain
+            return "", chain
         if not os.path.isfile(path):
             help_text = suggest_file(path) or f"searched for {path}"
             report(problem("SC0301", f"there is no file {name}", help_text, entry.argument.location))
-            return "", "", chain
-        return name, path, steps
+            return "", chain
+        return path, steps
 
-    def _file(self, path: str) -> tuple[list[Entry], Values] | None:
+    def _file(self, path: str) -> tuple[list[Entry], Located] | None:
         if path in self._files:
             return self._files[path]
         self._files[path] = None
@@ -223,15 +335,22 @@ class Entries:
             root = yaml_text.read(path, SHAPE)
         if root is None:
             return None
-        variables: Values = {}
+        variables: Located = {}
         if isinstance(root, tree.Mapping):
             yaml_tree.check_keys(root, "an included file", ("vars", "resources"))
-            variables = dict(play_variables(root.items.get("vars")))
+            variables = named_variables(root.items.get("vars"))
             entries = self.read(root.items.get("resources"), path)
         else:
             entries = self.read(root, path)
         self._files[path] = entries, variables
         return self._files[path]
+
+
+def _host(top: Values) -> HostContext:
+    """Return the host of a play's variables, for a play that is evaluated without a run."""
+    variables = {name: value for name, value in top.items() if name not in ("host", "hosts", "groups")}
+    host = top["host"]
+    return HostContext(host["name"], Vars(variables), tuple(host["groups"]), facts=host["facts"])
 
 
 def _know_file(argument: tree.Node) -> None:
@@ -272,28 +391,3 @@ def _about_templates(reported: Problem, entry: Entry) -> Problem:
     if concerned and reported.help == AS_STRING:  # a list or a map
         return replace(reported, help="convert it to a string: `{{ … | join(',') }}` or `{{ … | tojson }}`")
     return reported
-
-
-def play_variables(node: tree.Node | None) -> Mapping[str, Any]:
-    """Return the variables of a `vars:` map. Texts keep their source locations, because they may be templates."""
-    written = yaml_inventory.variables(node, "play", author)
-    return MappingProxyType({name: value for name, (value, _) in written.items()})
-
-
-def author(node: tree.Node, name: str = "") -> Any:
-    """Return the value of a node. Templates keep their source locations.
-
-    :param name: the name of the variable, or the key of the node in its map
-    """
-    if node.wrong:
-        return templates.UNREADABLE
-    if node.tag is not None:
-        return yaml_tree.plain(node, secrets.tagged, name)
-    if isinstance(node, tree.Mapping):
-        return {key: author(item, key) for key, item in node.items.items()}
-    if isinstance(node, tree.Sequence):
-        return [author(item, name) for item in node.items]
-    assert isinstance(node, tree.Scalar)
-    if isinstance(node.value, str) and templates.is_template(node.value):
-        return templates.Text(node.value, node.location, node.block)
-    return node.value

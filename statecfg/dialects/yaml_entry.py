@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 from statecfg import templates
-from statecfg.dialects import ansible_words, yaml_loops
+from statecfg.dialects import ansible_words, yaml_inventory, yaml_loops
 from statecfg.dialects import yaml_tree as tree
 from statecfg.graph import registry, schema
 from statecfg.graph.graph import Graph, gap
+from statecfg.playbook import role_path, secrets
 from statecfg.playbook.user_code import guarded
 from statecfg.problems import nearest, problem, report, reporting
 from statecfg.problems.positions import SourceLocation
@@ -113,12 +116,20 @@ class Reader:
             return node_type
         return None
 
+    def _named(self, node: tree.Mapping) -> list[str]:
+        """Return the keys of an entry that name node types. Installed packages are searched only if necessary."""
+        named = [key for key in node.items if key in self._node_types]
+        if not named and role_path.add_installed_node_types():
+            self._node_types = frozenset(registry.names())
+            named = [key for key in node.items if key in self._node_types]
+        return named
+
     def _name_and_type(self, node: tree.Mapping) -> tuple[str, NodeType[...] | None]:
         """Return the key that names the node type of an entry, and the node type; None if there is none.
 
         A missing or ambiguous node type is reported. Attributes can have names of node types, such as `user`.
         """
-        named = [key for key in node.items if key in self._node_types]
+        named = self._named(node)
         for name in named:
             node_type = self._node_type(name, node.keys[name].location)
             if node_type is None:
@@ -152,3 +163,34 @@ def _ansible(node: tree.Mapping, valid: tuple[str, ...]) -> list[str]:
         detail = f"an entry has no key `{key}`"
         report(problem("SC0316", detail, ansible_words.equivalent(key), node.keys[key].location))
     return words
+
+
+def play_variables(node: tree.Node | None) -> Mapping[str, Any]:
+    """Return the variables of a `vars:` map. Texts keep their source locations, because they may be templates."""
+    written = yaml_inventory.variables(node, "play", author)
+    return MappingProxyType({name: value for name, (value, _) in written.items()})
+
+
+def named_variables(node: tree.Node | None) -> dict[str, tuple[Any, SourceLocation]]:
+    """Return the same, each with the source location of its name."""
+    keys = node.keys if isinstance(node, tree.Mapping) else {}
+    return {name: (value, keys[name].location) for name, value in play_variables(node).items()}
+
+
+def author(node: tree.Node, name: str = "") -> Any:
+    """Return the value of a node. Templates keep their source locations.
+
+    :param name: the name of the variable, or the key of the node in its map
+    """
+    if node.wrong:
+        return templates.UNREADABLE
+    if node.tag is not None:
+        return tree.plain(node, secrets.tagged, name)
+    if isinstance(node, tree.Mapping):
+        return {key: author(item, key) for key, item in node.items.items()}
+    if isinstance(node, tree.Sequence):
+        return [author(item, name) for item in node.items]
+    assert isinstance(node, tree.Scalar)
+    if isinstance(node.value, str) and templates.is_template(node.value):
+        return templates.Text(node.value, node.location, node.block)
+    return node.value

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from statecfg.dialects import yaml_tree
-from statecfg.dialects.yaml_entries import author
+from statecfg.dialects.yaml_entry import author
 from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, Sequence, describe
 from statecfg.playbook import services
 from statecfg.playbook.services import Relation, Service

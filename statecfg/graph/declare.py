@@ -11,7 +11,7 @@ from pyrsistent import PMap, PVector, pmap, pvector
 from statecfg.graph import opaque, recording, schema, types, validators
 from statecfg.graph.graph import Graph, gap
 from statecfg.graph.layers import too_many
-from statecfg.graph.nodes import EMPTY_MAP, EMPTY_VECTOR, MAX_NODES, Node
+from statecfg.graph.nodes import EMPTY_MAP, EMPTY_VECTOR, MAX_NODES, Node, RoleUse
 from statecfg.graph.schema import Schema
 from statecfg.problems import InvalidInput, Problem, clipped, positions, problem, report, suggest, tokens
 from statecfg.problems.positions import SourceLocation, Written
@@ -41,6 +41,7 @@ def declare_at(
     location: SourceLocation,
     locations: Mapping[str, SourceLocation] = NO_LOCATIONS,
     labels: tuple[str, ...] = (),
+    role: RoleUse | None = None,
 ) -> Graph:
     """Declare a node and return its graph: the node, and the graphs that it requires.
 
@@ -53,8 +54,9 @@ def declare_at(
     :param location: the source location of the node
     :param locations: the source locations of its attributes, if known
     :param labels: labels in addition to those of the blocks of `label` around the call
+    :param role: the role that contains the node; default: the role whose function is running
     """
-    return _Declaration(schema.of(node_type), location, locations).graph(args, attrs, labels)
+    return _Declaration(schema.of(node_type), location, locations).graph(args, attrs, labels, role)
 
 
 class _Declaration:
@@ -68,7 +70,9 @@ class _Declaration:
         self.name = node_schema.node_type.name
         self.broken = False
 
-    def graph(self, args: Sequence[Any], attrs: Mapping[str, Any], labels: tuple[str, ...]) -> Graph:
+    def graph(
+        self, args: Sequence[Any], attrs: Mapping[str, Any], labels: tuple[str, ...], role: RoleUse | None
+    ) -> Graph:
         values, options = self._sorted_out(args, attrs)
         explicit_name = options.pop("provides", None)
         name = self._name(values, None if explicit_name is WRONG else explicit_name)
@@ -86,6 +90,7 @@ class _Declaration:
             self._check_letters(name)
         if self.problems:
             report(*self.problems)
+        role = role or recording.role()
         node = Node(
             name,
             attributes,
@@ -97,6 +102,7 @@ class _Declaration:
             self.broken or bool(self.problems),
             (),
             (*recording.labels(), *labels),
+            ((self.location, role),) if role is not None else (),
         )
         recorded = recording.current()
         if recorded is not None:

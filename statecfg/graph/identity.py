@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from statecfg.graph import schema
 from statecfg.graph.nodes import Node
@@ -27,9 +27,9 @@ def normal(path: str) -> str:
     return path
 
 
-def check(nodes: Iterable[Node]) -> list[Problem]:
-    """Return a problem for each identity that nodes with different names share."""
-    owners: dict[str, list[Node]] = {}
+def owners(nodes: Iterable[Node]) -> dict[str, list[Node]]:
+    """Return the nodes by identity, without nodes that could not be read."""
+    found: dict[str, list[Node]] = {}
     identify: dict[str, Identify | None] = {}
     for node in nodes:
         if node.broken:
@@ -41,8 +41,20 @@ def check(nodes: Iterable[Node]) -> list[Problem]:
             category, _, name = identity.partition(":")
             if name[:1] == "/":
                 identity = f"{category}:{normal(name)}"
-            owners.setdefault(identity, []).append(node)
-    return [_clash(identity, group) for identity, group in owners.items() if len({node.provides for node in group}) > 1]
+            found.setdefault(identity, []).append(node)
+    return found
+
+
+def check(by_identity: Mapping[str, list[Node]]) -> list[Problem]:
+    """Return a problem for each identity that nodes with different names share.
+
+    :param by_identity: the result of `owners`
+    """
+    return [
+        _clash(identity, group)
+        for identity, group in by_identity.items()
+        if len(group) > 1 and len({node.provides for node in group}) > 1
+    ]
 
 
 def _identities(type_name: str) -> Identify | None:

@@ -18,6 +18,7 @@ MAX_LAYERS = 10_000  # the longest chain of nodes in which each node requires th
 # toposort visits all waiting nodes once per layer, so a graph with many nodes can have fewer layers.
 MAX_STEPS = 100_000_000
 MAX_NAMES_COMPARED = 20_000
+NOTHING: Mapping[str, Iterable[str]] = {}
 
 
 def layers(graph: Graph) -> list[list[Node]]:
@@ -32,16 +33,17 @@ def layers(graph: Graph) -> list[list[Node]]:
     return in_layers(nodes)
 
 
-def in_layers(nodes: Iterable[Node]) -> list[list[Node]]:
+def in_layers(nodes: Iterable[Node], more: Mapping[str, Iterable[str]] = NOTHING) -> list[list[Node]]:
     """Return the layers of nodes that only require each other.
 
+    :param more: name → names that the node requires in addition
     :raises InvalidInput: the nodes contain a cycle or need too many layers
     """
     names = {node.provides: node for node in nodes}
     result: list[list[Node]] = []
     steps, waiting = 0, len(names)
     try:
-        for layer in toposort({name: set(node.requires) for name, node in names.items()}):
+        for layer in toposort({name: {*node.requires, *more.get(name, ())} for name, node in names.items()}):
             result.append([names[name] for name in sorted(layer) if name in names])
             steps, waiting = steps + waiting, waiting - len(layer)
             if steps > MAX_STEPS or (len(result) >= MAX_LAYERS and waiting):

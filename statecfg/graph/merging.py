@@ -9,7 +9,7 @@ from typing import Any
 from pyrsistent import PVector, pvector
 
 from statecfg.graph import opaque
-from statecfg.graph.nodes import Node
+from statecfg.graph.nodes import Node, RoleUse
 from statecfg.problems import Problem, SourceLocation, problem
 from statecfg.remote.graph.wrong_values import show
 
@@ -69,7 +69,15 @@ def _united(nodes: Sequence[Node]) -> Node:
         options=options,
         others=tuple(positions),
         labels=tuple(_vector(nodes, lambda node: node.labels)),
+        uses=_uses(nodes),
     )
+
+
+def _uses(nodes: Sequence[Node]) -> tuple[tuple[SourceLocation, RoleUse | None], ...]:
+    """Return the source location and the role of each declaration; nothing if no role contains any of them."""
+    if not any(role for node in nodes for _, role in node.declarations):
+        return ()
+    return tuple(dict.fromkeys(chain.from_iterable(node.declarations for node in nodes)))
 
 
 def _vector(nodes: Sequence[Node], names: Callable[[Node], Iterable[str]]) -> PVector[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
@@ -33,6 +35,24 @@ class Frozen(Record):
         return self
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RoleUse:
+    """One use of a role. Uses are compared by identity, because a loop may use a role thousands of times.
+
+    :param name: the name of the role
+    :param directory: its directory
+    :param variables: its parameters and variables, and those of the loops around a node
+    :param position: the source location that includes it
+    :param outer: the role that includes it; None for a play
+    """
+
+    name: str
+    directory: str
+    variables: Mapping[str, Any]
+    position: SourceLocation
+    outer: RoleUse | None = None
+
+
 class Node(Frozen):
     """A vertex of the graph. Its fields can be read as attributes, as a map, or by keyword.
 
@@ -47,11 +67,13 @@ class Node(Frozen):
     :param broken: a problem with it was already reported, so its consequences are not reported
     :param others: the source locations of its other declarations, which were merged with the first one
     :param labels: the loops and included files that contain it, such as ``loop:sites`` and ``include:parts/web.yml``
+    :param uses: if a role contains one of its declarations: the source location and the role of each, the first one
+        first
     """
 
     __slots__ = (
         "attrs", "broken", "labels", "options", "others", "position", "produces_ops", "provides", "requires",
-        "triggers", "type",
+        "triggers", "type", "uses",
     )  # fmt: skip
     fields = ("provides", "requires", "triggers", "produces_ops", "attrs", "options", "position")
 
@@ -66,6 +88,7 @@ class Node(Frozen):
     type: str
     others: tuple[SourceLocation, ...]
     labels: tuple[str, ...]
+    uses: tuple[tuple[SourceLocation, RoleUse | None], ...]
 
     def __init__(
         self,
@@ -79,6 +102,7 @@ class Node(Frozen):
         broken: bool = False,
         others: tuple[SourceLocation, ...] = (),
         labels: tuple[str, ...] = (),
+        uses: tuple[tuple[SourceLocation, RoleUse | None], ...] = (),
     ) -> None:
         put = object.__setattr__
         put(self, "provides", provides)
@@ -92,15 +116,26 @@ class Node(Frozen):
         put(self, "type", attrs["type"])
         put(self, "others", others)
         put(self, "labels", labels)
+        put(self, "uses", uses)
 
     @property
     def positions(self) -> tuple[SourceLocation, ...]:
         """The source locations of all its declarations."""
         return (self.position, *self.others)
 
+    @property
+    def role(self) -> RoleUse | None:
+        """The role that contains its first declaration; None for none."""
+        return self.uses[0][1] if self.uses else None
+
+    @property
+    def declarations(self) -> tuple[tuple[SourceLocation, RoleUse | None], ...]:
+        """The source location and the role of each of its declarations."""
+        return self.uses or tuple((position, None) for position in self.positions)
+
     def replace(self, **fields: Any) -> Node:
         """Return this node with other values in some of its fields."""
-        values = {name: getattr(self, name) for name in (*self.fields, "broken", "others", "labels")}
+        values = {name: getattr(self, name) for name in (*self.fields, "broken", "others", "labels", "uses")}
         return Node(**{**values, **fields})
 
     def with_attrs(self, **attrs: Any) -> Node:
@@ -118,4 +153,5 @@ class Node(Frozen):
             self.broken,
             self.others,
             self.labels,
+            self.uses,
         )

@@ -1,38 +1,91 @@
-"""What is declared while a play is evaluated: its nodes, and the labels of loops and included files."""
+"""What is declared while a play is evaluated: its nodes, labels of loops and included files, and their variables."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
 
 from statecfg.graph import opaque
-from statecfg.graph.nodes import Node
+from statecfg.graph.nodes import Node, RoleUse
 from statecfg.graph.references import LOOP
 from statecfg.problems import InvalidInput, positions, problem
+from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.wrong_values import show, type_words
+
+Origins = Mapping[str, tuple[str, SourceLocation]]
 
 
 class Recorded(list[Node]):
     """The nodes that were declared.
 
+    :param play: the name of the play that declares them; "" for none
     :ivar labels: the labels that were used, also if no node has them
     """
 
-    def __init__(self) -> None:
+    def __init__(self, play: str = "") -> None:
         super().__init__()
+        self.play = play
         self.labels: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scope:
+    """Variables that a role or an included file adds.
+
+    :param name: what adds them, such as ``role web``
+    :param values: by the name of the variable
+    :param origins: how each value came about, such as ``passed``, and its source location
+    :param outer: the scope around it that it sees; None for the play
+    :param play: the name of the play
+    """
+
+    name: str
+    values: Mapping[str, Any]
+    origins: Origins
+    outer: Scope | None = None
+    play: str = ""
 
 
 _RECORDED: ContextVar[Recorded | None] = ContextVar("nodes declared", default=None)
 _LABELS: ContextVar[tuple[str, ...]] = ContextVar("labels of declared nodes", default=())
+_ROLE: ContextVar[RoleUse | None] = ContextVar("role of declared nodes", default=None)
+_SCOPES: ContextVar[list[Scope] | None] = ContextVar("scopes of variables", default=None)
 
 
 @contextlib.contextmanager
-def recording() -> Iterator[Recorded]:
-    """Collect every node declared in the block, so that the caller can report nodes that are in no graph."""
-    nodes = Recorded()
+def scopes(wanted: bool) -> Iterator[list[Scope]]:
+    """Collect the scopes of variables in the block.
+
+    :param wanted: false: collect nothing, because only explanations need the scopes
+    """
+    found: list[Scope] = []
+    token = _SCOPES.set(found if wanted else None)
+    try:
+        yield found
+    finally:
+        _SCOPES.reset(token)
+
+
+def scope(name: str, values: Mapping[str, Any], origins: Origins, outer: Scope | None) -> Scope | None:
+    """Record a scope if they are collected, and return it; otherwise return None. See `Scope`."""
+    found, recorded = _SCOPES.get(), _RECORDED.get()
+    if found is None:
+        return None
+    found.append(Scope(name, values, origins, outer, recorded.play if recorded is not None else ""))
+    return found[-1]
+
+
+@contextlib.contextmanager
+def recording(play: str = "") -> Iterator[Recorded]:
+    """Collect every node declared in the block, so that the caller can report nodes that are in no graph.
+
+    :param play: the name of the play that is evaluated
+    """
+    nodes = Recorded(play)
     token = _RECORDED.set(nodes)
     try:
         yield nodes
@@ -48,6 +101,25 @@ def current() -> Recorded | None:
 def labels() -> tuple[str, ...]:
     """Return the labels of the blocks of `label` around the caller."""
     return _LABELS.get()
+
+
+def role() -> RoleUse | None:
+    """Return the role whose function is running; None if there is none."""
+    return _ROLE.get()
+
+
+@contextlib.contextmanager
+def within(use: RoleUse, inner: tuple[str, ...]) -> Iterator[None]:
+    """Give all nodes that the block declares a role and labels.
+
+    :param inner: the labels in addition to those of the blocks around this one
+    """
+    tokens = _ROLE.set(use), _LABELS.set((*_LABELS.get(), *inner))
+    try:
+        yield
+    finally:
+        _ROLE.reset(tokens[0])
+        _LABELS.reset(tokens[1])
 
 
 def known_label(text: str) -> None:

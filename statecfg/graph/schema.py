@@ -17,7 +17,7 @@ from statecfg.remote.graph.borg import unmangled
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.nodetype import OPTIONS, NodeType
 
-_NAMES: dict[str, Any] = {
+NAMES: dict[str, Any] = {
     **{name: getattr(typing, name) for name in typing.__all__},
     **{name: value for name, value in vars(values).items() if not name.startswith("_")},
     "Blob": Blob,
@@ -125,7 +125,7 @@ def _from_signature(node_type: NodeType[...]) -> Schema:
 def _type(node_type: NodeType[...], name: str, annotation: Any) -> Type:
     if annotation is inspect.Parameter.empty:
         return ANY
-    scope = {**_NAMES, **getattr(node_type.function, "__globals__", {})}
+    scope = {**NAMES, **getattr(node_type.function, "__globals__", {})}
     try:
         return of_annotation(annotation, scope)
     except TypeProblem as error:

@@ -7,20 +7,22 @@ import gc
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
 from statecfg.graph import contradictions, generated, identity, later, opaque, references
+from statecfg.graph.automatic import Automatic
 from statecfg.graph.generated import GeneratedSecret
 from statecfg.graph.graph import Graph
-from statecfg.graph.layers import check, in_layers
+from statecfg.graph.layers import check
 from statecfg.graph.nodes import MAX_NODES, Node
+from statecfg.graph.ordering import Order, ordered
 from statecfg.graph.types import MAX_DEPTH
 from statecfg.playbook.context import WireContext
 from statecfg.playbook.user_code import explained
@@ -32,6 +34,9 @@ from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.graph.wrong_values import show, type_words
 from statecfg.remote.wire.frames import INLINE, encode_value
+
+if TYPE_CHECKING:
+    from statecfg.graph.automatic_cycles import LeftOut
 
 __all__ = ["Definition", "WireContext", "WireNode", "compile_graph"]
 
@@ -47,6 +52,9 @@ class Definition:
     :param types: names of the node types, sorted
     :param secrets: name → value of the secrets that it contains
     :param digest: SHA-256 of the layers' canonical JSON, without positions
+    :param automatic: node name → name of a node that it requires automatically → reason. The layers contain these
+        requirements as well
+    :param left_out: automatic requirements that would have closed a cycle
     """
 
     layers: list[list[WireNode]]
@@ -54,6 +62,8 @@ class Definition:
     types: list[str] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
     digest: str = ""
+    automatic: Automatic = field(default_factory=dict)
+    left_out: Sequence[LeftOut] = ()
 
 
 def for_undoing(definition: Definition) -> Definition:
@@ -101,20 +111,23 @@ def _compiled(nodes: list[Node], problems: list[Problem], context: WireContext) 
     problems = problems + check(nodes)
     if len(nodes) > MAX_NODES:
         raise InvalidInput(problems)
+    owners: dict[str, list[Node]] = {}
     try:
         with explained("finding the identities of nodes", nodes[0].position if nodes else NOWHERE):
-            problems += identity.check(nodes)
+            owners = identity.owners(nodes)
+            problems += identity.check(owners)
             problems += contradictions.check(nodes)
     except InvalidInput as error:
         problems += error.problems
-    layers = [nodes]
+    order = Order([nodes], {}, ())
     try:
-        layers = layers if problems else in_layers(nodes)
+        with explained("finding what nodes need", nodes[0].position if nodes else NOWHERE):
+            order = order if problems else ordered(nodes, owners)
     except InvalidInput as error:
         problems += error.problems
-    packer = _Packer(context)
+    packer = _Packer(context, order.automatic)
     with opaque.recording() as used:
-        wire = [[packer.pack(node) for node in layer] for layer in layers]
+        wire = [[packer.pack(node) for node in layer] for layer in order.layers]
         if packer.generated:
             from statecfg.playbook import producers  # takes time to import
 
@@ -122,7 +135,8 @@ def _compiled(nodes: list[Node], problems: list[Problem], context: WireContext) 
     if problems or packer.problems:
         raise InvalidInput(problems + packer.problems)
     secrets = {name: value.reveal() for name, value in used.items()}
-    return Definition(wire, packer.blobs, sorted(packer.methods), secrets, digest(wire))
+    types = sorted(packer.methods)
+    return Definition(wire, packer.blobs, types, secrets, digest(wire), order.automatic, order.left_out)
 
 
 def digest(layers: list[list[WireNode]]) -> str:
@@ -147,8 +161,8 @@ def _unplaced(node: WireNode) -> Mapping[str, Any]:
 class _Packer:
     """Converts nodes to the wire format, and collects their content and problems."""
 
-    def __init__(self, context: WireContext) -> None:
-        self.context = context
+    def __init__(self, context: WireContext, automatic: Automatic) -> None:
+        self.context, self.automatic = context, automatic
         self.problems: list[Problem] = []
         self.blobs: dict[str, Blob] = {}
         self.methods: dict[str, Callable[[Node], Any] | None] = {}
@@ -173,8 +187,9 @@ class _Packer:
                 sent = self._prepared(node, prepare, secretive)
                 if sent is None:
                     return wire
-        if node.requires:
-            wire["requires"] = list(node.requires)
+        more = self.automatic.get(node.provides, ())
+        if node.requires or more:
+            wire["requires"] = [*node.requires, *more]
         if node.triggers:
             wire["triggers"] = list(node.triggers)
         if node.produces_ops:
@@ -201,7 +216,7 @@ class _Packer:
         wire["position"], *also = map(self._location, node.positions)
         if also:
             wire["also"] = also
-        if prepare is not None and (also or node.provides in self.context.declared_again):
+        if prepare is not None and (also or len(node.uses) > 1 or node.provides in self.context.declared_again):
             self._compare(node, attrs)
         if options:
             wire["options"] = options
@@ -216,7 +231,7 @@ class _Packer:
     def _compare(self, node: Node, attrs: Mapping[str, Any]) -> None:
         """Report if the declarations of a node mean different things: files and variables depend on their place."""
         for variant, context in self.context.variants(node):
-            packer = _Packer(context)
+            packer = _Packer(context, {})
             other = packer.pack(variant).get("attrs", {})
             self.problems.extend(packer.problems)
             names = [name for name in sorted({*attrs, *other}) if attrs.get(name) != other.get(name)]

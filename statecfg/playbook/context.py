@@ -54,20 +54,22 @@ class WireContext:
     def variants(self, node: Node) -> Iterator[tuple[Node, WireContext]]:
         """Yield the other declarations of a node that `find` and `render` may treat differently, each with its context.
 
-        These are declarations in another directory, or in a play with other variables.
+        These are declarations in another directory or role, or in a play or role with other variables.
         """
         first = self.own.get(node.provides, self.vars)
         variables = dict(self.declared_again.get(node.provides, ()))
-        seen = [(os.path.dirname(node.position.file), first)]
-        for position in node.positions:
-            variant = os.path.dirname(position.file), variables.get(position, first)
+        seen = {(os.path.dirname(node.position.file), id(first), node.role)}
+        for position, role in node.declarations:
+            own = variables.get(position, first)
+            variant = os.path.dirname(position.file), id(own), role
             if variant not in seen:
-                seen.append(variant)
-                own = {node.provides: variant[1]}
-                yield node.replace(position=position, others=()), replace(self, own=own, declared_again={})
+                seen.add(variant)
+                uses = ((position, role),) if role is not None else ()
+                one = node.replace(position=position, others=(), uses=uses)
+                yield one, replace(self, own={node.provides: own}, declared_again={})
 
     def find(self, node: Node, path: str, below: str = "files", directory: bool = False) -> Path:
-        """Find a file or directory: in the directory of the file that declares the node, then in the project.
+        """Find a file or directory: beside the file that declares the node, in its role, then in the project.
 
         :param path: its path, relative to one of these directories
         :param below: the directory of the project to search first: "files" or "templates"; the other one is next
@@ -75,9 +77,9 @@ class WireContext:
         :raises InvalidInput: it is missing, unreadable, of the wrong type, or a link leads outside the project
         """
         beside = Path(self.base, os.path.dirname(node.position.file))
-        tried = [beside / path, Path(self.base, below, path)]
         other = "templates" if below == "files" else "files"
-        tried.append(Path(self.base, other, path))
+        roots = [self.base] if node.role is None else [Path(node.role.directory), self.base]
+        tried = [beside / path, *(Path(root, folder, path) for root in roots for folder in (below, other))]
         for candidate in tried:
             if os.path.lexists(candidate):
                 self._accept(node, path, candidate, directory)
@@ -95,7 +97,10 @@ class WireContext:
         real = Path(os.path.realpath(candidate))
         resolved = "" if real == candidate else f" (which is {real})"
         root = Path(os.path.realpath(self.base))
-        if not os.path.isabs(path) and root not in real.parents:
+        inside = root in real.parents or (
+            node.role is not None and Path(os.path.realpath(node.role.directory)) in real.parents
+        )
+        if not os.path.isabs(path) and not inside:
             raise self._unreadable(node, f"{path}{resolved} is outside the project", f"copy it into {root}")
         try:
             mode = real.stat().st_mode
@@ -110,6 +115,7 @@ class WireContext:
 
     @staticmethod
     def _unreadable(node: Node, detail: str, help: str = "") -> InvalidInput:
+        detail += f" (in the role {node.role.name})" if node.role is not None else ""
         return InvalidInput([problem("SC0118", f"{node.provides}: {detail}", help, *node.positions)])
 
     def read(self, node: Node, relative_path: str) -> Blob:
@@ -194,10 +200,12 @@ class WireContext:
         host_vars = self.own.get(node.provides, self.vars)
         host_vars = host_vars.unrecorded if isinstance(host_vars, Vars) else host_vars
         always = names_in_templates(self.host, self.groups, self.facts)
-        values = {**always, **host_vars, **(variables or {})}
+        in_role = node.role.variables if node.role is not None else {}
+        values = {**always, **host_vars, **in_role, **(variables or {})}
         if "\n" in template or "{" in template:
             return render_text(template, values, node.position)
-        return render_file(self.find(node, template, "templates"), values, node.position, self.base)
+        more = os.path.join(node.role.directory, "templates") if node.role is not None else ""
+        return render_file(self.find(node, template, "templates"), values, node.position, self.base, more)
 
     @staticmethod
     def secret(name: str, value: str) -> Any:

@@ -32,6 +32,7 @@ OPTIONS = ("hosts", "vars", "name", "prune")
 Defined = TypeVar("Defined")
 
 _COLLECTED: ContextVar[list[Any] | None] = ContextVar("plays and relations being defined", default=None)
+_HOST: ContextVar[HostContext | None] = ContextVar("host for which a play is evaluated", default=None)
 
 
 @dataclass(frozen=True)
@@ -276,9 +277,15 @@ def evaluate(play_: Play, host: HostContext) -> Graph:
 
     activity = f"building {play_.name} for {host.name}"
     graphs: list[Graph] | None = None
-    with recording() as nodes, reporting(), guarded(activity, state=lambda: activity + _after(nodes)):
+    what = f"the play {play_.name}"
+    with (
+        recording(play_.name) as nodes,
+        reporting(),
+        guarded(activity, state=lambda: activity + _after(nodes)),
+        on_host(host),
+    ):
         try:
-            graphs = list(_graphs(play_.build(host), play_))
+            graphs = list(graphs_of(play_.build(host), what, play_.position))
         except MissingFact as missing:
             missing.at(innermost(missing) or play_.position)
             raise
@@ -295,15 +302,35 @@ def _after(nodes: Sequence[Node]) -> str:
     return f", after {nodes[-1].provides}" if nodes else ""
 
 
-def _graphs(result: Any, play_: Play) -> Iterator[Graph]:
+@contextlib.contextmanager
+def on_host(host: HostContext) -> Iterator[None]:
+    """Make `host` the current host of the block."""
+    token = _HOST.set(host)
+    try:
+        yield
+    finally:
+        _HOST.reset(token)
+
+
+def current_host() -> HostContext | None:
+    """Return the host for which a play is being evaluated; None if there is none."""
+    return _HOST.get()
+
+
+def graphs_of(result: Any, what: str, location: SourceLocation) -> Iterator[Graph]:
+    """Yield the graphs in what a function returned, and report anything else.
+
+    :param what: the name of the function in messages, such as ``the play web``
+    :param location: its source location
+    """
     if isinstance(result, Graph):
         yield result
     elif isinstance(result, Iterable) and not isinstance(result, str | bytes | Mapping):
         for item in result:
-            yield from _graphs(item, play_)
+            yield from graphs_of(item, what, location)
     elif result is not None:
         hint = "return a node, a list of nodes, or merge_graphs(…)"
-        report(problem("SC0109", f"the play {play_.name} returned {type(result).__name__}", hint, play_.position))
+        report(problem("SC0109", f"{what} returned {type(result).__name__}", hint, location))
 
 
 def _refuse_lost(play_: Play, graph: Graph, nodes: Sequence[Node]) -> None:

@@ -30,6 +30,7 @@ SETTINGS: dict[str, tuple[type, str]] = {
     "keep_going": (bool, "true or false"),
     "lock_timeout": (float, "a number of seconds, 0 or more"),
     "store": (str, "the path of a file, or a URL"),
+    "roles_path": (str, "directories of roles, joined by colons"),
     "hook_path": (str, "directories of hook types, joined by colons"),
     "hook_execution_path": (str, "directories of programs, joined by colons"),
     "store_hook_input": (bool, "true or false"),
@@ -81,6 +82,7 @@ class Settings:
     :param keep_going: whether to continue with resources that don't depend on a failed resource
     :param lock_timeout: seconds to wait for another run to end
     :param store: the store: a path relative to the project, or a URL
+    :param roles_path: directories of roles in addition to `roles/`, joined by colons, relative to the project
     :param hooks: the settings for hooks
     :param keys: the keys of encrypted secrets
     """
@@ -95,6 +97,7 @@ class Settings:
     keep_going: bool | None = None
     lock_timeout: float | None = None
     store: str | None = field(default=None, repr=False)
+    roles_path: str | None = None
     hooks: HookSettings = HookSettings()
     keys: KeySettings = KeySettings()
 
@@ -103,7 +106,7 @@ class Settings:
 class Project:
     """A project's directory and settings.
 
-    :param root: the directory that contains `resources/`, `templates/`, `files/` and `playbooks/`
+    :param root: the directory that contains `resources/`, `roles/`, `templates/`, `files/` and `playbooks/`
     :param settings: the settings in `statecfg.toml`
     """
 

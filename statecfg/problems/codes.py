@@ -69,6 +69,13 @@ CODES: dict[str, tuple[str, str]] = {
         "template limit exceeded",
         "A template ran longer than 5 seconds, calls itself too deeply, or it or its output exceeds 16 MB.",
     ),
+    "SC0324": (
+        "unknown role",
+        "Neither the project nor its `roles_path` nor an installed package has a role with this name.",
+    ),
+    "SC0325": ("wrong role", "The definition of a role contains an error."),
+    "SC0326": ("wrong parameters of a role", "A role was given a parameter that it does not have, or lacks one."),
+    "SC0327": ("wrong value of a parameter", "The role does not allow the value that was passed for a parameter."),
     "SC0401": ("wrong host name", "The name of a host or group, or an address, contains invalid characters."),
     "SC0402": ("circular groups", "Groups in the inventory contain each other in a cycle."),
     "SC0403": (
@@ -126,6 +133,7 @@ CODES: dict[str, tuple[str, str]] = {
         "saved plan is stale",
         "A saved plan was made from other inputs than those of this project, or by another version (exit code 6).",
     ),
+    "SC0433": ("nothing to explain", "No playbook that was searched has a node, a variable or a host with this name."),
     "SC0440": (
         "picture can't be drawn",
         "A PNG needs the Pillow library and a size that programs can show. An SVG needs neither.",

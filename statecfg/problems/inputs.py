@@ -17,6 +17,7 @@ KINDS = (
     "variables",
     "playbook",
     "include",
+    "role",
     "module",
     "template",
     "file",

@@ -23,6 +23,7 @@ class Choice:
     :param instance: distinguishes several uses of a playbook on the same hosts; "" if there is only one
     :param given: names in `extra` that the user wrote; statecfg reports those that nothing reads
     :param added: returns service → hosts with units that were added by hand; these hosts get the service's resources
+    :param sources: whether the jobs shall contain what their definitions were made from
     :param keys: the keys of encrypted secrets, in addition to those in the project's settings
     :param facts: host → facts that are known without asking the host
     :param stored: returns host → the facts in the store, for hosts that the run does not visit; None if the definitions
@@ -38,6 +39,7 @@ class Choice:
     instance: str = ""
     given: frozenset[str] = frozenset()
     added: Callable[[], Mapping[str, Sequence[str]]] | None = None
+    sources: bool = False
     keys: Keys | None = None
     facts: Mapping[str, Recorded] = field(default_factory=dict)
     stored: Callable[[], Mapping[str, Recorded]] | None = None

@@ -132,16 +132,26 @@ def _with_others(
 
 
 def tagged(graph: Graph, tags: Iterable[str]) -> Graph:
-    """Return the nodes that have one of the tags, and all nodes that they require, directly or indirectly."""
+    """Return the nodes that have one of the tags, and all nodes that they require, directly or indirectly.
+
+    Automatic requirements count as well.
+    """
+    from statecfg.graph import automatic, identity
     from statecfg.graph.graph import Graph as Graphs
+    from statecfg.playbook.user_code import explained
+    from statecfg.problems.positions import NOWHERE
 
     wanted = frozenset(tags)
     nodes = {node.provides: node for node in graph.nodes()}
-    left = [node for node in nodes.values() if node.broken or wanted.intersection(node.options.get("tags") or ())]
+    listed = list(nodes.values())
+    with explained("finding what nodes need", listed[0].position if listed else NOWHERE):
+        more, _ = automatic.find(listed, identity.owners(listed))
+    left = [node for node in listed if node.broken or wanted.intersection(node.options.get("tags") or ())]
     kept: dict[str, Node] = {}
     while left:
         node = left.pop()
         if node.provides not in kept:
             kept[node.provides] = node
-            left.extend(nodes[name] for name in node.requires if name in nodes)
-    return Graphs(None, [Graphs(node) for node in nodes.values() if node.provides in kept])
+            required = (*node.requires, *more.get(node.provides, ()))
+            left.extend(nodes[name] for name in required if name in nodes)
+    return Graphs(None, [Graphs(node) for node in listed if node.provides in kept])

@@ -66,8 +66,8 @@ class Options:
     :param cancel: set to stop the run: nothing more begins
     :param run: the run's id; "" for a new one
     :param agreed: whether the user explicitly allowed removing more than half of a host's resources
-    :param query: for mode "history": `playbook`, `run` (the beginning of an id), `limit`; for mode "reveal": `name`;
-        for mode "facts": the request for facts in addition to those that every host sends
+    :param query: for mode "history": `playbook`, `run` (the beginning of an id), `limit`, `node`; for mode "reveal":
+        `name`; for mode "facts": the request for facts in addition to those that every host sends
     :param deployment: the declared services
     :param join: completes these options and the jobs (hooks, events, stored data of hosts) while statecfg connects to
         the hosts; if it raises an error, the run ends before any change

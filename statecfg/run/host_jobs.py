@@ -57,13 +57,15 @@ class HostJobs:
         If the plays read facts that are not known yet, the job's definition has only the nodes that are certain, and
         the host's `readings` list what is missing.
         """
-        from statecfg.run.job import Job
+        from statecfg.graph.recording import scopes
+        from statecfg.run.job import Job, Sources
 
         choice = self.choice
         reading = self.readings[host.name] = Reading(host.name, self.source.of, self.inventory, choice.extra)
         definition = None
         with collecting() as problems, reporting():
-            evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags, reading)
+            with scopes(choice.sources) as found:
+                evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags, reading)
             self.tags |= evaluated.tags
             definition = evaluation.definition(host, evaluated.graph, evaluated, self.project, reading)
         self.slow = self.slow or any(item.code in SLOW for item in problems)
@@ -78,7 +80,8 @@ class HostJobs:
             return None
         prune = choice.prune or any(one.prune for play in plays for one in (play, *play.others))
         partial = bool(choice.tags)
-        return Job(host, definition, self.playbook, prune and not partial, partial, owner=self.owner)
+        sources = Sources(evaluated.graph, plays, found) if choice.sources else None
+        return Job(host, definition, self.playbook, prune and not partial, partial, owner=self.owner, sources=sources)
 
 
 def _certain(definition: Definition) -> Definition:

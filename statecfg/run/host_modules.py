@@ -10,6 +10,7 @@ from pathlib import Path
 
 import statecfg
 from statecfg import resources
+from statecfg.playbook.role_path import add_installed_node_types
 from statecfg.problems import InvalidInput, problem
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote import MOVED, OLDEST
@@ -98,8 +99,10 @@ def type_modules(types: Iterable[str]) -> dict[str, str]:
     :raises InvalidInput: if a file written in Hy is wrong
     """
     modules = {}
-    available = resources.available()
-    for name in types:
+    names, available = list(types), resources.available()
+    if not {*available, *REGISTRY}.issuperset(names) and add_installed_node_types():
+        available = resources.available()
+    for name in names:
         module = f"{_RESOURCES}.{name}"
         if name in available and name not in REGISTRY and _path(module) is None:
             getattr(resources, name)

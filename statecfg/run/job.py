@@ -4,10 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host
+
+if TYPE_CHECKING:
+    from statecfg.graph.graph import Graph
+    from statecfg.graph.recording import Scope
+    from statecfg.playbook.plays import Play
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What the definition of a host was made from.
+
+    :param graph: the evaluated graph
+    :param plays: the plays of the host
+    :param scopes: the variables that roles and included files add
+    """
+
+    graph: Graph
+    plays: Sequence[Play]
+    scopes: Sequence[Scope] = ()
 
 
 @dataclass(frozen=True)
@@ -22,6 +41,7 @@ class Job:
     :param policy: the playbook in the form that these hooks receive
     :param owner: the name of the owning playbook in the host's ledger; `playbook` if empty
     :param units: the units that may run hooks on the host, and their content (see `units.coordinator`)
+    :param sources: what the definition was made from, if it was requested
     :param differs: differences from a saved plan that the controller found; the host refuses the plan if there are any
     :param needs: names of the facts that the definition depends on; until they are known, it has only
         the nodes that are certain
@@ -39,3 +59,4 @@ class Job:
     units: Mapping[str, Any] = field(default_factory=dict)
     differs: Sequence[str] = ()
     needs: tuple[str, ...] = ()
+    sources: Sources | None = None

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from statecfg import resources
+from statecfg.playbook.user_code import LIBRARIES
 from statecfg.problems import inputs
 
 if TYPE_CHECKING:
@@ -24,8 +26,9 @@ def note(project: Project, services: Sequence[ServiceWork]) -> None:
     """
     if not inputs.active():
         return
-    if project.resources is not None:
-        _all("node type", _sources(project.resources))
+    for folder in resources.__path__[1:]:  # those of the project and of its roles
+        if not folder.startswith(LIBRARIES):
+            _all("node type", _sources(Path(folder)))
     _all("module", _modules())
     for service in services:
         if service.charm is not None:

@@ -100,6 +100,8 @@ class Host(TypedDict):
     ledger: NotRequired[str]
     history: NotRequired[list[dict[str, Any]]]
     revealed: NotRequired[str]
+    managed: NotRequired[list[dict[str, Any]]]
+    owners: NotRequired[dict[str, int]]
     warnings: NotRequired[list[str]]
     owed: NotRequired[list[Owed]]
     shutdown: NotRequired[list[Action]]

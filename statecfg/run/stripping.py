@@ -1,7 +1,7 @@
 """Remove the parts of Python source that hosts don't need: annotations, docstrings, comments, imports for annotations.
 
-Functions that only the controller calls (`@kind.validate` and `@kind.to_wire`) are removed, and the imports that only
-these functions use.
+Functions that only the controller calls (`@kind.validate`, `@kind.needs` and `@kind.to_wire`) are removed, and the
+imports that only these functions use.
 
 Every remaining line keeps its number, so a traceback from a host names the right line. Annotations in the body of a
 class stay, because dataclasses and named tuples need them.
@@ -314,7 +314,7 @@ def is_type(node: _Function) -> bool:
 def controller_functions(tree: ast.Module) -> list[ast.stmt]:
     """Return the functions that only the controller calls: the file registers them, and does not call them itself."""
     types = {node.name for node in tree.body if isinstance(node, _Function) and is_type(node)}
-    roles = {f"{name}.{role}" for name in types for role in ("validate", "to_wire")}
+    roles = {f"{name}.{role}" for name in types for role in ("validate", "needs", "to_wire")}
     called = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return [
         node

@@ -140,16 +140,19 @@ def _as_text(value: Any) -> str:
     return value.reveal() if isinstance(value, Value) else str(value)
 
 
-def render_file(path: Path, variables: Mapping[str, Any], location: SourceLocation, base: Path | None = None) -> str:
+def render_file(
+    path: Path, variables: Mapping[str, Any], location: SourceLocation, base: Path | None = None, more: str = ""
+) -> str:
     """Return a rendered template file with its secrets revealed.
 
     :param path: the file. Templates that it includes, imports or extends are in the same directory or in `templates/`
     :param variables: the variables that the template can use
     :param location: the place in the playbook that uses the file
     :param base: the project's directory
+    :param more: another directory to search for templates, before that of the project; "" for none
     :raises InvalidInput: the template is wrong or fails; the problem has the line of the template and `location`
     """
-    folders = [str(path.parent), *([str(base / "templates")] if base else [])]
+    folders = [str(path.parent), *([more] if more else []), *([str(base / "templates")] if base else [])]
     with _explained_at(location, False, variables):
         text = _as_text(_text(_environment(tuple(folders)).get_template(path.name), variables))
         try:

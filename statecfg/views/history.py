@@ -41,13 +41,14 @@ def history_lines(report: Report, run: str = "") -> Iterator[Line]:
         yield host_lines.heading(Group([name], host))
         yield from host_lines.trouble(host)
         for past in host.get("history") or []:
-            yield from _run(past)
+            yield from run_lines(past)
         if host["status"] == HostStatus.OK and not host.get("history"):
             text = f"has no run whose id starts with {run}" if run else "has no runs"
             yield make(("  ", ""), (f"This host {text}.", "dim"))
 
 
-def _run(past: Mapping[str, Any]) -> Iterator[Line]:
+def run_lines(past: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield the lines of one run."""
     status = str(past["status"])
     took = _took(past)
     yield make(

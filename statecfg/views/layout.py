@@ -39,10 +39,12 @@ class Edge:
 
     :param through: its boxes and points, from the required node to the requiring one
     :param triggers: whether it is a trigger, which is drawn differently
+    :param automatic: whether it is an automatic requirement, which is dotted
     """
 
     through: list[Box]
     triggers: bool = False
+    automatic: bool = False
 
 
 @dataclass
@@ -100,12 +102,12 @@ def _shortened(text: str) -> str:
 
 def _edges(drawing: Drawing, columns: list[list[Box]], boxes: dict[str, tuple[Box, int]]) -> list[Edge]:
     edges = []
-    for required, name, triggers in drawing.edges():
+    for required, name, triggers, reason in drawing.edges():
         (start, first), (end, last) = boxes[required], boxes[name]
         points = [Box() for _ in range(first + 1, last)]
         for number, point in enumerate(points, first + 1):
             columns[number].append(point)
-        edges.append(Edge([start, *points, end], triggers))
+        edges.append(Edge([start, *points, end], triggers, bool(reason)))
     return edges
 
 

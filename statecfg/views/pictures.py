@@ -29,7 +29,10 @@ def draw(picture_format: str, drawings: Sequence[Drawing]) -> bytes:
 
 
 def text_lines(drawings: Sequence[Drawing]) -> Iterator[Line]:
-    """Yield the layers of each graph, each node with its source locations and requirements; `↻` marks triggers."""
+    """Yield the layers of each graph, each node with its source locations and requirements.
+
+    `↻` marks triggers, and `⇠` automatic requirements.
+    """
     for number, drawing in enumerate(drawings):
         if number:
             yield BLANK
@@ -43,13 +46,17 @@ def text_lines(drawings: Sequence[Drawing]) -> Iterator[Line]:
                     make("      ", ("also declared", "dim"), hang=8, right=other) for other in node.get("also") or ()
                 )
                 triggers = frozenset(node.get("triggers") or ())
-                yield from (_required(name, name in triggers) for name in node.get("requires") or ())
+                automatic = drawing.automatic.get(node["provides"], {})
+                for name in node.get("requires") or ():
+                    yield _required(name, name in triggers, automatic.get(name, ""))
         yield make(
             (f"  {plural(sum(map(len, drawing.layers)), 'resource')} in {plural(len(drawing.layers), 'layer')}", "dim")
         )
 
 
-def _required(name: str, triggers: bool) -> Line:
+def _required(name: str, triggers: bool, reason: str) -> Line:
+    if reason:
+        return make(("      ⇠ ", "dim"), (f"{name}  automatic: {reason}", "dim"), hang=8)
     return make(("      ↻ ", "change") if triggers else ("      ← ", "dim"), (name, "dim"), hang=8)
 
 
@@ -60,8 +67,8 @@ def dot(drawings: Sequence[Drawing]) -> str:
         out += [f"  subgraph cluster_{number} {{", f"    label={_dotted(drawing.title)};"]
         for layer in drawing.layers:
             out += [f"    {_dotted(f'{number}/' + n['provides'])} [label={_dotted(n['provides'])}];" for n in layer]
-        for required, node, triggers in drawing.edges():
-            style = ' [color="#bf8700", style=dashed]' if triggers else ""
+        for required, node, triggers, reason in drawing.edges():
+            style = ' [color="#bf8700", style=dashed]' if triggers else " [style=dotted]" if reason else ""
             out.append(f"    {_dotted(f'{number}/' + required)} -> {_dotted(f'{number}/' + node)}{style};")
         out.append("  }")
     return "\n".join([*out, "}", ""])
@@ -79,8 +86,9 @@ def mermaid(drawings: Sequence[Drawing]) -> str:
         ids = {n["provides"]: f"g{number}n{i}" for i, n in enumerate(n for layer in drawing.layers for n in layer)}
         out.append(f"  subgraph g{number}[{_quoted(drawing.title)}]")
         out += [f"    {ids[name]}[{_quoted(name)}]" for name in ids]
-        for required, node, triggers in drawing.edges():
-            out.append(f"    {ids[required]} {'-.->' if triggers else '-->'} {ids[node]}")
+        for required, node, triggers, reason in drawing.edges():
+            arrow = "-.->" if triggers else "-. automatic .->" if reason else "-->"
+            out.append(f"    {ids[required]} {arrow} {ids[node]}")
         out.append("  end")
     return "\n".join([*out, ""])
 

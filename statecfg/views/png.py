@@ -76,7 +76,8 @@ def _text(pen: ImageDraw, x: float, y: float, text: str, size: int, color: str) 
 def _edge(pen: ImageDraw, edge: Edge, top: float) -> None:
     color = layout.TRIGGER if edge.triggers else layout.FAINT
     points = [(_SCALE * x, _SCALE * (top + y)) for x, y in _curve(edge.through)]
-    for one, two in _dashed(points) if edge.triggers else pairwise(points):
+    dashes = (5.0, 4.0) if edge.triggers else (1.5, 3.0) if edge.automatic else None
+    for one, two in pairwise(points) if dashes is None else _dashed(points, *dashes):
         pen.line([one, two], fill=color, width=_SCALE + 1)
     (x1, y1), (x2, y2) = points[-3], points[-1]
     angle = math.atan2(y2 - y1, x2 - x1)
@@ -86,9 +87,11 @@ def _edge(pen: ImageDraw, edge: Edge, top: float) -> None:
     pen.polygon([(x2, y2), *wings], fill=color)
 
 
-def _dashed(points: Sequence[tuple[float, float]]) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
-    """Yield the visible pieces of a dashed line, with the same dashes as in the SVG (5 on, 4 off)."""
-    drawn, left = True, 5.0 * _SCALE
+def _dashed(
+    points: Sequence[tuple[float, float]], on: float, off: float
+) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
+    """Yield the visible pieces of a dashed line, with the same dashes as in the SVG."""
+    drawn, left = True, on * _SCALE
     for one, two in pairwise(points):
         while (length := math.dist(one, two)) > 0:
             part = min(left, length) / length
@@ -99,7 +102,7 @@ def _dashed(points: Sequence[tuple[float, float]]) -> Iterator[tuple[tuple[float
             one = end
             if left <= 1e-9:
                 drawn = not drawn
-                left = (5.0 if drawn else 4.0) * _SCALE
+                left = (on if drawn else off) * _SCALE
 
 
 def _curve(through: Sequence[Box]) -> Iterator[tuple[float, float]]:

@@ -65,7 +65,7 @@ def _text(x: float, y: float, text: str, size: float, color: str, weight: str = 
 
 def _edge(edge: Edge) -> str:
     color, mark = (layout.TRIGGER, "trigger") if edge.triggers else (layout.FAINT, "arrow")
-    dashes = ' stroke-dasharray="5 4"' if edge.triggers else ""
+    dashes = ' stroke-dasharray="5 4"' if edge.triggers else ' stroke-dasharray="1.5 3"' if edge.automatic else ""
     look = f'fill="none" stroke="{color}" stroke-width="1.4"{dashes} marker-end="url(#{mark})"'
     return f'<path d="{_path(edge.through)}" {look}/>'
 

@@ -112,7 +112,7 @@ class Children:
         return Graph(None, [Graph(node) for node in nodes])
 
     def _check(self, nodes: list[Node], found: list[Problem]) -> None:
-        problems = [*found, *check(nodes), *identity.check(nodes), *contradictions.check(nodes)]
+        problems = [*found, *check(nodes), *identity.check(identity.owners(nodes)), *contradictions.check(nodes)]
         try:
             if not problems:
                 in_layers(nodes)

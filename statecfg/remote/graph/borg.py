@@ -39,6 +39,7 @@ METHODS = {
     "to-wire": "to_wire",
     "from-wire": "from_wire",
     "claims": "claims",
+    "needs": "needs",
     "validate": "validate",
     "blobs": "blobs",
     "remember": "remember",

@@ -102,6 +102,17 @@ class NodeType(Generic[P]):
         """
         return self._register("claims", function)
 
+    def needs(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register what a node needs on the host: `function(attrs) -> list of "kind:name"`.
+
+        The node automatically requires the nodes that provide this. The kinds are `user`, `group`, `package`,
+        `program`, `unit`, `unit_file` (without drop-ins), `path` (the node of this path, or of the nearest directory
+        above it), `inside` (only of a directory above it) and `repository` (the repositories of the package manager;
+        without a name). The default is what attributes such as `owner` and `argv` name. The controller calls it; hosts
+        don't get it.
+        """
+        return self._register("needs", function)
+
     def validate(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register a check of attribute combinations: `function(attrs)` raises ValueError for an invalid one."""
         return self._register("validate", function)

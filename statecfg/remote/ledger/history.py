@@ -37,24 +37,49 @@ if TYPE_CHECKING:
         actions: List[PastAction]
 
 
-def history(ledger: Ledger, playbook: str, run: str, limit: int) -> List[PastRun]:
+def known(ledger: Ledger, query: Mapping[str, Any]) -> JsonMap:
+    """Return what the ledger knows.
+
+    :param query: `playbook`, `run`, `limit` and `node` as in `history`; `owners`: also count the managed resources
+    """
+    node = query.get("node", "")
+    runs = history(ledger, query.get("playbook", ""), query.get("run", ""), int(query.get("limit", 20)), node)
+    found: JsonMap = {"history": runs, "managed": managed(ledger, node) if node else []}
+    if query.get("owners"):
+        counts = ledger.database.execute("SELECT playbook, count(*) FROM resource GROUP BY playbook ORDER BY playbook")
+        found["owners"] = dict(counts.fetchall())
+    return found
+
+
+def managed(ledger: Ledger, node: str) -> List[JsonMap]:
+    """Return what the ledger knows about the managed resources of a name, which may belong to several playbooks."""
+    rows = ledger.database.execute(
+        "SELECT playbook, type, state, since, first_run, last_run, position, protect FROM resource WHERE name = ?",
+        (node,),
+    )
+    return [dict(zip([column[0] for column in rows.description], row)) for row in rows]
+
+
+def history(ledger: Ledger, playbook: str, run: str, limit: int, node: str = "") -> List[PastRun]:
     """Return runs, newest first, with the number of nodes per outcome.
 
     :param playbook: only this playbook's runs; "" for all
     :param run: only runs whose id begins with this, with their outcomes and actions; "" for all
     :param limit: the maximum number of runs
+    :param node: only runs with an outcome of this node, and only this outcome; "" for all
     """
     query = (
         "SELECT id, started, ended, mode, who, playbook, status FROM run WHERE (? = '' OR playbook = ?)"
-        " AND substr(id, 1, ?) = ? ORDER BY started DESC, rowid DESC LIMIT ?"
+        " AND substr(id, 1, ?) = ? AND (? = '' OR id IN (SELECT run FROM outcome WHERE node = ?))"
+        " ORDER BY started DESC, rowid DESC LIMIT ?"
     )
     runs: List[PastRun] = []
-    for row in ledger.database.execute(query, (playbook, playbook, len(run), run, limit)).fetchall():
+    for row in ledger.database.execute(query, (playbook, playbook, len(run), run, node, node, limit)).fetchall():
         run_id, started, ended, mode, who, owner, status = row
         entry: PastRun = {"run": run_id, "started": started, "ended": ended, "mode": mode, "who": who}
         entry["playbook"], entry["status"] = owner, status
         counts = ledger.database.execute(
-            "SELECT outcome, count(*) FROM outcome WHERE run = ? GROUP BY outcome", (row[0],)
+            "SELECT outcome, count(*) FROM outcome WHERE run = ? AND ? IN ('', node) GROUP BY outcome", (row[0], node)
         )
         entry["summary"] = dict(counts.fetchall())
         if run:
@@ -73,7 +98,7 @@ def of_host(state_dir: str, lock: Lock, query: Mapping[str, Any]) -> JsonMap:
     """Return the runs in this host's ledger, and its lineage.
 
     :param lock: the host's lock
-    :param query: `playbook`, `run` and `limit`
+    :param query: see `known`
     """
     from statecfg.remote.ledger.ledger import Ledger
 
@@ -86,7 +111,6 @@ def of_host(state_dir: str, lock: Lock, query: Mapping[str, Any]) -> JsonMap:
     try:
         if cut_off:
             ledger.recall(cut_off)
-        runs = history(ledger, query.get("playbook", ""), query.get("run", ""), int(query.get("limit", 20)))
-        return {"history": runs, "ledger": ledger.meta("lineage")}
+        return dict(known(ledger, query), ledger=ledger.meta("lineage"))
     finally:
         ledger.close()

@@ -40,7 +40,7 @@ class Order:
     :ivar node: the host, as data for hooks
     :ivar policy: the playbook, as data for hooks
     :ivar hooks: the hooks that may be called on this host
-    :ivar history: in mode "history": `playbook`, `run`, `limit`; in mode "reveal": `name`
+    :ivar history: in mode "history": `playbook`, `run`, `limit`, `node`, `owners`; in mode "reveal": `name`
     :ivar units: the units that may run hooks, and their content
     :ivar differs: the differences from a saved plan that the controller found
     :ivar facts: the facts to collect before the definition arrives: `names`, and the sources of the project's `own`

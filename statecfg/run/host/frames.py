@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from statecfg.remote.graph.names import ActionStatus, HookStatus, HostStatus, Outcome, State
 from statecfg.remote.units.settings import MOST as MOST_SETTINGS
+from statecfg.run.host.ledger_records import ManagedResource, Past
 from statecfg.run.strict import Free, OneOf, Strict
 
 FACTS = 256 << 10  # bytes of memory for the facts of a host
@@ -94,32 +95,6 @@ class Firing(Strict):
     event: str
     name: str
     where: Where
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Past(Strict):
-    """An earlier run, from the host's ledger."""
-
-    run: str
-    started: float
-    mode: str
-    who: str
-    playbook: str
-    status: str
-    summary: Mapping[str, int]
-    ended: float | None = None
-    outcomes: Mapping[str, str] | None = None
-    actions: tuple[PastAction, ...] | None = None
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PastAction(Strict):
-    """An action of an earlier run, from the host's ledger."""
-
-    node: str
-    op: str
-    status: str
-    reason: str
 
 
 # Frames
@@ -377,6 +352,8 @@ class End(Frame):
     ledger: str = ""
     history: tuple[Past, ...] = ()
     revealed: str = ""
+    managed: tuple[ManagedResource, ...] = ()
+    owners: Mapping[str, int] | None = None
 
 
 FRAME_CLASSES: Mapping[str, type[Frame]] = {

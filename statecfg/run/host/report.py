@@ -226,6 +226,7 @@ class HostReport:
             self.data["history"] = fields.get("history", [])
         if self.mode == Mode.REVEAL:
             self.data["revealed"] = frame.revealed
+            self.data.update({key: fields[key] for key in ("managed", "owners") if fields.get(key)})
         if frame.warnings:
             self.data.setdefault("warnings", []).extend(frame.warnings)
         self._explain(frame, fields.get("holder") or {})
@@ -272,7 +273,10 @@ class HostReport:
             (end.unchanged and (begun or not changes), "it reports no changes, but it acted"),
             (end.unchanged and ok and open_work, "it reports no changes, but its plan has some"),
             (end.facts is not None and self.mode != Mode.FACTS, "it sends facts, which were not requested"),
-            (end.history and self.mode != Mode.HISTORY, "it sends its history, which was not requested"),
+            (
+                (end.history or end.managed or end.owners) and self.mode != Mode.HISTORY,
+                "it sends its history, which was not requested",
+            ),
             (end.revealed and self.mode != Mode.REVEAL, "it sends a secret, which was not requested"),
         )
         return next((text for broken, text in rules if broken), "")

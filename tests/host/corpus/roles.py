@@ -41,7 +41,7 @@ class Role:
     leaves: Sequence[tuple[str, str, str]] = ()
 
 
-def _writable_sysctls(host: Host, project: Path) -> Sequence[str]:
+def writable_sysctls(host: Host, project: Path) -> Sequence[str]:
     """Make the sysctls of the host's own network writable; all others stay read-only."""
     script = "mkdir /run/net && mount -t proc proc /run/net && mount --bind /run/net/sys/net /proc/sys/net && "
     host.run(["sh", "-c", script + "umount --lazy /run/net && rmdir /run/net"])
@@ -215,7 +215,7 @@ ROLES = (
     Role(
         "redis", "redis.yml", _drift_redis, _check_redis,
         {"CORPUS_REDIS_PASSWORD": "redis-Secret-1", "CORPUS_REDIS_SESSIONS_PASSWORD": "redis-Secret-2"},
-        _writable_sysctls, not_for_real="whole_kernel", leaves=REDIS_DATA,
+        writable_sysctls, not_for_real="whole_kernel", leaves=REDIS_DATA,
     ),
     Role("security", "security.yml", _drift_security, _check_security, leaves=(*HOMES, *UNATTENDED_LOG)),
     Role(
@@ -239,6 +239,6 @@ ROLES = (
         "docker", "docker.py", _drift_docker, _check_docker, {"CORPUS_REGISTRY_AUTH": "cmVnaXN0cnktQXV0aC02"},
         _prepare_docker, leaves=HOMES,
     ),
-    Role("hardening", "hardening.hy", _drift_hardening, _check_hardening, {}, _writable_sysctls,
+    Role("hardening", "hardening.hy", _drift_hardening, _check_hardening, {}, writable_sysctls,
          not_for_real="whole_kernel"),
 )  # fmt: skip

@@ -164,7 +164,9 @@ def test_the_plans_in_the_readme_and_concepts_are_real(tmp_path: Path, nginx_hos
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason=f"{NOT_RUN}the pages show what root sees")
-@pytest.mark.parametrize("page", ["coming-from", "editors", "existing-machines", "plans", "projects", "secrets"])
+@pytest.mark.parametrize(
+    "page", ["coming-from", "editors", "existing-machines", "plans", "projects", "roles", "secrets"]
+)
 def test_commands_on_example_pages_work_as_written(page: str, tmp_path: Path) -> None:
     reader = Reader(tmp_path / "home")
     (reader.place / "statecfg.toml").touch()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.graph.schema import _NAMES
+from statecfg.graph.schema import NAMES
 from statecfg.graph.types import Mismatch, TypeProblem, of_annotation
 from statecfg.remote.graph import wrong_values
 from statecfg.remote.graph.model import Blob
@@ -16,7 +16,7 @@ from statecfg.remote.graph.wrong_values import Wrong, show
 
 
 def check(annotation: Any, value: Any) -> Any:
-    return of_annotation(annotation, _NAMES).check(value)
+    return of_annotation(annotation, NAMES).check(value)
 
 
 PASS: list[tuple[str, Any, Any]] = [
@@ -184,4 +184,4 @@ def test_mismatch_is_raised_for_a_wrong_type_only() -> None:
 @pytest.mark.parametrize("annotation", ["Nowhere", "list[", "3", "'x' + 1"])
 def test_of_annotation_refuses_an_invalid_annotation(annotation: str) -> None:
     with pytest.raises(TypeProblem):
-        of_annotation(annotation, _NAMES)
+        of_annotation(annotation, NAMES)

@@ -56,6 +56,17 @@ def test_text_shows_layers_requirements_and_triggers():
     assert "4 resources in 3 layers" in text
 
 
+def test_every_picture_marks_automatic_requirements():
+    automatic = {"file:/etc/nginx.conf": {"package:nginx": "its package"}}
+    drawings = fold([("web1", LAYERS), ("web2", LAYERS)], {"web1": automatic})
+    assert [drawing.hosts for drawing in drawings] == [["web1"], ["web2"]]
+    text = plain(pictures.text_lines(drawings[:1]))
+    assert "      ⇠ package:nginx  automatic: its package\n" in text
+    assert "[style=dotted]" in pictures.dot(drawings) and pictures.dot(drawings).count("dotted") == 1
+    assert pictures.mermaid(drawings).count("-. automatic .->") == 1
+    assert pictures.draw("svg", drawings).decode().count('stroke-dasharray="1.5 3"') == 1
+
+
 def test_text_shows_all_declarations_of_a_node():
     layers = [[{**node("package:nginx"), "also": ["db.hy:4", "db.hy:9"]}]]
     text = plain(pictures.text_lines(fold([("web1", layers)])))
