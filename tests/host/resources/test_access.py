@@ -107,7 +107,7 @@ def test_default_access_lists_are_removed_and_not_inherited(machine: Machine, pa
     plant(place, 0o750, (USER, EVE, 7), name="default")
     node = directory(str(place), mode="0750")
     said = machine.run(node, mode="plan")
-    assert changes(said) == {"acl": (f"user:{EVE}:rwx, default:user:{EVE}:rwx", "none")}
+    assert changes(said) == {"acl": (f"default:user:{EVE}:rwx, user:{EVE}:rwx", "none")}
     (place / "given").mkdir()
     new = file(str(place / "new"), content="x", mode="0640"), directory(str(place / "made"), mode="0750")
     applied(machine, *new)
