@@ -16,7 +16,7 @@ from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import files, paths, records, restore
 
 DAY = 86400  # seconds
-CURVES = {"256": "prime256v1", "384": "secp384r1", "521": "secp521r1"}
+CURVES = {256: "prime256v1", 384: "secp384r1", 521: "secp521r1"}
 
 
 def made(machine: Machine, argv: Sequence[str], config: str, path: str, **options: Any) -> Result:
@@ -49,14 +49,11 @@ def create_key(
     group: str | None = None,
 ) -> Result:
     """Create a private key. It never leaves the host."""
-    options = {
-        "rsa": ["rsa_keygen_bits:%d" % (bits or 3072)],
-        "ec": ["ec_paramgen_curve:%s" % CURVES[str(bits or 256)], "ec_param_enc:named_curve"],
-        "ed25519": [],
-    }
     argv = ["openssl", "genpkey", "-algorithm", algorithm.upper()]
-    for option in options[algorithm]:
-        argv += ["-pkeyopt", option]
+    if algorithm == "rsa":
+        argv += ["-pkeyopt", "rsa_keygen_bits:%d" % (bits or 3072)]
+    elif algorithm == "ec":
+        argv += ["-pkeyopt", "ec_paramgen_curve:%s" % CURVES[bits or 256], "-pkeyopt", "ec_param_enc:named_curve"]
     return made(machine, argv, "", path, mode=mode, owner=owner, group=group)
 
 

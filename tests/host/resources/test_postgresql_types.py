@@ -118,11 +118,17 @@ def test_changes_come_true_on_a_running_server(site: Site, service: str) -> None
     assert "the role shop of PostgreSQL stays: it owns the database shop" in ran.out
     host.run(["systemctl", "start", service])
     assert clusters.sql(host, PORT, "SELECT datname FROM pg_database WHERE datname = 'shop'") == "shop"
-    removed = everything(service).replace("    owner: shop\n", "    owner: shop\n    remove_content: true\n")
-    site.say("apply", removed)
-    site.say("destroy")
-    host.run(["systemctl", "start", service])
+    gone = f"  - postgresql_database: shop\n    port: {PORT}\n    absent: true\n"
+    assert (
+        "contains 1 tables and views" in nodes(site.report("plan", gone, code=1))["postgresql_database:shop"]["reason"]
+    )
+    gone += "    remove_content: true\n"
+    for role in ("shop", "readers"):
+        gone += f"  - postgresql_user: {role}\n    port: {PORT}\n    absent: true\n"
+        gone += "    requires: ['postgresql_database:shop']\n"
+    site.come_true(gone)
     assert clusters.sql(host, PORT, "SELECT count(*) FROM pg_database") == "3"
+    assert clusters.sql(host, PORT, "SELECT rolname FROM pg_roles WHERE rolname !~ '^pg_'") == "postgres"
 
 
 def test_objects_that_existed_get_their_attributes_back(site: Site, service: str) -> None:
