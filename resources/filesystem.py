@@ -20,8 +20,8 @@ def filesystem(
     """Create a file system on an empty device, or in an empty file.
 
     statecfg never destroys data: a device that contains a partition table or anything else that blkid(8) knows is an
-    error, unless it already contains a file system of this type. `label` and `format_options` apply only to a new file
-    system. The host needs the program mkfs of the type.
+    error, unless it already contains a file system of this type. A file must begin with zeros. `label` and
+    `format_options` apply only to a new file system. The host needs the program mkfs of the type.
 
     Undo: the file system stays, because it may contain data by then; the report says so.
 

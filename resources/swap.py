@@ -20,14 +20,14 @@ def swap(
     """Use a file or a device as swap space: now, and with a line in /etc/fstab at boot.
 
     With `size`, the path is a file, which statecfg creates with mode 0600 and fills with zeros. Files on Btrfs are not
-    supported. A device must be empty or contain swap space. statecfg formats an empty one, and refuses one with other
-    content. Containers can't use swap space.
+    supported. statecfg formats an empty device, and refuses a device or file that contains anything but swap space.
+    Containers can't use swap space.
 
     Undo: statecfg stops to use the swap space, if it was not in use before, restores the line in /etc/fstab, and
     removes the file that it created. If the node removed a file, statecfg creates it again.
 
     :param path: the file or device
-    :param size: the size of the file, such as ``512M`` or ``2G``. A file of another size is replaced
+    :param size: the size of the file, such as ``512M`` or ``2G``. A swap file of another size is replaced
     :param priority: swap space with a higher priority is used first: 0 to 32767
     :param absent: the swap space must not be used and not be in /etc/fstab, and the file must not exist. A device stays
 

@@ -12,6 +12,7 @@ from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import paths, records, system_records
 
 TIMEOUT = 3600.0
+BEGINNING = 65536  # bytes; all known signatures are among the first ones
 
 
 @table("filesystem")
@@ -21,7 +22,10 @@ def planned(host: World) -> dict[str, records.Fields]:
 
 
 def content(world: World, path: str) -> tuple[str, str]:
-    """Return the type of the content of a file or device that blkid(8) knows, and what to call it; "" without any.
+    """Return the type of the content of an existing file or device, and what to call it; "" if it is empty.
+
+    Of a device, only content that blkid(8) knows counts, because a wiped device still contains former data. A file is
+    empty if it begins with zeros.
 
     :raises CheckError: if the path can't be read
     """
@@ -29,14 +33,20 @@ def content(world: World, path: str) -> tuple[str, str]:
     if made is not None:
         return made["fstype"], made["fstype"]
     # Without a known content, blkid(8) prints nothing and ends with status 2.
-    probe = world.probe(["blkid", "--probe", "--output", "export", "--", path], inputs=("filesystems", [path]))
+    probe = world.probe(["blkid", "--probe", "--output", "export", "--", path], inputs=("filesystem", [path]))
     if probe.status not in (0, 2):
         raise CheckError("blkid can't read %s: %s" % (path, probe.errors.decode("utf-8", "replace").strip()))
     tags = dict(line.partition("=")[::2] for line in probe.text.splitlines())
     if "TYPE" in tags:
         return tags["TYPE"], tags["TYPE"]
-    partitions = tags.get("PTTYPE", "")
-    return partitions, partitions and "a partition table (%s)" % partitions
+    if "PTTYPE" in tags:
+        return tags["PTTYPE"], "a partition table (%s)" % tags["PTTYPE"]
+    stat = world.stat(path)
+    begin = min(stat.size, BEGINNING) if stat is not None and stat.kind == "file" else 0
+    zeros = ["cmp", "--silent", "--bytes=%d" % begin, "--", path, "/dev/zero"]
+    if begin and world.probe(zeros, inputs=("filesystem", [path])).status != 0:
+        return "data", "data"
+    return "", ""
 
 
 @op(turn="filesystems")

@@ -87,14 +87,17 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     lines += mounts.reading(world) if lines else []
     stopped = [stop(path)] if used is not None else []
     if attrs.get("absent"):
-        removed = [paths.remove(path)] if stat is not None and stat.kind == "file" else []
-        return [*stopped, *lines, *removed]
+        if stat is None or stat.kind != "file":  # a device stays, whatever it contains
+            return [*stopped, *lines]
+        _require_swap(world, path, stat, used)
+        return [*stopped, *lines, paths.remove(path)]
+    swap = stat is not None and _require_swap(world, path, stat, used)
     if _wants_file(attrs, path, stat):
         paths.require_parent(world, path, node, nodes)
         made = [make_file(path, megabytes(attrs["size"])), make_swap(path)]
         return [*stopped, *made, *lines, use(path, attrs.get("priority"))]
     if used is None:
-        formatted = [] if _is_swap(world, path) else [make_swap(path)]
+        formatted = [] if swap else [make_swap(path)]
         return [*formatted, *lines, use(path, attrs.get("priority"))]
     if attrs.get("priority") is not None and used.get("priority") != attrs["priority"]:
         return [*lines, stop(path), use(path, attrs["priority"])]
@@ -113,19 +116,22 @@ def _wants_file(attrs: records.Attrs, path: str, stat: Stat | None) -> bool:
         return True
     if size is not None and stat.kind != "file":
         paths.refuse(path, stat, "a file", "remove size for a device")
-    if stat.kind not in ("file", "other"):
-        paths.refuse(path, stat, "a file or device")
     return size is not None and stat.size != megabytes(size) * MIB
 
 
-def _is_swap(world: World, path: str) -> bool:
+def _require_swap(world: World, path: str, stat: Stat, used: records.Fields | None) -> bool:
     """Return whether a file or device contains swap space; False if it is empty.
 
-    :raises CheckError: if it contains something else
+    :param used: the entry of the swap space, if it is in use
+    :raises CheckError: if it is something else, or contains something else
     """
+    if used is not None:
+        return True
+    if stat.kind not in ("file", "other"):
+        paths.refuse(path, stat, "a file or device")
     found, called = filesystems.content(world, path)
     if found not in ("", "swap"):
-        raise CheckError("%s contains %s, which mkswap would destroy; remove it with wipefs first" % (path, called))
+        raise CheckError("%s contains %s and not swap space; statecfg does not replace it" % (path, called))
     return found == "swap"
 
 
@@ -135,7 +141,7 @@ def remember(node: Node, world: World) -> system_records.SwapMemory:
     stat = world.stat(path)
     return {
         "path": path,
-        "size": stat.size if stat is not None and stat.kind == "file" else None,
+        "megabytes": stat.size // MIB if stat is not None and stat.kind == "file" else None,
         "exists": stat is not None,
         "used": world.entry("swap", path),
         "line": entries.remember(_line(node), world),
@@ -150,16 +156,24 @@ def undo(node: Node, memory: system_records.SwapMemory, world: World) -> ActionS
     if spec.actions:
         spec.actions += mounts.reading(world)
     if not node.attrs.get("absent"):
+        if memory["megabytes"] and stat is not None and stat.size // MIB != memory["megabytes"]:
+            spec.actions += [*([stop(path)] if used is not None else []), *_again(path, memory)]
+            return spec
         if used is not None and was is None:
             spec.actions.append(stop(path))
         elif used is not None and was is not None and used.get("priority") != was.get("priority"):
             spec.actions += [stop(path), use(path, was.get("priority"))]
         if stat is not None and stat.kind == "file" and not memory["exists"]:
             spec.actions.append(paths.remove(path))
-    elif memory["size"] is not None and stat is None:
-        # What was in the swap space has no meaning any more.
-        spec.actions += [make_file(path, memory["size"] // MIB), make_swap(path)]
-        spec.actions += [use(path, was.get("priority"))] if was is not None else []
+    elif memory["megabytes"] and stat is None:
+        spec.actions += _again(path, memory)
     elif was is not None and used is None and stat is not None:
         spec.actions.append(use(path, was.get("priority")))
     return spec
+
+
+def _again(path: str, memory: records.SwapMemory) -> list[Action]:
+    """Return what creates a former swap file again. What was in it has no meaning any more."""
+    was = memory["used"]
+    used = [use(path, was.get("priority"))] if was is not None else []
+    return [make_file(path, memory["megabytes"] or 0), make_swap(path), *used]

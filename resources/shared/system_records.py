@@ -31,10 +31,10 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         fstype: str
 
     class SwapMemory(TypedDict):
-        """The memory of a `swap`. `size` is that of its file, in bytes; None for a device, or without a file."""
+        """The memory of a `swap`. `megabytes` is the size of its file in MiB; None for a device, or without a file."""
 
         path: str
-        size: int | None
+        megabytes: int | None
         exists: bool
         used: records.Fields | None
         line: records.LineMemory

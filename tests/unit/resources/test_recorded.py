@@ -214,6 +214,13 @@ def test_undo_of_swap_space_restores_the_priority_of_a_device() -> None:
     assert machine.stat("/dev/vdb1") is not None
 
 
+def test_undo_of_a_larger_swap_file_restores_its_size() -> None:
+    files = {"/etc/fstab": "/srv/swap none swap sw 0 0\n", "/srv/swap": "x" * (1 << 20)}
+    machine = MemoryMachine(files, {"swap": {"/srv/swap": {"used": True}}})
+    undone = Undone(machine, {"swap": "/srv/swap", "size": "2M"})
+    assert undone.ops == ["stop", "make_file", "make_swap", "use"]
+
+
 def test_undo_of_removed_swap_space_creates_the_file_again() -> None:
     files = {"/etc/fstab": "/srv/swap none swap sw 0 0\n", "/srv/swap": "x" * (1 << 20)}
     machine = MemoryMachine(files, {"swap": {"/srv/swap": {"used": True, "priority": 7}}})
