@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from statecfg.facts.catalogue import Facts
-from statecfg.facts.reading import CURRENT, KnownHost, Reading
+from statecfg.facts.reading import CURRENT, KnownHost, KnownHosts, Reading
 from statecfg.facts.variables import Vars
 from statecfg.problems import InvalidInput, Problem, positions, problem, suggest
 
@@ -65,11 +65,9 @@ class Hosts(Mapping[str, NamedHost]):
     __slots__ = ()
 
     def __getitem__(self, key: object) -> NamedHost:
-        reading = _reading()
-        assert reading.inventory is not None
-        name = _name(key)
+        reading, inventory = _current()
         try:
-            return NamedHost(reading.inventory.host(name), reading)
+            return NamedHost(inventory.host(_name(key)), reading)
         except InvalidInput as wrong:
             raise UnknownHost([_here(item) for item in wrong.problems]) from None
 
@@ -79,12 +77,10 @@ class Hosts(Mapping[str, NamedHost]):
         return self[name]
 
     def __iter__(self) -> Iterator[str]:
-        inventory = _reading().inventory
-        assert inventory is not None
-        return iter(sorted(inventory.hosts))
+        return iter(sorted(_current()[1].hosts))
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
+        return len(_current()[1].hosts)
 
     def __repr__(self) -> str:
         return "<hosts>"
@@ -96,9 +92,7 @@ class Groups(Mapping[str, tuple[NamedHost, ...]]):
     __slots__ = ()
 
     def __getitem__(self, key: object) -> tuple[NamedHost, ...]:
-        reading = _reading()
-        inventory = reading.inventory
-        assert inventory is not None
+        reading, inventory = _current()
         name = _name(key)
         if name not in inventory.groups and name != ALL:
             help = suggest(name, list(self), "there are")
@@ -111,9 +105,7 @@ class Groups(Mapping[str, tuple[NamedHost, ...]]):
         return self[name]
 
     def __iter__(self) -> Iterator[str]:
-        inventory = _reading().inventory
-        assert inventory is not None
-        return iter(sorted({*inventory.groups, ALL}))
+        return iter(sorted({*_current()[1].groups, ALL}))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -130,8 +122,8 @@ def _name(key: object) -> str:
     return str(key) if isinstance(key, str) else str(getattr(key, "name", key))
 
 
-def _reading() -> Reading:
-    """Return what the current evaluation reads.
+def _current() -> tuple[Reading, KnownHosts]:
+    """Return what the current evaluation has read, and the hosts that it can read.
 
     :raises InvalidInput: no definition is being evaluated
     """
@@ -139,7 +131,7 @@ def _reading() -> Reading:
     if reading is None or reading.inventory is None:
         detail = "`hosts` and `groups` are known only while a play is evaluated"
         raise InvalidInput([_here(problem("SC0505", detail, INSIDE))])
-    return reading
+    return reading, reading.inventory
 
 
 def _here(item: Problem) -> Problem:

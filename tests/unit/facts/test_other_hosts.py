@@ -11,7 +11,7 @@ import pytest
 import statecfg
 from statecfg.problems import InvalidInput
 from statecfg.run import prepare
-from statecfg.run.awaited import REACH, Refused
+from statecfg.run.awaited import MENTION, REACH, Refused
 from tests.unit.facts.test_definitions import awaited, contents, recorded
 
 INVENTORY = """\
@@ -190,6 +190,26 @@ def test_a_host_is_asked_again_for_what_another_host_needs(project: Path) -> Non
     assert waiting.unsettled
     assert waiting.add("db1", {"hostname": "d"}) == {}
     assert contents(waiting.finish()["web1"]) == {"file:/etc/a": "d"}
+
+
+def test_a_fact_that_is_needed_too_late_fails_the_host(project: Path) -> None:
+    code = """\
+    import statecfg
+    from statecfg import play
+    from statecfg.resources import file
+
+    all_of_them = getattr(statecfg, "hosts")
+
+    @play(hosts="all")
+    def web(host):
+        if host.name == "web1" and host.facts.cpus > 1:
+            return file("/etc/a", content=all_of_them["db1"].facts.ipv4)
+    """
+    waiting = awaited(prepared(project, code, "py"))
+    assert set(waiting.names) == {"web1"}
+    assert waiting.add("web1", {"cpus": 2}) == {}
+    why = "its definition needs the fact `hosts[db1].ipv4` too late to ask db1"
+    assert waiting.finish() == {"web1": Refused(why, hint=MENTION)}
 
 
 def test_a_lost_host_fails_only_those_that_need_its_facts(project: Path) -> None:
