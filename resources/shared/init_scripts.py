@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Unknown, error
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import records, systemd, unit_steps
+from statecfg.resources.shared import records, unit_health, unit_states
 
+Steps = Callable[[Mapping[str, Any], unit_states.UnitState, bool], "list[Action]"]
 OPENRC, SYSV = "OpenRC", "System V"
 SCRIPTS = "/etc/init.d"
 RUNLEVELS = tuple("/etc/rc%s.d" % level for level in "S2345")
@@ -30,7 +32,7 @@ STATES = {0: "active", 8: "activating", 32: "failed"}
 
 def system(world: World) -> str:
     """Return which program starts the host's services."""
-    return OPENRC if world.apparent(systemd.OPENRC) is not None else SYSV
+    return OPENRC if world.apparent(unit_states.OPENRC) is not None else SYSV
 
 
 def units(host: World) -> dict[str, records.Fields]:
@@ -66,7 +68,7 @@ def has_links(world: World, unit: str) -> bool:
     return any(link[3:] == unit[: -len(SUFFIX)] for level in levels for link in world.listdir(level))
 
 
-def find(world: World, name: str) -> systemd.UnitState | None:
+def find(world: World, name: str) -> unit_states.UnitState | None:
     """Return the state of a service, or None if it does not exist.
 
     :raises CheckError: if its script can't tell whether it runs
@@ -75,9 +77,9 @@ def find(world: World, name: str) -> systemd.UnitState | None:
     entry = world.entry("units", name)
     if entry is not None:
         now = entry["active"] if "active" in entry else active(world, name)
-        return systemd.UnitState(name, now, entry.get("enabled"))
+        return unit_states.UnitState(name, now, entry.get("enabled"))
     if name.endswith(SUFFIX) and world.apparent(posixpath.join(SCRIPTS, name[: -len(SUFFIX)])) is not None:
-        return systemd.UnitState(name, "inactive", "disabled")
+        return unit_states.UnitState(name, "inactive", "disabled")
     return None
 
 
@@ -102,7 +104,7 @@ def active(world: World, unit: str) -> str:
 
 def died(world: World, unit: str, since: float, wanted: bool) -> str:
     """Return why a started service no longer runs, "" if it runs (see `unit_health.died`)."""
-    runs = not wanted or active(world, unit) in systemd.UP
+    runs = not wanted or active(world, unit) in unit_health.UP
     return "" if runs else "it started and then ended: see the log files of the service"
 
 
@@ -126,13 +128,13 @@ def change(machine: Machine, verb: str, unit: str, fields: records.Fields) -> Re
             argv = ["rc-service", name, again if verb == "reload-or-restart" else verb]
     elif verb in ("enable", "disable"):
         # Without links, the second command does nothing; with links, the first one.
-        result = machine.run(["update-rc.d", name, "defaults"], {}, timeout=systemd.TIMEOUT)
+        result = machine.run(["update-rc.d", name, "defaults"], {}, timeout=unit_states.TIMEOUT)
         if result["status"] != "ok":
             return result
         argv = ["update-rc.d", name, verb]
     else:
         argv = ["service", name, "force-reload" if verb == "reload-or-restart" else verb]
-    return machine.run(argv, {"units": {unit: fields}}, timeout=systemd.TIMEOUT, codes=codes)
+    return machine.run(argv, {"units": {unit: fields}}, timeout=unit_states.TIMEOUT, codes=codes)
 
 
 def _can_reload(world: World, name: str) -> bool:
@@ -148,7 +150,7 @@ def _can_reload(world: World, name: str) -> bool:
 def enable_in(machine: Machine, unit: str, level: str) -> Result:
     """Make the service start in a runlevel of OpenRC."""
     argv = ["rc-update", "add", unit[: -len(SUFFIX)], level]
-    return machine.run(argv, {"units": {unit: {"enabled": "enabled", "level": level}}}, timeout=systemd.TIMEOUT)
+    return machine.run(argv, {"units": {unit: {"enabled": "enabled", "level": level}}}, timeout=unit_states.TIMEOUT)
 
 
 @op(name="disable")
@@ -158,7 +160,7 @@ def drop_links(machine: Machine, unit: str, level: str) -> Result:
     :param level: says so in reports
     """
     argv = ["update-rc.d", "-f", unit[: -len(SUFFIX)], "remove"]
-    return machine.run(argv, {"units": {unit: {"enabled": "disabled"}}}, timeout=systemd.TIMEOUT)
+    return machine.run(argv, {"units": {unit: {"enabled": "disabled"}}}, timeout=unit_states.TIMEOUT)
 
 
 def remember(world: World, unit: str) -> records.UnitMemory:
@@ -169,21 +171,24 @@ def remember(world: World, unit: str) -> records.UnitMemory:
     return {"level": level} if level is not None else {}
 
 
-def undo(attrs: records.Attrs, memory: records.UnitMemory, world: World, state: systemd.UnitState) -> ActionSpec:
+def undo(
+    attrs: records.Attrs, memory: records.UnitMemory, world: World, state: unit_states.UnitState, steps: Steps
+) -> ActionSpec:
     """Restore a service's state, as far as the node sets it.
 
     :param memory: the state before the node; empty if there was no such service
+    :param steps: `unit_steps.steps`
     """
     wanted: records.Fields = {}
     if memory and attrs.get("running") is not None:
-        wanted["running"] = memory["active"] in systemd.UP
+        wanted["running"] = memory["active"] in unit_health.UP
     if memory and attrs.get("enabled") is not None:
         wanted["enabled"] = memory["enabled"] == "enabled"
     level: Any = memory.get("level")
     if level == NO_LINKS and wanted.pop("enabled", None) is False:
         dropped = [drop_links(state.name, level)] if has_links(world, state.name) else []
-        return ActionSpec([*dropped, *unit_steps.steps(wanted, state, False)])
-    actions: list[Action] = unit_steps.steps(wanted, state, False)
+        return ActionSpec([*dropped, *steps(wanted, state, False)])
+    actions: list[Action] = steps(wanted, state, False)
     if level is not None:
         actions = [enable_in(state.name, level) if action.op == "enable" else action for action in actions]
     return ActionSpec(actions)

@@ -172,7 +172,7 @@ def undo(node: Node, memory: system_records.SwapMemory, world: World) -> ActionS
     return spec
 
 
-def _again(path: str, memory: records.SwapMemory) -> list[Action]:
+def _again(path: str, memory: system_records.SwapMemory) -> list[Action]:
     """Return what creates a former swap file again. What was in it has no meaning any more."""
     was = memory["used"]
     used = [use(path, was.get("priority"))] if was is not None else []

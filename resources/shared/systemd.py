@@ -12,11 +12,12 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import records, unit_health
+from statecfg.resources.shared.unit_states import OPENRC as OPENRC
+from statecfg.resources.shared.unit_states import TIMEOUT as TIMEOUT
+from statecfg.resources.shared.unit_states import UnitState as UnitState
 
-TIMEOUT = 300.0
 UP = unit_health.UP
 RUNNING = "/run/systemd/system"  # exists if and only if systemd is process 1: sd_booted(3)
-OPENRC = "/run/openrc"  # OpenRC creates it at boot
 DIRECTORIES = tuple(root + "/systemd/system" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 SUFFIXES = ("service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice", "scope", "device")
 _PROPERTIES = (
@@ -110,42 +111,6 @@ def _instances(host: World) -> list[str]:
 def unit_name(name: str) -> str:
     """Return the full name of a unit. Without a suffix, it is a service."""
     return name if name.rpartition(".")[2] in SUFFIXES else name + ".service"
-
-
-class UnitState:
-    """The state of a unit.
-
-    :param name: its own name, never an alias
-    :param active: its state: "active", "inactive", "failed" …; None if a required node may still change it
-    :param enabled: its unit file state: "enabled", "disabled", "masked" …; None if a required node may still change it
-    :param alias: the alias by which a node names it, if it can be masked alone. An alias in /etc cannot, because the
-        mask would have the same path: the administrator or `enable` made it
-    :param reload: whether systemd has not read its changed file
-    :param starts: for a socket: its services
-    :param sockets: for a service: its sockets
-    :ivar served: for a socket: those of its services that run
-    """
-
-    __slots__ = ("active", "alias", "enabled", "name", "reload", "served", "sockets", "starts")
-
-    def __init__(
-        self,
-        name: str,
-        active: str | None = None,
-        enabled: str | None = None,
-        alias: str | None = None,
-        reload: bool = False,
-        starts: Sequence[str] = (),
-        sockets: Sequence[str] = (),
-    ) -> None:
-        self.name, self.active, self.enabled, self.alias = name, active, enabled, alias
-        self.reload, self.starts, self.sockets = reload, starts, sockets
-        self.served: Sequence[str] = ()
-
-    @property
-    def up(self) -> bool:
-        """Whether the unit runs."""
-        return self.active in UP
 
 
 def find(world: World, name: str) -> UnitState | None:

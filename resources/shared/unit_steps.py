@@ -132,7 +132,7 @@ def undo(node: Node, memory: records.UnitMemory, world: World) -> ActionSpec:
     if state is None:
         return ActionSpec()
     if systemd.scripts(world):
-        spec: ActionSpec = systemd.scripts(world).undo(attrs, memory, world, state)
+        spec: ActionSpec = systemd.scripts(world).undo(attrs, memory, world, state, steps)
         return spec
     if not memory:  # a unit that did not exist could still be masked
         masks = attrs.get("masked") and state.enabled in MASKED

@@ -53,7 +53,8 @@ def command(
     from statecfg.views import drawing, pictures, safe
 
     recorded = known_facts.read(facts, Path(playbook))
-    choice = replace(session.choice(chosen), facts=recorded)
+    choice = session.choice(chosen)
+    choice = replace(choice, known=replace(choice.known, facts=recorded))
     work = session.warned(offline(Path(playbook), choice))
     for note in known_facts.notes(work):
         click.echo(f"note: {safe.line(note)}", err=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from statecfg.cli import exit_codes, options
+from statecfg.cli import exit_codes, next_command, options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 from statecfg.cli.secret_options import secret_keys
 
@@ -63,8 +63,8 @@ def command(playbook: str, out: str | None, store: str | None, **values: Any) ->
     finished = session.run(work, "plan", how, output, events=hooks)
     if out:
         save_plan.save(Path(out), work, chosen, how, finished.report, read, store_identity)
-    applying = session.apply_arguments(playbook, chosen, how)
-    saved = [*session.key_arguments(chosen), *session.connection_arguments(how, saved=True)]
+    applying = next_command.apply_arguments(playbook, chosen, how)
+    saved = [*next_command.key_arguments(chosen), *next_command.connection_arguments(how, saved=True)]
     arguments = [out, *saved] if out else applying
     code = exit_codes.of_report(finished.report, output.detailed_exitcode)
     code = finished.stopped if finished.cancelled else code

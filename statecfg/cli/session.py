@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg.cli import exit_codes, known_facts, preflight, show
+from statecfg.cli import exit_codes, known_facts, next_command, preflight, show
 from statecfg.cli.interrupt import Interrupts, confirmed, interactive
 from statecfg.cli.options import ConnectionOptions, Output, Selection
 from statecfg.cli.vars import extra_vars
@@ -66,7 +66,7 @@ def choice(chosen: Selection) -> Choice:
     :raises click.UsageError: pruning is combined with an option that selects only a part
     """
     from statecfg.playbook.secret_keys import Keys
-    from statecfg.run.prepare import Choice
+    from statecfg.run.choice import Choice, KnownFacts
 
     tags = tuple(tag.strip() for text in chosen.tags for tag in text.split(",") if tag.strip())
     inventory = Path(chosen.inventory) if chosen.inventory else None
@@ -77,7 +77,8 @@ def choice(chosen: Selection) -> Choice:
     extra = extra_vars(chosen.extra_vars, Path.cwd())
     oldest = known_facts.seconds(chosen.max_fact_age)
     keys = Keys.of(chosen.vault_ids, chosen.age_identities, Path.cwd())
-    return Choice(inventory, chosen.limit, tags, extra, chosen.prune, given=frozenset(extra), oldest=oldest, keys=keys)
+    known = KnownFacts(oldest=oldest)
+    return Choice(inventory, chosen.limit, tags, extra, chosen.prune, given=frozenset(extra), known=known, keys=keys)
 
 
 def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None, store: str | None = None) -> Work:
@@ -97,7 +98,9 @@ def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None
         with lifecycle.read(playbook, store) as opened:
             return {} if opened is None else left_hosts.added(opened, lifecycle.owner(playbook))
 
-    wanted = replace(choice(chosen), added=added, stored=lambda: known_facts.stored(playbook, store))
+    wanted = choice(chosen)
+    known = replace(wanted.known, stored=lambda: known_facts.stored(playbook, store))
+    wanted = replace(wanted, added=added, known=known)
     return warned(prepared.playbook(playbook, wanted, events.reconciler if events is not None else None))
 
 
@@ -349,12 +352,7 @@ def asks(yes: bool, help: str = "Pass --yes.") -> bool:
 
 def agreed() -> bool:
     """Return whether --yes was given on the command line. The environment can't allow the removal of most resources."""
-    return _written("yes")
-
-
-def _written(option: str) -> bool:
-    """Return whether an option is on the command line, and not only in the environment."""
-    return click.get_current_context().get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE
+    return next_command.written("yes")
 
 
 def end(finished: Finished, output: Output, problems: Sequence[str] = ()) -> int:
@@ -369,41 +367,6 @@ def end(finished: Finished, output: Output, problems: Sequence[str] = ()) -> int
     with show.telling(code):
         show_outcome(finished, output)
     return code
-
-
-def apply_arguments(playbook: str, chosen: Selection, how: ConnectionOptions) -> list[str]:
-    """Return the arguments for the same selection. Values of variables become `…`, because they may be secrets."""
-    arguments = [playbook]
-    for flag, value in (("-i", chosen.inventory), ("-l", chosen.limit)):
-        arguments += [flag, value] if value else []
-    for flag, values in (("-t", chosen.tags), ("-e", chosen.extra_vars)):
-        for value in values:
-            arguments += [flag, value if flag == "-t" or value.startswith("@") else "…"]
-    arguments += ["--max-fact-age", chosen.max_fact_age] if chosen.max_fact_age else []
-    arguments += ["--prune"] if chosen.prune else []
-    arguments += ["--prune-hosts", "--yes"] if chosen.prune_hosts else []
-    return arguments + key_arguments(chosen) + connection_arguments(how)
-
-
-def key_arguments(chosen: Selection) -> list[str]:
-    """Return the arguments for the same keys of encrypted secrets."""
-    named = (("--vault-id", chosen.vault_ids), ("--age-identity", chosen.age_identities))
-    return [text for flag, values in named for value in values for text in (flag, value)]
-
-
-def connection_arguments(how: ConnectionOptions, saved: bool = False) -> list[str]:
-    """Return the arguments for the same connection options and store.
-
-    :param saved: a saved plan is applied, which contains all connection options except `-K`
-    """
-    arguments = [] if saved else [text for flag, value in (
-        ("-u", how.user), ("--become-user", how.become_user), ("--ssh-config", how.ssh_config)
-    ) if value for text in (flag, value)]  # fmt: skip
-    if how.become and not saved:
-        arguments.append("-b")
-    if how.ask_become_pass:
-        arguments.append("-K")
-    return [*arguments, "--store", click.get_current_context().params["store"]] if _written("store") else arguments
 
 
 def show_outcome(finished: Finished, output: Output) -> None:

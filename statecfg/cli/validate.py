@@ -50,7 +50,7 @@ def command(playbooks: tuple[str, ...], facts: str | None, no_color: bool, **val
     for name in playbooks:
         try:
             recorded = known_facts.read(facts, Path(name))
-            work = session.warned(offline(Path(name), replace(choice, facts=recorded)))
+            work = session.warned(offline(Path(name), replace(choice, known=replace(choice.known, facts=recorded))))
         except InvalidInput as wrong:
             problems.extend(wrong.problems)
             continue

@@ -25,6 +25,7 @@ SCHEMAS: dict[str, Callable[[Project], Json]] = {
         node_types.of_project(project.root), names.of_project(project.root), _hosts(project)
     ),
     "include": lambda project: playbooks.included(node_types.of_project(project.root), names.of_project(project.root)),
+    "role": lambda project: playbooks.role(node_types.of_project(project.root), names.of_project(project.root)),
     "inventory": lambda project: inventories.inventory(),
     "settings": lambda project: settings.settings(),
 }

@@ -20,6 +20,7 @@ from statecfg.editors.values import (
     template,
 )
 from statecfg.graph import schema
+from statecfg.playbook.role import TYPES
 from statecfg.playbook.service_options import KEYS as OPTION_KEYS
 from statecfg.playbook.service_options import TYPES as OPTION_TYPES
 from statecfg.remote.graph.nodetype import OPTIONS, NodeType
@@ -87,6 +88,31 @@ def included(types: Types, known: Iterable[str] = ()) -> Json:
         "else": _resources(),
         "definitions": _definitions(types, known),
     }
+
+
+def role(types: Types, known: Iterable[str] = ()) -> Json:
+    """Return the schema of `role.yml`. The parameters are those of `playbook`."""
+    name = {"pattern": _VARIABLE, "patternErrorMessage": "This can't be the name of a parameter."}
+    parameter = closed(
+        {
+            "type": {"enum": [*TYPES], **described("The type of the values. Default: `any`.")},
+            "default": {**ANYTHING, **described("The value if the include passes none. It may be a template.")},
+            "required": {"type": "boolean", **described("`true`: each include must pass a value.")},
+            "secret": {"type": "boolean", **described("`true`: the value must be a secret.")},
+            "choices": {"type": "array", **described("The allowed values.")},
+            "description": {"type": "string", **described("What the parameter means, for the page of the role.")},
+        }
+    )
+    keys: Json = {
+        "description": {"type": "string", **described("What the role does, for its page.")},
+        "params": {
+            "type": ["object", "null"], "propertyNames": name, "additionalProperties": parameter,
+            **described("The parameters: name, and its type, default and description."),
+        },
+        "vars": _variables(),
+        "resources": _resources(),
+    }  # fmt: skip
+    return {**closed(keys), "definitions": _definitions(types, known)}
 
 
 def _variables() -> Json:

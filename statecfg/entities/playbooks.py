@@ -157,7 +157,8 @@ def _applied(order: _Order) -> Iterator[Report]:
     from statecfg.store import facts
 
     with _bus(order, "apply") as bus:
-        choice = replace(order.choice, stored=lambda: facts.known(bus.store))
+        known = replace(order.choice.known, stored=lambda: facts.known(bus.store))
+        choice = replace(order.choice, known=known)
         work = prepare.playbook(order.path, choice, bus.reconciler)
         if work.services or work.relations:
             detail = (

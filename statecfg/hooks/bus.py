@@ -122,7 +122,7 @@ class Bus:
         node: Mapping[str, Any] = input.node(record) if record is not None else {"name": job.host.name}
         self.host_log.expect(job.host.name, record.metadata if record is not None else {})
         definition = replace(job.definition, blobs={**job.definition.blobs, **self.around.contents})
-        return replace(job, definition=definition, ledger=ledger, node=node, policy=policy)
+        return replace(job, definition=definition, ledger=ledger, for_hooks={"node": node, "policy": policy})
 
     def _with_units(self, jobs: Iterable[Job], options: Options) -> list[Job]:
         """Return the jobs with the data that their hosts need about their units."""

@@ -69,11 +69,22 @@ class KeySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PathSettings:
+    """The paths in `statecfg.toml`. They are relative to the project.
+
+    :param inventory: the inventory
+    :param roles_path: directories of roles in addition to `roles/`, joined by colons
+    """
+
+    inventory: str | None = None
+    roles_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The settings in `statecfg.toml`; None for a missing one. Options of the command line override them.
 
     :param name: the project's name in the ledgers of hosts; default: the name of its directory
-    :param inventory: path of the inventory, relative to the project
     :param forks: number of parallel hosts, 1 to 1000
     :param become: whether to act as another user
     :param become_user: the user to act as
@@ -82,13 +93,12 @@ class Settings:
     :param keep_going: whether to continue with resources that don't depend on a failed resource
     :param lock_timeout: seconds to wait for another run to end
     :param store: the store: a path relative to the project, or a URL
-    :param roles_path: directories of roles in addition to `roles/`, joined by colons, relative to the project
+    :param paths: where to find the inventory and roles
     :param hooks: the settings for hooks
     :param keys: the keys of encrypted secrets
     """
 
     name: str | None = None
-    inventory: str | None = None
     forks: int | None = None
     become: bool | None = None
     become_user: str | None = None
@@ -97,7 +107,7 @@ class Settings:
     keep_going: bool | None = None
     lock_timeout: float | None = None
     store: str | None = field(default=None, repr=False)
-    roles_path: str | None = None
+    paths: PathSettings = PathSettings()
     hooks: HookSettings = HookSettings()
     keys: KeySettings = KeySettings()
 
@@ -121,8 +131,8 @@ class Project:
     @property
     def inventory_file(self) -> Path | None:
         """The inventory: the file in the settings, or `inventory.yml`; None if there is none."""
-        if self.settings.inventory is not None:
-            return self.root / os.path.expanduser(self.settings.inventory)
+        if self.settings.paths.inventory is not None:
+            return self.root / os.path.expanduser(self.settings.paths.inventory)
         default = self.root / INVENTORY_FILE
         return default if default.exists() else None
 
@@ -184,7 +194,8 @@ def read_settings(path: Path) -> Settings:
         values["lock_timeout"] = float(values["lock_timeout"])
     hooks = {item.name: values.pop(item.name) for item in fields(HookSettings) if item.name in values}
     keys = {item.name: tuple(values.pop(item.name)) for item in fields(KeySettings) if item.name in values}
-    return Settings(**values, hooks=HookSettings(**hooks), keys=KeySettings(**keys))
+    paths = {item.name: values.pop(item.name) for item in fields(PathSettings) if item.name in values}
+    return Settings(**values, paths=PathSettings(**paths), hooks=HookSettings(**hooks), keys=KeySettings(**keys))
 
 
 def _text(path: Path) -> str:

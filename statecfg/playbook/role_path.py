@@ -59,7 +59,7 @@ def _folders(root: str) -> Iterator[tuple[str, str]]:
     if file.exists():
         with reporting():
             settings = read_settings(file)
-    for text in (settings.roles_path or "").split(":") if settings is not None else ():
+    for text in (settings.paths.roles_path or "").split(":") if settings is not None else ():
         if text:
             yield os.path.join(root, os.path.expanduser(text)), text
 

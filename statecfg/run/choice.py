@@ -12,6 +12,21 @@ from statecfg.playbook.secret_keys import Keys
 
 
 @dataclass(frozen=True)
+class KnownFacts:
+    """The facts that a run knows without asking its hosts.
+
+    :param facts: host → facts
+    :param stored: returns host → the facts in the store, for hosts that the run does not visit; None if the definitions
+        are only shown
+    :param oldest: the maximum age of recorded facts in seconds; None for any age
+    """
+
+    facts: Mapping[str, Recorded] = field(default_factory=dict)
+    stored: Callable[[], Mapping[str, Recorded]] | None = None
+    oldest: float | None = None
+
+
+@dataclass(frozen=True)
 class Choice:
     """The user's options that limit or change what a playbook does.
 
@@ -25,10 +40,7 @@ class Choice:
     :param added: returns service → hosts with units that were added by hand; these hosts get the service's resources
     :param sources: whether the jobs shall contain what their definitions were made from
     :param keys: the keys of encrypted secrets, in addition to those in the project's settings
-    :param facts: host → facts that are known without asking the host
-    :param stored: returns host → the facts in the store, for hosts that the run does not visit; None if the definitions
-        are only shown
-    :param oldest: the maximum age of recorded facts in seconds; None for any age
+    :param known: the facts that the run knows without asking its hosts
     """
 
     inventory: Path | None = None
@@ -41,6 +53,4 @@ class Choice:
     added: Callable[[], Mapping[str, Sequence[str]]] | None = None
     sources: bool = False
     keys: Keys | None = None
-    facts: Mapping[str, Recorded] = field(default_factory=dict)
-    stored: Callable[[], Mapping[str, Recorded]] | None = None
-    oldest: float | None = None
+    known: KnownFacts = KnownFacts()

@@ -26,18 +26,18 @@ class FactSource:
     """
 
     def __init__(self, choice: Choice, own: Mapping[str, OwnFact], visited: Collection[str]) -> None:
-        self.choice, self.own = choice, own
+        self.known, self.own = choice.known, own
         self.collected: dict[str, dict[str, Any]] = {host: {} for host in visited}
         self._stored: Mapping[str, Recorded] | None = None
 
     def of(self, host: str) -> HostFacts:
         """Return the known facts of a host."""
-        oldest, given = self.choice.oldest, self._existing(self.choice.facts.get(host, NOTHING))
+        oldest, given = self.known.oldest, self._existing(self.known.facts.get(host, NOTHING))
         sent = self.collected.get(host)
         if sent:  # these have no time, because they are of this run
             times = {name: at for name, at in given.at.items() if name not in sent}
             given = Recorded({**given.values, **sent}, times)
-        if sent is not None or self.choice.stored is None:
+        if sent is not None or self.known.stored is None:
             return RecordedFacts(host, given, self.own, oldest) if given.values else HostFacts({}, self.own)
         return RecordedFacts(host, self._existing(self.stored.get(host, NOTHING)), self.own, oldest, final=True)
 
@@ -48,7 +48,7 @@ class FactSource:
         :raises StoreError: the store can't be used
         """
         if self._stored is None:
-            self._stored = self.choice.stored() if self.choice.stored is not None else {}
+            self._stored = self.known.stored() if self.known.stored is not None else {}
         return self._stored
 
     def _existing(self, recorded: Recorded) -> Recorded:

@@ -37,8 +37,7 @@ class Job:
     :param prune: whether to remove orphans
     :param partial: whether the definition contains only some of the playbook's resources, so that it shows no orphans
     :param ledger: the last known lineage of the host's ledger, "" if unknown
-    :param node: the host in the form that hooks on the host receive
-    :param policy: the playbook in the form that these hooks receive
+    :param for_hooks: the host and the playbook in the form that hooks on the host receive: `node`, `policy`
     :param owner: the name of the owning playbook in the host's ledger; `playbook` if empty
     :param units: the units that may run hooks on the host, and their content (see `units.coordinator`)
     :param sources: what the definition was made from, if it was requested
@@ -53,8 +52,7 @@ class Job:
     prune: bool = False
     partial: bool = False
     ledger: str = ""
-    node: Mapping[str, Any] = field(default_factory=dict)
-    policy: Mapping[str, Any] = field(default_factory=dict)
+    for_hooks: Mapping[str, Any] = field(default_factory=dict)
     owner: str = ""
     units: Mapping[str, Any] = field(default_factory=dict)
     differs: Sequence[str] = ()

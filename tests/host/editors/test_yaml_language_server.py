@@ -45,7 +45,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (directory / "inventory.yml").open("a") as inventory:
         inventory.write("  web1:\ngroups:\n  web: {hosts: [web1]}\n")
     written = run(["schema", "--write"], directory, environ)
-    changed = [".statecfg/playbook.json", ".statecfg/include.json", "statecfg_project.pyi"]
+    changed = [".statecfg/playbook.json", ".statecfg/include.json", ".statecfg/role.json", "statecfg_project.pyi"]
     assert written.stdout == "".join(f"wrote {name}\n" for name in changed), written.stderr
     return directory
 

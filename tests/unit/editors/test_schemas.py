@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from statecfg import dialects
-from statecfg.dialects import yaml_inventory, yaml_text, yaml_tree
+from statecfg.dialects import role_files, yaml_inventory, yaml_text, yaml_tree
 from statecfg.editors import files, inventories, names, node_types
 from statecfg.playbook import project as projects
 from statecfg.problems import InvalidInput
@@ -50,7 +50,9 @@ def examples() -> list[Any]:
     for name, text in texts:
         if any(word in text for word in OTHERWISE):
             continue
-        if re.search(r"^(- )?(resources|relations|service):", text, re.M):
+        if re.search(r"^params:", text, re.M):
+            found.append(pytest.param("role", text, id=f"{name}: role"))
+        elif re.search(r"^(- )?(resources|relations|service):", text, re.M):
             kind = "playbook" if re.search(r"^(- | {2})?(hosts|relations):", text, re.M) else "include"
             found.append(pytest.param(kind, text, id=f"{name}: {kind}"))
         elif re.search(r"^(hosts|groups):", text, re.M):
@@ -65,7 +67,7 @@ def test_schemas_accept_each_example(kind: str, text: str) -> None:
 
 def test_there_are_examples_of_each_kind() -> None:
     kinds = [item.values[0] for item in examples()]
-    assert all(kinds.count(kind) >= 3 for kind in ("playbook", "include", "inventory")), kinds
+    assert all(kinds.count(kind) >= 3 for kind in ("playbook", "include", "role", "inventory")), kinds
 
 
 @pytest.mark.parametrize("case", cases())
@@ -232,7 +234,7 @@ def test_writing_replaces_only_files_that_changed(project: projects.Project) -> 
     assert [path.name for path in files.write(project)] == [f"{kind}.json" for kind in KINDS]
     assert list(files.write(project)) == []
     (project.root / "playbooks/web.yml").write_text(PLAYBOOK)
-    assert [path.name for path in files.write(project)] == ["playbook.json", "include.json"]
+    assert [path.name for path in files.write(project)] == ["playbook.json", "include.json", "role.json"]
 
 
 def test_first_line_names_the_schema_relative_to_the_file() -> None:
@@ -246,3 +248,16 @@ def test_every_kind_of_playbook_has_the_same_keys_as_its_reader() -> None:
     schema = validator("playbook").schema["definitions"]["definition"]["else"]
     assert set(schema["then"]["properties"]) == set(dialects.yaml.SERVICE_KEYS)
     assert set(schema["else"]["properties"]) == {*dialects.yaml.KEYS, "service", "relations"}
+
+
+def test_the_schema_of_roles_has_the_same_keys_as_its_reader() -> None:
+    schema = validator("role").schema
+    assert set(schema["properties"]) == set(role_files.KEYS)
+    assert set(schema["properties"]["params"]["additionalProperties"]["properties"]) == set(role_files.PARAMETER_KEYS)
+
+
+@pytest.mark.parametrize(
+    "text", ["parameters: {}", "params: {port: {type: integr}}", "params: {a b: {}}", "[]"]
+)
+def test_the_schema_of_roles_refuses_mistakes(text: str) -> None:
+    assert wrong("role", text)

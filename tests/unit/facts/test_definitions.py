@@ -14,6 +14,7 @@ from statecfg.facts.recorded import Recorded
 from statecfg.problems import InvalidInput
 from statecfg.run import prepare
 from statecfg.run.awaited import CORRECT, Awaited, Refused
+from statecfg.run.choice import KnownFacts
 from tests.unit.facts.test_view import KNOWN, OS
 
 YAML = """\
@@ -71,7 +72,8 @@ def project(tmp_path: Path) -> Path:
 def prepared(project: Path, text: str, ending: str = "yml", **choice: Any) -> prepare.Work:
     path = project / "playbooks" / f"play.{ending}"
     path.write_text(textwrap.dedent(text))
-    return prepare.playbook(path, prepare.Choice(**choice))
+    known = KnownFacts(**{key: choice.pop(key) for key in ("facts", "stored", "oldest") if key in choice})
+    return prepare.playbook(path, prepare.Choice(**choice, known=known))
 
 
 def recorded(values: Mapping[str, Any], age: float = 0.0) -> Recorded:

@@ -12,6 +12,7 @@ import statecfg
 from statecfg.problems import InvalidInput
 from statecfg.run import prepare
 from statecfg.run.awaited import MENTION, REACH, Refused
+from statecfg.run.choice import KnownFacts
 from tests.unit.facts.test_definitions import awaited, contents, recorded
 
 INVENTORY = """\
@@ -77,7 +78,8 @@ def project(tmp_path: Path) -> Path:
 def prepared(project: Path, text: str, ending: str = "yml", **choice: Any) -> prepare.Work:
     path = project / "playbooks" / f"play.{ending}"
     path.write_text(textwrap.dedent(text))
-    return prepare.playbook(path, prepare.Choice(**choice))
+    known = KnownFacts(**{key: choice.pop(key) for key in ("facts", "stored", "oldest") if key in choice})
+    return prepare.playbook(path, prepare.Choice(**choice, known=known))
 
 
 def problems(project: Path, text: str, ending: str = "yml", **choice: Any) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from statecfg import dialects, include
 from statecfg.dialects import role_files
 from statecfg.playbook import role_path
-from statecfg.playbook.plays import HostContext
+from statecfg.playbook.plays import HostContext, Vars
 from statecfg.problems import InvalidInput, Problem
 from statecfg.run import prepare
 from statecfg.views import roles as view
@@ -394,5 +394,6 @@ def test_a_play_can_be_called_without_a_run(project: Path) -> None:
     put(project / "roles/named/role.py", CODE["py"])
     path = put(project / "site.yml", "hosts: all\nvars: {name: x}\nresources: [{include: named}]\n")
     (play,) = dialects.load(path, project)
-    host = HostContext("h1", play.variables({}, {}, "h1", ()))  # type: ignore[arg-type]  # any map will do
+    variables = play.variables({}, {}, HostContext("h1"))
+    host = HostContext("h1", Vars(variables))
     assert [graph.node.provides for graph in play(host)] == ["file:/x"]

@@ -84,7 +84,7 @@ def test_graph_of_a_plan(definitions: Definitions) -> None:
     plan = definitions.plan("playbooks/web.yml", "web1")
     assert plan.requires("service:nginx", "package:nginx")
     assert not plan.requires("package:nginx", "service:nginx")
-    assert plan["service:nginx"].requires == ["file:/etc/nginx/site.conf"]
+    assert plan["service:nginx"].requires == ["file:/etc/nginx/site.conf", "package:nginx"]
 
 
 def test_unknown_name_of_a_node_is_an_error_with_a_suggestion(definitions: Definitions) -> None:

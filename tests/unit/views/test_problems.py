@@ -61,11 +61,11 @@ def test_problem_omits_an_unknown_file_or_line():
 
 
 def test_long_line_is_shown_around_the_marked_word(tmp_path):
-    (tmp_path / "site.py").write_text("x = " + "a" * 200 + " wrong " + "b" * 200 + "\n")
+    (tmp_path / "site.py").write_text("x = " + "a" * 200 + " here " + "b" * 200 + "\n")
     text = plain(problem_lines([Problem("SC0001", "s", "d", "h", (SourceLocation("site.py", 1, 206),))], tmp_path))
     source, mark = text.splitlines()[3:5]
     assert max(map(len, (source, mark))) < 80
-    assert source[mark.index("^") :][: mark.count("^")] == "wrong"
+    assert source[mark.index("^") :][: mark.count("^")] == "here"
 
 
 def test_positions_in_a_detail_are_relative_to_the_project(tmp_path):
