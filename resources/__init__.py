@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from statecfg.resources.xattr import xattr as xattr
     from statecfg.resources.yaml_key import yaml_key as yaml_key
 
-    __path__: List[str]
-
 SUFFIXES = (".py", ".hy")
 
 
