@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 from statecfg.editors.values import Json, closed, described
 from statecfg.graph.schema import descriptions
@@ -30,7 +31,7 @@ def settings() -> Json:
     return closed(keys)
 
 
-def _about(settings_class: type) -> Iterator[tuple[str, str]]:
+def _about(settings_class: type[Any]) -> Iterator[tuple[str, str]]:
     """Yield the name and description of each setting of a class, and of the classes of its fields."""
     yield from descriptions(settings_class.__doc__).items()
     for field in dataclasses.fields(settings_class):

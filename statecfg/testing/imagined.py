@@ -111,8 +111,9 @@ class _Base(Nothing):
 
 def _tables(host: ImaginedHost) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
     users: dict[str, dict[str, Any]] = {}
-    groups = {name: {"gid": _FIRST_ID + 1000 + count, "members": [], **fields} for count, (name, fields) in
-              enumerate(host.groups.items())}  # fmt: skip
+    groups: dict[str, dict[str, Any]] = {}
+    for count, (name, fields) in enumerate(host.groups.items()):
+        groups[name] = {"gid": _FIRST_ID + 1000 + count, "members": [], **fields}
     for count, (name, fields) in enumerate(host.users.items()):
         uid = fields.get("uid", _FIRST_ID + count)
         users[name] = {
@@ -124,14 +125,14 @@ def _tables(host: ImaginedHost) -> Iterator[tuple[str, dict[str, dict[str, Any]]
     yield "passwords", {}
     yield "packages", {name: {"version": version} for name, version in host.packages.items()}
     yield "apt", {"lists": {"updated": _MOMENT}}
-    units = {unit_name(name): {"active": "inactive", "enabled": "disabled", **one} for name, one in host.units.items()}
-    yield "units", units
+    stopped: dict[str, Any] = {"active": "inactive", "enabled": "disabled"}
+    yield "units", {unit_name(name): {**stopped, **fields} for name, fields in host.units.items()}
 
 
 def _apt_get(host: ImaginedHost, argv: Sequence[str]) -> Probe:
     """Return what a simulation of apt prints. Imagined packages need no others."""
     at = list(argv).index("--")
-    lines = []
+    lines: list[str] = []
     for item in argv[at + 1 :]:
         name, _, version = item.partition("=")
         if argv[at - 1] != "install" or name.endswith("-"):

@@ -49,7 +49,7 @@ class PlannedNode:
     @property
     def content(self) -> str | None:
         """The content that it gives to a file, such as the text that its template renders; None without content."""
-        content = self.attrs.get("content")
+        content: Blob | str | None = self.attrs.get("content")
         return content.read().decode() if isinstance(content, Blob) else content
 
     def __str__(self) -> str:

@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from statecfg import dialects
+from statecfg.cli import schema as schema_command
 from statecfg.dialects import role_files, yaml_inventory, yaml_text, yaml_tree
 from statecfg.editors import files, inventories, names, node_types
 from statecfg.playbook import project as projects
@@ -242,6 +243,10 @@ def test_first_line_names_the_schema_relative_to_the_file() -> None:
     assert files.line("playbook", "playbooks/a/b.yml") == f"{start}../../.statecfg/playbook.json\n"
     assert files.line("inventory", "inventory.yml") == f"{start}.statecfg/inventory.json\n"
     assert files.line("settings", "statecfg.toml") == "#:schema .statecfg/settings.json\n"
+
+
+def test_command_offers_each_kind_of_schema() -> None:
+    assert schema_command.KINDS == KINDS
 
 
 def test_every_kind_of_playbook_has_the_same_keys_as_its_reader() -> None:
