@@ -15,7 +15,7 @@ statecfg schema --write           write the schemas that the first line of each 
 statecfg schema                   print the schema of playbooks
 statecfg schema inventory         print the schema of inventories
 """
-KINDS = ("playbook", "include", "inventory", "settings")
+KINDS = ("playbook", "include", "role", "inventory", "settings")
 
 
 @click.command("schema", cls=Command, examples=EXAMPLES)
@@ -24,10 +24,10 @@ KINDS = ("playbook", "include", "inventory", "settings")
 def command(kind: str | None, write: bool) -> int:
     """Print a JSON Schema, from which editors learn what a file can contain.
 
-    KIND is playbook (the default), include (a file that playbooks include), inventory or settings (statecfg.toml). The
-    schemas contain the node types of this project, the names of its nodes, hosts and groups, and the descriptions of
-    all attributes. Run it with --write again after you add a node type or a host. It also writes statecfg_project.pyi,
-    from which type checkers learn the attributes of the project's own node types.
+    KIND is playbook (the default), include (a file that playbooks include), role (role.yml), inventory or settings
+    (statecfg.toml). The schemas contain the node types of this project, the names of its nodes, hosts and groups, and
+    the descriptions of all attributes. Run it with --write again after you add a node type or a host. It also writes
+    statecfg_project.pyi, from which type checkers learn the attributes of the project's own node types.
 
     Editors find the schema of a file by its first line, which `statecfg init` writes:
     `# yaml-language-server: $schema=../.statecfg/playbook.json`.

@@ -17,6 +17,7 @@ from statecfg.playbook.plays import Play
 from statecfg.playbook.services import Relation
 from statecfg.problems import InvalidInput, SourceLocation, problem
 from statecfg.problems.positions import PACKAGE
+from statecfg.problems.python_source import parse
 from statecfg.remote import OLDEST
 from statecfg.remote.graph.nodetype import NodeType
 
@@ -74,7 +75,7 @@ def host_tree(module: ModuleType) -> ast.Module:
         scratch.__package__ = module.__package__
         tree: ast.Module = import_module("statecfg.dialects.hy_source").compile_text(text, module.__file__, scratch)
     else:
-        tree = ast.parse(text, module.__file__)
+        tree = parse(text, module.__file__)
     playbook = any(isinstance(value, Play) for value in vars(module).values())
     tree.body = [kept for node in tree.body for kept in _for_host(node, module, playbook)]
     _drop_dependents(tree, module)
@@ -179,10 +180,10 @@ def python_source(tree: ast.Module, path: str) -> str:
     :raises InvalidInput: the file uses syntax newer than Python 3.8
     """
     written = f"{LINES} = None"
-    tree.body.insert(body_start(tree), ast.parse(written).body[0])
+    tree.body.insert(body_start(tree), parse(written).body[0])
     source = ast.unparse(ast.fix_missing_locations(tree))
     try:
-        again = ast.parse(source, feature_version=OLDEST)
+        again = parse(source, feature_version=OLDEST)
     except SyntaxError as error:
         hint = "use only syntax of Python 3.8, which is the oldest version on hosts"
         raise InvalidInput(
@@ -207,7 +208,7 @@ def _table(written: ast.AST, unparsed: ast.AST) -> dict[int, int]:
 
 
 def _line(tree: ast.Module, source: str, error: SyntaxError) -> int:
-    lines = _table(tree, ast.parse(source))
+    lines = _table(tree, parse(source))
     return max((line for host_line, line in lines.items() if host_line <= (error.lineno or 1)), default=1)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from statecfg.problems import suggest
+from statecfg.problems.python_source import parse
 
 if TYPE_CHECKING:
     from statecfg.entities.invocation import Update
@@ -109,7 +110,7 @@ def problem(id: Any, root: Path | None) -> str:
     if _writable(path):
         return f"{path.relative_to(root)} or its directory can be written by everybody, so it is not run: chmod o-w"
     try:
-        names = _names(ast.parse(path.read_bytes()))
+        names = _names(parse(path.read_bytes()))
     except (SyntaxError, ValueError) as error:
         return f"{path.relative_to(root)}: {error}"
     if name in names:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from statecfg.problems import Problem, SourceLocation, inputs, problem, report
+from statecfg.problems.python_source import parse
 from statecfg.remote import OLDEST
 
 DIRECTORY = "facts"
@@ -55,7 +56,7 @@ def _problems(path: Path, source: str) -> Iterator[Problem]:
         help = "use letters, digits and _ in the name of the file"
         yield problem("SC0521", f"`{path.stem}` can't be the name of a fact", help, SourceLocation(str(path), 1))
     try:
-        tree = ast.parse(source, str(path), feature_version=OLDEST)
+        tree = parse(source, str(path), feature_version=OLDEST)
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         help = "facts run on hosts: use the syntax of Python 3.8"

@@ -7,6 +7,8 @@ import io
 import tokenize
 from collections.abc import Iterator
 
+from statecfg.problems.python_source import parse
+
 _NO_TEXT = (tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 _LINE_ENDS = (tokenize.NEWLINE, tokenize.NL)
 # Python 3.12 and newer split f-strings into tokens that can't be joined again.
@@ -22,7 +24,7 @@ def compacted(text: str) -> str:
     """
     short = _Compacting(text).text()
     try:
-        same = ast.dump(ast.parse(short)) == ast.dump(ast.parse(text))
+        same = ast.dump(parse(short)) == ast.dump(parse(text))
     except SyntaxError:
         same = False
     return short if same else text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 from collections.abc import Iterable
 from functools import lru_cache
@@ -13,6 +12,7 @@ from statecfg import resources
 from statecfg.playbook.role_path import add_installed_node_types
 from statecfg.problems import InvalidInput, problem
 from statecfg.problems.positions import SourceLocation
+from statecfg.problems.python_source import parse
 from statecfg.remote import MOVED, OLDEST
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.run.stripping import stripped
@@ -136,7 +136,7 @@ def check_syntax() -> None:
 def _parses(path: Path) -> bool:
     """Return whether this Python can parse a file. If not, loading the file reports the error."""
     try:
-        ast.parse(path.read_bytes())
+        parse(path.read_bytes())
     except (SyntaxError, ValueError):
         return False
     return True
@@ -239,9 +239,9 @@ def _check_version(text: str, short: str) -> None:
     :raises SyntaxError: if it does not; line and column are those of the original text
     """
     try:
-        ast.parse(short, feature_version=OLDEST)
+        parse(short, feature_version=OLDEST)
     except SyntaxError:
-        ast.parse(stripped(text), feature_version=OLDEST)
+        parse(stripped(text), feature_version=OLDEST)
         raise
 
 

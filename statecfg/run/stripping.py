@@ -15,6 +15,8 @@ import re
 import tokenize
 from collections.abc import Iterator
 
+from statecfg.problems.python_source import parse
+
 # Imports from these modules are removed unless code other than annotations uses them.
 _FOR_ANNOTATIONS = frozenset({"typing", "typing_extensions", "collections.abc"})
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -32,7 +34,7 @@ def stripped(text: str) -> str:
     """
     short = _Stripping(text).text()
     try:
-        return _without_future(short, ast.parse(short))
+        return _without_future(short, parse(short))
     except SyntaxError:
         return text
 
@@ -60,7 +62,7 @@ def imports(text: str) -> list[str]:
     `from a import b` yields `a` and `a.b`, because `b` may be a module. Relative imports begin with dots.
     """
     names: dict[str, None] = {}
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parse(text)):
         if isinstance(node, ast.Import):
             names.update(dict.fromkeys(item.name for item in node.names))
         elif isinstance(node, ast.ImportFrom):
@@ -91,7 +93,7 @@ class _Stripping(ast.NodeVisitor):
         self.annotated: set[str] = set()
         self.imported: list[ast.Import | ast.ImportFrom] = []
         self.in_class = False
-        self.tree = ast.parse(text)
+        self.tree = parse(text)
         self.controllers = controller_functions(self.tree)
         self.aliases = [node for node in self.tree.body if isinstance(node, ast.Assign) and is_alias(node)]
 

@@ -169,11 +169,11 @@ def add_transport(copy: Copy) -> None:
         '''\
 """Hosts that are this machine under another name."""
 
-from . import Settings, Target
+from . import SshSettings, Target
 from .local import LocalConnection
 
 
-def connect(target: Target, settings: Settings) -> LocalConnection:
+def connect(target: Target, settings: SshSettings) -> LocalConnection:
     """Return a connection to this machine; see `statecfg.transport.connect`."""
     return LocalConnection(target.name)
 ''',
@@ -318,11 +318,11 @@ def add_host_event(copy: Copy) -> None:
     file.write_text(file.read_text().replace("    ALL: Final = (BOOTED", "    ALL: Final = (TAGGED, BOOTED"))
     file = copy.root / "statecfg/cli/hosts.py"
     text = file.read_text()
-    tag = "        record = (hosts.untag if remove else hosts.tag)(opened.store, opened.name(name), tags)\n"
+    tag = "    record = (hosts.untag if remove else hosts.tag)(opened.store, opened.name(name), tags)\n"
     assert text.count(tag) == 1
-    fire = "        host_events.fire(opened.store, HostEvent.TAGGED, record, None, projects.find(Path(name)))\n"
+    fire = "    host_events.fire(opened.store, HostEvent.TAGGED, record, None, projects.find(Path(name)))\n"
     imports = (
-        "        from statecfg.hooks import host_events\n        from statecfg.playbook import project as projects\n\n"
+        "    from statecfg.hooks import host_events\n    from statecfg.playbook import project as projects\n\n"
     )
     file.write_text(text.replace(tag, tag + imports + fire))
     copy.write("hooks/note.hook/configuration.yaml", "{}\n")

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from statecfg.cli import options, session
+from statecfg.cli import next_command, options, session
 from statecfg.cli.options import ConnectionOptions, Selection
 
 
@@ -14,7 +14,7 @@ from statecfg.cli.options import ConnectionOptions, Selection
 @options.store_option
 def probe(store: str | None) -> None:
     """Print the arguments for the same selection, connection and store."""
-    click.echo(" ".join(session.apply_arguments("site.yml", Selection(prune=True), ConnectionOptions(user="me"))))
+    click.echo(" ".join(next_command.apply_arguments("site.yml", Selection(prune=True), ConnectionOptions(user="me"))))
 
 
 def test_words_contain_the_store_of_the_command_line() -> None:
