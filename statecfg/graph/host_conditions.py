@@ -151,7 +151,8 @@ def _typed(key: str, value: Any, name: str) -> Any:
         raise Wrong(f"`{name}` with the value{shown} {detail}", getattr(error, "help", "")) from None
 
 
-def _limits(value: Any) -> PVector[PVector[str]]:
+def _limits(value: Any) -> str:
+    """Return limits of a version in the form `OPERATOR VERSION, …`."""
     if not isinstance(value, str):
         raise Wrong(f"`version` with the value {show(value)}", in_quotes(value) or 'write version: ">= 1.22"')
     limits = []
@@ -159,8 +160,8 @@ def _limits(value: Any) -> PVector[PVector[str]]:
         match = _LIMIT.match(text)
         if match is None:
             raise Wrong(f"`version` with the value {show(value)}", 'write limits such as ">= 1.22" or ">= 1.22, < 2"')
-        limits.append(pvector([match.group(1) or "==", match.group(2)]))
-    return pvector(limits)
+        limits.append(f"{match.group(1) or '=='} {match.group(2)}")
+    return ", ".join(limits)
 
 
 def _flat(conditions: Sequence[Condition]) -> Iterator[Condition]:

@@ -14,7 +14,7 @@ from statecfg.remote.machine.world import called
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List, Mapping, Optional, Sequence, Tuple
+    from typing import Any, List, Mapping, Optional, Sequence
 
     from statecfg.remote.machine.planned import Planned
 
@@ -52,7 +52,7 @@ def holds(condition: Condition, world: Planned) -> bool:
     if "path" in condition:
         return _path(condition, world)
     if "package" in condition:
-        return _package(condition["package"], condition.get("version", ()), world)
+        return _package(condition["package"], condition.get("version", ""), world)
     for kind in ("unit", "user", "group"):
         if kind in condition:
             return world.entry(kind + "s", condition[kind]) is not None
@@ -110,7 +110,7 @@ def followed(path: str, world: Planned) -> str:
     return path
 
 
-def _package(name: str, limits: Sequence[Tuple[str, str]], world: Planned) -> bool:
+def _package(name: str, limits: str, world: Planned) -> bool:
     entry = world.entry("packages", name)
     if entry is None or entry.get("state") is not None or "version" not in entry:
         return False
@@ -118,7 +118,7 @@ def _package(name: str, limits: Sequence[Tuple[str, str]], world: Planned) -> bo
     planned = world.tables.get("packages", {}).get(name)
     if limits and not version[:1].isdigit() and planned is not None:  # the package manager will choose the version
         raise Unknown(world.ticks[planned[1]], "the version of %s is" % name)
-    return all(fits(version, operator, limit) for operator, limit in limits)
+    return all(fits(version, *limit.split(" ")) for limit in limits.split(", ") if limit)
 
 
 def fits(version: str, operator: str, limit: str) -> bool:
@@ -173,8 +173,8 @@ def statement(condition: Condition) -> str:
             return "%s contains %s" % (path, condition["contains"])
         return "%s is %s" % (path, called(kind)) if kind is not None else "%s exists" % path
     if "package" in condition:
-        limits = ", ".join("%s %s" % tuple(limit) for limit in condition.get("version", ()))
-        return "the package %s is installed%s" % (condition["package"], " in a version %s" % limits if limits else "")
+        limits = " in a version %s" % condition["version"] if "version" in condition else ""
+        return "the package %s is installed%s" % (condition["package"], limits)
     for kind in ("unit", "user", "group"):
         if kind in condition:
             return "the %s %s exists" % (kind, condition[kind])

@@ -78,6 +78,13 @@ def test_all_dialects_give_the_same_conditions() -> None:
     assert unit["unit"] == "php8.2-fpm.service"
 
 
+def test_checked_conditions_are_valid_conditions() -> None:
+    """Hooks that change a graph declare its nodes again."""
+    written = [COMMAND, {"not": {"package": "nginx", "version": "1,<2"}}, {"any": [{"unit": "a"}, {"path": "/a"}]}]
+    once = host_conditions.checked(written)
+    assert host_conditions.checked(once) == once and once[1]["not"][0]["version"] == "== 1, < 2"
+
+
 def test_node_requires_what_its_conditions_look_at() -> None:
     conditions = [{"path": "/srv/app/x"}, {"not": {"package": "nginx"}}, {"any": [{"user": "ann"}, COMMAND]}]
     graphs = [
