@@ -216,8 +216,9 @@ def _entry(types: Types) -> Json:
     are named after.
     """
     control = _control()
-    block = {"resources": _resources(), **control}
-    include = {"include": {"type": "string", **described(_ABOUT["include"])}, "vars": _variables(), **control}
+    decided = {**control, "when_host": _options()["when_host"]}
+    block = {"resources": _resources(), **decided}
+    include = {"include": {"type": "string", **described(_ABOUT["include"])}, "vars": _variables(), **decided}
     unfinished = {
         **{name: {**ANYTHING, **about_type(node_type.__doc__)} for name, node_type in types.items()},
         "include": {**ANYTHING, **described(_ABOUT["include"])},

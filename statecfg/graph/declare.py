@@ -85,6 +85,9 @@ class _Declaration:
             requires = self._requirements("requires", options.pop("requires", ()), parts)
             triggers = self._requirements("restart_on", options.pop("restart_on", ()), parts)
             self._check_options(options)
+        conditions = recording.conditions()
+        if conditions:
+            options["when_host"] = pvector((*conditions, *options.get("when_host", ())))
         attributes = self._checked(values)
         if not self.problems and not name.isprintable():
             self._check_letters(name)

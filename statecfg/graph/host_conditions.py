@@ -12,8 +12,8 @@ from pyrsistent import PVector, pvector
 
 from statecfg.graph import registry, schema
 from statecfg.graph.types import Type, of_annotation
-from statecfg.problems import suggest
-from statecfg.problems.positions import NOWHERE
+from statecfg.problems import problem, report, suggest
+from statecfg.problems.positions import NOWHERE, SourceLocation
 from statecfg.remote.graph.wrong_values import Wrong, in_quotes, show, type_words
 
 Condition = Mapping[str, Any]
@@ -59,6 +59,15 @@ def checked(value: Any) -> PVector[Condition]:
     if sum(1 for _ in _flat(conditions)) > MOST:
         raise Wrong(f"more than {MOST} conditions", "write a read-only command instead")
     return conditions
+
+
+def of_block(value: Any, location: SourceLocation) -> PVector[Condition]:
+    """Return the conditions of a block, for all nodes in it. Report wrong ones."""
+    try:
+        return checked(value)
+    except Wrong as error:
+        report(problem("SC0122", f"the `when_host` of a block contains {error}", error.help, location))
+        return pvector()
 
 
 def _all(value: Any, depth: int) -> PVector[Condition]:

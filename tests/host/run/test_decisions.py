@@ -18,9 +18,11 @@ resources:
     mode: "0755"
   - file: {place}/conf
     content: "mode = live\\n"
-  - file: {place}/wanted
-    content: hello
-    when_host: [{{path: {place}/conf, contains: "^mode = live"}}, {{user: root}}, {{package: dpkg, version: "> 1.0"}}]
+  - when_host: {{user: root}}
+    resources:
+      - file: {place}/wanted
+        content: hello
+        when_host: [{{path: {place}/conf, contains: "^mode = live"}}, {{package: dpkg, version: "> 1.0"}}]
   - file: {place}/other
     content: hello
     when_host: {{path: {place}/switch, is: file}}
@@ -30,7 +32,7 @@ resources:
     effects: {{}}
 """
 PYTHON = """\
-from statecfg import play
+from statecfg import play, when_host
 from statecfg.resources import command, directory, file
 
 @play(hosts="all")
@@ -38,23 +40,27 @@ def site(host):
     live = {{"path": "{place}/conf", "contains": "^mode = live"}}
     dpkg = {{"package": "dpkg", "version": "> 1.0"}}
     other = file("{place}/other", content="hello", when_host={{"path": "{place}/switch", "is": "file"}})
+    with when_host({{"user": "root"}}):
+        wanted = file("{place}/wanted", content="hello", when_host=[live, dpkg])
     return [
+        wanted,
         directory("{place}", mode="0755"),
         file("{place}/conf", content="mode = live\\n"),
-        file("{place}/wanted", content="hello", when_host=[live, {{"user": "root"}}, dpkg]),
         command("count", shell="echo done >> {place}/log", restart_on=[other], effects={{}}),
     ]
 """
 HY = """\
 (require statecfg.dialects.hy [defplay])
-(import statecfg.resources [command directory file])
+(import statecfg [when-host]
+        statecfg.resources [command directory file])
 
 (defplay site [host] {{:hosts "all"}}
   (setv live {{:path "{place}/conf" :contains "^mode = live"}}
         other (file "{place}/other" {{:content "hello" :when-host {{:path "{place}/switch" :is "file"}}}}))
   [(directory "{place}" {{:mode "0755"}})
    (file "{place}/conf" {{:content "mode = live\\n"}})
-   (file "{place}/wanted" {{:content "hello" :when-host [live {{:user "root"}} {{:package "dpkg" :version "> 1.0"}}]}})
+   (with [_ (when-host {{:user "root"}})]
+     (file "{place}/wanted" {{:content "hello" :when-host [live {{:package "dpkg" :version "> 1.0"}}]}}))
    (command "count" {{:shell "echo done >> {place}/log" :restart-on [other] :effects {{}}}})])
 """
 

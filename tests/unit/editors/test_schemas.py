@@ -284,3 +284,9 @@ def test_schema_accepts_conditions(condition: str) -> None:
 )
 def test_schema_refuses_wrong_conditions(condition: str) -> None:
     assert wrong("include", f"- package: nginx\n  when_host: {condition}\n")
+
+
+@pytest.mark.parametrize("entry", ["include: web", "include: part.yml", "resources: [{package: nginx}]"])
+def test_schema_knows_the_conditions_of_blocks(entry: str) -> None:
+    assert wrong("include", f"- {entry}\n  when_host: {{package: nginx}}\n") == []
+    assert wrong("include", f"- {entry}\n  when_host: {{pakage: nginx}}\n")

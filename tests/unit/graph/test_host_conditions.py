@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from statecfg import when_host
 from statecfg.graph import host_conditions
 from statecfg.graph.automatic import find
 from statecfg.graph.identity import owners
@@ -111,3 +112,16 @@ def test_conditions_bring_the_node_types_that_read_facets() -> None:
         conditions = host_conditions.checked([{"not": {"package": "nginx"}}, {"any": [{"unit": "cron"}]}])
     assert not problems and host_conditions.readers(conditions) == {"package", "service"}
     assert host_conditions.readers(host_conditions.checked({"path": "/etc"})) == set()
+
+
+def test_block_gives_its_nodes_conditions() -> None:
+    with when_host({"package": "nginx"}):
+        one = file("/a", content="x", when_host={"user": "ann"}).node
+        with when_host([{"path": "/b"}, {"path": "/c"}]):
+            two = file("/b", content="x").node
+    assert [dict(item) for item in one.options["when_host"]] == [{"package": "nginx"}, {"user": "ann"}]
+    assert [dict(item) for item in two.options["when_host"]] == [{"package": "nginx"}, {"path": "/b"}, {"path": "/c"}]
+    assert "when_host" not in file("/c", content="x").node.options
+    with refused("SC0122") as problems, when_host({"paht": "/a"}):
+        file("/d", content="x")
+    assert "the `when_host` of a block contains" in problems[0].detail and problems[0].places[0].file == __file__

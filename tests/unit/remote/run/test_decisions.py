@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from statecfg.problems import InvalidInput
 from statecfg.remote.run.decisions import fits, order, statement
 from statecfg.testing import Definitions, HostPlan, ImaginedHost
 
@@ -230,3 +231,33 @@ def test_epoch_and_revision_count_only_if_the_limit_has_them(version: str, limit
 
 def test_statement_of_a_script() -> None:
     assert statement({"command": ["/bin/sh", "-c", "test -e /x"], "reads": []}) == "test -e /x succeeds"
+
+
+def test_blocks_files_and_roles_give_their_nodes_conditions(definitions: Definitions) -> None:
+    root = definitions.root
+    (root / "roles/web").mkdir(parents=True)
+    (root / "roles/web/role.yml").write_text("resources:\n  - file: /srv/role\n    content: x\n")
+    (root / "playbooks/part.yml").write_text("- file: /srv/part\n  content: x\n")
+    entries = """\
+  - when_host: {user: "{{ name }}"}
+    for_each: [ann, bob]
+    as: name
+    resources:
+      - file: "/srv/{{ name }}"
+        content: x
+      - file: "/srv/{{ name }}-2"
+        content: x
+        when_host: {path: /etc/none}
+  - include: web
+    when_host: {path: /etc/none}
+  - include: part.yml
+    when_host: {path: /etc}
+  - file: /srv/apart
+    content: x
+"""
+    plan = planned(definitions, entries, **READY)
+    assert sorted(plan.changed) == ["file:/srv/ann", "file:/srv/apart", "file:/srv/part"]
+    said = {name: plan[f"file:/srv/{name}"].excluded.partition(": ")[2] for name in ("ann-2", "bob", "role")}
+    assert said == {"ann-2": "/etc/none exists", "bob": "the user bob exists", "role": "/etc/none exists"}
+    with pytest.raises(InvalidInput, match="of a block contains"):
+        planned(definitions, "  - include: part.yml\n    when_host: {paht: /etc}\n")
