@@ -89,14 +89,14 @@ class Reader:
         when = node.items.get("when")
         if "include" in node.items:
             tree.check_keys(node, "an include", INCLUDE_KEYS)
-            rest = {key: value for key, value in node.items.items() if key in ("vars", "when_host")}
+            rest: dict[str, tree.Node] = {key: node.items[key] for key in ("vars", "when_host") if key in node.items}
             location = node.keys["include"].location
             return Entry(None, node.items["include"], location, rest, {}, when, yaml_loops.read(node), file)
         if "resources" in node.items and not self._node_types.intersection(node.items):
             tree.check_keys(node, "a block of entries", BLOCK_KEYS)
             inner = self.read(node.items["resources"], file)
             location = node.keys["resources"].location
-            rest = {key: value for key, value in node.items.items() if key == "when_host"}
+            rest = {"when_host": node.items["when_host"]} if "when_host" in node.items else {}
             return Entry(None, node.items["resources"], location, rest, {}, when, yaml_loops.read(node), file, inner)
         name, node_type = self._name_and_type(node)
         if node_type is None:
