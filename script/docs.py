@@ -197,6 +197,11 @@ OPTIONS = [
     ("`restart_on`", "a list of names or nodes", "requirements that trigger this node when they change"),
     ("`tags`", "a list of strings", "tags for `--tags`, which selects nodes and their requirements"),
     ("`protect`", "true or false", "true: no run removes the resource after the node has left the definition"),
+    (
+        "`when_host`",
+        "a condition, or a list of them",
+        "[what must be true on the host](../playbooks.md#decisions-on-the-host) for the node to do anything there",
+    ),
 ]
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from statecfg.graph.graph import Graph, merge_graphs
     from statecfg.graph.layers import layers
     from statecfg.graph.nodes import Node
-    from statecfg.graph.recording import label
+    from statecfg.graph.recording import label, when_host
     from statecfg.playbook.compile import Definition, compile_graph
     from statecfg.playbook.context import WireContext
     from statecfg.playbook.plays import HostContext, Play, play
@@ -128,6 +128,7 @@ _HOMES = {
     "relate": "statecfg.playbook.services",
     "secret": "statecfg.playbook.secrets",
     "table": "statecfg.remote.graph.nodetype",
+    "when_host": "statecfg.graph.recording",
 }
 # Names until 0.3.
 _RENAMED = {"Place": "SourceLocation"}
@@ -210,6 +211,7 @@ __all__ = [
     "relate",
     "secret",
     "table",
+    "when_host",
 ]
 
 

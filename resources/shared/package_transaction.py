@@ -44,8 +44,9 @@ def installation(node: Node, nodes: Mapping[str, Node], world: World) -> ActionS
 
 
 def wanted(nodes: Mapping[str, Node]) -> dict[str, str]:
-    """Return the packages that nodes want installed: name → name of the node."""
-    kept = [node for node in nodes.values() if node.type == "package" and not node.attrs.get("absent")]
+    """Return the packages that nodes want installed on each host: name → name of the node."""
+    packages = [node for node in nodes.values() if node.type == "package" and not node.options.get("when_host")]
+    kept = [node for node in packages if not node.attrs.get("absent")]
     return {node.attrs["name"]: node.provides for node in kept}
 
 

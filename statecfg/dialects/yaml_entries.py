@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from statecfg import templates
 from statecfg.dialects import scalars, yaml_loops, yaml_text, yaml_tree
 from statecfg.dialects import yaml_tree as tree
 from statecfg.dialects.yaml_entry import Entry, Reader, named_variables
-from statecfg.graph import opaque, recording, schema
+from statecfg.graph import host_conditions, opaque, recording, schema
 from statecfg.graph.declare import WRONG, declare_at
 from statecfg.graph.graph import Graph, gap
 from statecfg.graph.nodes import RoleUse
@@ -116,10 +116,12 @@ class Entries:
                 wanted = names is not None and self._wanted(entry, inner)
                 if wanted is None or names is None:
                     yield gap() if entry.node_type is None or "provides" in entry.attrs else gap(entry.node_type.name)
-                elif wanted and entry.inner is not None:
-                    yield from self.graphs(entry.inner, inner, within)
                 elif wanted and entry.node_type is None:
-                    yield from self._included(entry, inner, within)
+                    block = entry.inner  # None for an include
+                    with recording.deciding(self._conditions(entry, inner)):
+                        found = self.graphs(block, inner, within) if block is not None else None
+                        graphs = list(found or self._included(entry, inner, within))
+                    yield from graphs
                 elif wanted and entry.node_type is not None:
                     yield self._declared(entry, entry.node_type, inner, within)
 
@@ -171,6 +173,11 @@ class Entries:
             hint = "write a comparison, such as `when: port > 80` or `when: name is defined`"
             report(problem("SC0318", detail, hint, entry.when.location))
         return answer if isinstance(answer, bool) else None
+
+    def _conditions(self, entry: Entry, scope: Values) -> Iterable[Any]:
+        node = entry.attrs.get("when_host")
+        value, right = self._try(node, scope) if node is not None else (None, False)
+        return host_conditions.of_block(value, node.location) if node is not None and right else ()
 
     def _rounds(self, entry: Entry, scope: Values) -> Iterator[Values | None]:
         """Yield the variables that each round of an entry's loop adds; one empty map if there is no loop.

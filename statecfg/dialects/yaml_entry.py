@@ -19,8 +19,9 @@ from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.nodetype import OPTIONS, NodeType
 
 CONTROL = ("when", *yaml_loops.KEYS)
-INCLUDE_KEYS = ("include", "vars", *CONTROL)
-BLOCK_KEYS = ("resources", *CONTROL)
+BLOCK_CONTROL = ("when_host", *CONTROL)
+INCLUDE_KEYS = ("include", "vars", *BLOCK_CONTROL)
+BLOCK_KEYS = ("resources", *BLOCK_CONTROL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Entry:
     :param node_type: the node type; None for an `include:`, a block or an unreadable entry
     :param argument: the argument of the node type, or the file to include
     :param location: the source location of the entry's first key
-    :param attrs: the attributes; for an `include:`, only `vars`
+    :param attrs: the attributes; for an `include:`, `vars` and `when_host`; for a block, `when_host`
     :param locations: the source locations of the attributes
     :param when: the condition
     :param loop: its `for_each:`
@@ -88,14 +89,15 @@ class Reader:
         when = node.items.get("when")
         if "include" in node.items:
             tree.check_keys(node, "an include", INCLUDE_KEYS)
-            rest = {"vars": node.items["vars"]} if "vars" in node.items else {}
+            rest: dict[str, tree.Node] = {key: node.items[key] for key in ("vars", "when_host") if key in node.items}
             location = node.keys["include"].location
             return Entry(None, node.items["include"], location, rest, {}, when, yaml_loops.read(node), file)
         if "resources" in node.items and not self._node_types.intersection(node.items):
             tree.check_keys(node, "a block of entries", BLOCK_KEYS)
             inner = self.read(node.items["resources"], file)
             location = node.keys["resources"].location
-            return Entry(None, node.items["resources"], location, {}, {}, when, yaml_loops.read(node), file, inner)
+            rest = {"when_host": node.items["when_host"]} if "when_host" in node.items else {}
+            return Entry(None, node.items["resources"], location, rest, {}, when, yaml_loops.read(node), file, inner)
         name, node_type = self._name_and_type(node)
         if node_type is None:
             return _unreadable("", node.items.get(name)) if "provides" not in node.items else UNREADABLE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from statecfg.dialects import yaml, yaml_entry, yaml_loops
-from statecfg.editors import values
+from statecfg.editors import conditions, values
 from statecfg.editors.values import (
     ANYTHING,
     NOTHING,
@@ -36,6 +36,8 @@ _ABOUT = {
     "restart_on": "Requirements that trigger this node when they change.",
     "tags": "Names for `--tags`, and for references.",
     "protect": "`true`: no run removes this resource.",
+    "when_host": "A condition, or a list of them, which the host checks at the node's turn. If one is false, the node "
+    "does nothing there.",
     "when": "An expression that gives true or false. If it gives false, the entry is skipped.",
     "for_each": "A list or map, or an expression that gives one. The entry is repeated for each element, as `item`, or "
     "as `key` and `value`.",
@@ -173,6 +175,7 @@ def _definitions(types: Types, known: Iterable[str]) -> Json:
     requirement = names(known)
     return {
         **values.definitions(),
+        **conditions.definitions(),
         "names": one_or_more(requirement),
         "entry": _entry(types),
         **{f"type {name}": _type(node_type) for name, node_type in types.items()},
@@ -201,6 +204,7 @@ def _options() -> Json:
         "restart_on": {"anyOf": [{"$ref": "#/definitions/names"}]},
         "tags": one_or_more({"type": "string"}),
         "protect": in_yaml({"type": "boolean"}, "true or false"),
+        "when_host": {"anyOf": [{"$ref": "#/definitions/conditions"}]},
     }
     return {key: {**kinds[key], **described(_ABOUT[key])} for key in OPTIONS}
 
@@ -212,8 +216,9 @@ def _entry(types: Types) -> Json:
     are named after.
     """
     control = _control()
-    block = {"resources": _resources(), **control}
-    include = {"include": {"type": "string", **described(_ABOUT["include"])}, "vars": _variables(), **control}
+    decided = {**control, "when_host": _options()["when_host"]}
+    block = {"resources": _resources(), **decided}
+    include = {"include": {"type": "string", **described(_ABOUT["include"])}, "vars": _variables(), **decided}
     unfinished = {
         **{name: {**ANYTHING, **about_type(node_type.__doc__)} for name, node_type in types.items()},
         "include": {**ANYTHING, **described(_ABOUT["include"])},

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from pyrsistent import PVector
 
-from statecfg.graph import schema
+from statecfg.graph import host_conditions, schema
 from statecfg.graph.identity import normal
-from statecfg.graph.nodes import Node
+from statecfg.graph.nodes import EMPTY_MAP, Node
 from statecfg.graph.references import MAX_EXPANDED
 from statecfg.problems import InvalidInput, Problem, problem
 from statecfg.remote.graph.nodetype import REGISTRY
@@ -96,6 +96,9 @@ def find(nodes: list[Node], owners: Mapping[str, list[Node]]) -> tuple[Automatic
         found = providers.of_attributes(node) if method is None else providers.of_method(node, method)
         if found is None:
             continue
+        conditions = node.options.get("when_host") if node.options is not EMPTY_MAP else None
+        for kind, name in host_conditions.needs(conditions) if conditions else ():
+            found += providers.of(_Need(kind, name, host_conditions.REASON))
         for need in claimed.get(node.provides, ()):
             found.extend((name, need.reason) for name, _ in providers.of(need))
         if len(found) > 1:

@@ -85,6 +85,9 @@ class _Declaration:
             requires = self._requirements("requires", options.pop("requires", ()), parts)
             triggers = self._requirements("restart_on", options.pop("restart_on", ()), parts)
             self._check_options(options)
+        conditions = recording.conditions()
+        if conditions:
+            options["when_host"] = pvector((*conditions, *options.get("when_host", ())))
         attributes = self._checked(values)
         if not self.problems and not name.isprintable():
             self._check_letters(name)
@@ -234,8 +237,19 @@ class _Declaration:
         if options.get("protect") not in (None, True, False, WRONG):
             got = show(options.pop("protect"))
             self.wrong("SC0201", f"`protect` of {self.name}: expected true or false, got {got}", "", "protect")
+        if options.get("when_host") not in (None, WRONG):
+            self._check_conditions(options)
         for name in [name for name in options if options[name] in (None, False, WRONG)]:
             del options[name]
+
+    def _check_conditions(self, options: dict[str, Any]) -> None:
+        from statecfg.graph import host_conditions  # few definitions need it
+
+        try:
+            options["when_host"] = host_conditions.checked(options["when_host"])
+        except Wrong as error:
+            self.wrong("SC0122", f"`when_host` of {self.name} contains {error}", error.help, "when_host")
+            del options["when_host"]
 
     def _checked(self, values: dict[str, Any]) -> PMap[str, Any]:
         node_schema = self.schema

@@ -1,20 +1,24 @@
-"""What is declared while a play is evaluated: its nodes, labels of loops and included files, and their variables."""
+"""What is declared while a play is evaluated: its nodes, their variables, and labels and conditions of blocks."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from statecfg.graph import opaque
+from statecfg.graph import host_conditions, opaque
+from statecfg.graph.host_conditions import Condition
 from statecfg.graph.nodes import Node, RoleUse
 from statecfg.graph.references import LOOP
 from statecfg.problems import InvalidInput, positions, problem
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.wrong_values import show, type_words
+
+if TYPE_CHECKING:
+    from statecfg.remote.graph.values import HostCondition
 
 Origins = Mapping[str, tuple[str, SourceLocation]]
 
@@ -52,6 +56,7 @@ class Scope:
 
 _RECORDED: ContextVar[Recorded | None] = ContextVar("nodes declared", default=None)
 _LABELS: ContextVar[tuple[str, ...]] = ContextVar("labels of declared nodes", default=())
+_CONDITIONS: ContextVar[tuple[Condition, ...]] = ContextVar("conditions of declared nodes", default=())
 _ROLE: ContextVar[RoleUse | None] = ContextVar("role of declared nodes", default=None)
 _SCOPES: ContextVar[list[Scope] | None] = ContextVar("scopes of variables", default=None)
 
@@ -120,6 +125,29 @@ def within(use: RoleUse, inner: tuple[str, ...]) -> Iterator[None]:
     finally:
         _ROLE.reset(tokens[0])
         _LABELS.reset(tokens[1])
+
+
+def conditions() -> tuple[Condition, ...]:
+    """Return the conditions of the blocks of `when_host` around the caller."""
+    return _CONDITIONS.get()
+
+
+@contextlib.contextmanager
+def deciding(more: Iterable[Condition]) -> Iterator[None]:
+    """Give all nodes that the block declares conditions, which were checked."""
+    token = _CONDITIONS.set((*_CONDITIONS.get(), *more))
+    try:
+        yield
+    finally:
+        _CONDITIONS.reset(token)
+
+
+def when_host(condition: HostCondition | Sequence[HostCondition]) -> contextlib.AbstractContextManager[None]:
+    """Give conditions to all nodes that the block declares: `with when_host({"package": "nginx"}):`.
+
+    :raises InvalidInput: a condition is wrong
+    """
+    return deciding(host_conditions.of_block(condition, positions.of_frame(sys._getframe(1))))
 
 
 def known_label(text: str) -> None:

@@ -198,6 +198,7 @@ def json_schema(node_type: NodeType[...]) -> dict[str, Any]:
         "restart_on": names,
         "tags": names,
         "protect": {"type": "boolean"},
+        "when_host": {"type": ["object", "array"]},
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

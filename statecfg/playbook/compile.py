@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
-from statecfg.graph import contradictions, generated, identity, later, opaque, references
+from statecfg.graph import contradictions, generated, host_conditions, identity, later, opaque, references
 from statecfg.graph.automatic import Automatic
 from statecfg.graph.generated import GeneratedSecret
 from statecfg.graph.graph import Graph
@@ -135,7 +135,7 @@ def _compiled(nodes: list[Node], problems: list[Problem], context: WireContext) 
     if problems or packer.problems:
         raise InvalidInput(problems + packer.problems)
     secrets = {name: value.reveal() for name, value in used.items()}
-    types = sorted(packer.methods)
+    types = sorted({*packer.methods, *packer.readers})
     return Definition(wire, packer.blobs, types, secrets, digest(wire), order.automatic, order.left_out)
 
 
@@ -168,6 +168,7 @@ class _Packer:
         self.methods: dict[str, Callable[[Node], Any] | None] = {}
         self.locations: dict[SourceLocation, str] = {}
         self.generated: dict[str, list[GeneratedSecret]] = {}  # node → the generated secrets in it
+        self.readers: set[str] = set()  # the node types that conditions need
 
     def pack(self, node: Node) -> WireNode:
         """Return a node in wire format; only part of it if it is broken or can't be prepared."""
@@ -220,6 +221,7 @@ class _Packer:
             self._compare(node, attrs)
         if options:
             wire["options"] = options
+            self.readers |= host_conditions.readers(options.get("when_host", ()))
         return wire
 
     def _location(self, location: SourceLocation) -> str:

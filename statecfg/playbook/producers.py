@@ -50,6 +50,9 @@ def first(
         if node.get("requires"):
             detail = f"{node['provides']} requires another node, but the nodes that use its value may come first"
             problems.append(problem("SC0422", detail, "remove `requires` and `restart_on`"))
+        if "when_host" in node.get("options", {}):
+            detail = f"{node['provides']} has a condition, but the nodes that use its value need it on every host"
+            problems.append(problem("SC0422", detail, "remove `when_host`"))
     for name, used in users.items():
         producing = [declared[secret.name]["provides"] for secret in used]
         if producing and name in packed:

@@ -14,6 +14,7 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     ├── CheckError                remote.graph    a node can't be applied on this host
     │   └── Conflict              remote.graph    the run can't succeed and does not start
     ├── Unknown                   remote.graph    a check needs what another node's action decides
+    ├── Excluded                  remote.graph    a condition of a node is false on this host
     ├── Stays                     remote.graph    an orphan can't be undone in this run
     ├── Wrong                     remote.graph    a value is not allowed (also a ValueError)
     │   ├── PublicSecret          remote.graph    a program's arguments contain a secret

@@ -358,7 +358,7 @@ class Session:
         status = (
             HostStatus.FAILED if counts.get(Outcome.FAILED) or counts.get(Outcome.SKIPPED) or halted else HostStatus.OK
         )
-        sound = [name for name, node in execution.state.items() if node.outcome in Outcome.SOUND]
+        sound = [name for name, node in execution.state.items() if node.sound]
         managed.end(journal, RunStatus.CUT_OFF if self.channel.lost else status, sound)
         return self.end(status, shutdown=execution.shutdown, halted=halted, ledger=managed.recorded.lineage)
 

@@ -2,10 +2,10 @@
 
 The first part contains the executor's core and the node types of the host's definition; the bootstrap fetches it.
 More parts follow only if they are needed: code for facts, for hooks that run on hosts, for units, for masking secrets,
-for values that hosts generate, for rare attributes of commands, for symbolic modes, for excluded entries of
-directories, and for services without systemd; and the node types that only the host's facts made necessary. The node
-types of orphans are unknown until the host has read its ledger. If the definition does not use them, the host requests
-them by name.
+for values that hosts generate, for conditions of nodes, for rare attributes of commands, for symbolic modes, for
+excluded entries of directories, and for services without systemd; and the node types that only the host's facts made
+necessary. The node types of orphans are unknown until the host has read its ledger. If the definition does not use
+them, the host requests them by name.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import statecfg
+from statecfg.graph import host_conditions
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.resources.shared.commands import RARE
 from statecfg.run import host_modules
@@ -78,10 +79,13 @@ def parts(
     :param secrets: whether the definition contains secrets
     """
     generates = any(node["type"] == "generate" for layer in layers for node in layer)
-    types = {node["type"] for layer in layers for node in layer}.intersection(REGISTRY)
+    conditions = [when for layer in layers for node in layer for when in node.get("options", {}).get("when_host", ())]
+    types = {node["type"] for layer in layers for node in layer} | host_conditions.readers(conditions)
+    types = types.intersection(REGISTRY)
     needed = {
         "hooks": any(hook["where"] == "host" for hook in order.get("hooks", ())),
         "units": order.get("units"),
+        "decisions": conditions,
         "generated": generates,
         "secrets": secrets or generates,
         "commands": any(node["type"] == "command" and _is_rare(node) for layer in layers for node in layer),

@@ -13,6 +13,7 @@ from statecfg.playbook.plays import HostContext, Play, Vars
 from statecfg.playbook.role import chain
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.wrong_values import show
+from statecfg.remote.run.decisions import statement
 from statecfg.run.job import Job
 from statecfg.run.prepare import Work
 from statecfg.templates import Text
@@ -63,6 +64,7 @@ class Explaining:
             "declared": self._declarations(node) if node is not None else [],
             "labels": list(dict.fromkeys(references.groups(node))) if node is not None else [],
             "layer": layer,
+            "conditions": [statement(item) for item in node.options.get("when_host", ())] if node is not None else [],
             "requires": list(self._requirements(node, automatic)) if node is not None else [],
             "required_by": [
                 {**requirement, "name": other.provides}

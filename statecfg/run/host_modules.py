@@ -26,6 +26,7 @@ PARTS = {
     "facts": ("statecfg.remote.facts",),
     "hooks": ("statecfg.remote.hooks.run", "statecfg.remote.hooks.result"),
     "units": ("statecfg.remote.units",),
+    "decisions": ("statecfg.remote.run.decisions",),
     "generated": ("statecfg.remote.run.generated",),
     "secrets": ("statecfg.remote.machine.redact", "statecfg.remote.machine.fixed_text"),
     "commands": ("statecfg.resources.shared.command_attempts",),

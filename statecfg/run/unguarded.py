@@ -18,7 +18,8 @@ def warnings(jobs: Iterable[Job]) -> tuple[str, ...]:
     for job in jobs:
         for layer in job.definition.layers:
             for node in layer:
-                if node["type"] == "command" and not node.get("triggers") and _unguarded(node.get("attrs", {})):
+                guarded = node.get("triggers") or "when_host" in node.get("options", {})
+                if node["type"] == "command" and not guarded and _unguarded(node.get("attrs", {})):
                     position, name = node.get("position", ""), node["provides"]
                     # The command of each host may have the host's name in its own.
                     found.setdefault((position, name.replace(job.host.name, "\0")), _warning(position, name))

@@ -88,6 +88,11 @@ class ImaginedMachine(Planned):
     def _me(self) -> Any:
         return "root", "root"
 
+    def target(self, path: str) -> str:
+        """Return the target of the link at a canonical path, for a plan on top of this machine."""
+        stat = self.stat(path)
+        return stat.target if stat is not None else ""
+
 
 class _Base(Nothing):
     """An empty machine with the tables of an imagined host, and its answers to read-only programs."""

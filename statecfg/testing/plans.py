@@ -28,6 +28,7 @@ class PlannedNode:
     :param known_after: the node that decides what an "unknown" node has to do
     :param reason: why it is "failed" or "skipped"
     :param triggered_by: the changing nodes in its `restart_on`
+    :param excluded: why `when_host` excludes it, "" if it does not; it is "unchanged" then
     """
 
     name: str
@@ -40,6 +41,7 @@ class PlannedNode:
     known_after: str | None
     reason: str
     triggered_by: Sequence[str]
+    excluded: str = ""
 
     @property
     def ops(self) -> list[str]:
@@ -53,7 +55,8 @@ class PlannedNode:
         return content.read().decode() if isinstance(content, Blob) else content
 
     def __str__(self) -> str:
-        about = f"known after {self.known_after}" if self.known_after else self.reason or ", ".join(self.ops)
+        why = self.reason or self.excluded
+        about = f"known after {self.known_after}" if self.known_after else why or ", ".join(self.ops)
         return f"{self.outcome:<9} {self.name}" + (f"  {about}" if about else "")
 
 
@@ -150,5 +153,5 @@ def _node(step: Step) -> PlannedNode:
     node = step.node
     return PlannedNode(
         node.provides, node.type, node.attrs, list(node.requires), step.outcome, step.spec.steps, step.changes,
-        step.known_after, step.reason, list(step.triggered_by),
+        step.known_after, step.reason, list(step.triggered_by), step.excluded,
     )  # fmt: skip

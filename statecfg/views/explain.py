@@ -47,6 +47,8 @@ def _node(item: Json) -> Iterator[Line]:
     if item["labels"]:
         yield _row("part of", ", ".join(item["labels"]))
     yield _row("layer", str(item["layer"]))
+    for number, text in enumerate(item["conditions"]):
+        yield _row("if" if not number else "and", text)
     for title, key in (("requires", "requires"), ("required by", "required_by")):
         for number, requirement in enumerate(item[key]):
             yield from _requirement(title if not number else "", requirement)

@@ -177,8 +177,7 @@ def _node(fate: Fate) -> str:
     if node.get("triggered_by"):
         does = "is removed" if node.get("stays") else "changes"
         out.append(f"  because {code(names(list(node['triggered_by'])))} {does}\n")
-    if node.get("reason"):
-        out.append(f"  {code(str(node['reason']))}\n")
+    out += [f"  {code(str(node[key]))}\n" for key in ("excluded", "reason") if node.get(key)]
     out.extend(f"  {code(str(text))}\n" for text in node.get("leaves") or ())
     if node.get("shutdown_first"):
         out.append(f"  - stopped first: {code(action_text(node['shutdown_first']))}\n")

@@ -137,8 +137,8 @@ def _host(host: Host, detail: Detail) -> Iterator[Line]:
         yield make(("  ! ", "change"), lead, first, (f"  (statecfg hook log {failure['hook']})", "dim"), hang=4)
     yield from units.done_lines(host, detail.verbose)
     yield from host_lines.owed(host, {fate.node["name"] for fate in listed if fate.node["outcome"] in Outcome.SOUND})
-    unchanged = sum(fate.effect == Outcome.UNCHANGED for fate in listed)
-    if listed and unchanged == len(listed):
+    unchanged, excluded = (sum(fate.effect == what for fate in listed) for what in (Outcome.UNCHANGED, "excluded"))
+    if listed and unchanged + excluded == len(listed):
         yield make(("  ✓ ", "add"), f"Nothing to do: {plural(unchanged, 'resource')} as defined.")
     elif unchanged and not detail.verbose:
         yield make((f"    {unchanged:,} unchanged", "dim"))
@@ -173,7 +173,7 @@ def _fired(host: Host, detail: Detail) -> Iterator[Line]:
 
 def _node(fate: Fate, detail: Detail) -> Iterator[Line]:
     node = fate.node
-    sign, style = _SIGNS.get(node["outcome"], ("?", "unknown"))
+    sign, style = _SIGNS.get(node["outcome"], ("?", "unknown")) if fate.effect != "excluded" else ("·", "skip")
     said = goes_as(node, fate.effect) if fate.goes else _DONE.get(fate.effect)
     right = node.get("position") or "" if node["outcome"] != Outcome.CHANGED else ""
     unsure = unresolved(node) if node["outcome"] != Outcome.CHANGED else ""

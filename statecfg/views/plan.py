@@ -35,6 +35,7 @@ STYLES: dict[Effect, Style] = {
     "replace": "change",
     "forget": "remove",
     Outcome.UNCHANGED: "dim",
+    "excluded": "skip",
     Outcome.UNKNOWN: "unknown",
     Outcome.FAILED: "remove",
     Outcome.SKIPPED: "skip",
@@ -129,8 +130,8 @@ def _host(host: Host, detail: Detail) -> Iterator[Line]:
     yield from hook_lines(host)
     yield from units.due_lines(host, bool(detail.verbose))
     counts = Counter(fate.effect for fate in listed)
-    if listed and counts[Outcome.UNCHANGED] == len(listed) and not units.due(host):
-        yield make(("  ✓ ", "add"), f"Nothing to do: {plural(len(listed), 'resource')} as defined.")
+    if listed and counts[Outcome.UNCHANGED] + counts["excluded"] == len(listed) and not units.due(host):
+        yield make(("  ✓ ", "add"), f"Nothing to do: {plural(counts[Outcome.UNCHANGED], 'resource')} as defined.")
     elif counts[Outcome.UNCHANGED] and not detail.verbose:
         yield make((f"    {counts['unchanged']:,} unchanged", "dim"))
 
@@ -201,7 +202,7 @@ def steps(node: Node) -> str:
 
 
 def reasons(node: Node, said: Sequence[str] = ()) -> Iterator[Line]:
-    """Yield why a node changes or fails, as far as the report says so.
+    """Yield why a node changes, fails or is excluded, as far as the report says so.
 
     :param said: reasons that are shown with an action and need no repetition
     """
@@ -209,6 +210,8 @@ def reasons(node: Node, said: Sequence[str] = ()) -> Iterator[Line]:
     if triggered:
         what = "is removed" if node.get("stays") else "changes"
         yield make(("      ↳ ", "dim"), f"because {names(list(triggered))} {what}", hang=8)
+    if node.get("excluded"):
+        yield make(("      ↳ ", "dim"), node["excluded"], hang=8)
     if node.get("reason") and not any(text in str(node["reason"]) for text in said):
         style: Style = "remove" if node["outcome"] == Outcome.FAILED else ""
         for number, text in enumerate(str(node["reason"]).splitlines() or [""]):

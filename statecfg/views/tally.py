@@ -11,7 +11,9 @@ from statecfg.remote.graph.names import HostStatus, Outcome
 from statecfg.run.report_model import Change, Host, Node, Report
 from statecfg.views import states
 
-Effect = Literal["add", "change", "destroy", "replace", "forget", "unchanged", "unknown", "failed", "skipped"]
+Effect = Literal[
+    "add", "change", "destroy", "replace", "forget", "unchanged", "excluded", "unknown", "failed", "skipped"
+]
 
 SYMBOLS: dict[Effect, str] = {
     "add": "+",
@@ -20,6 +22,7 @@ SYMBOLS: dict[Effect, str] = {
     "replace": "-/+",
     "forget": "-",
     Outcome.UNCHANGED: " ",
+    "excluded": "·",
     Outcome.UNKNOWN: "?",
     Outcome.FAILED: "✗",
     Outcome.SKIPPED: "·",
@@ -27,8 +30,13 @@ SYMBOLS: dict[Effect, str] = {
 
 
 def effect_of(node: Node) -> Effect:
-    """Return what happens to the resource of `node`: the effect of its changes if it changes, otherwise its outcome."""
+    """Return what happens to the resource of `node`: the effect of its changes if it changes, otherwise its outcome.
+
+    An unchanged node whose condition is false is "excluded".
+    """
     outcome = node["outcome"]
+    if outcome == Outcome.UNCHANGED and node.get("excluded"):
+        return "excluded"
     if outcome != Outcome.CHANGED:
         stopped: dict[str, Effect] = {
             Outcome.UNCHANGED: Outcome.UNCHANGED,

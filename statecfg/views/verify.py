@@ -97,8 +97,8 @@ def _host(host: Host, detail: Detail) -> Iterator[Line]:
         if not drifted and (fate.effect != Outcome.UNCHANGED or unresolved(fate.node) or detail.verbose):
             yield from node_lines(fate, detail)
     yield from host_lines.owed(host)
-    unchanged = sum(fate.effect == Outcome.UNCHANGED for fate in listed)
-    if listed and unchanged == len(listed) and not left:
+    unchanged, excluded = (sum(fate.effect == what for fate in listed) for what in (Outcome.UNCHANGED, "excluded"))
+    if listed and unchanged + excluded == len(listed) and not left:
         yield make(("  ✓ ", "add"), f"No drift: {plural(unchanged, 'resource')} as defined.")
     elif unchanged and not detail.verbose:
         yield make((f"    {unchanged:,} as defined", "dim"))

@@ -179,6 +179,10 @@ class Stays(StatecfgError):
     """An orphan can't be undone in this run: it stays on the host and in the ledger."""
 
 
+class Excluded(StatecfgError):
+    """A condition of a node is false on this host: the node does nothing, and is not managed. The message says why."""
+
+
 class CheckError(StatecfgError):
     """The node can't be applied on this host because of the definition or the host's state. This is not a bug."""
 

@@ -256,7 +256,7 @@ else:
         )
 
 
-OPTIONS: Tuple[str, ...] = ("provides", "requires", "restart_on", "tags", "protect")
+OPTIONS: Tuple[str, ...] = ("provides", "requires", "restart_on", "tags", "protect", "when_host")
 
 
 class Table:

@@ -35,6 +35,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Optional
 
+    # A condition of `when_host`. `is` and `not` can't be names of attributes.
+    HostCondition = TypedDict(
+        "HostCondition",
+        {
+            "path": str, "is": str, "contains": str, "package": str, "version": str, "unit": str, "user": str,
+            "group": str, "command": "Sequence[str] | str", "read_only": bool, "reads": Sequence[str],
+            "not": Any, "any": Sequence[Any],
+        },
+        total=False,
+    )  # fmt: skip
+
 if TYPE_CHECKING or sys.version_info >= (3, 9):
     from typing import Annotated
 else:
@@ -58,6 +69,7 @@ class NodeOptions(TypedDict, total=False):
     restart_on: Sequence[Any]
     tags: Sequence[str]
     protect: bool
+    when_host: "HostCondition | Sequence[HostCondition]"
 
 
 class Rule:

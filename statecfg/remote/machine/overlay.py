@@ -390,9 +390,9 @@ class Overlay(Machine):
                 if any(within(changed, path) or within(path, changed) for path in paths for changed in cause.paths):
                     return cause.node
         for changed, entry in self.entries.items():
-            node = self.ticks[entry.when]
-            if node in self.before.ancestors and any(within(changed, path) for path in paths):
-                return node
+            inside = (within(changed, path) or (entry.stat is None and within(path, changed)) for path in paths)
+            if self.ticks[entry.when] in self.before.ancestors and any(inside):
+                return self.ticks[entry.when]
         return None
 
 

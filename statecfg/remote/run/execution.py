@@ -204,7 +204,7 @@ class Execution:
         """Check the nodes again whose plan was fully or partly unknown."""
         for node in nodes:
             if node.step.outcome == Outcome.UNKNOWN or (node.step.outcome == Outcome.CHANGED and node.step.known_after):
-                self.rechecks.decide(node, [other.step.node for other in nodes])
+                self.rechecks.decide(node, [other.step.node for other in nodes if not other.step.excluded])
                 waits = node.outcome == Outcome.CHANGED and node.step.spec.shutdown_first is not None
                 if waits and not self.performer.stopped():
                     self.shut(node)

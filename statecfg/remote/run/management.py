@@ -213,7 +213,7 @@ class Management:
         resources = self.recorded.resources.values()
         if not self.hooks and all(resource.state == State.RESOLVED and not resource.owing for resource in resources):
             return False
-        return any(self.life.due(step.node, step.acts) for step in plan.steps.values())
+        return any(self.life.due(step.node, step.acts) for step in plan.steps.values() if not step.excluded)
 
     def would_fire(self, plan: Plan) -> List[ExpectedHook]:
         """Return the hooks that an apply of this plan would call."""
@@ -222,7 +222,7 @@ class Management:
         removals = [step for step in plan.removal_steps() if not step.dependent]
         hooks = [hook for step in removals for hook in self.life.would_fire(step.node, True, True)]
         for step in plan.steps.values():
-            hooks += self.life.would_fire(step.node, step.acts, False)
+            hooks += [] if step.excluded else self.life.would_fire(step.node, step.acts, False)
         return hooks
 
     def report(self, step: Step) -> NodeReport:
@@ -303,7 +303,7 @@ class Management:
         assert self.recorded.ledger is not None
         recording = self._start_recording(Facets())
         account = Account()
-        sound = [name for name, step in plan.steps.items() if step.outcome == Outcome.UNCHANGED]
+        sound = [name for name, step in plan.steps.items() if step.outcome == Outcome.UNCHANGED and not step.excluded]
         first_seen = [name for name in sound if name not in self.recorded.resources]
         for name in first_seen:
             resource = recording.new_resource(plan.steps[name].node)

@@ -27,7 +27,7 @@ class NodeEvents:
         """Make a layer's nodes managed; a node whose snapshot can't be taken fails before it acts."""
         if self.life is None:
             return
-        ready = [node for node in nodes if node.outcome in Outcome.SOUND]
+        ready = [node for node in nodes if node.sound]
         try:
             self.life.manage([node.step.node for node in ready])
         except (Exception, SystemExit):  # try each node alone to find the one that failed
@@ -39,13 +39,13 @@ class NodeEvents:
 
     def before(self, node: NodeRun) -> bool:
         """Call the hooks before a node; tell whether it may continue."""
-        return self.life is None or self._allowed(node, self.life.before(node.step.node))
+        return self.life is None or bool(node.step.excluded) or self._allowed(node, self.life.before(node.step.node))
 
     def after(self, node: NodeRun) -> None:
         """Call the hooks after a node."""
         if self.life is None:
             return
-        if node.outcome in Outcome.SOUND:
+        if node.sound:
             self._allowed(node, self.life.after(node.step.node, node.outcome == Outcome.CHANGED))
         elif node.outcome == Outcome.FAILED:
             self.life.failed(node.step.node)

@@ -29,6 +29,11 @@ class NodeRun:
         self.reason = step.reason
         self.verified = False
 
+    @property
+    def sound(self) -> bool:
+        """Whether the host is as the node defines it. A node that `when_host` excludes defines nothing."""
+        return self.outcome in Outcome.SOUND and not self.step.excluded
+
     def fail(self, reason: str) -> None:
         """Set the outcome to failed, with a reason."""
         self.outcome, self.reason = Outcome.FAILED, reason

@@ -57,6 +57,7 @@ class Step:
     """A node with its planned outcome and actions.
 
     :ivar outcome: "unchanged", "changed" (it would change), "unknown" (see `known_after`), "failed" or "skipped"
+    :ivar excluded: why `when_host` excludes the node, which is "unchanged" then; "" if it does not
     :ivar cannot_undo: the node is an orphan that this run cannot undo
     :ivar conflict: the node failed because it conflicts with other nodes of this run
     :ivar trace: what the node read and changed, while its layer is planned
@@ -64,8 +65,8 @@ class Step:
     """
 
     __slots__ = (
-        *("cannot_undo", "changes", "conflict", "known_after", "node", "outcome", "reason", "spec", "touches", "trace"),
-        "triggered_by",
+        *("cannot_undo", "changes", "conflict", "excluded", "known_after", "node", "outcome", "reason", "spec"),
+        *("touches", "trace", "triggered_by"),
     )
 
     def __init__(self, node: Node) -> None:
@@ -74,7 +75,7 @@ class Step:
         self.outcome = Outcome.UNCHANGED
         self.known_after: Optional[str] = None
         self.changes: List[Change] = []
-        self.reason = ""
+        self.reason = self.excluded = ""
         self.cannot_undo = self.conflict = False
         self.triggered_by: Sequence[str] = ()
         self.trace = Trace()

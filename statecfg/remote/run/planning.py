@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statecfg.remote.graph.borg import attribute, written_at
-from statecfg.remote.graph.model import OK, Action, ActionSpec, CheckError, Conflict, Stays, Unknown, error
+from statecfg.remote.graph.model import OK, Action, ActionSpec, CheckError, Conflict, Excluded, Stays, Unknown, error
 from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.ledger.records import Orphan, contents
 from statecfg.remote.machine.changes import hidden, secretive
@@ -96,7 +96,8 @@ class Planner:
 
         :param earlier: the steps of the earlier layers, by name; the steps of this layer are added
         """
-        self.machine.beside, self.machine.memo = [node for node in layer if not missing(node, earlier)], {}
+        beside = [node for node in layer if not missing(node, earlier) and not self.excludes(node, earlier)]
+        self.machine.beside, self.machine.memo = beside, {}
         steps = [self.ask(node, earlier) for node in layer]
         touched: Set[Hashable] = set()
         for at, step in enumerate(steps):
@@ -124,6 +125,31 @@ class Planner:
         if len(sets) > 1:
             return frozenset().union(*sets)
         return sets[0] if sets else NONE
+
+    def excludes(self, node: Node, earlier: Mapping[str, Step]) -> bool:
+        """Tell whether a condition of a node is false, so that the other nodes of its layer act without it."""
+        if not node.options.get("when_host") or isinstance(node, Orphan):
+            return False
+        self.acting[node.provides] = self.ancestors(node, earlier)
+        self.begin(Step(node))
+        try:
+            self.decided(node)
+        except Excluded:
+            return True
+        except Exception:  # the node's own turn reports it
+            return False
+        return False
+
+    def decided(self, node: Node) -> None:
+        """Check the conditions of a node.
+
+        :raises Excluded: if one is false
+        """
+        conditions = node.options.get("when_host")
+        if conditions and not self.machine.acted:  # the node's own actions may make its condition false
+            from statecfg.remote.run.decisions import require
+
+            require(conditions, self.machine)
 
     def ask(self, node: Node, earlier: Mapping[str, Step]) -> Step:
         """Check one node in its turn, without performing its actions."""
@@ -156,6 +182,8 @@ class Planner:
             step.known_after = step.spec.known_after
         except Unknown as unknown:
             step.outcome, step.known_after = Outcome.UNKNOWN, unknown.cause
+        except Excluded as why:
+            step.excluded = str(why)
         except Stays as why:
             step.outcome, step.reason, step.cannot_undo = Outcome.SKIPPED, str(why), True
         except (CheckError, OSError, WriteAttempt) as problem:
@@ -183,7 +211,10 @@ class Planner:
         return hidden(changes) if self.former_secrets.may_be_in(changes, node) else changes
 
     def check(self, node: Node) -> ActionSpec:
-        """Call the node type's check, undo or `on_removal`, which may only read; pass on what it raises."""
+        """Call the node type's check, undo or `on_removal`, which may only read; pass on what it raises.
+
+        :raises Excluded: if a condition of the node is false
+        """
         node_type = self.types.get(node.type)
         if isinstance(node, Orphan) and node.note:
             return ActionSpec()  # only its record is deleted
@@ -198,6 +229,7 @@ class Planner:
                 undo = node_type.run_undo(node, node.snapshot, self.machine, self.removals, self.managed)
                 spec = normalised(undo, node)
                 return ActionSpec(spec.steps, left=spec.left)  # removals run first anyway: no shutdown-first action
+            self.decided(node)
             nodes, triggers = self.nodes, self.current.removal_triggers.get(node.provides)
             if triggers:  # a check may read the removals that trigger its node
                 nodes = dict(nodes)

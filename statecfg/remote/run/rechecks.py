@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import ActionSpec
+from statecfg.remote.graph.model import ActionSpec, Excluded
 from statecfg.remote.graph.names import Outcome
 from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.planned import Planned
@@ -65,7 +65,7 @@ class Rechecks:
         planner = self._planner()
         planner.machine.turn(name, triggers=changed)
         planner.machine.beside = beside
-        step.outcome, step.spec = Outcome.UNCHANGED, ActionSpec()
+        step.outcome, step.spec, step.excluded = Outcome.UNCHANGED, ActionSpec(), ""
         known_after, step.known_after = step.known_after, None
         planner.decide(step)
         planner.foresee(step)
@@ -102,6 +102,8 @@ class Rechecks:
                     continue  # this check does not read the host, so there is nothing to read back
                 for action in todo:
                     planner.imagine(action)
+            except Excluded:
+                continue
             except (Exception, SystemExit) as problem:
                 node.fail("it can't be checked after its actions: %s" % describe(problem))
                 continue

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         position: str
         shutdown_first: ActionReport
         known_after: str
+        excluded: str
         reason: str
         triggered_by: List[str]
         leaves: List[str]
@@ -85,6 +86,8 @@ def step_report(step: Step) -> NodeReport:
         report["shutdown_first"] = action_report(step.spec.shutdown_first)
     if step.known_after is not None:
         report["known_after"] = step.known_after
+    if step.excluded:
+        report["excluded"] = step.excluded
     if step.reason:
         report["reason"] = step.reason
     if step.triggered_by:
@@ -158,7 +161,7 @@ def fingerprints(plan: Plan, mask: Optional[Callable[[Any], Any]] = None) -> Dic
     """
     digests = {}
     for step in (*plan.steps.values(), *plan.removal_steps()):
-        if step.outcome != Outcome.UNCHANGED or step.removal:
+        if step.outcome != Outcome.UNCHANGED or step.removal or step.excluded:
             # A node's source location does not affect its changes.
             report = dict(step_report(step), position="")
             text = json.dumps(mask(report) if mask is not None else report, sort_keys=True)

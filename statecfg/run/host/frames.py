@@ -62,6 +62,7 @@ class Node(Strict):
     position: str
     reason: str | None = None
     known_after: str | None = None
+    excluded: str | None = None
     shutdown_first: Action | None = None
     triggered_by: tuple[str, ...] = ()
     state: Annotated[str, OneOf(State.ALL)] | None = None

@@ -22,6 +22,7 @@ _NODE = {
     "?reason": str,
     "?state": str,
     "?known_after": str,
+    "?excluded": str,
     "?shutdown_first": _ACTION,
     "?triggered_by": [str],
     "?leaves": [str],

@@ -244,7 +244,7 @@ def test_validate_warns_once_about_each_command_that_nothing_guards(checked: Cal
     "attribute",
     [
         "creates: /x", "removes: /x", "unless: [test, -e, /x]", "onlyif: test -e /x", "effects: {}", "always: true",
-        'restart_on: ["file:/x"]',
+        'restart_on: ["file:/x"]', "when_host: {path: /x}",
     ],
 )  # fmt: skip
 def test_a_command_with_a_guard_or_a_clear_intent_gets_no_warning(checked: Callable[..., str], attribute: str) -> None:

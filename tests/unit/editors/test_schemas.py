@@ -264,3 +264,29 @@ def test_the_schema_of_roles_has_the_same_keys_as_its_reader() -> None:
 @pytest.mark.parametrize("text", ["parameters: {}", "params: {port: {type: integr}}", "params: {a b: {}}", "[]"])
 def test_the_schema_of_roles_refuses_mistakes(text: str) -> None:
     assert wrong("role", text)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "{path: /etc/nginx, is: directory}", "[{user: ann}, {not: {group: staff}}]", "{any: [{unit: a}, {path: /b}]}",
+        '{package: nginx, version: ">= 1.2"}', "{command: [a], read_only: true, reads: [/b]}", '{path: "{{ where }}"}',
+        "{command: a -b, read_only: true, reads: []}", "",
+    ],
+)  # fmt: skip
+def test_schema_accepts_conditions(condition: str) -> None:
+    assert wrong("include", f"- package: nginx\n  when_host: {condition}\n") == []
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["/etc", "{}", "{paht: /etc}", "{path: etc}", "{path: /etc, is: dir}", "{command: [a]}", "{any: {path: /etc}}"],
+)
+def test_schema_refuses_wrong_conditions(condition: str) -> None:
+    assert wrong("include", f"- package: nginx\n  when_host: {condition}\n")
+
+
+@pytest.mark.parametrize("entry", ["include: web", "include: part.yml", "resources: [{package: nginx}]"])
+def test_schema_knows_the_conditions_of_blocks(entry: str) -> None:
+    assert wrong("include", f"- {entry}\n  when_host: {{package: nginx}}\n") == []
+    assert wrong("include", f"- {entry}\n  when_host: {{pakage: nginx}}\n")

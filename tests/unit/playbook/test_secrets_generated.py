@@ -89,6 +89,7 @@ def test_explicit_node_is_the_same_node() -> None:
             lambda: [resources.directory("/d"), resources.generate("db", requires=["directory:/d"])],
             "generate:db requires another node",
         ),
+        (lambda: [resources.generate("db", when_host={"path": "/d"})], "generate:db has a condition"),
     ],
 )
 def test_contradicting_declarations_are_refused(graphs: Any, words: str) -> None:

@@ -42,6 +42,7 @@ resources:
     when: host.name == "h1"
     always: true
     requires: [service:webd, tag:conf]
+    when_host: [{path: /srv, is: directory}, {not: {user: webd}}]
 """
 ROLE = """\
 params:
@@ -205,3 +206,10 @@ def test_ledger_shows_who_manages_a_node() -> None:
     assert "  manages      3 resources  (shop/site.yml)\n" in shown and "1 resource  (shop/db.yml)\n" in shown
     assert "  managed by   shop/site.yml" in shown and "RESOLVED, protected\n" in shown
     assert "The ledger knows nothing about it." in shown
+
+
+def test_node_has_its_conditions(explaining: Explaining) -> None:
+    (first,) = explaining.nodes("command:first")
+    assert first["conditions"] == ["/srv is a directory", "not (the user webd exists)"]
+    shown = text(nodes=[first])
+    assert "  if           /srv is a directory\n" in shown and "  and          not (the user webd exists)\n" in shown

@@ -12,7 +12,7 @@ import pytest
 
 from statecfg.run.saved import differences
 from statecfg.run.saved import hosts as saved_hosts
-from statecfg.views import stream
+from statecfg.views import markdown, stream
 from statecfg.views.history import history_lines
 from statecfg.views.lines import make, plain
 from statecfg.views.outcome import duration, outcome_lines
@@ -232,3 +232,14 @@ def test_host_without_a_plan_in_a_saved_plan_is_not_called_changed():
     assert "── web1  refused" in text and "✗ the saved plan has no usable plan for this host" in text
     assert "It could not be reached when the plan was made." in text and "has changed" not in text
     assert differences.without_plan({"status": "ok"}) == ""
+
+
+def test_excluded_resources_are_shown_with_the_condition_that_is_false():
+    report = json.loads((REPORTS / "converged.json").read_text())
+    node = next(node for host in report["hosts"].values() for layer in host["layers"] for node in layer)
+    node["excluded"] = "its condition is false: the user ann exists"
+    for text in (plain(plan_lines(report)), plain(outcome_lines(report)), plain(verify_lines(report))):
+        assert f"  · {node['name']}" in text and "↳ its condition is false: the user ann exists\n" in text
+    assert not pending(report)
+    text = markdown.text(report)
+    assert f"`·` **`{node['name']}`**" in text and "`its condition is false: the user ann exists`" in text

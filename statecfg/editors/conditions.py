@@ -1,0 +1,41 @@
+"""The JSON Schema of conditions that hosts check: `when_host`."""
+
+from __future__ import annotations
+
+from statecfg.editors.values import Json, closed, described, in_yaml, one_or_more, template
+from statecfg.graph import host_conditions
+
+_ABOUT = {
+    "path": "Something exists at this path.",
+    "is": "With `path`: what is there. `file` and `directory` follow links.",
+    "contains": "With `path`: a regular expression for the content of the file.",
+    "package": "This package is installed.",
+    "version": 'With `package`: limits of its version, such as `">= 1.22, < 2"`.',
+    "unit": "This unit of systemd exists.",
+    "user": "This user exists.",
+    "group": "This group exists.",
+    "command": "This read-only command (a list, or a string for the shell) ends with status 0.",
+    "read_only": "With `command`: `true` declares that it changes nothing.",
+    "reads": "With `command`: the paths that it reads.",
+    "not": "This condition is false, or one of these is.",
+    "any": "One of these conditions is true.",
+}
+_CONDITIONS: Json = {"$ref": "#/definitions/conditions"}
+
+
+def definitions() -> Json:
+    """Return the definitions `condition` and `conditions`, to which other schemas refer."""
+    keys: Json = {
+        "is": {"anyOf": [{"enum": [*host_conditions.PATHS]}, template("file, directory or link")]},
+        "version": {"type": "string"},
+        "read_only": {"enum": [True]},
+        "reads": {"type": ["array", "string"], "items": in_yaml(host_conditions.accepted("path").json(), "a path")},
+        "not": {"anyOf": [_CONDITIONS]},
+        "any": {"type": "array", "items": {"$ref": "#/definitions/condition"}, "minItems": 1},
+    }
+    for key in host_conditions.ANNOTATIONS:
+        accepted = host_conditions.accepted(key)
+        keys[key] = in_yaml(accepted.json(), accepted.expects)
+    written = {key: {**keys[key], **described(about)} for key, about in _ABOUT.items()}
+    condition = closed(written, minProperties=1, dependencies={"command": ["read_only", "reads"]})
+    return {"condition": condition, "conditions": one_or_more({"$ref": "#/definitions/condition"})}
