@@ -27,6 +27,7 @@ PARTS = {
     "hooks": ("statecfg.remote.hooks.run", "statecfg.remote.hooks.result"),
     "units": ("statecfg.remote.units",),
     "generated": ("statecfg.remote.run.generated",),
+    "values": ("statecfg.remote.run.values",),
     "secrets": ("statecfg.remote.machine.redact", "statecfg.remote.machine.fixed_text"),
     "commands": ("statecfg.resources.shared.command_attempts",),
     "modes": ("statecfg.remote.graph.symbolic_modes",),
