@@ -209,7 +209,7 @@ class Planner:
             if "inserts" in node.options:
                 from statecfg.remote.run.values import fill
 
-                fill(node, self)
+                fill(node, self.nodes, self.types, self.current, self.machine)
             return normalised(node_type.run_check(node, nodes, self.actions, self.machine), node)
 
     def imagine(self, action: Action) -> Result:

@@ -13,18 +13,24 @@ from statecfg.remote.ledger.records import SAID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Mapping, Optional
+    from typing import Any, Callable, Mapping, Optional
 
     from statecfg.remote.graph.model import Node
-    from statecfg.remote.run.planning import Planner
+    from statecfg.remote.graph.nodetype import NodeType
+    from statecfg.remote.machine.world import World
+    from statecfg.remote.run.plan import Plan
 
 LARGEST = 65536  # characters of a value
 SHORTEST = 4  # characters of a secret value; shorter ones can't be masked
 
 
-def fill(node: Node, planner: Planner) -> None:
+def fill(node: Node, nodes: Mapping[str, Node], types: Mapping[str, NodeType[...]], plan: Plan, world: World) -> None:
     """Replace the references in a node's attributes.
 
+    :param nodes: the nodes of the definition by name
+    :param types: node types by name
+    :param plan: the plan so far
+    :param world: the host as the node sees it
     :raises Unknown: if a value will be known later
     :raises CheckError: if a value can't be known or can't be used
     """
@@ -33,12 +39,13 @@ def fill(node: Node, planner: Planner) -> None:
     values = {}
     for reference, (source, output, one_line) in options["inserts"].items():
         what = "the value %s of %s" % (output, source)
-        value = values[reference] = value_of(planner, source, output, what)
+        function = types[nodes[source].type].outputs[output]
+        value = values[reference] = value_of(nodes[source], function, plan, world, what)
         if len(value) > LARGEST or "\0" in value:
             raise CheckError("%s can't be used: it has more than %d characters or contains a NUL" % (what, LARGEST))
         if one_line and "\n" in value:
             raise CheckError("%s can't be used here: it has several lines" % what)
-        if planner.nodes[source].hides:
+        if nodes[source].hides:
             conceal(value, "%s of %s" % (output, source))
     for name, attr in written.items():
         node.attrs[name] = filled(attr, values, name in node.hides)
@@ -48,7 +55,6 @@ def conceal(value: str, what: str) -> None:
     """Mask a secret value in everything that is sent and stored from now on.
 
     :param what: the value, for messages and its mask
-
     :raises CheckError: if it is too short for that
     """
     if len(value) < SHORTEST:
@@ -59,16 +65,16 @@ def conceal(value: str, what: str) -> None:
         Blob.secrets = (*Blob.secrets, data)
 
 
-def value_of(planner: Planner, name: str, output: str, what: str) -> str:
+def value_of(source: Node, function: Callable[..., Any], plan: Plan, world: World, what: str) -> str:
     """Return a value as the node whose turn it is sees it.
 
-    :param name: the name of the node that produces it
+    :param source: the node that produces it
+    :param function: returns it, see `NodeType.produces`
     :param what: the value, for messages
     :raises Unknown: if it will be known after the node has acted
     :raises CheckError: if it can't be known
     """
-    source, plan = planner.nodes[name], planner.current
-    function = planner.types[source.type].outputs[output]
+    name = source.provides
     said: Optional[Mapping[str, str]] = None
     if function.__code__.co_argcount > 2:
         said = plan.said.get(name)
@@ -79,7 +85,7 @@ def value_of(planner: Planner, name: str, output: str, what: str) -> str:
             resource = plan.recorded.get(name)
             said = (resource.memory or {}).get(SAID) if resource is not None else None
     try:
-        value: Optional[str] = function(*(source, planner.machine, said or {})[: function.__code__.co_argcount])
+        value: Optional[str] = function(*(source, world, said or {})[: function.__code__.co_argcount])
     except OSError as problem:
         raise CheckError("%s is not known: %s" % (what, problem.strerror or problem)) from None
     if value is None:

@@ -12,9 +12,10 @@ from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger.records import Definition, Resource
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.redact import Redactor
+from statecfg.remote.run import values
 from statecfg.remote.run.plan import Step
 from statecfg.remote.run.planning import Planner
-from statecfg.remote.run.values import fill, filled
+from statecfg.remote.run.values import filled
 from statecfg.resources import command, file
 
 assert command and file
@@ -37,6 +38,10 @@ def planner(source: HostNode, said: str | None = None, recorded: str | None = No
         memory = {"$said": {"stdout": recorded}}
         made.current.recorded = {name: Resource(name, Definition("command", "", {}), memory=memory)}
     return made
+
+
+def fill(node: HostNode, made: Planner) -> None:
+    values.fill(node, made.nodes, made.types, made.current, made.machine)
 
 
 def source(**more: Any) -> HostNode:
@@ -111,7 +116,7 @@ def test_secret_value_is_masked_from_then_on(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_values_are_replaced_in_lists_and_maps() -> None:
-    values = {REFERENCE: "v"}
+    known = {REFERENCE: "v"}
     attrs = {"a": [REFERENCE, 5, None], "b": {"c": f"x{REFERENCE}"}}
-    assert filled(attrs, values) == {"a": ["v", 5, None], "b": {"c": "xv"}}
-    assert filled(Blob("0" * 64, 5), values).data is None
+    assert filled(attrs, known) == {"a": ["v", 5, None], "b": {"c": "xv"}}
+    assert filled(Blob("0" * 64, 5), known).data is None
