@@ -157,7 +157,7 @@ def _checked(node: Node, name: str, text: str) -> bool:
     if field is None or value is None:
         return True  # `to_wire` made the attribute, such as the content of a template
     given = _with_text(value, text)
-    return _with_text(field.type.check(given), text) == given
+    return bool(_with_text(field.type.check(given), text) == given)
 
 
 def _with_text(value: Any, text: str) -> Any:
