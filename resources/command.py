@@ -136,8 +136,9 @@ def check(node: HostNode, world: World) -> list[Action]:
     if not commands.needed(node, world):
         return []
     commands.require_directory(node.attrs, world)
-    return [commands.wanted(node.attrs)]
+    return [commands.wanted(node)]
 
 
+command.produces(commands.stdout)
 command.remember(commands.remember)
 command.undo(commands.undo)

@@ -133,5 +133,6 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return [downloads.action(path, stat, attrs, mode, owner, group)]
 
 
+download.produces(files.sha256)
 download.remember(files.remember)
 download.undo(files.undo)

@@ -143,5 +143,6 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return actions
 
 
+file.produces(files.sha256)
 file.remember(files.remember)
 file.undo(files.undo)

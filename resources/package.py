@@ -99,6 +99,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> Action
     return package_transaction.installation(node, nodes, world)
 
 
+package.produces(package_transaction.version)
 package.remember(package_snapshot.remember)
 package.learn(package_snapshot.learn)
 package.undo(package_removal.undo)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from statecfg.graph.graph import Graph, merge_graphs
     from statecfg.graph.layers import layers
     from statecfg.graph.nodes import Node
+    from statecfg.graph.outputs import output
     from statecfg.graph.recording import label, when_host
     from statecfg.playbook.compile import Definition, compile_graph
     from statecfg.playbook.context import WireContext
@@ -124,6 +125,7 @@ _HOMES = {
     "node_type": "statecfg.remote.graph.nodetype",
     "ok": "statecfg.remote.graph.model",
     "op": "statecfg.remote.graph.ops",
+    "output": "statecfg.graph.outputs",
     "play": "statecfg.playbook.plays",
     "relate": "statecfg.playbook.services",
     "secret": "statecfg.playbook.secrets",
@@ -207,6 +209,7 @@ __all__ = [
     "node_type",
     "ok",
     "op",
+    "output",
     "play",
     "relate",
     "secret",

@@ -20,6 +20,8 @@ Script = dict[str, Any]  # its name and its content
 
 DELAY = 5.0  # seconds before an attempt is repeated, without `retry_delay`
 PLACE = "/tmp"  # noqa: S108  # the script gets a new random name there, and only its user may read it
+LARGEST = 65536  # bytes of output that another node can use
+SECRET = "secret stdout"  # noqa: S105  # a mode, not a secret
 SHOWN = 300  # characters of a line of output in a reason
 
 
@@ -38,12 +40,13 @@ def run_attempts(
     failed_when: dict[str, Any] | None = None,
     retries: int | None = None,
     retry_delay: list[float] | None = None,
+    keep: str | None = None,
 ) -> Result:
     """Run a program to its end, and again after a failure if there are retries left."""
 
     def perform() -> Result:
         assert isinstance(machine, RealMachine)
-        command = Command(machine, argv, failed_when or {}, codes, {"cwd": cwd, "user": user, "env": env})
+        command = Command(machine, argv, failed_when or {}, codes, {"cwd": cwd, "user": user, "env": env}, keep)
         try:
             with sent(machine, script, user) as path:
                 command.put(path)
@@ -56,11 +59,12 @@ def run_attempts(
     return machine.run(argv, effect, first=perform)
 
 
-def action(attrs: records.Attrs, argv: list[str], effect: records.Effect) -> Action:
+def action(attrs: records.Attrs, argv: list[str], effect: records.Effect, keep: str | None = None) -> Action:
     """Return the action that runs a command with rare attributes.
 
     :param argv: the program and its arguments; of a script, its interpreter
     :param effect: what the command changes
+    :param keep: "stdout" if another node uses what the command prints, "secret stdout" if that is secret
     """
     delays = attrs.get("retry_delay")
     options = {name: attrs.get(name) for name in ("cwd", "user", "env", "script", "stdin", "failed_when", "retries")}
@@ -70,6 +74,7 @@ def action(attrs: records.Attrs, argv: list[str], effect: records.Effect) -> Act
         timeout=attrs.get("timeout") or 600.0,
         codes=attrs.get("expect"),
         retry_delay=[delays] if isinstance(delays, (int, float)) else delays,
+        keep=keep,
         **options,
     )
 
@@ -142,6 +147,7 @@ class Command:
     :param failed_when: see the node type
     :param codes: exit statuses that mean success, None if the node does not list them
     :param options: `cwd`, `user` and `env`
+    :param keep: see `action`
     """
 
     def __init__(
@@ -151,8 +157,9 @@ class Command:
         failed_when: Mapping[str, Any],
         codes: Sequence[int] | None,
         options: Mapping[str, Any],
+        keep: str | None = None,
     ) -> None:
-        self.argv, self.options, self.log = list(argv), options, Log(machine.listen)
+        self.argv, self.options, self.log, self.keep = list(argv), options, Log(machine.listen), keep
         self.failing: Sequence[int] = failed_when.get("exit") or ()
         self.patterns = {stream: failed_when[stream] for stream in ("stdout", "stderr") if stream in failed_when}
         self.codes = codes if codes is not None or self.failing else (0,)
@@ -174,13 +181,21 @@ class Command:
         while True:
             start = len(self.log.data) + self.log.cut
             outcome = process.run(
-                self.argv, timeout, input=given, listen=self.log.add, apart=bool(self.patterns), **self.options
+                self.argv,
+                timeout,
+                input=given,
+                listen=None if self.keep == SECRET else self.log.add,
+                apart=bool(self.patterns or self.keep),
+                **self.options,
             )
-            why = self._failure(outcome, start)
+            if self.keep == SECRET:
+                self.log.add(outcome.errors)
+            why = self._failure(outcome, start) or self._unusable(outcome)
             if retries:
                 self.log.note("attempt %d of %d: %s" % (attempt, last, why or "succeeded"))
             if not why:
-                return ok(self.log.text())
+                result = ok(self.log.text())
+                return dict(result, said={"stdout": outcome.output.decode().rstrip("\n")}) if self.keep else result
             if attempt == last:
                 break
             delay = delays[min(attempt, len(delays)) - 1] if delays else DELAY
@@ -191,6 +206,18 @@ class Command:
             attempt += 1
         count = " (attempt %d of %d)" % (attempt, last) if retries else ""
         return error("%s: %s%s" % (self._name(), why, count), self.log.text())
+
+    def _unusable(self, outcome: process.Outcome) -> str:
+        """Return why another node can't use the output, "" if it can or if none does."""
+        if not self.keep:
+            return ""
+        if len(outcome.output) > LARGEST:
+            return "it prints more than %d bytes, and another node uses them" % LARGEST
+        try:
+            outcome.output.decode()
+        except UnicodeDecodeError:
+            return "it prints bytes that are not text in UTF-8, and another node uses them"
+        return ""
 
     def _name(self) -> str:
         return self.log.name or self.argv[0]
@@ -213,6 +240,7 @@ class Command:
             found = re.search(pattern, text, re.MULTILINE)
             if found:
                 line = text[text.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0]
+                line = "" if self.keep == SECRET and stream == "stdout" else line
                 return "%s matches failed_when%s" % (stream, shown(line.strip()))
         return ""
 

@@ -40,14 +40,21 @@ def action(attrs: records.Attrs, command: list[str] | str, codes: list[int] | No
     return run(words(command), effect(attrs), timeout=attrs.get("timeout") or 600.0, codes=codes, **options)
 
 
-def wanted(attrs: records.Attrs) -> Action:
+def wanted(node: Node) -> Action:
     """Return the action that runs the program of a node."""
+    attrs, kept = node.attrs, node.options.get("produces")
     program = attrs.get("argv") or attrs.get("interpreter") or attrs.get("shell") or ""
-    if all(attrs.get(name) is None for name in RARE):
+    if not kept and all(attrs.get(name) is None for name in RARE):
         return action(attrs, program, attrs.get("expect"))
     from statecfg.resources.shared import command_attempts
 
-    return command_attempts.action(attrs, words(program), effect(attrs))
+    keep = None if not kept else "secret stdout" if node.hides else "stdout"
+    return command_attempts.action(attrs, words(program), effect(attrs), keep)
+
+
+def stdout(node: Node, world: World, said: dict[str, str]) -> str | None:
+    """Return what the command printed when it ran last, without the line breaks at the end."""
+    return said.get("stdout")
 
 
 def needed(node: Node, world: World) -> bool:

@@ -39,6 +39,11 @@ def blobs(node: Node, world: World) -> list[Blob]:
         return [content]
 
 
+def sha256(node: Node, world: World) -> str:
+    """Return the digest of the file's content, as hexadecimal digits."""
+    return world.digest(node.attrs["path"])
+
+
 def stays(attrs: records.Attrs, found: object) -> bool:
     """Tell whether the node leaves the content of a file as it is, because the file exists (`create_only`).
 

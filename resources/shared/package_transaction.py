@@ -14,6 +14,21 @@ from statecfg.resources.shared.package_manager import manager
 SHOWN = 8  # packages that a message names
 
 
+def version(node: Node, world: World) -> str:
+    """Return the installed version.
+
+    :raises Unknown: if the run installs a version that only the package manager knows
+    :raises CheckError: if the package is not installed
+    """
+    entry = world.entry("packages", node.attrs["name"])
+    if entry is None or entry.get("state"):
+        raise CheckError("the package %s is not installed" % node.attrs["name"])
+    present: str = entry["version"]
+    if present == "newest" or any(letter in present for letter in "*?["):
+        raise Unknown(node.provides, "the version")
+    return present
+
+
 def satisfied(world: World, node: Node) -> bool:
     """Return whether the node's package is installed, in a wanted version."""
     entry, version = world.entry("packages", node.attrs["name"]), node.attrs.get("version")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from statecfg.graph.value import Value
 from statecfg.problems import InvalidInput, Problem, SourceLocation, problem
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
@@ -79,6 +80,8 @@ def describe(value: Any) -> str:
         return f"the number {value}"
     if isinstance(value, str):
         return f"the string {shorten(value)!r}"
+    if isinstance(value, Value):
+        return repr(value)
     return "a map" if isinstance(value, dict) else "a list" if isinstance(value, (list, tuple)) else "something else"
 
 

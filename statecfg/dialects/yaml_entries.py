@@ -355,7 +355,7 @@ class Entries:
 
 def _host(top: Values) -> HostContext:
     """Return the host of a play's variables, for a play that is evaluated without a run."""
-    variables = {name: value for name, value in top.items() if name not in ("host", "hosts", "groups")}
+    variables = {name: value for name, value in top.items() if name not in ("host", "hosts", "groups", "output")}
     host = top["host"]
     return HostContext(host["name"], Vars(variables), tuple(host["groups"]), facts=host["facts"])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
-from statecfg.graph import opaque, recording, schema, types, validators
+from statecfg.graph import on_host, opaque, recording, schema, types, validators
 from statecfg.graph.graph import Graph, gap
 from statecfg.graph.layers import too_many
 from statecfg.graph.nodes import EMPTY_MAP, EMPTY_VECTOR, MAX_NODES, Node, RoleUse
@@ -23,6 +23,7 @@ MAX_NODE_NAME = 4096 + 64  # bytes: the longest path, and the name of a type bef
 NO_LOCATIONS: Mapping[str, SourceLocation] = {}
 _OPTIONS = frozenset(OPTIONS)
 _IN_THE_OPEN = "names, arguments, paths and tags appear in all output: use a value that is not secret"
+_BEFORE = "statecfg needs names, arguments, paths and tags before the run: write a value that the playbook knows"
 WRONG: Any = object()  # replaces a value that could not be read, after the problem was reported
 
 
@@ -158,9 +159,15 @@ class _Declaration:
                     group[name] = WRONG
                     continue
                 if (group is options or name in self.schema.shown) and opaque.contains_secret(value):
-                    detail = f"`{name}` of {self.name} contains a secret: {show(value)}"
-                    self.wrong("SC0425", detail, _IN_THE_OPEN, name)
+                    self._refuse_hidden(name, value)
                     group[name] = WRONG
+
+    def _refuse_hidden(self, name: str, value: Any) -> None:
+        detail = f"`{name}` of {self.name} contains"
+        if on_host.conceals(value):
+            self.wrong("SC0425", f"{detail} a secret: {show(value)}", _IN_THE_OPEN, name)
+        else:
+            self.wrong("SC0426", f"{detail} a value that exists only on the host: {show(value)}", _BEFORE, name)
 
     def _label(self, values: Mapping[str, Any]) -> str:
         first = values.get(self.schema.arguments[0]) if self.schema.arguments else None
@@ -279,7 +286,7 @@ class _Declaration:
                 validate({name: value for name, value in kept.items() if name != "type"})
             except ValueError as error:
                 if isinstance(error, PublicSecret):
-                    self._refuse(error.attribute, None, error)
+                    self._refuse(error.attribute, kept.get(error.attribute), error)
                 else:
                     self.wrong("SC0107", f"{self.name}: {opaque.mask_secrets(str(error))}", getattr(error, "help", ""))
         return pmap(kept)
@@ -310,7 +317,9 @@ class _Declaration:
 
     def _refuse(self, name: str, value: Any, error: ValueError) -> None:
         if isinstance(error, PublicSecret):
-            self.wrong("SC0425", f"`{name}` of {self.name} {error}", error.help, name)
+            secret = value is None or on_host.conceals(value)
+            why = str(error) if secret else f"contains a value that exists only on the host: {show(value)}"
+            self.wrong("SC0425" if secret else "SC0426", f"`{name}` of {self.name} {why}", error.help, name)
             return
         right_type = not isinstance(error, types.Mismatch)
         detail = str(error)

@@ -7,19 +7,15 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
-from pyrsistent import PVector
-
-from statecfg.graph.opaque import Opaque, Secret
-from statecfg.graph.value import Value
+from statecfg.graph import on_host
+from statecfg.graph.on_host import OnHost
 from statecfg.problems.positions import NOWHERE, SourceLocation
 from statecfg.problems.tokens import SecretError
 from statecfg.remote.ledger import state
 
 
-class GeneratedSecret(Secret):
-    """A secret whose value exists only on its host.
-
-    Attributes and content contain a reference in its place, which the host replaces by the value.
+class GeneratedSecret(OnHost):
+    """A secret that its host generates.
 
     :param name: its name in reports, and in the playbook's part of the host's ledger
     :param attrs: `kind`, `length` and `encoding` of the node type `generate`
@@ -27,25 +23,21 @@ class GeneratedSecret(Secret):
     """
 
     __slots__ = ("attrs", "location")
-    on_host = True
 
     def __init__(self, name: str, attrs: Mapping[str, Any], location: SourceLocation = NOWHERE) -> None:
         super().__init__(name, reference(name, attrs))
         self.attrs, self.location = dict(attrs), location
 
-    def _bare(self) -> str:
-        refuse(self)
+    def refuse(self) -> NoReturn:
+        """Refuse to compute with the secret.
 
-    def __len__(self) -> int:
-        refuse(self)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Value):
-            return isinstance(other, GeneratedSecret) and other.token == self.token
-        return super().__eq__(other)
-
-    def __hash__(self) -> int:
-        return hash(self.token)
+        :raises SecretError: always
+        """
+        raise SecretError(
+            f"the value of the secret {self.name} exists only on the host that generates it",
+            "insert it as it is into resources of that host: without a filter, a condition, a loop or a function",
+            "SC0426",
+        )
 
 
 def reference(name: str, attrs: Mapping[str, Any]) -> str:
@@ -59,22 +51,6 @@ def reference(name: str, attrs: Mapping[str, Any]) -> str:
     return state.REFERENCE + hashlib.sha256(json.dumps(how).encode()).hexdigest()[:40]
 
 
-def refuse(secret: Value) -> NoReturn:
-    """Refuse to compute with a secret that a host generates.
-
-    :raises SecretError: always
-    """
-    raise SecretError(
-        f"the value of the secret {secret.name} exists only on the host that generates it",
-        "insert it as it is into resources of that host: without a filter, a condition, a loop or a function",
-        "SC0426",
-    )
-
-
 def found(value: Any) -> Iterator[GeneratedSecret]:
     """Yield the generated secrets in a value, also in lists and maps."""
-    if isinstance(value, Opaque):
-        yield from (secret for secret in value.secrets() if isinstance(secret, GeneratedSecret))
-    elif isinstance(value, (Mapping, list, tuple, PVector)):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from found(item)
+    return (item for item in on_host.found(value) if isinstance(item, GeneratedSecret))

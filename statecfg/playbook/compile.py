@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
-from statecfg.graph import contradictions, generated, host_conditions, identity, later, opaque, references
+from statecfg.graph import (
+    contradictions,
+    generated,
+    host_conditions,
+    identity,
+    later,
+    on_host,
+    opaque,
+    outputs,
+    references,
+)
 from statecfg.graph.automatic import Automatic
 from statecfg.graph.generated import GeneratedSecret
 from statecfg.graph.graph import Graph
@@ -128,6 +138,10 @@ def _compiled(nodes: list[Node], problems: list[Problem], context: WireContext) 
     packer = _Packer(context, order.automatic)
     with opaque.recording() as used:
         wire = [[packer.pack(node) for node in layer] for layer in order.layers]
+        if packer.outputs:
+            from statecfg.playbook import outputs as used_outputs  # few definitions use values of nodes
+
+            order, wire = used_outputs.connected(nodes, owners, wire, packer.outputs, packer.problems)
         if packer.generated:
             from statecfg.playbook import producers  # takes time to import
 
@@ -169,6 +183,7 @@ class _Packer:
         self.locations: dict[SourceLocation, str] = {}
         self.generated: dict[str, list[GeneratedSecret]] = {}  # node → the generated secrets in it
         self.readers: set[str] = set()  # the node types that conditions need
+        self.outputs: dict[str, dict[str, list[outputs.Output]]] = {}  # node → attribute → the values of nodes in it
 
     def pack(self, node: Node) -> WireNode:
         """Return a node in wire format; only part of it if it is broken or can't be prepared."""
@@ -206,6 +221,10 @@ class _Packer:
             return wire
         if attrs:
             wire["attrs"] = attrs
+        if outputs.in_use():
+            taken = {key: list(dict.fromkeys(outputs.found(value))) for key, value in resolved.items()}
+            if any(taken.values()):
+                self.outputs[node.provides] = {key: values for key, values in taken.items() if values}
         made: list[GeneratedSecret] = []
         if secretive or used:
             made = list(dict.fromkeys(generated.found((list(used.values()), node.attrs, resolved))))
@@ -338,7 +357,7 @@ def _hiding(node: Node, sent: Mapping[str, Any], used: Mapping[str, opaque.Secre
     """
     if not tokens.in_use():
         return []
-    names = {*_secret_names(node.attrs), *_secret_names(sent)}
+    names = {name for group in (node.attrs, sent) for name in _secret_names(group) if on_host.conceals(group[name])}
     values = [secret.reveal() for secret in list(used.values())]
     if values:
         changed = {

@@ -18,6 +18,7 @@ from statecfg.graph import opaque
 from statecfg.graph.graph import EMPTY, Graph, gap, merge_graphs
 from statecfg.graph.merging import Contained
 from statecfg.graph.nodes import MAX_NODES, Node
+from statecfg.graph.outputs import output
 from statecfg.graph.recording import recording
 from statecfg.playbook.inventory import RESERVED, RESERVED_DETAIL
 from statecfg.problems import InvalidInput, SourceLocation, positions, problem, report, reporting, suggest
@@ -58,19 +59,19 @@ class HostContext:
 
     @property
     def in_templates(self) -> dict[str, Any]:
-        """The names of templates that are no variables: `host`, `hosts` and `groups`."""
+        """The names of templates that are no variables: `host`, `hosts`, `groups` and `output`."""
         return names_in_templates(self.name, self.groups, self.facts)
 
 
 def names_in_templates(name: str, groups: Iterable[str], facts: Facts) -> dict[str, Any]:
-    """Return the names that every template has, with their values. Variables named `hosts` or `groups` override them.
+    """Return the names that every template has, with their values. Variables of these names override all but `host`.
 
     :param name: the name of the host
     :param groups: the groups that contain it
     :param facts: its facts
     """
     host = {"name": name, "groups": list(groups), "facts": facts}
-    return {"host": host, "hosts": others.hosts, "groups": others.groups}
+    return {"host": host, "hosts": others.hosts, "groups": others.groups, "output": output}
 
 
 @dataclass(frozen=True)

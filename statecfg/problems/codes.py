@@ -122,8 +122,12 @@ CODES: dict[str, tuple[str, str]] = {
         "A name, argument, path, tag, host or command contains a secret. Everyone can read these.",
     ),
     "SC0426": (
-        "secret unknown here",
-        "Something computes with a secret that only the host knows, because the host generates it.",
+        "value unknown here",
+        "Something needs a value that only the host knows: a secret that it generates, or what a node produces.",
+    ),
+    "SC0427": (
+        "wrong value of a node",
+        "A resource uses a value of a node that does not exist or does not produce it.",
     ),
     "SC0430": (
         "saved plan can't be used",

@@ -284,7 +284,7 @@ class Session:
         if managed.orphans is not None:
             planner.managed = frozenset(managed.orphans.managed)
             planner.machine.claimed = managed.orphans.elsewhere
-            planner.former_secrets = managed.former_secrets()
+            planner.former_secrets, planner.recorded = managed.former_secrets(), managed.recorded.resources
         return planner.plan(
             managed.layers, managed.to_remove, managed.to_keep, not managed.order.acting, managed.dependents
         )

@@ -136,7 +136,7 @@ def tagged(graph: Graph, tags: Iterable[str]) -> Graph:
 
     Automatic requirements count as well.
     """
-    from statecfg.graph import automatic, identity
+    from statecfg.graph import automatic, identity, outputs
     from statecfg.graph.graph import Graph as Graphs
     from statecfg.playbook.user_code import explained
     from statecfg.problems.positions import NOWHERE
@@ -152,6 +152,6 @@ def tagged(graph: Graph, tags: Iterable[str]) -> Graph:
         node = left.pop()
         if node.provides not in kept:
             kept[node.provides] = node
-            required = (*node.requires, *more.get(node.provides, ()))
+            required = (*node.requires, *more.get(node.provides, ()), *outputs.sources(node))
             left.extend(nodes[name] for name in required if name in nodes)
     return Graphs(None, [Graphs(node) for node in listed if node.provides in kept])

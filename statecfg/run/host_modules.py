@@ -28,6 +28,7 @@ PARTS = {
     "units": ("statecfg.remote.units",),
     "decisions": ("statecfg.remote.run.decisions",),
     "generated": ("statecfg.remote.run.generated",),
+    "values": ("statecfg.remote.run.values",),
     "secrets": ("statecfg.remote.machine.redact", "statecfg.remote.machine.fixed_text"),
     "commands": ("statecfg.resources.shared.command_attempts",),
     "modes": ("statecfg.remote.graph.symbolic_modes",),

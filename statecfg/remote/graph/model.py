@@ -76,6 +76,9 @@ class Record:
         return "%s(%s)" % (type(self).__name__, ", ".join("%s=%r" % (f, getattr(self, f)) for f in self.fields))
 
 
+LEARNED: Dict[str, str] = {}  # value → name of the secrets that became known during this run, see `Redactor`
+
+
 class Blob:
     """File content, identified by its SHA-256.
 

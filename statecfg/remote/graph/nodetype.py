@@ -67,6 +67,7 @@ class NodeType(Generic[P]):
         self.__name__ = name
         self.__doc__ = doc
         self.methods: Dict[str, Callable[..., Any]] = {}
+        self.outputs: Dict[str, Callable[..., Any]] = {}
         self.written: Optional[Tuple[str, int]] = None  # file and line of a `node-type` form
 
     def __call__(self, *args: P.args, **attrs: P.kwargs) -> Any:
@@ -151,6 +152,19 @@ class NodeType(Generic[P]):
             all resources that stay managed
         """
         return self._register("undo", function)
+
+    def produces(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register a value that other nodes can use: `function(node, world[, said]) -> text or None`.
+
+        The function's name is the name of the value. It reads the world as the other node sees it, in plans as well.
+        None means that the value is not known.
+
+        :param function: `said` contains what the node's actions said in this run, or in the last run in which it acted.
+            An op says it with the key `said` of its result, a map of texts. Plans know nothing of an action that they
+            don't perform, so a value that takes `said` is `known after` a node that acts
+        """
+        self.outputs[function.__name__] = function
+        return function
 
     def on_removal(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register what a removal triggers on a resource that stays: `function(node, near, world) -> actions`.

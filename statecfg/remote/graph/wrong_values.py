@@ -77,6 +77,7 @@ def type_words(value: object) -> str:
         "date": "a date",
         "datetime": "a date and time",
         "Keyword": "a keyword",
+        "Output": "a value of a node",
         "function": "a function",
         "Graph": "a graph",
     }

@@ -74,7 +74,8 @@ class Journal:
 
     def took(self, node: str, op: str, result: Result) -> None:
         """Record how an action ended."""
-        self.add(node=node, took=op, status=result["status"], reason=self.mask(result.get("reason", "")))
+        more = {"said": result["said"]} if "said" in result else {}
+        self.add(node=node, took=op, status=result["status"], reason=self.mask(result.get("reason", "")), **more)
 
     def finished(self, node: str, outcome: str) -> None:
         """Record a node's outcome."""
@@ -98,6 +99,7 @@ class Account:
     """The contents of a journal: started nodes, outcomes, actions and records.
 
     :ivar records: in order: newly managed resources, and new states of resources
+    :ivar said: node → the values that its actions said, see `NodeType.produces`
     """
 
     def __init__(self, lines: Sequence[str] = ()) -> None:
@@ -105,6 +107,7 @@ class Account:
         self.outcomes: Dict[str, str] = {}
         self.actions: List[Tuple[str, str, str, str]] = []  # node, op, status, reason
         self.records: List[Union[Resource, StateChange]] = []
+        self.said: Dict[str, Dict[str, str]] = {}
         open_actions: Dict[Tuple[str, str], int] = {}
         for line in lines:
             try:
@@ -132,6 +135,7 @@ class Account:
         elif entry.get("took") is not None and (node, entry["took"]) in open_actions:
             at = open_actions[node, entry["took"]]
             self.actions[at] = (node, entry["took"], entry["status"], entry["reason"])
+            self.said.setdefault(node, {}).update(entry.get("said", {}))
 
     def manage(self, resource: Resource) -> None:
         """Add a resource that became managed."""

@@ -8,7 +8,7 @@ import sqlite3
 import time
 
 from statecfg.remote.graph.names import Outcome, RunStatus
-from statecfg.remote.ledger.records import Debt, Definition, Resource, distinct, renamed
+from statecfg.remote.ledger.records import SAID, Debt, Definition, Resource, distinct, renamed
 from statecfg.remote.ledger.schema import in_memory, machine_id, open_database
 from statecfg.remote.ledger.state import BEFORE, LEDGER, RUNS, StateError
 from statecfg.remote.machine.changes import HOLDS
@@ -219,6 +219,22 @@ class Ledger:
                 (json.dumps(record.memory), playbook, name)
                 for name, record in defined.items()
                 if record and record.memory is not None
+            ],
+        )
+
+        self._update_said(playbook, account)
+
+    def _update_said(self, playbook: str, account: Account) -> None:
+        """Record what the nodes that acted said, and delete what they said before."""
+        query = "SELECT name, memory FROM resource WHERE playbook = ? AND memory LIKE ?"
+        sought = "%" if any(account.said.values()) else '%"' + SAID + '"%'
+        rows = self.database.execute(query, (playbook, sought)).fetchall()
+        self.database.executemany(
+            "UPDATE resource SET memory = ? WHERE playbook = ? AND name = ?",
+            [
+                (json.dumps(dict(json.loads(memory) or {}, **{SAID: account.said[name]})), playbook, name)
+                for name, memory in rows
+                if account.said.get(name) or (name in account.said and SAID in memory)
             ],
         )
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import Attrs, JsonMap
 
 
+SAID = "$said"  # the key of a snapshot with what the node's actions said, see `NodeType.produces`
+
+
 class Definition:
     """The definition of a node as the ledger stores it: without secrets, and content as a digest.
 

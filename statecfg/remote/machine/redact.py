@@ -7,6 +7,8 @@ import json
 import re
 from bisect import bisect_right
 
+from statecfg.remote.graph.model import LEARNED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterator, List, Mapping
@@ -41,26 +43,43 @@ class Redactor:
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self._names: Dict[str, str] = {}
         self._long: Dict[str, str] = {}
+        self._learned = 0  # how many of `LEARNED` it knows
         for name, value in secrets.items():
-            name = name.partition("\0")[0]
-            for piece in _pieces(value):
-                for spelling in _spellings(piece):
-                    if len(spelling) >= SHORTEST:
-                        self._names.setdefault(spelling, name)
-                for spelling in _encoded(piece):
-                    if len(spelling) >= SHORTEST:
-                        self._names.setdefault(spelling, name)
-                    if len(spelling) >= _BROKEN_FROM:
-                        self._long.setdefault(spelling, name)
+            self._add(name.partition("\0")[0], value)
+        self._compiled = self._compile()
+
+    def _add(self, name: str, value: str) -> None:
+        for piece in _pieces(value):
+            for spelling in _spellings(piece):
+                if len(spelling) >= SHORTEST:
+                    self._names.setdefault(spelling, name)
+            for spelling in _encoded(piece):
+                if len(spelling) >= SHORTEST:
+                    self._names.setdefault(spelling, name)
+                if len(spelling) >= _BROKEN_FROM:
+                    self._long.setdefault(spelling, name)
+
+    def _compile(self) -> Any:
         # Replace the longest first. Otherwise a part of a secret would be masked and the rest would stay.
         plain = sorted(self._names, key=lambda spelling: (-len(spelling), spelling))
-        self._plain = re.compile("|".join(map(re.escape, plain))) if plain else None
+        return re.compile("|".join(map(re.escape, plain))) if plain else None
+
+    @property
+    def _plain(self) -> Any:
+        """The pattern of all spellings, None without secrets."""
+        if self._learned != len(LEARNED):
+            for value, name in list(LEARNED.items()):
+                self._add(name, value)
+            self._learned = len(LEARNED)
+            self._compiled = self._compile()
+        return self._compiled
 
     def text(self, text: str) -> str:
         """Return `text` with each secret replaced by `<secret NAME>`."""
-        if self._plain is None:
+        plain = self._plain
+        if plain is None:
             return text
-        text = self._plain.sub(lambda match: "<secret %s>" % self._names[match.group()], text)
+        text = plain.sub(lambda match: "<secret %s>" % self._names[match.group()], text)
         for spelling, name in self._long.items():
             # Lines are longer than these pieces together, so a line break splits at most one of them.
             if any(spelling[at : at + _PROBE] in text for at in range(0, 3 * _PROBE, _PROBE)):
@@ -70,7 +89,8 @@ class Redactor:
 
     def message(self, text: str) -> str:
         """Return a message of ours with the secrets in its values masked. Its fixed text stays."""
-        secrets = [] if self._plain is None else self._plain.findall(text)
+        plain = self._plain
+        secrets = [] if plain is None else plain.findall(text)
         if not secrets:
             return self.text(text)
         from statecfg.remote.machine.fixed_text import fixed

@@ -73,7 +73,10 @@ class Definitions:
         """Return a digest of a node's definition; it includes the lineage so that nobody can guess a secret from it."""
         digest = self._digests.get(node.provides)
         if digest is None:
-            value = [node.type, encode_value(node.attrs, -1)]
+            # As defined: a run replaces references by values.
+            value = [node.type, encode_value(node.options.get("written", node.attrs), -1)]
+            if "holds" in node.options:
+                value.append(node.options["holds"])
             digest = self._digests[node.provides] = digest_of(self.lineage, value)
         return digest
 

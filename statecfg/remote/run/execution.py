@@ -62,6 +62,7 @@ class Execution:
         self.state = {name: NodeRun(step) for name, step in plan.steps.items()}
         self.state.update((step.node.provides, NodeRun(step)) for step in plan.removal_steps())
         self.performer = Performer(facets, send, record, stopped)
+        self.performer.said = plan.said
         self.rechecks = Rechecks(plan, types, facets, owed or {}, self.state)
         self.events = NodeEvents(life)
         self.shutdown: List[ActionReport] = []

@@ -17,6 +17,7 @@ from secrets import choice, token_bytes
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.ledger import state
+from statecfg.remote.run.values import filled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +67,11 @@ class Generated:
                 secrets[name + "\0reference"], secrets[name] = reference, value
                 self.values[reference] = value
         self.order = order.with_json({"secrets": secrets})
+        made = {node.provides: self.values.get(node.attrs["reference"], "") for node in self.nodes}
+        for node in (node for layer in layers for node in layer if node.hides):
+            held = sorted(name for name in node.requires if name in made)
+            if held:  # a new value makes a new definition: until the node has it, the host may have an older one
+                node.options = dict(node.options, holds=[made[name] for name in held])
 
     def insert(self, layers: List[List[Node]], managed: Management) -> None:
         """Put the values in place of the references, and tell the nodes whether the ledger knows their values."""
@@ -85,21 +91,7 @@ class Generated:
 
     def filled(self, value: Any) -> Any:
         """Return an attribute with values in place of references."""
-        if isinstance(value, str):
-            for reference in self.values:
-                value = value.replace(reference, self.values[reference])
-        elif isinstance(value, Blob) and (value.data is not None or value.path is not None):
-            data = filled = value.read()
-            for reference in self.values:
-                filled = filled.replace(reference.encode(), self.values[reference].encode())
-            if filled != data:
-                value = Blob.of(filled)
-                value.secret = True
-        elif isinstance(value, dict):
-            return {key: self.filled(item) for key, item in value.items()}
-        elif isinstance(value, list):
-            return [self.filled(item) for item in value]
-        return value
+        return filled(value, self.values)
 
 
 def read(path: str) -> Optional[str]:

@@ -105,7 +105,8 @@ class Management:
         self.dependents.add_debts(self.recorded.debts)
         self._complete_orphans(defined, definitions)
         for playbook, name, attrs, memory in ledger.with_secrets():
-            if playbook != order.playbook or name not in same:  # unchanged nodes have the secrets of this run
+            # Unchanged nodes have the secrets of this run, except those that are known only at the node's turn.
+            if playbook != order.playbook or name not in same or "inserts" in defined[name].options:
                 own = names.get(name, name) if playbook == order.playbook else ""
                 for path in (attrs.get("path"), memory.get("path")):
                     if isinstance(path, str):

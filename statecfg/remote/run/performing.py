@@ -48,6 +48,7 @@ class Performer:
     ) -> None:
         self.facets, self.send, self.record, self.stopped = facets, send, record, stopped
         self.mutexes: Dict[str, threading.Lock] = {}
+        self.said: Dict[str, Dict[str, str]] = {}  # see `Plan`
 
     def together(self, acting: Sequence[NodeRun]) -> None:
         """Perform joinable first actions (packages) as one transaction; if it fails, each node acts alone later."""
@@ -114,6 +115,10 @@ class Performer:
                 self.facets.forget(ANYTHING)
             if mutex is not None:
                 mutex.release()
+        if "said" in result:
+            self.said.setdefault(name, {}).update(result["said"])
+            if node.step.node.hides:  # what uses a secret may say it, so only this run knows what it says
+                del result["said"]
         for member in sharing or [name]:
             self.record.took(member, action.op, result)
             self.send(dict(event, node=member, event="finished", status=result["status"], reason=result.get("reason")))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
 
     from statecfg.remote.graph.model import Node
+    from statecfg.remote.ledger.records import Resource
     from statecfg.remote.machine.changes import Change
 
 NONE: FrozenSet[Any] = frozenset()
@@ -136,6 +137,8 @@ class Plan:
     :ivar managed: the claims of all resources that stay managed
     :ivar former_secrets: the secrets of earlier runs
     :ivar claimed: claim → playbook and name, for the resources of other playbooks
+    :ivar recorded: the managed resources by name
+    :ivar said: node → the values that its actions said in this run
     """
 
     def __init__(self) -> None:
@@ -149,6 +152,8 @@ class Plan:
         self.managed: FrozenSet[str] = NONE
         self.claimed: Mapping[str, Tuple[str, str]] = {}
         self.former_secrets = FormerSecrets(NONE, {})
+        self.recorded: Mapping[str, Resource] = {}
+        self.said: Dict[str, Dict[str, str]] = {}
 
     def removal_steps(self) -> Iterator[Step]:
         """Yield the steps of all removals."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.graph.model import Node, Result
     from statecfg.remote.graph.nodetype import NodeType
+    from statecfg.remote.ledger.records import Resource
     from statecfg.remote.machine.changes import Change
     from statecfg.remote.machine.planned import Planned
 
@@ -34,6 +35,7 @@ class Planner:
     :param types: node types by name
     :param machine: the simulated machine on which the plan acts
     :param owed: node → the nodes whose change it still has to answer, from earlier runs
+    :ivar recorded: the managed resources by name, with the values that their nodes said
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Planner:
         self.removals: Dict[str, Orphan] = {}
         self.managed: FrozenSet[str] = NONE  # the claims of all resources that stay managed
         self.former_secrets = FormerSecrets(NONE, {})
+        self.recorded: Mapping[str, Resource] = {}
         self.actions: List[Dict[str, List[Action]]] = []
         # Node → the acting nodes that it depends on. Only these can make a value unknown to it.
         self.acting: Dict[str, AbstractSet[str]] = {}
@@ -68,6 +71,7 @@ class Planner:
         self.nodes.update((node.provides, node) for layer in layers for node in layer)
         plan = self.current = Plan()
         plan.managed, plan.claimed, plan.former_secrets = self.managed, self.machine.claimed, self.former_secrets
+        plan.recorded = self.recorded
         self.removals = {node.provides: node for layer in removals for node in layer}
         for layer in removals:
             plan.removals.append(self.layer(layer, plan.removed))
@@ -234,6 +238,10 @@ class Planner:
             if triggers:  # a check may read the removals that trigger its node
                 nodes = dict(nodes)
                 nodes.update((name, self.current.removed[name].node) for name in triggers)
+            if "inserts" in node.options:
+                from statecfg.remote.run.values import fill
+
+                fill(node, self.nodes, self.types, self.current, self.machine)
             return normalised(node_type.run_check(node, nodes, self.actions, self.machine), node)
 
     def imagine(self, action: Action) -> Result:
@@ -332,6 +340,8 @@ def as_result(result: Any) -> Result:
         result_map["reason"] = str(plain.get("reason") or "no reason was given")
     if plain.get("log"):
         result_map["log"] = str(plain["log"])
+    if isinstance(plain.get("said"), dict):
+        result_map["said"] = plain["said"]
     return result_map
 
 
