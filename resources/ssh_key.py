@@ -47,7 +47,7 @@ def ssh_key(
 
     In Python::
 
-        key = ssh_key("/home/deploy/.ssh/id_ed25519", owner="deploy", group="deploy", comment="deploy@web1")
+        ssh_key("/home/deploy/.ssh/id_ed25519", owner="deploy", group="deploy", comment="deploy@web1")
     """
 
 
