@@ -25,7 +25,6 @@ def pairs(site: Site) -> str:
   - ssh_key: {site.place}/ed25519
     comment: deploy@web1
     group: daemon
-    mode: "0640"
   - ssh_key: {site.place}/ecdsa
     algorithm: ecdsa
     bits: 384
@@ -47,7 +46,7 @@ def test_key_pairs_come_true_stay_secret_and_are_undone(site: Site) -> None:
         assert site.read(f"{name}.pub").split()[:2] == derived[:2]
     assert site.read("ed25519.pub").endswith(" deploy@web1\n")
     modes = ["stat", "-c", "%a %U:%G", f"{site.place}/ed25519", f"{site.place}/ed25519.pub", f"{site.place}/rsa"]
-    assert site.host.run(modes).stdout == "640 root:daemon\n644 root:daemon\n600 root:root\n"
+    assert site.host.run(modes).stdout == "600 root:daemon\n644 root:daemon\n600 root:root\n"
 
     secret = site.read("ed25519").splitlines()[2]
     said = [site.say(verb, "", "--json") for verb in ("plan", "apply", "verify", "destroy")]
