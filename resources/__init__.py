@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from statecfg.resources.replace import replace as replace
     from statecfg.resources.service import service as service
     from statecfg.resources.ssh_config import ssh_config as ssh_config
+    from statecfg.resources.ssh_key import ssh_key as ssh_key
     from statecfg.resources.sshd_config import sshd_config as sshd_config
     from statecfg.resources.sudoers import sudoers as sudoers
     from statecfg.resources.swap import swap as swap

@@ -16,6 +16,7 @@ def known_host(
     *,
     key: PublicLine,
     path: AbsolutePath = "/etc/ssh/ssh_known_hosts",
+    authority: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -29,6 +30,8 @@ def known_host(
     :param name: the name or address of the server; ``[name]:port`` for a port other than 22
     :param key: its public key: type and key, such as ``ssh-ed25519 AAAA…``
     :param path: the path of the file; the default is for all users of the host
+    :param authority: true: the key belongs to an authority, and clients trust the servers whose keys it signed. Then
+        `name` can be a pattern, such as ``*.example.org``, or several with commas
     :param absent: the file must not contain a key of this server and this type
 
     In YAML::
@@ -46,23 +49,28 @@ def known_host(
 @known_host.claims
 def claims(attrs: dict[str, Any]) -> list[str]:
     """Claim the server's key of this type in its file."""
-    return ["known_host:%s: %s %s" % (attrs["path"], attrs["name"], attrs["key"].split()[0])]
+    return ["known_host:%s: %s %s" % (attrs["path"], server(attrs), attrs["key"].split()[0])]
 
 
 @known_host.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse an invalid name or key."""
-    paths.refuse_with_absent(attrs, ("name", "key", "path", "absent"))
-    entry_rules.check_server(attrs["name"])
+    paths.refuse_with_absent(attrs, ("name", "key", "path", "authority", "absent"))
+    entry_rules.check_server(attrs["name"], patterns=bool(attrs.get("authority")))
     entry_rules.check_key(attrs["key"])
+
+
+def server(attrs: Mapping[str, Any]) -> str:
+    """Return what comes before the key in the line. Source: sshd(8)."""
+    return "@cert-authority " + attrs["name"] if attrs.get("authority") else str(attrs["name"])
 
 
 def wanted(node: HostNode) -> HostNode:
     """Return the line of the node, without the key's comment."""
     attrs = node.attrs
     key_type, key = attrs["key"].split()[:2]
-    match = r"^\s*%s\s+%s\s" % (re.escape(attrs["name"]), re.escape(key_type))
-    return entries.entry(node, attrs["path"], "%s %s %s" % (attrs["name"], key_type, key), match, mode="0644")
+    match = r"^\s*%s\s+%s\s" % (r"\s+".join(map(re.escape, server(attrs).split())), re.escape(key_type))
+    return entries.entry(node, attrs["path"], "%s %s %s" % (server(attrs), key_type, key), match, mode="0644")
 
 
 @known_host.check

@@ -53,7 +53,6 @@ def tls_certificate(
         - tls_certificate: /etc/ssl/certs/shop.pem
           key: /etc/ssl/private/shop.key
           names: [shop.example.org, 192.0.2.1]
-          requires: ["tls_key:/etc/ssl/private/shop.key"]
 
     In Python::
 
@@ -62,6 +61,12 @@ def tls_certificate(
 
 
 tls_certificate.claims(paths.path_claim)
+
+
+@tls_certificate.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need the directory, the owner, the keys and openssl."""
+    return tls_rules.needed(attrs, "openssl")
 
 
 @tls_certificate.validate

@@ -50,6 +50,12 @@ def tls_key(
 tls_key.claims(paths.path_claim)
 
 
+@tls_key.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need the directory, the owner and openssl."""
+    return tls_rules.needed(attrs, "openssl")
+
+
 @tls_key.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a size that the algorithm does not have, and attributes that have no effect."""

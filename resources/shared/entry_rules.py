@@ -51,11 +51,16 @@ def check_host_names(names: Sequence[str]) -> None:
         check_host_name(name)
 
 
-def check_server(name: str) -> None:
+def check_server(name: str, patterns: bool = False) -> None:
     """Check the name of an SSH server: a name or address, or ``[name]:port``. Source: sshd(8).
 
+    :param patterns: whether it can be a list of patterns, with commas between them
     :raises Wrong: if it is not valid
     """
+    if patterns:
+        for pattern in name.split(","):
+            check_server(re.sub(r"[*?]", "x", pattern.removeprefix("!")))
+        return
     found = re.match(r"\[([^\]]+)\]:([0-9]{1,5})\Z", name)
     if found and not 1 <= int(found[2]) <= 65535:
         raise Wrong(f"{show(name)} has a port that is not from 1 to 65535")

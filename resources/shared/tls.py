@@ -117,6 +117,12 @@ def remember_key(node: Node, world: World) -> records.PrivateKeyMemory:
 def undo_key(node: Node, memory: Any, world: World) -> ActionSpec:
     """Remove a key that the node created, or restore mode, owner and group of an older one."""
     restoring = restore.Restore(world, {})
+    put_back(restoring, node, memory)
+    return restoring.spec()
+
+
+def put_back(restoring: restore.Restore, node: Node, memory: Any) -> None:
+    """Restore the file of a key."""
     if node.attrs.get("absent"):
         if memory["was"] is not None:
             restoring.back_if_missing(memory["path"], memory["was"])
@@ -124,7 +130,6 @@ def undo_key(node: Node, memory: Any, world: World) -> ActionSpec:
         restoring.back(memory["path"], None, ("file",))
     else:
         restoring.restore_attributes(memory["path"], memory["was"], ("mode", "owner", "group"))
-    return restoring.spec()
 
 
 def check_certificate(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:

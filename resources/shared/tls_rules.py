@@ -29,6 +29,13 @@ def fingerprint(text: bytes) -> str:
     return found[0]
 
 
+def needed(attrs: Mapping[str, Any], program: str) -> list[str]:
+    """Return what a key or certificate needs: its directory, owner and group, other keys, and the program."""
+    owners = [f"{what}:{attrs[name]}" for what, name in (("user", "owner"), ("group", "group")) if attrs.get(name)]
+    others = [f"path:{attrs[name]}" for name in ("key", "authority", "authority_key") if attrs.get(name)]
+    return [f"inside:{attrs['path']}", *owners, *others, f"program:{program}"]
+
+
 def check_bits(algorithm: str, bits: int | None) -> None:
     """Check the size of a key.
 

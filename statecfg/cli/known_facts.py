@@ -11,6 +11,7 @@ import click
 
 from statecfg.facts import recorded
 from statecfg.facts.recorded import Recorded
+from statecfg.problems import positions
 
 if TYPE_CHECKING:
     from statecfg.run.prepare import Work
@@ -96,4 +97,5 @@ def notes(work: Work) -> Iterator[str]:
         return
     for location, (facts, names) in work.awaited.places().items():
         on = "" if len(names) == len(work.jobs) else f" (on {', '.join(sorted(names)[:3])}{' …' * (len(names) > 3)})"
-        yield f"{location}: depends on the facts {', '.join(sorted(facts))}{on}"
+        place = positions.relative(location, str(Path.cwd()))
+        yield f"{place}: depends on the facts {', '.join(sorted(facts))}{on}"

@@ -8,6 +8,7 @@ import tempfile
 from email.utils import formatdate
 from pathlib import Path
 
+from tests.host.corpus.debian import codename
 from tests.lab.apt import AptRepository
 
 PARTS = Path(__file__).parent / "docker"
@@ -15,7 +16,7 @@ INDEX = "stable/binary-amd64/Packages"
 
 
 def docker(directory: Path, key: Path) -> None:
-    """Build the repository with the suite `dists/bookworm` in a directory, and write its public key to `key`.
+    """Build the repository with the suite of this machine's release in a directory, and write its public key to `key`.
 
     It has two versions of docker-ce, so that a pin has something to choose from.
     """
@@ -58,12 +59,12 @@ def _scripts(units: str) -> dict[str, str]:
 
 def _sign(directory: Path, key: Path) -> None:
     """Turn a flat repository into a signed repository with a suite and a component."""
-    suite = directory / "dists/bookworm"
+    suite = directory / "dists" / codename()
     (suite / INDEX).parent.mkdir(parents=True)
     (directory / "Packages").rename(suite / INDEX)
     data = (suite / INDEX).read_bytes()
     release = (
-        f"Origin: Docker\nSuite: bookworm\nCodename: bookworm\nDate: {formatdate(usegmt=True)}\n"
+        f"Origin: Docker\nSuite: {codename()}\nCodename: {codename()}\nDate: {formatdate(usegmt=True)}\n"
         "Architectures: amd64 all\nComponents: stable\n"
         f"SHA256:\n {hashlib.sha256(data).hexdigest()} {len(data)} {INDEX}\n"
     )

@@ -89,7 +89,7 @@ def _check_redis(host: Host) -> None:
 
 def _drift_security(host: Host) -> None:
     _edit(host, "/etc/fail2ban/jail.local", "bantime = 3600", "bantime = 1")
-    _edit(host, "/etc/ssh/sshd_config", "MaxAuthTries 4", "MaxAuthTries 40")
+    _edit(host, "/etc/ssh/sshd_config.d/10-security.conf", "MaxAuthTries 4", "MaxAuthTries 40")
     host.write("/etc/sudoers.d/admins", "%admins ALL=(ALL:ALL) ALL\n", 0o440)
     host.run(["systemctl", "stop", "apt-daily.timer"])
     host.run(["chmod", "0755", "/home/ann/.ssh"])
@@ -134,11 +134,6 @@ def _check_sshd(host: Host) -> None:
     assert "x11forwarding no\n" in effective
     assert "allowgroups sshusers\n" in effective
     assert host.ssh(["true"]).returncode == 0
-
-
-def _prepare_postgresql(host: Host, project: Path) -> Sequence[str]:
-    (server,) = host.path("/srv/debian").glob("postgresql-[0-9]*.deb")
-    return ("-e", f"postgresql_version={server.name.split('_')[0].removeprefix('postgresql-')}")
 
 
 def _drift_postgresql(host: Host) -> None:
@@ -227,7 +222,7 @@ ROLES = (
         "postgresql", "postgresql.py", _drift_postgresql, _check_postgresql,
         {"CORPUS_PG_SHOP_PASSWORD": "pg-Shop-2", "CORPUS_PG_STATS_PASSWORD": "pg-Stats-2",
          "CORPUS_PG_READER_PASSWORD": "pg-Reader-2"},
-        _prepare_postgresql, leaves=POSTGRESQL_ACCOUNTS,
+        leaves=POSTGRESQL_ACCOUNTS,
     ),
     Role(
         "mariadb", "mariadb.yml", _drift_mariadb, _check_mariadb,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,13 +44,7 @@ class Playbook:
         shutil.copytree(PROJECT, self.project)
         web, primary, replica = hosts
         groups = {"web": [web.name], "primary": [primary.name], "replica": [replica.name]}
-        (server,) = primary.path("/srv/debian").glob("postgresql-[0-9]*.deb")
-        variables = {
-            "postgresql_version": server.name.split("_")[0].removeprefix("postgresql-"),
-            "primary": primary.address,
-            "network": f"{replica.address}/32",
-        }
-        self.options = [*reach(directory, hosts, **groups), "-e", json.dumps(variables)]
+        self.options = reach(directory, hosts, **groups)
 
     def run(self, verb: str, *more: str, code: int | None = 0) -> Reports:
         """Run a command with the playbook; return the report of each host."""

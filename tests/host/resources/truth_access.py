@@ -8,6 +8,7 @@ from statecfg.resources import (
     directory,
     http_request,
     ssh_config,
+    ssh_key,
     sshd_config,
     tls_certificate,
     tls_key,
@@ -108,6 +109,17 @@ def _tls_key_drift(host: Host, root: str) -> None:
     host.path(f"{root}/ed25519.key").chmod(0o644)
 
 
+def _ssh_key(root: str, requires: list[Graph]) -> list[Graph]:
+    place = directory(root, requires=requires)
+    return [ssh_key(f"{root}/{name}", algorithm=name, requires=[place]) for name in ("ed25519", "ecdsa", "rsa")]
+
+
+def _ssh_key_drift(host: Host, root: str) -> None:
+    host.path(f"{root}/ed25519").unlink()
+    host.path(f"{root}/ecdsa.pub").unlink()
+    host.path(f"{root}/rsa").chmod(0o644)
+
+
 def _tls_certificate(root: str, requires: list[Graph]) -> list[Graph]:
     key = tls_key(f"{root}/a.key", requires=[directory(root, requires=requires)])
     return [tls_certificate(f"{root}/a.pem", key=f"{root}/a.key", names=["a.example.org"], requires=[key])]
@@ -122,6 +134,7 @@ ACCESS = [
     Case("tls_key", _tls_key, _tls_key_drift),
     Case("tls_certificate", _tls_certificate, _tls_certificate_drift),
     Case("sshd_config", _sshd_config, _sshd_config_drift, _sshd_config_bare),
+    Case("ssh_key", _ssh_key, _ssh_key_drift),
     Case("ssh_config", _ssh_config, _ssh_config_drift, _ssh_config_bare),
     Case("http_request", _http_request, _http_request_drift, lambda host, root: things.start(host, "/srv/http", PORT)),
 ]

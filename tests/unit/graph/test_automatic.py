@@ -28,9 +28,12 @@ from statecfg.resources import (
     package,
     remove,
     service,
+    ssh_key,
     sudoers,
     symlink,
     systemd_unit,
+    tls_certificate,
+    tls_key,
     user,
 )
 from statecfg.run.evaluation import tagged
@@ -252,6 +255,31 @@ PACKAGE = "its package"
                 "logrotate:app": {"package:logrotate": PACKAGE},
             },
             id="the packages that read a file, and the user and program of a cron job",
+        ),
+        pytest.param(
+            lambda: [
+                package("openssl"),
+                package("openssh-client", provides_programs=["ssh-keygen"]),
+                user("app"),
+                directory("/srv/tls"),
+                tls_key("/srv/tls/a.key", owner="app"),
+                tls_certificate("/srv/tls/a.pem", key="/srv/tls/a.key", names=["a.test"]),
+                ssh_key("/srv/tls/id"),
+            ],
+            {
+                "tls_key:/srv/tls/a.key": {
+                    "directory:/srv/tls": DIRECTORY,
+                    "package:openssl": PROGRAM,
+                    "user:app": "its user",
+                },
+                "tls_certificate:/srv/tls/a.pem": {
+                    "directory:/srv/tls": DIRECTORY,
+                    "package:openssl": PROGRAM,
+                    "tls_key:/srv/tls/a.key": "its path",
+                },
+                "ssh_key:/srv/tls/id": {"directory:/srv/tls": DIRECTORY, "package:openssh-client": PROGRAM},
+            },
+            id="keys and certificates, and the programs that create them",
         ),
         pytest.param(
             lambda: [

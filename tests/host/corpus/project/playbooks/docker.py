@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from statecfg import Graph, HostContext, play, secret
-from statecfg.resources import command, directory, file, group, package, service, symlink, user
+from statecfg.resources import cron, directory, file, group, json_key, package, service, symlink, systemd_unit, user
 
 OLD = ["docker.io", "docker-compose", "docker-doc", "podman-docker", "runc"]
 NEEDED = ["ca-certificates", "curl"]
@@ -17,9 +19,18 @@ SCRIPTS = {
 }
 
 
-@play(hosts="all", vars={"url": "https://download.docker.com/linux/debian", "release": "bookworm", "channel": "stable",
-                         "pin": "24.*", "users": ["deploy", "ci"], "data": "/srv/docker", "registry": "registry.test",
-                         "log_size": "10m"})  # fmt: skip
+VARIABLES = {
+    "url": "https://download.docker.com/linux/debian",
+    "channel": "stable",
+    "pin": "24.*",
+    "users": ["deploy", "ci"],
+    "data": "/srv/docker",
+    "registry": "registry.test",
+    "log_size": "10m",
+}
+
+
+@play(hosts="all", vars=VARIABLES)
 def docker(host: HostContext) -> list[Graph]:
     """Declare Docker's package setup and what belongs to it."""
     old = [package(name, absent=True) for name in OLD]
@@ -33,17 +44,16 @@ def docker(host: HostContext) -> list[Graph]:
         file(f"/etc/apt/preferences.d/{name}", template="docker/pin.j2", vars={"package": name}, mode="0644")
         for name in ("docker-ce", "docker-ce-cli")
     ]
-    lists = command("fetch-lists", argv=["apt-get", "-q", "update"], restart_on=[source, key, former],
-                    requires=pins, effects={"packages": True})  # fmt: skip
-    packages = [package(name, requires=[lists, *old]) for name in PACKAGES]
+    packages = [package(name, update_cache=0, requires=[source, key, former, *pins, *old]) for name in PACKAGES]
     settings_directory = directory("/etc/docker", mode="0755")
     data = directory(host.vars.data, mode="0711")
-    settings = file("/etc/docker/daemon.json", template="docker/daemon.json.j2", mode="0644",
-                    validate=["python3", "-m", "json.tool", "{}"], requires=[settings_directory, data])  # fmt: skip
-    dropins = directory("/etc/systemd/system/docker.service.d")
-    dropin = file("/etc/systemd/system/docker.service.d/limits.conf",
-                  content="[Service]\nLimitNOFILE=infinity\nTasksMax=infinity\n", mode="0644",
-                  requires=[dropins])  # fmt: skip
+    settings = [
+        json_key("/etc/docker/daemon.json", key=key, value=value, create=True, mode="0644", provides=f"daemon {key}",
+                 requires=[settings_directory, data])
+        for key, value in _settings(host).items()
+    ]  # fmt: skip
+    dropin = systemd_unit("docker", drop_in="limits", requires=packages,
+                          sections={"Service": {"LimitNOFILE": "infinity", "TasksMax": "infinity"}})  # fmt: skip
     members = group("docker", system=True)
     users = [_user(name, members) for name in host.vars.users]
     containerd = file("/etc/containerd/config.toml", template="docker/containerd.toml.j2", mode="0644",
@@ -51,16 +61,25 @@ def docker(host: HostContext) -> list[Graph]:
     running_containerd = service("containerd", running=True, enabled=True, restart_on=[containerd])
     socket = service("docker.socket", running=True, enabled=True, requires=[*packages, members])
     running = service("docker", running=True, enabled=True, requires=[socket, running_containerd],
-                      restart_on=[settings, dropin])  # fmt: skip
+                      restart_on=[*settings, dropin])  # fmt: skip
     login = file("/root/.docker/config.json", template="docker/config.json.j2",
                  vars={"auth": secret("registry-auth", env="CORPUS_REGISTRY_AUTH")}, mode="0600",
                  requires=[directory("/root/.docker", mode="0700")])  # fmt: skip
     scripts = [file(f"/usr/local/sbin/{name}", content=text, mode="0755") for name, text in SCRIPTS.items()]
-    jobs = file("/etc/cron.d/docker", content="13 4 * * 0 root /usr/local/sbin/docker-prune\n", mode="0644",
-                requires=scripts)  # fmt: skip
+    jobs = cron("docker", schedule="13 4 * * 0", command="/usr/local/sbin/docker-prune", requires=scripts)
     short = symlink("/usr/local/bin/dc", target="docker-compose", requires=packages)
     compose = file("/usr/local/bin/docker-compose", content='#!/bin/sh\nexec docker compose "$@"\n', mode="0755")
     return [running, login, jobs, short, compose, *users]
+
+
+def _settings(host: HostContext) -> dict[str, Any]:
+    """Return the keys of daemon.json that this playbook manages; others stay as they are."""
+    return {
+        "data-root": host.vars.data,
+        "log-driver": "json-file",
+        "log-opts": {"max-size": host.vars.log_size, "max-file": "3"},
+        "live-restore": True,
+    }
 
 
 def _user(name: str, members: Graph) -> Graph:

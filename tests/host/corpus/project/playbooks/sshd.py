@@ -5,19 +5,42 @@ sshd is restarted only if `sshd -t` accepts all of it.
 
 from __future__ import annotations
 
+from typing import Any
+
 from statecfg import Graph, HostContext, play, secret
-from statecfg.resources import command, directory, file, group, line_in_file, package, service, user
+from statecfg.resources import (
+    directory,
+    file,
+    group,
+    known_host,
+    line_in_file,
+    package,
+    replace,
+    service,
+    ssh_config,
+    ssh_key,
+    sshd_config,
+    systemd_unit,
+    user,
+)
 
 CONFIG = "/etc/ssh/sshd_config"
 CHECK = ["sshd", "-t", "-f", "{}"]
-DROPINS = {
-    "10-algorithms": "sshd/algorithms.conf.j2",
-    "20-access": "sshd/access.conf.j2",
-    "30-session": "sshd/session.conf.j2",
-    "40-sftp": "sshd/sftp.conf.j2",
-}
+# Lines of /etc/ssh/moduli with a prime of less than 3,072 bits: the fifth field is its size minus one.
+SHORT = r"^\d+ \d+ \d+ \d+ (?:\d{1,3}|[12]\d{3}|30[0-6]\d|3070) .*\n"
 # Set in the main file, because other tools read it there: option -> value.
 MAIN = {"UsePAM": "yes", "StrictModes": "yes", "PermitRootLogin": "prohibit-password", "LogLevel": "VERBOSE"}
+ALGORITHMS = {"Ciphers": "ciphers", "KexAlgorithms": "kex", "MACs": "macs"}
+ACCESS = {
+    "PasswordAuthentication": False, "PermitEmptyPasswords": False, "KbdInteractiveAuthentication": False,
+    "PubkeyAuthentication": True, "MaxAuthTries": 4, "MaxSessions": 20, "LoginGraceTime": 30,
+    "Banner": "/etc/issue.net",
+}  # fmt: skip
+SESSION = {
+    "ClientAliveCountMax": 3, "X11Forwarding": False, "AllowAgentForwarding": False, "PermitTunnel": False,
+    "PermitUserEnvironment": False, "PrintLastLog": False, "UseDNS": False,
+}  # fmt: skip
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEfsk7zKp9vIFaWmYuVvqbJ0vDFVmCbHc1fNUtRnT7lq"
 VARIABLES = {
     "ciphers": ["chacha20-poly1305@openssh.com", "aes256-gcm@openssh.com", "aes128-gcm@openssh.com"],
     "kex": ["sntrup761x25519-sha512@openssh.com", "curve25519-sha256", "curve25519-sha256@libssh.org"],
@@ -42,32 +65,18 @@ def sshd(host: HostContext) -> list[Graph]:
         for name, value in MAIN.items()
     ]  # fmt: skip
     banner = file("/etc/issue.net", template="sshd/issue.net.j2", mode="0644")
-    dropins = directory("/etc/ssh/sshd_config.d", mode="0755", requires=[server])
-    keys = [_host_key(kind, server) for kind in host.vars.host_keys]
-    weak = [file(f"/etc/ssh/ssh_host_{kind}_key", absent=True, requires=[server]) for kind in ("dsa", "ecdsa")]
-    weak += [file(f"/etc/ssh/ssh_host_{kind}_key.pub", absent=True, requires=[server]) for kind in ("dsa", "ecdsa")]
+    keys = [
+        ssh_key(_key(kind), algorithm=kind, bits=3072 if kind == "rsa" else None, requires=[server])
+        for kind in host.vars.host_keys
+    ]
+    weak = [ssh_key(_key(kind), absent=True, requires=[server]) for kind in ("dsa", "ecdsa")]
     settings = [
-        file(f"/etc/ssh/sshd_config.d/{name}.conf", template=template, mode="0600", validate=CHECK,
-             requires=[dropins, banner, users])
-        for name, template in DROPINS.items()
-    ]  # fmt: skip
-    limits_dir = directory("/etc/systemd/system/ssh.service.d")
-    limits = file(
-        "/etc/systemd/system/ssh.service.d/limits.conf",
-        content="[Service]\nLimitNOFILE=16384\nTasksMax=2048\n",
-        mode="0644",
-        requires=[limits_dir],
-    )
-    moduli = command(
-        "short-moduli",
-        shell="cp -p /etc/ssh/moduli /etc/ssh/moduli.all && "
-        "awk '$5 >= 3071' /etc/ssh/moduli.all >/etc/ssh/moduli.new && "
-        "chmod 0644 /etc/ssh/moduli.new && mv /etc/ssh/moduli.new /etc/ssh/moduli",
-        onlyif="awk '$5 < 3071 && !/^#/ { found = 1 } END { exit !found }' /etc/ssh/moduli",
-        undo=["mv", "/etc/ssh/moduli.all", "/etc/ssh/moduli"],
-        effects={"files": ["/etc/ssh/moduli", "/etc/ssh/moduli.all"]},
-        requires=[server],
-    )
+        sshd_config(name, match=match, settings=values, requires=[server, banner, users, *keys])
+        for name, match, values in _settings(host)
+    ]
+    limits = systemd_unit("ssh", drop_in="limits", sections={"Service": {"LimitNOFILE": 16384, "TasksMax": 2048}},
+                          requires=[server])  # fmt: skip
+    moduli = replace("/etc/ssh/moduli", pattern=SHORT, replacement="", requires=[server])
     pam = line_in_file(
         "/etc/pam.d/sshd",
         line="account  required     pam_access.so",
@@ -76,26 +85,35 @@ def sshd(host: HostContext) -> list[Graph]:
     )
     access = line_in_file("/etc/security/access.conf", line="-:ALL EXCEPT root (sshusers) (sftponly):ALL")
     environment = line_in_file("/etc/default/ssh", line="SSHD_OPTS=", match="^SSHD_OPTS=", requires=[server])
-    client_conf = file("/etc/ssh/ssh_config.d/10-hardened.conf", template="sshd/client.conf.j2", mode="0644",
-                       requires=[client])  # fmt: skip
-    known = file("/etc/ssh/ssh_known_hosts", content="@cert-authority *.example.test " + _public(host), mode="0644")
+    client_conf = ssh_config(
+        "10-hardened",
+        settings={"Ciphers": ",".join(host.vars.ciphers), "MACs": ",".join(host.vars.macs), "HashKnownHosts": True,
+                  "ForwardAgent": False},
+        requires=[client],
+    )  # fmt: skip
+    known = known_host("*.example.test", key=KEY, authority=True)
     own_directory = directory("/root/.ssh", mode="0700")
     restart = [*lines, main_mode, *settings, limits, pam, environment, moduli, *keys, *weak]
     service_node = service("ssh", running=True, enabled=True, requires=[access], restart_on=restart)
     return [service_node, client_conf, known, own_directory, *_partners(host, users)]
 
 
-def _host_key(kind: str, server: Graph) -> Graph:
-    path = f"/etc/ssh/ssh_host_{kind}_key"
-    size = ["-b", "3072"] if kind == "rsa" else []
-    return command(
-        f"host-key-{kind}",
-        argv=["ssh-keygen", "-q", "-t", kind, *size, "-N", "", "-C", "", "-f", path],
-        creates=path,
-        undo=["rm", "-f", path, f"{path}.pub"],
-        effects={"files": [path, f"{path}.pub"]},
-        requires=[server],
-    )
+def _settings(host: HostContext) -> list[tuple[str, str | None, dict[str, Any]]]:
+    """Return the name, the criteria and the settings of each file in sshd_config.d."""
+    algorithms = {name: ",".join(host.vars[key]) for name, key in ALGORITHMS.items()}
+    keys = [_key(kind) for kind in host.vars.host_keys]
+    sftp = {"ChrootDirectory": f"{host.vars.chroot}/%u", "ForceCommand": "internal-sftp -d /in",
+            "AllowTcpForwarding": False, "PermitTTY": False}  # fmt: skip
+    return [
+        ("10-algorithms", None, {"HostKey": keys, **algorithms}),
+        ("20-access", None, {**ACCESS, "AllowGroups": list(host.vars.login_groups)}),
+        ("30-session", None, {**SESSION, "ClientAliveInterval": host.vars.alive}),
+        ("40-sftp", "Group sftponly", sftp),
+    ]
+
+
+def _key(kind: str) -> str:
+    return f"/etc/ssh/ssh_host_{kind}_key"
 
 
 def _partners(host: HostContext, users: Graph) -> list[Graph]:
@@ -121,7 +139,3 @@ def _partners(host: HostContext, users: Graph) -> list[Graph]:
             )
         )
     return nodes
-
-
-def _public(host: HostContext) -> str:
-    return f"ssh-ed25519 {'AAAAC3NzaC1lZDI1NTE5AAAAIHVzZWQgb25seSBpbiB0ZXN0cyBvZiBzdGF0ZWNmZyE'} ca for {host.name}\n"

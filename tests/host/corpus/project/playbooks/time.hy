@@ -1,10 +1,11 @@
 "Time: chrony with a key for its servers instead of systemd-timesyncd, the time zone, and a helper for its logs.
 
-With `set-clock`, the hardware clock is set as well; that is of the machine, not of one container."
+With `set-clock`, the clock is set as well; that is of the machine, not of one container."
 
 (require statecfg.dialects.hy [defplay])
 (import statecfg [secret])
-(import statecfg.resources [command directory file group line-in-file package service symlink user])
+(import statecfg.resources [command cron directory file group host-entry logrotate package service systemd-unit
+                            timezone user])
 
 (defplay clock [host] {:hosts "all"
                        :vars {"servers" ["192.0.2.10" "192.0.2.11" "192.0.2.12"]
@@ -15,8 +16,7 @@ With `set-clock`, the hardware clock is set as well; that is of the machine, not
                               "set_clock" False}}
   (setv
     tzdata (package "tzdata")
-    zone (symlink "/etc/localtime" {:target f"/usr/share/zoneinfo/{host.vars.zone}" :replace True :requires [tzdata]})
-    zone-name (file "/etc/timezone" {:content f"{host.vars.zone}\n" :mode "0644" :requires [tzdata]})
+    zone (timezone host.vars.zone {:requires [tzdata]})
     ;; Debian lets only one package set the clock.
     other (package "systemd-timesyncd" {:absent True})
     defaults (file "/etc/default/chrony" {:content f"DAEMON_OPTS=\"{host.vars.daemon-options}\"\n" :mode "0644"})
@@ -35,26 +35,26 @@ With `set-clock`, the hardware clock is set as well; that is of the machine, not
     keys (file "/etc/chrony/chrony.keys"
                {:template "time/chrony.keys.j2" :vars {"key" (secret "chrony-key" :env "CORPUS_CHRONY_KEY")}
                 :mode "0640" :owner "root" :group "_chrony" :requires [chrony]})
-    dropins (directory "/etc/systemd/system/chrony.service.d")
-    dropin (file "/etc/systemd/system/chrony.service.d/restart.conf"
-                 {:content "[Service]\nRestart=on-failure\nRestartSec=5\n" :mode "0644" :requires [dropins]})
-    resolver (line-in-file "/etc/hosts" {:line "192.0.2.10 time1.example.test" :match "time1\\.example\\.test"})
+    dropin (systemd-unit "chrony" {:drop-in "restart" :requires [chrony]
+                                   :sections {"Service" {"Restart" "on-failure" "RestartSec" 5}}})
+    resolver (host-entry "192.0.2.10" {:names ["time1.example.test"]})
     rotation-tool (package "logrotate")
-    rotation (file "/etc/logrotate.d/chrony" {:template "time/logrotate.j2" :mode "0644"
-                                              :requires [chrony rotation-tool]})
+    rotation (logrotate "chrony" {:paths ["/var/log/chrony/*.log"] :requires [chrony rotation-tool]
+                                  :directives ["monthly" "rotate 6" "missingok" "nocreate" "sharedscripts"]
+                                  :scripts {"postrotate" "chronyc cyclelogs >/dev/null 2>&1 || true"}})
     watchers (group "timewatch" {:system True})
     watcher (user "timewatch" {:system True :group "timewatch" :shell "/usr/sbin/nologin" :home "/nonexistent"
                                :requires [watchers]})
     script (file "/usr/local/bin/clock-offset"
                  {:content "#!/bin/sh\nexec chronyc -c tracking | cut -d, -f5\n" :mode "0755"})
-    job (file "/etc/cron.d/clock-offset"
-              {:content "*/5 * * * * timewatch /usr/local/bin/clock-offset >/dev/null 2>&1\n" :mode "0644"
-               :requires [script watcher]})
+    job (cron "clock-offset" {:schedule "*/5 * * * *" :user "timewatch" :requires [script watcher]
+                              :command "/usr/local/bin/clock-offset >/dev/null 2>&1"})
     old (package "ntp" {:absent True})
     old-conf (file "/etc/ntp.conf" {:absent True :requires [old]})
     settings [conf #* servers access logs keys defaults dropin])
-  [zone zone-name resolver rotation job old-conf
+  [zone resolver rotation job old-conf
    (service "chrony" {:running True :enabled True :requires [log-directory] :restart-on settings})
+   ;; Exceptions: no node type sets the clock, because it has no state that a plan could compare.
    #* (if (:set-clock host.vars)
           [(command "set-hardware-clock" {:argv ["hwclock" "--systohc" "--utc"] :effects {} :requires [chrony]})
            (command "step-clock" {:argv ["chronyc" "makestep"] :effects {} :requires [chrony]})]
