@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from statecfg.remote.graph.wrong_values import Wrong
-from statecfg.resources.shared import archives, download_rules, fetched, releases
+from statecfg.resources.shared import archives, download_rules, downloads, fetched, releases
 
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+~_-]*\Z")
 
@@ -25,20 +25,18 @@ class FetchedMember(fetched.Fetched):
         fetched.Fetched.__init__(self, url, sha256, how)
         self.archive, self.member = archive, member
 
-    def chunks(self, size: int = 1 << 18) -> Iterator[bytes]:
+    def _pieces(self) -> Iterator[bytes]:
         """Fetch the archive if it is not in the cache, and yield the content of the member in pieces.
 
-        :raises OSError: if it can't be fetched, or has no such member
+        :raises LookupError: if the archive has no such member
+        :raises OSError: if it can't be fetched
         """
         whole = fetched.Fetched(self.url, self.archive, self.how)
-        for _ in whole.chunks(size):
+        for _ in whole.chunks():
             break  # it is in the cache now
         with (fetched.directory() / self.archive).open("rb") as stream:
-            try:
-                archive = archives.Archive(lambda: stream, 0)
-                yield from releases.content(archive, self.member, self.sha256, self.url, size)
-            except LookupError as problem:
-                raise OSError(str(problem)) from None
+            archive = archives.Archive(lambda: stream, 0)
+            yield from releases.content(archive, self.member, self.sha256, self.url, downloads.PIECE)
 
 
 def check(attrs: dict[str, Any]) -> None:
