@@ -52,7 +52,8 @@ def privileges(attrs: records.Attrs, server: records.Fields) -> list[str]:
 
 
 def _known(attrs: records.Attrs, server: records.Fields) -> list[str]:
-    return [word for word in PRIVILEGES.get(kind(attrs), server["all"]) if word in server["all"] and word != OPTION]
+    every: Sequence[str] = server["all"]
+    return [word for word in PRIVILEGES.get(kind(attrs), every) if word in every and word != OPTION]
 
 
 def _require(attrs: records.Attrs, server: records.Fields) -> None:

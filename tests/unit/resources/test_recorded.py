@@ -259,7 +259,5 @@ def test_a_quadlet_of_which_podman_makes_no_unit_fails() -> None:
     taken(machine, plan)
     machine.affect({"units": {"shop.service": None}})  # as if podman had refused the file
     machine.turn("test", acted=True)
-    with pytest.raises(
-        CheckError, match=r"podman makes no unit shop\.service"
-    ):
+    with pytest.raises(CheckError, match=r"podman makes no unit shop\.service"):
         REGISTRY["quadlet"].run_check(node, {}, [], machine)
