@@ -50,7 +50,11 @@ if TYPE_CHECKING:
     from statecfg.resources.line_in_file import line_in_file as line_in_file
     from statecfg.resources.locale import locale as locale
     from statecfg.resources.logrotate import logrotate as logrotate
+    from statecfg.resources.mariadb_database import mariadb_database as mariadb_database
+    from statecfg.resources.mariadb_grant import mariadb_grant as mariadb_grant
+    from statecfg.resources.mariadb_user import mariadb_user as mariadb_user
     from statecfg.resources.mount import mount as mount
+    from statecfg.resources.npm_package import npm_package as npm_package
     from statecfg.resources.package import package as package
     from statecfg.resources.password_aging import password_aging as password_aging
     from statecfg.resources.postgresql_database import postgresql_database as postgresql_database
@@ -58,6 +62,9 @@ if TYPE_CHECKING:
     from statecfg.resources.postgresql_grant import postgresql_grant as postgresql_grant
     from statecfg.resources.postgresql_user import postgresql_user as postgresql_user
     from statecfg.resources.python_venv import python_venv as python_venv
+    from statecfg.resources.quadlet import quadlet as quadlet
+    from statecfg.resources.redis_setting import redis_setting as redis_setting
+    from statecfg.resources.release_binary import release_binary as release_binary
     from statecfg.resources.remove import remove as remove
     from statecfg.resources.replace import replace as replace
     from statecfg.resources.service import service as service

@@ -116,21 +116,12 @@ download.blobs(files.blobs)
 @download.check
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare file type, checksum, mode and owner with the host."""
-    attrs, path, checksum = node.attrs, node.attrs["path"], node.attrs.get("checksum")
-    stat = paths.look(world, path, determined=checksum is not None)
-    files.check_type(path, stat, bool(attrs.get("absent")))
-    if attrs.get("absent"):
-        return [paths.remove(path)] if stat is not None else []
-    mode = paths.mode_bits(attrs.get("mode"))
-    if stat is None:
-        paths.require_parent(world, path, node, nodes)
-    else:
-        actions = paths.attribute_actions(world, path, stat, mode, node, nodes)
-        hands = actions and paths.changes_hands(stat, attrs.get("owner"))
-        if not hands and downloads.matches(world, path, checksum):
-            return actions
-    owner, group = paths.owners(world, node, nodes)
-    return [downloads.action(path, stat, attrs, mode, owner, group)]
+    attrs, path = node.attrs, node.attrs["path"]
+    if not attrs.get("absent"):
+        return downloads.check(node, nodes, world)
+    stat = paths.look(world, path, determined=attrs.get("checksum") is not None)
+    files.check_type(path, stat, True)
+    return [paths.remove(path)] if stat is not None else []
 
 
 download.produces(files.sha256)

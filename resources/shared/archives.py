@@ -81,6 +81,10 @@ class Archive:
                     raise ValueError("%r is inside %r, which is not a directory" % (name, above))
                 above = posixpath.dirname(above)
 
+    def kind(self, name: str) -> str:
+        """Return the file type of a member."""
+        return _kind(self.members()[name])
+
     def target(self, member: Any) -> str:
         """Return the target of a symbolic link."""
         linked = getattr(member, "linkname", None)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import Action, Blob
+from statecfg.remote.graph.model import Action, Blob, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine import process
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import files, records
+from statecfg.resources.shared import files, paths, records
 
 PIECE = 1 << 18  # bytes
 SILENCE = 60.0  # seconds without any data
@@ -134,6 +134,31 @@ def matches(world: World, path: str, checksum: str | None) -> bool:
     if algorithm in ("", "sha256"):
         return not wanted or world.digest(path) == wanted
     return hashlib.new(algorithm, world.read(path)).hexdigest() == wanted
+
+
+def check(
+    node: Node,
+    nodes: Mapping[str, Node],
+    world: World,
+    act: Callable[[Stat | None, int | None, str | None, str | None], Action] | None = None,
+) -> list[Action]:
+    """Compare checksum, mode and owner of a file that must exist.
+
+    :param act: returns what writes the content, from the file's Stat, its mode, owner and group; default: `action`
+    """
+    attrs, path, checksum = node.attrs, node.attrs["path"], node.attrs.get("checksum")
+    stat = paths.look(world, path, determined=checksum is not None)
+    files.check_type(path, stat, False)
+    mode = paths.mode_bits(attrs.get("mode"))
+    if stat is None:
+        paths.require_parent(world, path, node, nodes)
+    else:
+        actions = paths.attribute_actions(world, path, stat, mode, node, nodes)
+        hands = actions and paths.changes_hands(stat, attrs.get("owner"))
+        if not hands and matches(world, path, checksum):
+            return actions
+    owner, group = paths.owners(world, node, nodes)
+    return [act(stat, mode, owner, group) if act is not None else action(path, stat, attrs, mode, owner, group)]
 
 
 def action(

@@ -43,12 +43,19 @@ class Fetched(Blob):
             while piece := stream.read(size):
                 yield piece
 
+    def _pieces(self) -> Iterator[bytes]:
+        """Fetch the content in pieces.
+
+        :raises LookupError: if it can't be fetched, or has another digest
+        """
+        return Download(self.url, f"sha256:{self.sha256}", self.how).chunks()
+
     def _fetch(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = path.with_name(f"{self.sha256}.{os.getpid()}.part")
         try:
             with part.open("wb") as stream:
-                for piece in Download(self.url, f"sha256:{self.sha256}", self.how).chunks():
+                for piece in self._pieces():
                     stream.write(piece)
             part.replace(path)
         except LookupError as problem:

@@ -92,7 +92,8 @@ def _installation(node: Node, nodes: Mapping[str, Node], world: World, unit: str
     stat = paths.look(world, path)
     files.check_type(path, stat, False)
     above = posixpath.dirname(path)
-    actions = [make_directory(above)] if attrs.get("drop_in") and paths.look(world, above) is None else []
+    own = attrs.get("drop_in") or attrs.get("boot")
+    actions = [make_directory(above)] if own and paths.look(world, above) is None else []
     content, mode = Blob.of(attrs["content"]), paths.mode_bits(attrs["mode"])
     attributes = paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []
     if paths.needs_write(world, path, stat, content, attributes, attrs.get("owner")):
@@ -119,7 +120,7 @@ def _reading(world: World, unit: str, attrs: records.Attrs) -> Action:
         return read_units(unit, {"reload": None} if known else None)
     if attrs.get("absent"):
         return _without_file(world, unit)
-    boot = "disabled" if attrs.get("installable") else "static"
+    boot = attrs.get("boot") or ("disabled" if attrs.get("installable") else "static")
     return read_units(unit, {"reload": None} if known else {"active": "inactive", "enabled": boot, "reload": None})
 
 

@@ -57,6 +57,7 @@ MODULES: Mapping[str, str] = {
     "alternatives": "alternative", "dpkg_divert": "diversion", "pam_limits": "limits",
     "git": "git_checkout", "pip": "python_venv", "postgresql_db": "postgresql_database",
     "postgresql_ext": "postgresql_extension", "postgresql_privs": "postgresql_grant",
+    "mysql_db": "mariadb_database", "mysql_user": "mariadb_user", "npm": "npm_package",
     "openssl_privatekey": "tls_key", "x509_certificate": "tls_certificate", "openssh_keypair": "ssh_key",
     "locale_gen": "locale", "modprobe": "kernel_module",
 }  # fmt: skip

@@ -30,7 +30,7 @@ from tests.unit.resources.test_cases import arrange, cases, declared, layers, me
 
 FILES = ("file", "directory", "symlink", "line_in_file", "block_in_file", "replace")
 FILES += ("ini_key", "json_key", "toml_key", "yaml_key", "archive", "remove", "hard_link")
-FILES += ("acl", "xattr", "capabilities")
+FILES += ("acl", "xattr", "capabilities", "release_binary")
 
 
 def on_files(case: dict[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import io
 import os
 import shutil
 import struct
@@ -40,6 +41,7 @@ from statecfg.resources import (
     line_in_file,
     package,
     process,
+    release_binary,
     remove,
     replace,
     service,
@@ -59,8 +61,9 @@ from tests.host.resources.truth_system import SYSTEM
 from tests.lab import Host
 from tests.lab.web import Web
 
-# These change the kernel, which the hosts share with this machine. `tests/unit/resources/test_recorded.py` tests them.
-NOT_FOR_REAL = {"kernel_module", "swap"}
+# Two change the kernel, which the hosts share with this machine, and the podman of Debian 12 has no quadlets.
+# `tests/unit/resources/test_recorded.py` tests them.
+NOT_FOR_REAL = {"kernel_module", "quadlet", "swap"}
 STATES = ("bare", "converged", "drifted", "half-failed")
 
 
@@ -349,6 +352,28 @@ def _download_drift(host: Host, root: str) -> None:
     host.path(f"{root}/key").unlink()
 
 
+def _release_binary(root: str, requires: list[Graph]) -> list[Graph]:
+    above = directory(root, requires=requires)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as packed:
+        packed.writestr(zipfile.ZipInfo("tool/tool"), "tool\n")
+    checksum, url, ca = web().put("/tool.zip", stream.getvalue()), web().url, "/srv/download.pem"
+    digest = web().put("/tool", "tool\n")
+    archived = {"url": f"{url}/tool.zip", "checksum": checksum, "member": "tool/tool", "member_checksum": digest}
+    return [
+        release_binary(f"{root}/tool", version="1.0", ca=ca, requires=[above], **archived),
+        release_binary(f"{root}/plain", url=f"{url}/tool", checksum=digest, ca=ca, mode="0700", requires=[above]),
+        release_binary(f"{root}/gone", absent=True, requires=[above]),
+    ]
+
+
+def _release_binary_drift(host: Host, root: str) -> None:
+    host.write(f"{root}/tool-1.0", "by hand\n")
+    host.run(["ln", "-sfn", "tool-0.9", f"{root}/tool"])
+    host.path(f"{root}/plain").unlink()
+    host.write(f"{root}/gone", "back again\n")
+
+
 def _keys(node_type: NodeType[...], drifted: str) -> Case:
     """Return the case of a node type that edits a key: two keys of one file, the first of which creates it."""
 
@@ -455,6 +480,7 @@ CASES = [
     Case("archive", _archive, _archive_drift, _archive_bare),
     Case("remove", _remove, _remove_drift, _remove_bare),
     Case("download", _download, _download_drift, _download_bare),
+    Case("release_binary", _release_binary, _release_binary_drift, _download_bare),
     Case("process", _process, _process_drift),
     Case("generate", _generate, _generate_drift),
     *SYSTEM,

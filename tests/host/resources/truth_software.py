@@ -7,13 +7,18 @@ from typing import Any
 from statecfg.graph.graph import Graph
 from statecfg.resources import (
     git_checkout,
+    mariadb_database,
+    mariadb_grant,
+    mariadb_user,
+    npm_package,
     postgresql_database,
     postgresql_extension,
     postgresql_grant,
     postgresql_user,
     python_venv,
+    redis_setting,
 )
-from tests.host.resources import clusters
+from tests.host.resources import clusters, mariadb_servers, npm_registry, redis_servers
 from tests.host.resources.truth_case import Case
 from tests.host.resources.wheels import wheel
 from tests.lab import Host
@@ -120,11 +125,110 @@ def _postgresql_grant_drift(host: Host, root: str) -> None:
     clusters.sql(host, PORTS["grant"], "GRANT CONNECT ON DATABASE shop TO PUBLIC")
 
 
+def _mariadb(host: Host, root: str) -> None:
+    """Create the server of a case, and start it."""
+    host.run(["systemctl", "start", mariadb_servers.create(host, root.rpartition("/")[2])])
+
+
+def _socket(root: str) -> str:
+    return mariadb_servers.socket(root.rpartition("/")[2])
+
+
+def _mariadb_user(root: str, requires: list[Graph]) -> list[Graph]:
+    options: Any = {"socket": _socket(root), "requires": requires}
+    return [
+        mariadb_user("shop", password="a-Password-1", max_connections=5, **options),
+        mariadb_user("backup", unix_socket=True, locked=False, **options),
+        mariadb_user("old", host="%", absent=True, **options),
+    ]
+
+
+def _mariadb_user_drift(host: Host, root: str) -> None:
+    mariadb_servers.sql(
+        host, _socket(root), "ALTER USER shop@localhost IDENTIFIED BY 'other' WITH MAX_USER_CONNECTIONS 9"
+    )
+    mariadb_servers.sql(host, _socket(root), "ALTER USER backup@localhost ACCOUNT LOCK; CREATE USER old")
+
+
+def _mariadb_database(root: str, requires: list[Graph]) -> list[Graph]:
+    options: Any = {"socket": _socket(root), "requires": requires}
+    return [
+        mariadb_database("shop", character_set="utf8mb4", collate="utf8mb4_unicode_ci", **options),
+        mariadb_database("old", absent=True, **options),
+    ]
+
+
+def _mariadb_database_drift(host: Host, root: str) -> None:
+    mariadb_servers.sql(host, _socket(root), "ALTER DATABASE shop COLLATE utf8mb4_bin; CREATE DATABASE old")
+
+
+def _mariadb_grant(root: str, requires: list[Graph]) -> list[Graph]:
+    socket = _socket(root)
+    both = [
+        mariadb_database("my_shop", socket=socket, requires=requires),
+        mariadb_user("shop", socket=socket, requires=requires),
+    ]
+    options: Any = {"user": "shop", "socket": socket, "requires": both}
+    return [
+        *both,
+        mariadb_grant("all", database="my_shop", privileges=["ALL"], **options),
+        mariadb_grant("process", database="*", privileges=["PROCESS"], **options),
+        mariadb_grant("no-drop", database="*", privileges=["DROP"], absent=True, **options),
+    ]
+
+
+def _mariadb_grant_drift(host: Host, root: str) -> None:
+    mariadb_servers.sql(host, _socket(root), "REVOKE INSERT ON `my\\_shop`.* FROM shop@localhost")
+    mariadb_servers.sql(host, _socket(root), "GRANT DROP ON *.* TO shop@localhost")
+
+
+def _redis(host: Host, root: str) -> None:
+    host.run(["systemctl", "start", redis_servers.create(host, "truth-redis", 6391)])
+
+
+def _redis_setting(root: str, requires: list[Graph]) -> list[Graph]:
+    options: Any = {"path": redis_servers.path("truth-redis"), "port": 6391, "requires": requires}
+    return [
+        redis_setting("maxmemory", value="64mb", **options),
+        redis_setting("appendonly", value=True, **options),
+        redis_setting("databases", value=4, running=False, **options),
+        redis_setting("timeout", absent=True, **options),
+    ]
+
+
+def _redis_setting_drift(host: Host, root: str) -> None:
+    redis_servers.ask(host, 6391, "CONFIG", "SET", "maxmemory", "1gb")
+    host.write(redis_servers.path("truth-redis"), "port 6391\nappendonly yes\nmaxmemory 64mb\ntimeout 9\n")
+
+
+def _npm_bare(host: Host, root: str) -> None:
+    npm_registry.on_host(host, f"{root}-registry", ("tool", "1.0.0"), ("tool", "2.0.0"), ("old", "1.0.0"))
+    host.run(["mkdir", root])
+
+
+def _npm_package(root: str, requires: list[Graph]) -> list[Graph]:
+    options: Any = {"prefix": root, "requires": requires}
+    return [
+        npm_package("tool", version="1.0.0", registry=npm_registry.URL, **options),
+        npm_package("old", absent=True, **options),
+    ]
+
+
+def _npm_package_drift(host: Host, root: str) -> None:
+    npm = ["npm", "install", "-g", "--prefix", root, "--registry", npm_registry.URL]
+    host.run([*npm, "tool@2.0.0", "old@1.0.0"])
+
+
 SOFTWARE = [
+    Case("mariadb_user", _mariadb_user, _mariadb_user_drift, _mariadb),
+    Case("mariadb_database", _mariadb_database, _mariadb_database_drift, _mariadb),
+    Case("mariadb_grant", _mariadb_grant, _mariadb_grant_drift, _mariadb),
     Case("postgresql_user", _postgresql_user, _postgresql_user_drift, _cluster),
     Case("postgresql_database", _postgresql_database, _postgresql_database_drift, _cluster),
     Case("postgresql_extension", _postgresql_extension, _postgresql_extension_drift, _cluster),
     Case("postgresql_grant", _postgresql_grant, _postgresql_grant_drift, _cluster),
+    Case("redis_setting", _redis_setting, _redis_setting_drift, _redis),
+    Case("npm_package", _npm_package, _npm_package_drift, _npm_bare),
     Case("python_venv", _venv, _venv_drift, _venv_bare),
     Case("git_checkout", _git, _git_drift, _git_bare),
 ]

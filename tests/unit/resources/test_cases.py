@@ -23,7 +23,7 @@ from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
-from statecfg.resources.shared import git, http_requests, postgresql
+from statecfg.resources.shared import git, http_requests, mariadb, postgresql, redis_settings
 
 DIRECTORY = Path(__file__).parent / "cases"
 ROOT = "/host"  # the first component of the paths in cases; on the real machine, a temporary directory
@@ -33,13 +33,15 @@ KEYS |= {"after", "error", "bad", "known_after", "only", "local", "again"}
 # These node types manage things at fixed places, such as /etc/hostname. No test applies them to the machine it runs on.
 FIXED = {
     "alternative", "authorized_key", "ca_certificate", "cron", "diversion", "filesystem", "host_entry", "hostname",
-    "kernel_module", "known_host", "limits", "locale", "logrotate", "mount", "password_aging", "ssh_config",
+    "kernel_module", "known_host", "limits", "locale", "logrotate", "mount", "password_aging", "quadlet", "ssh_config",
     "sshd_config", "sudoers", "swap", "sysctl", "systemd_unit", "timezone",
 }  # fmt: skip
 # Programs of node types that are too long for a case.
 PROGRAMS = {
     "http": " ".join(http_requests.command()),
     "git": " ".join(["git", *git.SAFE]),
+    "mariadb": " ".join([*mariadb.command(mariadb.SOCKET), f"--execute={mariadb.MODE}"]),
+    "redis": " ".join(redis_settings.command("6379", "")[:-1]),
     "psql": " ".join(postgresql.command(5432, "")[:-1]),
 }
 READ_ONLY = {"assertion"}  # their nodes never have actions

@@ -228,3 +228,36 @@ def test_undo_of_removed_swap_space_creates_the_file_again() -> None:
     assert undone.ops == ["restore_lines", "make_file", "make_swap", "use"]
     assert machine.entry("swap", "/srv/swap") == {"used": True, "priority": 7}
     assert machine.read("/etc/fstab") == files["/etc/fstab"].encode()
+
+
+# Debian 12 has no podman with quadlets. These tests follow podman-systemd.unit(5).
+QUADLET = "/etc/containers/systemd/shop.container"
+PODMAN = {"/usr/lib/systemd/system-generators/podman-system-generator": "", "/run/systemd/system": None}
+CONTAINER = {"quadlet": "shop.container", "sections": {"Container": {"Image": "example.org/shop:1"}}}
+
+
+def test_undo_of_a_quadlet_removes_its_file_and_its_unit() -> None:
+    machine = MemoryMachine({**PODMAN, "/etc/containers": None})
+    assert Undone(machine, CONTAINER).ops == ["remove", "remove", "daemon_reload"]
+    assert machine.stat("/etc/containers/systemd") is None
+    assert machine.entry("units", "shop.service") is None
+
+
+def test_undo_of_a_quadlet_restores_the_former_file() -> None:
+    machine = MemoryMachine({**PODMAN, QUADLET: "[Container]\nImage=old\n"}, {"units": {"shop.service": {}}})
+    assert Undone(machine, CONTAINER).ops == ["write", "daemon_reload"]
+    assert machine.read(QUADLET) == b"[Container]\nImage=old\n"
+    assert machine.entry("units", "shop.service") is not None
+
+
+def test_a_quadlet_of_which_podman_makes_no_unit_fails() -> None:
+    machine = MemoryMachine({**PODMAN, "/etc/containers": None})
+    machine.turn("test")
+    nodes = layers([declared(CONTAINER)], Path())
+    ((node,),) = nodes
+    plan = planned(machine, nodes)
+    taken(machine, plan)
+    machine.affect({"units": {"shop.service": None}})  # as if podman had refused the file
+    machine.turn("test", acted=True)
+    with pytest.raises(CheckError, match=r"podman makes no unit shop\.service"):
+        REGISTRY["quadlet"].run_check(node, {}, [], machine)

@@ -1,0 +1,73 @@
+"""Privileges of users in MariaDB servers."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import AbsolutePath, Name, NodeOptions, PublicLine, node_type
+from statecfg.resources.shared import mariadb, mariadb_grants, mariadb_rules
+
+
+@node_type
+def mariadb_grant(
+    name: Name,
+    *,
+    user: PublicLine,
+    host: PublicLine = "localhost",
+    database: PublicLine,
+    privileges: list[PublicLine],
+    tables: list[PublicLine] | None = None,
+    socket: AbsolutePath = mariadb.SOCKET,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Grant privileges to a user of a MariaDB server on the host (see [mariadb_user](#mariadb_user)).
+
+    Other privileges of the user stay. In the name of a database, ``_`` and ``%`` stand for themselves.
+
+    Undo: statecfg revokes the privileges that the user did not have before.
+
+    :param name: what the grant is for; reports and requirements use this name
+    :param user: the name of the user
+    :param host: the host of the user
+    :param database: the database, or ``"*"`` for all databases and the server
+    :param privileges: the privileges, such as ``SELECT``, or ``ALL``; ``GRANT OPTION`` is not a part of ``ALL``
+    :param tables: names of tables and views; default: everything in the database
+    :param socket: the socket of the server
+    :param absent: the user must not have these privileges
+
+    In YAML::
+
+        - mariadb_grant: shop
+          user: shop
+          database: shop
+          privileges: [ALL]
+          requires: ["mariadb_user:shop", "mariadb_database:shop"]
+
+    In Python::
+
+        mariadb_grant("monitoring", user="monitor", database="*", privileges=["PROCESS"])
+    """
+
+
+@mariadb_grant.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim nothing: several nodes can grant the same privileges."""
+    return []
+
+
+@mariadb_grant.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need nothing automatically: `user` is not a user of the host."""
+    return []
+
+
+@mariadb_grant.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse invalid names and privileges, and attributes that contradict each other."""
+    mariadb_rules.check_grant(attrs)
+
+
+mariadb_grant.check(mariadb_grants.check)
+mariadb_grant.remember(mariadb_grants.remember)
+mariadb_grant.undo(mariadb_grants.undo)

@@ -1,0 +1,90 @@
+"""Packages of Node.js."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Unpack
+
+from statecfg import AbsolutePath, NodeOptions, PublicLine, Seconds, UserName, node_type
+from statecfg.remote.graph.wrong_values import Wrong, show
+from statecfg.resources.shared import npm, paths
+
+_WORD = "[a-z0-9~-][a-z0-9._~-]*"
+
+
+@node_type
+def npm_package(
+    name: PublicLine,
+    *,
+    version: PublicLine | None = None,
+    prefix: AbsolutePath = "/usr/local",
+    registry: PublicLine | None = None,
+    ca: AbsolutePath | None = None,
+    run_scripts: bool = False,
+    user: UserName | None = None,
+    timeout: Seconds = 600.0,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Manage a package that npm installs globally, such as a program of Node.js.
+
+    The check reads the version in the installed package; it runs no program and asks no registry. Without `version`,
+    the package is installed if it is missing, and never upgraded. The host needs npm.
+
+    npm doesn't run the scripts of the package and its dependencies unless you set `run_scripts`.
+
+    Undo: statecfg removes a package that it installed, or restores the former version.
+
+    :param name: the name of the package, such as ``pm2`` or ``@angular/cli``
+    :param version: the exact version, such as ``5.3.0``
+    :param prefix: the directory with ``lib/node_modules`` and ``bin``
+    :param registry: the URL of the registry; default: that of npm's configuration
+    :param ca: a file of the host with certificates of authorities, for the registry
+    :param run_scripts: run the scripts that packages declare for their installation
+    :param user: the user who runs npm; default: the user who runs statecfg
+    :param timeout: seconds for an installation
+    :param absent: the package must not be installed
+
+    In YAML::
+
+        - npm_package: pm2
+          version: 5.3.0
+          registry: https://npm.example.org/
+          requires: ["package:npm"]
+
+    In Python::
+
+        npm_package("@example/tool", prefix="/opt/tool", user="deploy")
+    """
+
+
+@npm_package.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the directory of the package."""
+    return ["path:" + npm.directory(attrs)]
+
+
+@npm_package.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need the directory, npm and its user."""
+    return ["inside:%s/any" % attrs["prefix"], "program:npm", *(["user:" + attrs["user"]] if attrs.get("user") else [])]
+
+
+@npm_package.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse invalid names, versions and addresses, and attributes that have no effect."""
+    paths.refuse_with_absent({**attrs, "timeout": None}, ("name", "prefix", "user", "absent"))
+    if len(attrs["name"]) > 214 or not re.fullmatch(
+        r"(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*", attrs["name"]
+    ):
+        raise Wrong(f"{show(attrs['name'])} is not the name of a package", "write it without a version, such as pm2")
+    version, registry = attrs.get("version"), attrs.get("registry")
+    if version is not None and not re.fullmatch(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?", version):
+        raise Wrong(f"version: {show(version)} is not an exact version", "write all three numbers, such as 5.3.0")
+    if registry is not None and (not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", registry)):
+        raise Wrong(f"registry: {show(registry)} is not a URL without a password", "logins belong to the file ~/.npmrc")
+
+
+npm_package.check(npm.check)
+npm_package.remember(npm.remember)
+npm_package.undo(npm.undo)

@@ -1,0 +1,84 @@
+"""Quadlets: files from which podman makes units of systemd."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import LocalPath, Name, NodeOptions, NoNul, node_type
+from statecfg.resources.shared import drop_in_texts, file_sources, files, quadlet_rules, quadlets
+
+
+@node_type
+def quadlet(
+    name: Name,
+    *,
+    sections: dict[str, Any] | None = None,
+    content: NoNul | None = None,
+    source: LocalPath | None = None,
+    template: LocalPath | None = None,
+    vars: dict[str, Any] | None = None,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Manage a file in /etc/containers/systemd from which podman makes a unit of systemd, such as a container.
+
+    statecfg makes systemd read the file, which lets podman make the unit. The node fails if podman makes none of it.
+    A `service` node starts the unit: ``shop.container`` makes the service ``shop``, ``data.volume`` the service
+    ``data-volume``. Its section ``Install`` starts it at boot. The host needs podman 4.4 or later. Every user of the
+    host can read the file: put secrets into podman's own secrets, or into a `file` that ``EnvironmentFile`` names.
+
+    Undo: statecfg restores the file that existed before, or removes the node's file, and makes systemd read it.
+    Volumes and images stay.
+
+    :param name: the name of the file: its suffix is container, volume, network, pod, image, build or kube
+    :param sections: the content as a map: section → setting → value. A list becomes one line per value
+    :param content: the content as text
+    :param source: a local file that provides the content, next to the playbook or in the project's ``files/``
+    :param template: a local Jinja2 template that renders the content, next to the playbook or in ``templates/``
+    :param vars: additional variables for the template; they override the variables of the host
+    :param absent: the file must not exist; the unit must not run then
+
+    In YAML::
+
+        - quadlet: shop.container
+          sections:
+            Container: {Image: "registry.example.org/shop:1.4.2", PublishPort: "127.0.0.1:8080:8080"}
+            Install: {WantedBy: multi-user.target}
+
+    In Python::
+
+        quadlet("data.volume", sections={"Volume": {"Label": "app=shop"}})
+    """
+
+
+@quadlet.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the file."""
+    return ["path:" + quadlets.path_of(attrs["name"])]
+
+
+@quadlet.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need podman."""
+    return ["package:podman"]
+
+
+@quadlet.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse missing, several or invalid contents, and names of other files."""
+    quadlet_rules.check(attrs)
+
+
+@quadlet.to_wire
+def to_wire(node: Any, context: Any) -> Any:
+    """Send the content of the file."""
+    if node.attrs.get("sections") is not None:
+        node = node.with_attrs(content=drop_in_texts.unit(node.attrs["sections"]), sections=None)
+    sent = file_sources.with_content(node, context)
+    return drop_in_texts.sent(sent, quadlets.path_of(node.attrs["name"]), sent.attrs.get("content"))
+
+
+quadlet.blobs(files.blobs)
+quadlet.check(quadlets.check)
+quadlet.remember(quadlets.remember)
+quadlet.undo(quadlets.undo)

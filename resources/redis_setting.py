@@ -1,0 +1,87 @@
+"""Settings of Redis servers."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import AbsolutePath, Line, NodeOptions, Port, PublicLine, node_type
+from statecfg.resources.shared import redis_rules, redis_settings
+
+
+@node_type
+def redis_setting(
+    name: PublicLine,
+    *,
+    value: bool | int | Line | None = None,
+    path: AbsolutePath = "/etc/redis/redis.conf",
+    running: bool = True,
+    port: Port = 6379,
+    socket: AbsolutePath | None = None,
+    user: PublicLine | None = None,
+    password: Line | None = None,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Manage a setting of a Redis server on the host: its line in the configuration file, and the running value.
+
+    The setting applies at once, without a restart. For one that Redis can only read when it starts, write
+    ``running: false``, and put the node into `restart_on` of the service. Passwords are sent to the server on a
+    connection of their own; they are in no argument or environment of a program.
+
+    Several servers can have the same setting; each node then needs its own `provides`.
+
+    Undo: statecfg restores the former line, or removes the line, and sets the former running value. A running value
+    that others have changed since then stays. statecfg does not record former passwords: a changed running password
+    stays until the restart.
+
+    :param name: the name of the setting, such as ``maxmemory``
+    :param value: its value as in the file, such as ``256mb``; true and false stand for yes and no. ``requirepass`` and
+        other passwords are secrets
+    :param path: the configuration file of the server
+    :param running: false: change only the file
+    :param port: the port of the server on 127.0.0.1
+    :param socket: the socket of the server, instead of the port
+    :param user: the user who logs in; default: Redis' default user
+    :param password: the password for the login, if the server needs one; a secret. A node that sets ``requirepass``
+        also tries its value
+    :param absent: the file must not contain the setting; the running value stays
+
+    In YAML::
+
+        - redis_setting: maxmemory
+          value: 256mb
+          requires: ["service:redis-server"]
+
+    In Python::
+
+        redis_setting("appendonly", value=True, path="/etc/redis/sessions.conf", port=6380)
+    """
+
+
+@redis_setting.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the setting in its file."""
+    return ["redis:%s: %s" % (attrs["path"], attrs["name"])]
+
+
+@redis_setting.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need the file. `user` is not a user of the host."""
+    return ["path:" + attrs["path"]]
+
+
+@redis_setting.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse settings with several lines, settings that can't change at run time, and attributes without effect."""
+    redis_rules.check(attrs)
+
+
+@redis_setting.to_wire
+def to_wire(node: Any, context: Any) -> Any:
+    """Turn passwords into secrets, so that no report shows them."""
+    return redis_rules.with_secrets(node, context)
+
+
+redis_setting.check(redis_settings.check)
+redis_setting.remember(redis_settings.remember)
+redis_setting.undo(redis_settings.undo)

@@ -1,0 +1,98 @@
+"""Databases of MariaDB: their check, the ops that change them, and the undo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import mariadb, records
+from statecfg.resources.shared.mariadb import key, literal, name
+
+# Attribute → its words in SQL.
+FIELDS = {"character_set": "CHARACTER SET", "collate": "COLLATE"}
+
+
+def _change(machine: Machine, verb: str, database: str, socket: str, fields: records.Fields) -> Result:
+    words = ["%s %s" % (FIELDS[field], fields[field]) for field in FIELDS if fields.get(field) is not None]
+    sql = " ".join([verb, "DATABASE", name(database), *words])
+    return mariadb.run(machine, socket, sql, {"mariadb": {key("database", database, socket): fields}})
+
+
+@op(turn="mariadb")
+def create_database(machine: Machine, database: str, socket: str, fields: records.Fields) -> Result:
+    """Create a database."""
+    return _change(machine, "CREATE", database, socket, fields)
+
+
+@op(turn="mariadb")
+def alter_database(machine: Machine, database: str, socket: str, fields: records.Fields) -> Result:
+    """Change the defaults of a database for new tables."""
+    return _change(machine, "ALTER", database, socket, fields)
+
+
+@op(turn="mariadb")
+def drop_database(machine: Machine, database: str, socket: str) -> Result:
+    """Remove a database with its content."""
+    effect = {"mariadb": {key("database", database, socket): None}}
+    return mariadb.run(machine, socket, "DROP DATABASE %s" % name(database), effect)
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare a database with the wanted one.
+
+    :raises CheckError: if the server does not run, or the database contains something and should be absent
+    """
+    attrs, socket, database = node.attrs, node.attrs["socket"], node.attrs["name"]
+    mariadb.server(world, socket)
+    entry = world.entry("mariadb", key("database", database, socket))
+    if attrs.get("absent"):
+        if entry is None:
+            return []
+        inside = "" if attrs.get("remove_content") else content(world, socket, database)
+        if inside:
+            text = "the database %s contains %s; remove_content: true removes it with its content"
+            raise CheckError(text % (database, inside))
+        return [drop_database(database, socket)]
+    wanted = {field: attrs[field] for field in FIELDS if attrs.get(field) is not None}
+    if entry is None:
+        return [create_database(database, socket, wanted)]
+    wrong = any(entry.get(field) != value for field, value in wanted.items())
+    return [alter_database(database, socket, wanted)] if wrong else []
+
+
+def content(world: World, socket: str, database: str) -> str:
+    """Return what users have stored in a database; "" for nothing."""
+    sql = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s" % literal(database)  # noqa: S608  # it is quoted
+    count = mariadb.query(world, socket, sql).text.strip()
+    return "" if count in ("0", "") else "%s tables and views" % count
+
+
+def remember(node: Node, world: World) -> records.EntryMemory:
+    """Record the defaults of an existing database."""
+    mariadb.server(world, node.attrs["socket"])
+    return {"entry": world.entry("mariadb", key("database", node.attrs["name"], node.attrs["socket"]))}
+
+
+def undo(node: Node, memory: records.EntryMemory, world: World) -> ActionSpec:
+    """Remove a database that the node created, unless it has content; restore the defaults of another one."""
+    attrs, was, socket, database = node.attrs, memory["entry"], node.attrs["socket"], node.attrs["name"]
+    mariadb.server(world, socket)
+    entry = world.entry("mariadb", key("database", database, socket))
+    if attrs.get("absent"):
+        left = ["the database %s is not restored: statecfg does not record its content" % database]
+        return ActionSpec(left=left if was is not None and entry is None else [])
+    if entry is None:
+        return ActionSpec()
+    if was is None:
+        inside = "" if attrs.get("remove_content") else content(world, socket, database)
+        if inside:
+            text = "the database %s contains %s: it stays; with remove_content: true, it is removed"
+            return ActionSpec(left=[text % (database, inside)])
+        return ActionSpec([drop_database(database, socket)])
+    managed = any(attrs.get(field) is not None for field in FIELDS)
+    former = {field: was[field] for field in FIELDS}
+    changed = managed and any(entry.get(field) != value for field, value in former.items())
+    return ActionSpec([alter_database(database, socket, former)] if changed else [])

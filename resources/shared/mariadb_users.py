@@ -1,0 +1,173 @@
+"""Users of MariaDB: their check, the ops that change them, and the undo."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+
+from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import mariadb, records
+from statecfg.resources.shared import software_records as memories
+from statecfg.resources.shared.mariadb import account, key, literal
+
+_TLS = {"none": "NONE", "ssl": "SSL", "x509": "X509"}
+_NEW: records.Fields = {"login": [], "locked": False, "max_connections": 0, "tls": "none"}
+
+
+def digest(password: str) -> str:
+    """Return what MariaDB stores in place of a password. Source: its documentation of PASSWORD()."""
+    first = hashlib.new("sha1", password.encode()).digest()  # noqa: S324  # the server's format
+    return "*" + hashlib.new("sha1", first).hexdigest().upper()  # noqa: S324  # the same
+
+
+def _options(fields: records.Fields) -> str:
+    words = ["REQUIRE %s" % _TLS[fields["tls"]]] if fields.get("tls") is not None else []
+    if fields.get("max_connections") is not None:
+        words.append("WITH MAX_USER_CONNECTIONS %d" % fields["max_connections"])
+    if fields.get("locked") is not None:
+        words.append("ACCOUNT LOCK" if fields["locked"] else "ACCOUNT UNLOCK")
+    return " ".join(words)
+
+
+def _effect(user: str, host: str, socket: str, fields: Mapping[str, object] | None) -> records.Effect:
+    return {"mariadb": {key("user", "%s@%s" % (user, host), socket): dict(fields) if fields is not None else None}}
+
+
+@op(turn="mariadb")
+def create_user(machine: Machine, user: str, host: str, socket: str, fields: records.Fields) -> Result:
+    """Create a user who can't log in yet."""
+    method = "IDENTIFIED VIA %s USING 'invalid'" % mariadb.NATIVE
+    sql = "CREATE USER %s %s %s" % (account(user, host), method, _options(fields))
+    return mariadb.run(machine, socket, sql, _effect(user, host, socket, {**_NEW, **fields}))
+
+
+@op(turn="mariadb")
+def alter_user(machine: Machine, user: str, host: str, socket: str, fields: records.Fields) -> Result:
+    """Change attributes of a user."""
+    sql = "ALTER USER %s %s" % (account(user, host), _options(fields))
+    return mariadb.run(machine, socket, sql, _effect(user, host, socket, fields))
+
+
+@op(turn="mariadb")
+def drop_user(machine: Machine, user: str, host: str, socket: str) -> Result:
+    """Remove a user."""
+    effect = {**_effect(user, host, socket, None), "unknown": [mariadb.GRANTS]}
+    return mariadb.run(machine, socket, "DROP USER %s" % account(user, host), effect)
+
+
+@op(turn="mariadb")
+def set_login(
+    machine: Machine, user: str, host: str, socket: str, login: list[str], password: str | None = None
+) -> Result:
+    """Set how a user can log in. The server gets only a digest, so its log can't contain the password.
+
+    :param login: `password`, `unix_socket`, or both
+    """
+    stored = {"password": "%s USING %s" % (mariadb.NATIVE, literal(digest(password or "")))}
+    methods = " OR ".join(stored.get(method, method) for method in login) or mariadb.NATIVE + " USING 'invalid'"
+    effect = _effect(user, host, socket, {"login": login})
+    if password is not None:
+        effect["mariadb_passwords"] = {key("user", "%s@%s" % (user, host), socket): {"password": "new"}}
+    return mariadb.run(machine, socket, "ALTER USER %s IDENTIFIED VIA %s" % (account(user, host), methods), effect)
+
+
+def _wanted(attrs: records.Attrs) -> records.Fields:
+    """Return the fields that a node sets."""
+    fields = {field: attrs[field] for field in ("locked", "max_connections") if attrs.get(field) is not None}
+    if attrs.get("require_tls") is not None:
+        fields["tls"] = "ssl" if attrs["require_tls"] else "none"
+    return fields
+
+
+def _login(attrs: records.Attrs) -> list[str]:
+    """Return how the user of a node can log in; nothing if the node does not say it."""
+    words = ["password"] if attrs.get("password") is not None else []
+    return words + (["unix_socket"] if attrs.get("unix_socket") else [])
+
+
+def _same(field: str, now: object, wanted: object) -> bool:
+    """Return whether a field is as wanted. Stricter rules for TLS include encryption."""
+    return now == wanted or (field == "tls" and wanted == "ssl" and now in ("x509", "specified"))
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare a user with the wanted one.
+
+    :raises CheckError: if the server does not run
+    """
+    attrs = node.attrs
+    who: tuple[str, str, str] = (attrs["name"], attrs["host"], attrs["socket"])
+    mariadb.server(world, attrs["socket"])
+    entry = world.entry("mariadb", _key(attrs))
+    if attrs.get("absent"):
+        return [drop_user(*who)] if entry is not None else []
+    wanted, login, actions = _wanted(attrs), _login(attrs), []
+    if entry is None:
+        actions.append(create_user(*who, wanted))
+    else:
+        wrong = {field: value for field, value in wanted.items() if not _same(field, entry.get(field), value)}
+        actions += [alter_user(*who, wrong)] if wrong else []
+    now: Sequence[str] = entry["login"] if entry is not None else []
+    if login and not (list(now) == login and _matches(attrs, world)):
+        actions.append(set_login(*who, login, attrs.get("password")))
+    return actions
+
+
+def _matches(attrs: records.Attrs, world: World) -> bool:
+    """Return whether the stored digest belongs to the password of a node."""
+    if attrs.get("password") is None:
+        return True
+    stored = (world.entry("mariadb_passwords", _key(attrs)) or {}).get("digest")
+    return stored is not None and hmac.compare_digest(stored, digest(attrs["password"]))
+
+
+def _key(attrs: records.Attrs) -> str:
+    return key("user", "%s@%s" % (attrs["name"], attrs["host"]), attrs["socket"])
+
+
+def remember(node: Node, world: World) -> memories.MariadbUserMemory:
+    """Record the user, without the password."""
+    mariadb.server(world, node.attrs["socket"])
+    return {"entry": world.entry("mariadb", _key(node.attrs)), "login": bool(_login(node.attrs))}
+
+
+def undo(node: Node, memory: memories.MariadbUserMemory, world: World) -> ActionSpec:
+    """Remove a user that the node created, or restore what it changed."""
+    attrs, was = node.attrs, memory["entry"]
+    who: tuple[str, str, str] = (attrs["name"], attrs["host"], attrs["socket"])
+    shown = "%s@%s" % (attrs["name"], attrs["host"])
+    mariadb.server(world, attrs["socket"])
+    entry = world.entry("mariadb", _key(attrs))
+    if attrs.get("absent"):
+        left = ["the user %s is not restored: statecfg does not record passwords" % shown] if was and not entry else []
+        return ActionSpec(left=left)
+    if entry is None:
+        return ActionSpec()
+    if was is None:
+        used = _defines(world, attrs)
+        text = "the user %s of MariaDB stays: it is the definer of %s views, routines, triggers and events"
+        return ActionSpec(left=[text % (shown, used)]) if used else ActionSpec([drop_user(*who)])
+    wrong = {field: was[field] for field in _wanted(attrs) if entry[field] != was[field]}
+    left = []
+    if wrong.get("tls") == "specified":
+        del wrong["tls"]
+        left.append("the user %s no longer has its rules for certificates: statecfg does not record them" % shown)
+    actions = [alter_user(*who, wrong)] if wrong else []
+    if memory["login"] and was["login"] in ([], ["unix_socket"]):
+        actions += [set_login(*who, was["login"])] if entry["login"] != was["login"] else []
+    elif memory["login"]:
+        left.append("the login of the user %s stays: statecfg does not record passwords" % shown)
+    return ActionSpec(actions, left=left)
+
+
+def _defines(world: World, attrs: records.Attrs) -> str:
+    """Return how many objects run with the rights of a user; "" for none."""
+    definer = literal("%s@%s" % (attrs["name"], attrs["host"]))
+    tables = ("VIEWS", "ROUTINES", "TRIGGERS", "EVENTS")
+    counts = ["(SELECT COUNT(*) FROM information_schema.%s WHERE DEFINER = %s)" % (each, definer) for each in tables]  # noqa: S608  # it is quoted
+    count = mariadb.query(world, attrs["socket"], "SELECT %s" % " + ".join(counts)).text.strip()
+    return "" if count in ("0", "") else count

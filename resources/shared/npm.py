@@ -1,0 +1,113 @@
+"""Global packages of npm: what is installed, the ops that change it, and the undo."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import paths, records
+from statecfg.resources.shared import software_records as memories
+
+_QUIET = ["--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]
+
+
+def directory(attrs: records.Attrs) -> str:
+    """Return the directory of a package."""
+    return posixpath.join(attrs["prefix"], "lib/node_modules", attrs["name"])
+
+
+def _npm(machine: Machine, prefix: str, words: list[str], user: str | None, timeout: float) -> Result:
+    effect = {"files": [posixpath.join(prefix, "lib/node_modules"), posixpath.join(prefix, "bin")]}
+    return machine.run(["npm", *words, "--global", "--prefix", prefix, *_QUIET], effect, user=user, timeout=timeout)
+
+
+@op(turn="npm")
+def install(
+    machine: Machine,
+    package: str,
+    prefix: str,
+    was: str | None,
+    registry: str | None = None,
+    ca: str | None = None,
+    run_scripts: bool = False,
+    user: str | None = None,
+    timeout: float = 600.0,
+) -> Result:
+    """Install a package.
+
+    :param package: its name, with an exact version if it must have one
+    :param was: the installed version, for the report
+    """
+    words = ["install", package, *(["--registry", registry] if registry else []), *(["--cafile", ca] if ca else [])]
+    return _npm(machine, prefix, [*words, *([] if run_scripts else ["--ignore-scripts"])], user, timeout)
+
+
+@op(turn="npm")
+def uninstall(machine: Machine, package: str, prefix: str, was: str, user: str | None = None) -> Result:
+    """Remove a package, and the packages that only it needs.
+
+    :param was: the installed version, for the report
+    """
+    return _npm(machine, prefix, ["uninstall", package], user, 600.0)
+
+
+def installed(attrs: records.Attrs, world: World) -> str | None:
+    """Return the version of an installed package; None if it is missing.
+
+    :raises Unknown: if a required node may change it
+    :raises CheckError: if something else is there
+    """
+    path = directory(attrs)
+    stat = paths.look(world, path)
+    if stat is None:
+        return None
+    if stat.kind != "directory":
+        paths.refuse(path, stat, "a package of npm")
+    try:
+        version = json.loads(world.read(path + "/package.json")).get("version")
+    except (OSError, ValueError, AttributeError):
+        version = None
+    if not isinstance(version, str):
+        raise CheckError("%s is not a package of npm: it has no package.json with a version" % path)
+    return version
+
+
+def _install(attrs: records.Attrs, version: str | None, was: str | None) -> Action:
+    package = attrs["name"] + ("@" + version if version else "")
+    names = ("registry", "ca", "run_scripts", "user", "timeout")
+    return install(package, attrs["prefix"], was, **{name: attrs.get(name) for name in names})
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the installed version with the wanted one.
+
+    :raises CheckError: if something else is at the path of the package, or there is no such prefix
+    """
+    attrs, version = node.attrs, node.attrs.get("version")
+    was = installed(attrs, world)
+    if attrs.get("absent"):
+        return [uninstall(attrs["name"], attrs["prefix"], was, attrs.get("user"))] if was is not None else []
+    paths.account(world, "users", attrs.get("user"), node, nodes)
+    if was is None:
+        paths.require_parent(world, posixpath.join(attrs["prefix"], "any"), node, nodes)
+    return [_install(attrs, version, was)] if was is None or version not in (None, was) else []
+
+
+def remember(node: Node, world: World) -> memories.NpmMemory:
+    """Record the installed version."""
+    return {"version": installed(node.attrs, world)}
+
+
+def undo(node: Node, memory: memories.NpmMemory, world: World) -> ActionSpec:
+    """Remove a package that the node installed, or restore the former version."""
+    attrs, was, now = node.attrs, memory["version"], installed(node.attrs, world)
+    if now == was or (attrs.get("absent") and now is not None):
+        return ActionSpec()
+    if was is not None:
+        return ActionSpec([_install({**attrs, "timeout": attrs.get("timeout") or 600.0}, was, now)])
+    return ActionSpec([uninstall(attrs["name"], attrs["prefix"], str(now), attrs.get("user"))])

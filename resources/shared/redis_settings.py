@@ -1,0 +1,257 @@
+"""Settings of Redis: the line in the file, the running value, the op that changes it, and the undo."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, error
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, Probe, World
+from statecfg.resources.shared import entries, records, restore, utf8
+from statecfg.resources.shared import software_records as memories
+
+PASSWORDS = ("masterauth", "requirepass", "tls-client-key-file-pass", "tls-key-file-pass")
+EMPTY = (*PASSWORDS, "masteruser", "notify-keyspace-events", "slaveof", "replicaof", "unixsocket", "logfile", "bind")
+LISTS = ("bind", "oom-score-adj-values", "replicaof", "save", "slaveof")  # each has several arguments in its line
+_UNITS = {"": 1, "b": 1, "k": 1000, "kb": 1024, "m": 1000**2, "mb": 1024**2, "g": 1000**3, "gb": 1024**3}
+NO_ANSWER, NO_LOGIN = 2, 3  # exit statuses of the program
+
+# A separate process talks to the server, because checks must not open connections. Passwords and values are on its
+# standard input, where other users can't see them. It prints the value as JSON, null if there is no such setting.
+# Protocol: RESP 2.
+PROGRAM = """\
+import json, socket, sys
+address, name = sys.argv[1:]
+wanted = json.load(sys.stdin)
+def ask(*words):
+    parts = [word.encode() for word in words]
+    stream.write(b"*%d\\r\\n" % len(parts) + b"".join(b"$%d\\r\\n%s\\r\\n" % (len(part), part) for part in parts))
+    stream.flush()
+    return answer()
+def answer():
+    line = stream.readline().rstrip(b"\\r\\n")
+    kind, rest = line[:1], line[1:]
+    if kind == b"-":
+        raise ValueError(rest.decode("utf-8", "replace"))
+    if kind == b"$":
+        return None if rest == b"-1" else stream.read(int(rest) + 2)[:-2].decode("utf-8", "replace")
+    if kind == b"*":
+        return [answer() for _ in range(int(rest))]
+    if kind not in (b"+", b":"):
+        raise OSError("the server is not a Redis server")
+    return rest.decode()
+def fail(status, text):
+    print(str(text).replace("\\n", " "), file=sys.stderr)
+    sys.exit(status)
+def log_in():
+    user = [wanted["user"]] if wanted["user"] else []
+    if not user:
+        try:
+            ask("PING")
+            return
+        except ValueError as problem:
+            if not str(problem).startswith("NOAUTH"):
+                raise
+    for password in wanted["passwords"]:
+        try:
+            ask("AUTH", *user, password)
+            return
+        except ValueError as problem:
+            if not str(problem).startswith(("WRONGPASS", "ERR invalid password")):
+                raise
+    fail(3, "the server refuses the password" if wanted["passwords"] else "the server needs a password")
+try:
+    if address.startswith("/"):
+        peer = socket.socket(socket.AF_UNIX)
+        peer.settimeout(10)
+        peer.connect(address)
+    else:
+        peer = socket.create_connection(("127.0.0.1", int(address)), 10)
+    stream = peer.makefile("rwb")
+    log_in()
+    if wanted["value"] is not None:
+        ask("CONFIG", "SET", name, wanted["value"])
+    else:
+        found = ask("CONFIG", "GET", name)
+        print(json.dumps(found[1] if found else None))
+except OSError as problem:
+    fail(2, problem)
+except ValueError as problem:
+    fail(1, problem)
+"""
+
+
+@table("redis", volatile=True)
+def planned(host: World) -> dict[str, records.Fields]:
+    """Load nothing: only a login shows the values. The facet has those that nodes of the run set."""
+    return {}
+
+
+def command(address: str, name: str) -> list[str]:
+    """Return the program that reads or sets a setting of the server at an address: a port or the path of a socket."""
+    return [sys.executable, "-I", "-S", "-c", PROGRAM, address, name]
+
+
+def _address(attrs: records.Attrs) -> str:
+    return str(attrs.get("socket") or attrs["port"])
+
+
+def _key(name: str, address: str) -> str:
+    return "%s on %s" % (name, address)
+
+
+def _order(login: Mapping[str, Any], value: str | None = None) -> bytes:
+    return json.dumps({**login, "value": value}).encode()
+
+
+def _login(attrs: records.Attrs) -> dict[str, Any]:
+    """Return the user, and the passwords to try. `requirepass` is the new password, or the present one already."""
+    passwords = [attrs.get("password"), attrs.get("value") if attrs["name"] == "requirepass" else None]
+    return {"user": attrs.get("user"), "passwords": [each for each in passwords if each and not restore.masked(each)]}
+
+
+def text(value: object) -> str:
+    """Return a value as the server shows it, except for units."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def same(name: str, now: str, wanted: str) -> bool:
+    """Return whether a running value is the wanted one. The server shows sizes in bytes."""
+    if name in PASSWORDS:
+        return now == wanted
+    if _number(wanted) is not None and _number(now) == _number(wanted):
+        return True
+    return now.split() == wanted.split() or (wanted.lower() in ("yes", "no") and now == wanted.lower())
+
+
+def _number(value: str) -> int | None:
+    found = re.match(r"(-?[0-9]+)([kmg]?b?)\Z", value.lower())
+    return int(found.group(1)) * _UNITS[found.group(2)] if found is not None else None
+
+
+def line(name: str, value: str) -> str:
+    """Return the line of a setting. Source: the comments in redis.conf, and sdssplitargs in Redis' sds.c."""
+    plain = re.match(r"[A-Za-z0-9_./:@%+=,~^*!-]+\Z", value) and name not in PASSWORDS
+    if plain or (name in LISTS and value):
+        return "%s %s" % (name, value)
+    return '%s "%s"' % (name, value.replace("\\", "\\\\").replace('"', '\\"'))
+
+
+def _entry(node: Node) -> Node:
+    attrs = node.attrs
+    match = r"^\s*(?i:%s)\s" % re.escape(attrs["name"])
+    return entries.entry(node, attrs["path"], line(attrs["name"], text(attrs.get("value"))), match)
+
+
+@op(turn="redis")
+def set_running(
+    machine: Machine, name: str, address: str, value: str, login: records.Fields, was: str | None
+) -> Result:
+    """Change a setting of a running server.
+
+    :param was: the former value, for the report; None for a password
+    """
+    effect = {"redis": {_key(name, address): {"value": value}}}
+    result = machine.run(command(address, name), effect, input=_order(login, value))
+    lines = (result.get("log") or "").strip().splitlines()
+    return result if result["status"] == "ok" or not lines else error("%s: %s" % (name, lines[-1]), result["log"])
+
+
+def _ask(attrs: records.Attrs, world: World, **options: Any) -> Probe:
+    return world.probe(command(_address(attrs), attrs["name"]), input=_order(_login(attrs)), **options)
+
+
+def running(attrs: records.Attrs, world: World) -> str | None:
+    """Return the running value; None if the server has no such setting.
+
+    :raises Unknown: if a required node may start the server
+    :raises CheckError: if it does not answer, or refuses the login
+    """
+    address = _address(attrs)
+    entry = world.entry("redis", _key(attrs["name"], address))
+    if entry is not None:
+        return str(entry["value"])
+    probe = _ask(attrs, world, inputs=("redis", []))
+    if probe.status:
+        probe = _ask(attrs, world)  # a required node may still start the server, or set the password
+    if probe.status:
+        said = (probe.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[-1]
+        help = {NO_ANSWER: "require the service that starts it", NO_LOGIN: "write password, and user if it needs one"}
+        advice = help.get(probe.status)
+        raise CheckError("the Redis server on %s: %s%s" % (address, said, "; " + advice if advice else ""))
+    found: str | None = json.loads(probe.text)
+    return found
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the line of the file and the running value with the wanted value.
+
+    :raises CheckError: if the file has several lines with the setting, or the server does not know it
+    """
+    attrs, name = node.attrs, node.attrs["name"]
+    if world.apparent(attrs["path"]) is None and world.settled(attrs["path"]):
+        if attrs.get("absent"):
+            return []
+        raise CheckError("there is no file %s; require the package of the server" % attrs["path"])
+    actions = entries.check(_entry(node), nodes, world)
+    found = len(re.findall(r"^[ \t]*(?i:%s)[ \t]" % re.escape(name), utf8.text(world, attrs["path"]), re.M))
+    if found > 1 and not attrs.get("absent"):
+        raise CheckError("%s has %d lines with %s; keep one of them" % (attrs["path"], found, name))
+    if attrs.get("absent") or attrs.get("running") is False:
+        return actions
+    now, wanted = running(attrs, world), text(attrs["value"])
+    if now is None:
+        raise CheckError("this version of Redis has no setting %s" % name)
+    if not same(name, now, wanted):
+        actions.append(_set(attrs, wanted, now))
+    return actions
+
+
+def _set(attrs: records.Attrs, value: str, was: str) -> Action:
+    secret = attrs["name"] in PASSWORDS
+    return set_running(attrs["name"], _address(attrs), value, _login(attrs), None if secret else was)
+
+
+def remember(node: Node, world: World) -> memories.RedisMemory:
+    """Record the lines of the setting and its running value; of a password, only whether there was none."""
+    attrs, now = node.attrs, None
+    if attrs.get("running") is not False and not attrs.get("absent"):
+        now = running(attrs, world)
+    known = now is not None and (attrs["name"] not in PASSWORDS or not now)
+    return {**entries.remember(_entry(node), world), "value": now if known else None}
+
+
+def undo(node: Node, memory: memories.RedisMemory, world: World) -> ActionSpec:
+    """Restore the former line and the former running value. A running value that others have changed stays."""
+    attrs: dict[str, Any] = {**node.attrs, **getattr(node, "secret_attrs", {})}
+    name, was = attrs["name"], memory["value"]
+    spec = entries.undo(_entry(node), memory, world)
+    if attrs.get("absent") or attrs.get("running") is False:
+        return spec
+    if was is None:
+        text_left = "the running value of %s stays: statecfg does not record passwords" % name
+        spec.left += [text_left] if name in PASSWORDS else []
+        return spec
+    if _ask(attrs, world).status == NO_ANSWER:  # it reads the file when it starts
+        return spec
+    try:
+        now = running(attrs, world)
+    except CheckError as problem:
+        spec.left.append("the running value of %s stays: %s" % (name, problem))
+        return spec
+    if now is None or same(name, now, was):
+        return spec
+    if same(name, now, text(attrs["value"])):
+        spec.actions.append(_set(attrs, was, now))
+    else:
+        shown = "was changed" if name in PASSWORDS else "is now %s" % now
+        spec.left.append("the running value of %s %s: it stays" % (name, shown))
+    return spec

@@ -1,0 +1,173 @@
+"""Programs from downloads: take one file out of an archive, install it, and link a version of it."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, Stat, World
+from statecfg.resources.shared import archives, downloads, files, links, paths, records, restore, snapshot
+from statecfg.resources.shared import software_records as memories
+
+ACCOUNTS = (("user", "owner"), ("group", "group"))  # kind of an account → the attribute that names it
+
+
+class Member(downloads.Download):
+    """A file in an archive that a URL returns. A plan does not fetch it.
+
+    :param checksum: the digest of the archive
+    :param member: the name of the file in the archive
+    :param digest: its digest, such as ``sha256:…``
+    """
+
+    __slots__ = ("member",)
+
+    def __init__(self, url: str, checksum: str, how: Mapping[str, Any], member: str, digest: str) -> None:
+        downloads.Download.__init__(self, url, checksum, how)
+        self.member, self.sha256 = member, digest.partition(":")[2]
+        self.origin = "%s %s in %s" % (digest, member, url)
+
+    def chunks(self, size: int = downloads.PIECE) -> Iterator[bytes]:
+        """Fetch the archive into a temporary file, and yield the content of its member in pieces.
+
+        :raises LookupError: if it can't be fetched, or has no such member
+        """
+        import tempfile  # only hosts that fetch an archive need it
+
+        with tempfile.TemporaryFile(dir="/var/tmp") as stream:  # it has no name; /tmp can be in memory
+            for piece in downloads.Download.chunks(self, size):
+                stream.write(piece)
+            stream.seek(0)
+            yield from content(archives.Archive(lambda: stream, 0), self.member, self.sha256, self.url, size)
+
+
+def content(archive: archives.Archive, member: str, sha256: str, url: str, size: int) -> Iterator[bytes]:
+    """Yield the content of a member of an archive in pieces.
+
+    :param url: where the archive comes from, for messages
+    :raises LookupError: if there is no such file, or it has another digest
+    """
+    import hashlib
+
+    try:
+        members = archive.members()
+    except ValueError as problem:
+        raise LookupError("%s: %s" % (url, problem)) from None
+    name = posixpath.normpath(member)
+    if name not in members:
+        raise LookupError("%s contains no file %s%s" % (url, name, paths.nearest(name, members)))
+    if archive.kind(name) != "file":
+        raise LookupError("%s in %s is not a file; member names the file itself" % (name, url))
+    digest = hashlib.sha256()
+    for piece in archive.chunks(name, size):
+        digest.update(piece)
+        yield piece
+    if digest.hexdigest() != sha256:
+        text = "%s in %s has the checksum sha256:%s; member_checksum says sha256:%s"
+        raise LookupError(text % (name, url, digest.hexdigest(), sha256))
+
+
+@op
+def install(
+    machine: Machine,
+    path: str,
+    url: str,
+    checksum: str,
+    member: str,
+    member_checksum: str,
+    mode: int | None = None,
+    owner: str | None = None,
+    group: str | None = None,
+    validate: list[str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    proxy: str | None = None,
+    ca: str | None = None,
+    timeout: float = 600.0,
+) -> Result:
+    """Fetch an archive and install one file of it."""
+    how = {"headers": headers, "proxy": proxy, "ca": ca, "timeout": timeout}
+    return machine.write(path, Member(url, checksum, how, member, member_checksum), mode, owner, group, None, validate)
+
+
+def program(attrs: records.Attrs) -> str:
+    """Return the path of the program itself: with `version`, the file that the node's path links to."""
+    if not attrs.get("version"):
+        return str(attrs["path"])
+    directory, name = posixpath.split(attrs["path"])
+    return posixpath.join(attrs.get("versions_in") or directory, "%s-%s" % (name, attrs["version"]))
+
+
+def _file(node: Node) -> Node:
+    """Return the node of a `download` that manages the program."""
+    attrs = node.attrs
+    digest = attrs.get("member_checksum") or attrs.get("checksum")
+    return Node(node.provides, node.type, node.requires, {**attrs, "path": program(attrs), "checksum": digest})
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the program and the link with the wanted ones.
+
+    :raises CheckError: if something else is at one of the paths
+    """
+    attrs, path = node.attrs, node.attrs["path"]
+    stat = paths.look(world, path)
+    if stat is not None and stat.kind not in ("file", "symlink"):
+        paths.refuse(path, stat, "a program")
+    if attrs.get("absent"):
+        return [paths.remove(path)] if stat is not None else []
+
+    def act(stat: Stat | None, mode: int | None, owner: str | None, group: str | None) -> Action:
+        place = program(attrs)
+        if attrs.get("member") is None or attrs.get("content") is not None:
+            return downloads.action(place, stat, attrs, mode, owner, group)
+        names = ("checksum", "member", "member_checksum", "validate", "headers", "proxy", "ca", "timeout")
+        options = {name: attrs.get(name) for name in names}
+        return install(place, attrs["url"], mode=mode, owner=owner, group=group, **options)
+
+    actions = downloads.check(_file(node), nodes, world, act)
+    target = program(attrs)
+    if target == path:
+        return actions
+    if posixpath.dirname(target) == posixpath.dirname(path):
+        target = posixpath.basename(target)
+    if stat is None:
+        paths.require_parent(world, path, node, nodes)
+    if stat is None or stat.kind != "symlink" or stat.target != target:
+        actions.append(links.link(path, target, None, None, True))
+    return actions
+
+
+def blobs(node: Node, world: World) -> list[Blob]:
+    """Return the program that the controller sends, unless the host has it."""
+    return files.blobs(_file(node), world)
+
+
+def remember(node: Node, world: World) -> memories.ReleaseMemory:
+    """Record what is at the node's path, and at the path of the program."""
+    path, place, snap = node.attrs["path"], program(node.attrs), snapshot.Snapshot(world)
+    former = {place: snap.entry(place)} if place != path else {}
+    memory: memories.ReleaseMemory = {"path": path, "was": snap.entry(path), "former": former, "installed": []}
+    return snap.with_lost(memory)
+
+
+def learn(node: Node, memory: memories.ReleaseMemory, world: World) -> dict[str, Any]:
+    """Record each version that the node installs."""
+    place = program(node.attrs)
+    new = [place] if place != node.attrs["path"] else []
+    return {"installed": sorted({*memory["installed"], *new})}
+
+
+def undo(node: Node, memory: memories.ReleaseMemory, world: World) -> ActionSpec:
+    """Restore what was at the path, and remove the versions that the node installed."""
+    restoring, path, was = restore.Restore(world, memory), memory["path"], memory["was"]
+    if not node.attrs.get("absent"):
+        restoring.back(path, was, ("file", "symlink"))
+    elif was is not None:
+        restoring.back_if_missing(path, was)
+    for place in memory["installed"]:
+        restoring.back(place, memory["former"].get(place), ("file",))
+    return restoring.spec()

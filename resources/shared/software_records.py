@@ -1,0 +1,37 @@
+"""What the ledger remembers for `undo` of nodes that manage software and its servers. Only for type checkers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # hosts get no annotations, and need no types
+    from typing import TypedDict
+
+    from statecfg.resources.shared import records
+
+    class ReleaseMemory(records.Memory):
+        """The memory of a `release_binary`.
+
+        :ivar former: what was at the path of its first version: path → record
+        :ivar installed: the files of the versions that it installed
+        """
+
+        path: str
+        was: records.PathRecord | None
+        former: dict[str, records.PathRecord | None]
+        installed: list[str]
+
+    class MariadbUserMemory(records.EntryMemory):
+        """The memory of a `mariadb_user`. `login` tells whether the node sets how the user logs in."""
+
+        login: bool
+
+    class RedisMemory(records.LineMemory):
+        """The memory of a `redis_setting`. `value` is the running value; None if it is unknown or a password."""
+
+        value: str | None
+
+    class NpmMemory(TypedDict):
+        """The memory of an `npm_package`. `version` is the installed version; None if it was missing."""
+
+        version: str | None

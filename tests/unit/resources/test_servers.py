@@ -1,0 +1,109 @@
+"""What MariaDB and Redis store and show: passwords, ways to log in, values with units, and lines of redis.conf."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from statecfg.remote.graph.nodetype import TABLES
+from statecfg.remote.machine.memory import MemoryMachine
+from statecfg.remote.machine.world import Probe
+from statecfg.resources.shared import mariadb, mariadb_users, redis_settings
+
+# Recorded with MariaDB 10.11: the column Priv of mysql.global_priv.
+ROOT = {
+    "access": 18446744073709551615,
+    "plugin": "mysql_native_password",
+    "authentication_string": "invalid",
+    "auth_or": [{}, {"plugin": "unix_socket"}],
+}
+DIGEST = "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19"
+SHOP = {
+    "access": 0,
+    "version_id": 101119,
+    "plugin": "mysql_native_password",
+    "authentication_string": DIGEST,
+    "max_user_connections": 3,
+    "password_last_changed": 1795438928,
+    "ssl_type": 2,
+    "ssl_cipher": "",
+    "x509_issuer": "",
+    "x509_subject": "",
+    "account_locked": True,
+}
+
+
+def test_digest_is_that_of_the_server() -> None:
+    """Source: the example of PASSWORD() in MariaDB's manual."""
+    assert mariadb_users.digest("password") == DIGEST
+
+
+@pytest.mark.parametrize(
+    ("account", "methods"),
+    [
+        (ROOT, [("mysql_native_password", "invalid"), ("unix_socket", "")]),
+        (SHOP, [("mysql_native_password", DIGEST)]),
+        ({"access": 0}, [("mysql_native_password", "")]),
+    ],
+)
+def test_ways_to_log_in_are_read_from_an_account(account: dict[str, Any], methods: list[tuple[str, str]]) -> None:
+    assert mariadb.methods(account) == methods
+
+
+def test_fields_of_users_and_databases_are_read_from_a_server() -> None:
+    """Recorded with MariaDB 10.11, which prints each row as JSON. Roles have no host."""
+    socket = mariadb.SOCKET
+    rows: list[dict[str, Any]] = [
+        {"version": "10.11.19-MariaDB-0+deb12u1"},
+        {"all": "SELECT"},
+        {"database": "shop", "character_set": "utf8mb4", "collate": "utf8mb4_general_ci"},
+        {"user": "shop", "host": "localhost", "account": json.dumps(SHOP)},
+        {"user": "readers", "host": "", "account": json.dumps({"access": 0, "is_role": True})},
+    ]
+    answer = Probe(0, "\n".join(map(json.dumps, rows)).encode())
+    machine = MemoryMachine({socket: ""}, probes={" ".join(mariadb.command(socket)): answer})
+    assert TABLES["mariadb"].load(machine) == {
+        f"server on {socket}": {"version": "10.11.19-MariaDB-0+deb12u1", "all": ["SELECT"]},
+        f"database shop on {socket}": {"character_set": "utf8mb4", "collate": "utf8mb4_general_ci"},
+        f"user shop@localhost on {socket}": {
+            "login": ["password"],
+            "locked": True,
+            "max_connections": 3,
+            "tls": "x509",
+        },
+    }
+    assert TABLES["mariadb_passwords"].load(machine) == {f"user shop@localhost on {socket}": {"digest": DIGEST}}
+
+
+@pytest.mark.parametrize(
+    ("name", "now", "wanted", "same"),
+    [
+        ("maxmemory", "268435456", "256mb", True),
+        ("maxmemory", "256000000", "256M", True),
+        ("maxmemory", "256000000", "256mb", False),
+        ("appendonly", "yes", "Yes", True),
+        ("save", "3600 1 300 100", "3600  1 300 100", True),
+        ("dir", "/srv/Redis", "/srv/redis", False),
+        ("requirepass", "1024", "1kb", False),
+        ("requirepass", "a b", "a  b", False),
+    ],
+)
+def test_running_values_are_compared_with_those_of_the_file(name: str, now: str, wanted: str, same: bool) -> None:
+    assert redis_settings.same(name, now, wanted) is same
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("maxmemory", "256mb", "maxmemory 256mb"),
+        ("save", "3600 1 300 100", "save 3600 1 300 100"),
+        ("save", "", 'save ""'),
+        ("dir", "/srv/my redis", 'dir "/srv/my redis"'),
+        ("requirepass", "word", 'requirepass "word"'),
+        ("requirepass", 'a"\\b', 'requirepass "a\\"\\\\b"'),
+    ],
+)
+def test_values_are_quoted_in_the_file_if_they_need_it(name: str, value: str, line: str) -> None:
+    assert redis_settings.line(name, value) == line
