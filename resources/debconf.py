@@ -1,0 +1,73 @@
+"""Answers to the questions that Debian packages ask during their installation."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import Line, NodeOptions, PackageName, PublicLine, node_type
+from statecfg.resources.shared import debconf_answers, debconf_rules
+
+
+@node_type
+def debconf(
+    package: PackageName,
+    *,
+    answers: dict[str, bool | list[PublicLine] | Line],
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Answer the questions of a Debian package in advance.
+
+    A ``package`` node of the same name automatically requires the answers. A package reads them when it is installed or
+    configured again; changed answers alone don't change an installed package.
+
+    A secret answers the question for a password. Packages delete passwords after they have read them, so statecfg
+    answers such questions only until the package is installed. It passes all answers through stdin, and no plan or
+    report shows a password.
+
+    Undo: statecfg restores the former answers, and removes the questions that nobody had answered. It does not store
+    passwords: a changed password stays changed.
+
+    :param package: the package that asks
+    :param answers: the name of the question → text, true or false, or a list for several choices
+
+    In YAML::
+
+        - debconf: postfix
+          answers:
+            postfix/main_mailer_type: Internet Site
+            postfix/mailname: mail.example.org
+            postfix/chattr: false
+
+    In Python::
+
+        debconf("slapd", answers={"slapd/password1": secret("ldap", env="LDAP_PASSWORD")})
+    """
+
+
+@debconf.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the questions, and the answers for the package."""
+    return ["answers:" + attrs["package"].partition(":")[0], *("debconf:" + name for name in attrs["answers"])]
+
+
+@debconf.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need nothing: the answers come before the package."""
+    return []
+
+
+@debconf.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse names that are not those of questions."""
+    debconf_rules.check_answers(attrs["answers"])
+
+
+@debconf.to_wire
+def to_wire(node: Any) -> Any:
+    """Send the answers as debconf stores them, and which of them are passwords."""
+    return node.with_attrs(**debconf_rules.sent(node.attrs["answers"]))
+
+
+debconf.check(debconf_answers.check)
+debconf.remember(debconf_answers.remember)
+debconf.undo(debconf_answers.undo)
