@@ -12,7 +12,8 @@ from statecfg.resources.shared import debconf_answers, debconf_rules
 def debconf(
     package: PackageName,
     *,
-    answers: dict[str, bool | list[PublicLine] | Line],
+    answers: dict[str, bool | list[PublicLine] | Line] | None = None,
+    passwords: dict[str, Line] | None = None,
     **options: Unpack[NodeOptions],
 ) -> None:
     """Answer the questions of a Debian package in advance.
@@ -20,15 +21,15 @@ def debconf(
     A ``package`` node of the same name automatically requires the answers. A package reads them when it is installed or
     configured again; changed answers alone don't change an installed package.
 
-    A secret answers the question for a password. Packages delete passwords after they have read them, so statecfg
-    answers such questions only until the package is installed. It passes all answers through stdin, and no plan or
-    report shows a password.
+    Packages delete passwords after they have read them, so statecfg sets `passwords` only until the package is
+    installed. It passes all answers through stdin, and no plan or report shows a password.
 
     Undo: statecfg restores the former answers, and removes the questions that nobody had answered. It does not store
     passwords: a changed password stays changed.
 
     :param package: the package that asks
     :param answers: the name of the question → text, true or false, or a list for several choices
+    :param passwords: the name of a question for a password → the password; a secret
 
     In YAML::
 
@@ -40,14 +41,15 @@ def debconf(
 
     In Python::
 
-        debconf("slapd", answers={"slapd/password1": secret("ldap", env="LDAP_PASSWORD")})
+        debconf("unattended-upgrades", answers={"unattended-upgrades/enable_auto_updates": True})
     """
 
 
 @debconf.claims
 def claims(attrs: dict[str, Any]) -> list[str]:
     """Claim the questions, and the answers for the package."""
-    return ["answers:" + attrs["package"].partition(":")[0], *("debconf:" + name for name in attrs["answers"])]
+    questions = ["debconf:" + name for name in debconf_rules.questions(attrs)]
+    return ["answers:" + attrs["package"].partition(":")[0], *questions]
 
 
 @debconf.needs
@@ -58,14 +60,17 @@ def needs(attrs: dict[str, Any]) -> list[str]:
 
 @debconf.validate
 def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse names that are not those of questions."""
-    debconf_rules.check_answers(attrs["answers"])
+    """Refuse names that are not those of questions, and secrets among the answers."""
+    debconf_rules.check_answers(attrs)
 
 
 @debconf.to_wire
-def to_wire(node: Any) -> Any:
-    """Send the answers as debconf stores them, and which of them are passwords."""
-    return node.with_attrs(**debconf_rules.sent(node.attrs["answers"]))
+def to_wire(node: Any, context: Any) -> Any:
+    """Send the answers as debconf stores them, and turn the passwords into secrets."""
+    answers, passwords = node.attrs.get("answers") or {}, node.attrs.get("passwords") or {}
+    texts = {question: debconf_rules.text(answer) for question, answer in answers.items()}
+    hidden = {question: context.secret("debconf-" + question, value) for question, value in passwords.items()}
+    return node.with_attrs(answers=texts, passwords=hidden)
 
 
 debconf.check(debconf_answers.check)

@@ -10,7 +10,7 @@ from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import apt, records
+from statecfg.resources.shared import apt, records, system_records
 
 PROGRAM = "/usr/bin/debconf-set-selections"
 ANSWERS, PASSWORDS = "/var/cache/debconf/config.dat", "/var/cache/debconf/passwords.dat"
@@ -41,21 +41,15 @@ def stored(world: World, path: str) -> dict[str, tuple[str, bool]]:
 
 
 @op(turn="apt")
-def answer(machine: Machine, package: str, answers: dict[str, str], passwords: Sequence[str] = ()) -> Result:
-    """Store answers, and mark the questions as seen.
-
-    :param passwords: the questions for passwords
-    """
+def answer(machine: Machine, package: str, answers: dict[str, str], passwords: dict[str, str]) -> Result:
+    """Store answers and passwords, and mark the questions as seen."""
     rows = []
-    for question, value in sorted(answers.items()):
-        kind = "password" if question in passwords else "string"
-        rows.append("%s %s %s %s\n" % (package, question, kind, value.replace("\\", "\\\\").replace("\n", "\\n")))
-    effect = {
-        "debconf": {
-            question: {"value": "(a new password)" if question in passwords else value, "unseen": None}
-            for question, value in answers.items()
-        }
-    }
+    for kind, values in (("string", answers), ("password", passwords)):
+        for question, value in sorted(values.items()):
+            escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
+            rows.append("%s %s %s %s\n" % (package, question, kind, escaped))
+    shown = {**answers, **dict.fromkeys(passwords, "(a new password)")}
+    effect = {"debconf": {question: {"value": value, "unseen": None} for question, value in shown.items()}}
     return machine.run([PROGRAM], effect, input="".join(rows).encode(), env=apt.QUIET, timeout=300.0)
 
 
@@ -79,18 +73,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     attrs = node.attrs
     if world.settled(PROGRAM) and world.stat(PROGRAM) is None:
         raise CheckError("%s does not exist: statecfg answers questions of Debian packages only" % PROGRAM)
-    passwords = list(attrs.get("passwords") or ())
-    known = world.table("debconf")
-    wrong = {
-        question: value
-        for question, value in attrs["answers"].items()
-        if question not in passwords and not _says(known.get(question), value)
-    }
-    if passwords and not installed(world, attrs["package"]):
+    known, passwords = world.table("debconf"), attrs.get("passwords") or {}
+    wrong = {name: value for name, value in (attrs.get("answers") or {}).items() if not _says(known.get(name), value)}
+    if passwords:
         former = stored(world, PASSWORDS)
-        new = {question: attrs["answers"][question] for question in passwords}
-        wrong.update((question, value) for question, value in new.items() if former.get(question) != (value, True))
-    return [answer(attrs["package"], wrong, [name for name in passwords if name in wrong])] if wrong else []
+        needed = not installed(world, attrs["package"])
+        passwords = {name: value for name, value in passwords.items() if needed and former.get(name) != (value, True)}
+    return [answer(attrs["package"], wrong, passwords)] if wrong or passwords else []
 
 
 def _says(entry: records.Fields | None, value: str) -> bool:
@@ -103,13 +92,14 @@ def installed(world: World, package: str) -> bool:
     return "version" in (world.entry("packages", package) or {})
 
 
-def remember(node: Node, world: World) -> records.DebconfMemory:
+def remember(node: Node, world: World) -> system_records.DebconfMemory:
     """Record the former answers, except passwords."""
     known = world.table("debconf")
-    return {"answers": {question: known.get(question) for question in node.attrs["answers"]}}
+    names = [*(node.attrs.get("answers") or ()), *(node.attrs.get("passwords") or ())]
+    return {"answers": {question: known.get(question) for question in names}}
 
 
-def undo(node: Node, memory: records.DebconfMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: system_records.DebconfMemory, world: World) -> ActionSpec:
     """Restore the former answers, and remove the questions that did not exist."""
     package, known = node.attrs["package"], world.table("debconf")
     commands: list[str] = []
@@ -129,7 +119,7 @@ def undo(node: Node, memory: records.DebconfMemory, world: World) -> ActionSpec:
             back[question] = was["value"]
         elif was.get("unseen") and not now.get("unseen"):
             commands.append("FSET %s seen false" % question)
-    actions: list[Action] = [answer(package, back)] if back else []
+    actions: list[Action] = [answer(package, back, {})] if back else []
     # A restored answer counts as seen until the mark is restored, too.
     commands += ["FSET %s seen false" % question for question in back if memory["answers"][question].get("unseen")]
     if commands:

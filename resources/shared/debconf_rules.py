@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
-from statecfg.remote.graph.wrong_values import Wrong, show
+from statecfg.remote.graph.wrong_values import PublicSecret, Wrong, show
+from statecfg.resources.shared import records
 
 
-def check_answers(answers: Mapping[str, Any]) -> None:
+def questions(attrs: records.Attrs) -> list[str]:
+    """Return the names of all questions of a node."""
+    return [*(attrs.get("answers") or ()), *(attrs.get("passwords") or ())]
+
+
+def check_answers(attrs: records.Attrs) -> None:
     """Check the names of questions.
 
-    :raises Wrong: if one is not valid
-    :raises ValueError: if there are none
+    :raises Wrong: if one is not valid, or an answer is a secret
+    :raises ValueError: if there are none, or a question has two answers
     """
-    if not answers:
-        raise ValueError("answers is empty; name at least one question")
-    for question in answers:
+    names = questions(attrs)
+    if not names:
+        raise ValueError("answers or passwords is required; name at least one question")
+    for question in names:
         if not re.match(r"[A-Za-z0-9][^\s/]*(/[^\s/]+)+\Z", question):
             help = "write names such as postfix/mailname; debconf-show PACKAGE lists them"
-            raise Wrong(f"answers: {show(question)} is not the name of a question", help)
+            raise Wrong(f"{show(question)} is not the name of a question", help)
+        if names.count(question) > 1:
+            raise ValueError("%s is in answers and in passwords" % question)
+    for question, answer in (attrs.get("answers") or {}).items():
+        if hasattr(answer, "reveal"):
+            raise PublicSecret("move %s to `passwords`" % question, "answers")
 
 
-def sent(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes that the host gets: the `answers` as text, and `passwords`, the questions with secrets."""
-    passwords = sorted(question for question, answer in answers.items() if hasattr(answer, "reveal"))
-    texts = {question: _text(answer) for question, answer in answers.items()}
-    return {"answers": texts, "passwords": passwords or None}
-
-
-def _text(answer: Any) -> Any:
+def text(answer: bool | str | Sequence[str]) -> str:
+    """Return an answer as debconf stores it."""
     if isinstance(answer, bool):
         return "true" if answer else "false"
-    if isinstance(answer, str) or hasattr(answer, "reveal"):
-        return answer
-    return ", ".join(answer)
+    return answer if isinstance(answer, str) else ", ".join(answer)

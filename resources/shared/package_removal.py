@@ -24,6 +24,7 @@ class Newcomers:
     :param leaving: all nodes that this run removes, by name, with their records in the ledger
     :ivar memories: package → the memory of its node
     :ivar came_with: package → the packages that came with it
+    :ivar back: package of this layer → packages that it had replaced and that are installed again: name → version
     """
 
     def __init__(self, world: World, leaving: Mapping[str, Node]) -> None:
@@ -33,6 +34,7 @@ class Newcomers:
             if package_snapshot.newcomer(node)
         }
         self.came_with = {name: package_snapshot.along(world, name, memory) for name, memory in self.memories.items()}
+        self.back: dict[str, dict[str, str]] = {}
 
     def before(self, name: str) -> set[str]:
         """Return the packages that existed before the packages with which this one was installed."""
@@ -50,7 +52,6 @@ class Departure:
     :ivar later: the packages that later layers remove
     :ivar kept: package of this layer that must stay → the packages that need it
     :ivar instead: packages that are installed as a replacement: name → version
-    :ivar back: package of this layer → packages that it had replaced and that are installed again: name → version
     :ivar with_them: packages that are removed with those of this layer
     """
 
@@ -68,7 +69,7 @@ class Departure:
         needed = {other for name in self.removed for other in package_snapshot.needed(self.needs, name)}
         self.removed |= {name for name in needed & set(memories) - self.gone if world.entry("automatic", name)}
         self.later = set(memories) - self.removed - self.gone
-        self.back = {name: self._replaced(name) for name in sorted(self.removed)}
+        self.newcomers.back = {name: self._replaced(name) for name in sorted(self.removed)}
         self.kept: dict[str, list[str]] = {}
         self.instead: dict[str, str] = {}
         taken = self._find_removable()
@@ -85,7 +86,7 @@ class Departure:
             stay = {name for name in others if not self._ours(name)}
             if not stay:
                 new = {name: version for name, version in steps.items() if version is not None}
-                back = {other for name in self.removed for other in self.back.get(name, {})}
+                back = {other for name in self.removed for other in self.newcomers.back.get(name, {})}
                 self.instead = {name: version for name, version in new.items() if name not in {*self.asked, *back}}
                 return others
             needs = {other: package_snapshot.needed(self.needs, other, soft=False) for other in sorted(stay)}
@@ -97,7 +98,7 @@ class Departure:
 
     def _steps(self, names: Iterable[str]) -> records.Steps:
         """Return what the manager does if these packages are removed after all earlier removals."""
-        back = {other: version for name in names for other, version in self.back.get(name, {}).items()}
+        back = {other: version for name in names for other, version in self.newcomers.back.get(name, {}).items()}
         again: records.WantedPackages = {other: {"version": version} for other, version in back.items()}
         wanted = {**self.asked, **again, **dict.fromkeys(names, self.manager.GONE)}
         try:
@@ -186,7 +187,7 @@ class Departure:
 
         :returns: the actions that mark these packages as automatically installed again
         """
-        back = self.back[name]
+        back = self.newcomers.back[name]
         if back:
             item["back"] = back
         marks: list[Action] = []

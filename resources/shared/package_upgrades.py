@@ -7,7 +7,7 @@ from typing import Any
 
 from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import apt_upgrade, package_snapshot, package_transaction, records
+from statecfg.resources.shared import apt_upgrade, package_snapshot, package_transaction, records, system_records
 from statecfg.resources.shared.package_manager import manager
 
 
@@ -47,7 +47,7 @@ def kept(nodes: Mapping[str, Node], world: World) -> list[str]:
     return sorted(node.attrs["name"] for node in fixed if world.entry("packages", node.attrs["name"]))
 
 
-def remember(node: Node, world: World) -> records.UpgradeMemory:
+def remember(node: Node, world: World) -> system_records.UpgradeMemory:
     """Record the versions of all packages."""
     return {"before": Blob.of(package_snapshot.context(world, ()))}
 
@@ -57,7 +57,7 @@ def _versions(text: str) -> dict[str, str]:
     return {name: version for name, _, version in lines if version != package_snapshot.CONFIGURED}
 
 
-def learn(node: Node, memory: records.UpgradeMemory, world: World) -> dict[str, Any]:
+def learn(node: Node, memory: system_records.UpgradeMemory, world: World) -> dict[str, Any]:
     """Record which packages changed since the first apply."""
     was = _versions(memory["before"].read().decode())
     now = {name: entry["version"] for name, entry in world.table("packages").items() if "version" in entry}
@@ -65,7 +65,7 @@ def learn(node: Node, memory: records.UpgradeMemory, world: World) -> dict[str, 
     return {"changed": {name: [was.get(name, ""), now.get(name, "")] for name in names}}
 
 
-def undo(node: Node, memory: records.UpgradeMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: system_records.UpgradeMemory, world: World) -> ActionSpec:
     """Install the former versions again. A package that changed once more since then stays as it is."""
     wanted = []
     for name, (was, new) in sorted((memory.get("changed") or {}).items()):

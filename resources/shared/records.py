@@ -85,12 +85,6 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
         name: str
 
-    class ZoneMemory(Memory):
-        """The memory of a `timezone`: the link /etc/localtime, and the file /etc/timezone."""
-
-        link: PathRecord | None
-        name: PathRecord | None
-
     class LinkMemory(Memory):
         """The memory of a `symlink`."""
 
@@ -329,20 +323,6 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         gone: NotRequired[list[list[str]]]
         automatic: NotRequired[list[str]]
         files: NotRequired[dict[str, PathRecord | None]]
-
-    class DebconfMemory(TypedDict):
-        """The memory of a `debconf`: question → its entry in the facet `debconf`; None if there was none."""
-
-        answers: dict[str, Fields | None]
-
-    class UpgradeMemory(TypedDict):
-        """The memory of a `package_upgrade`: the installed packages, one line each (see `package_snapshot.context`).
-
-        :ivar changed: package → former version ("" for none) and new version ("" for none)
-        """
-
-        before: Blob
-        changed: NotRequired[dict[str, list[str]]]
 
     ManagedPackage = tuple[Attrs, PackageMemory]
     """The attributes of a managed `package`, and its memory."""

@@ -176,7 +176,7 @@ def test_answers_are_given_before_the_installation_and_forgotten_with_it(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASKER", "s3cret words")
-    answers = "debconf: asker, answers: {asker/color: blue, asker/password: !secret {env: ASKER}}"
+    answers = "debconf: asker, answers: {asker/color: blue}, passwords: {asker/password: !secret {env: ASKER}}"
     playbook = site.write("asker.yml", answers, "package: asker")
     planned = site("plan", playbook)
     assert "s3cret" not in planned.out
