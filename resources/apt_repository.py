@@ -94,7 +94,7 @@ def to_wire(node: Any, context: Any) -> Any:
     key = (attrs.get("key") or "").encode()
     if attrs.get("key_source"):
         key = context.read(node, attrs["key_source"]).read()
-    gone = dict.fromkeys(apt_texts.WRITTEN)
+    gone: dict[str, Any] = dict.fromkeys(apt_texts.WRITTEN)
     lists = apt_texts.lists(attrs) if attrs["enabled"] and attrs["fetch"] else None
     return drop_in_texts.sent(node, path, apt_texts.repository(attrs, key), lists=lists, **gone)
 

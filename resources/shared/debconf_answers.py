@@ -21,7 +21,7 @@ _FIELD = re.compile(r"^(Name|Value|Flags): ?(.*)$", re.M)
 @table("debconf", volatile=True)
 def debconf(host: World) -> dict[str, records.Fields]:
     """Load the answers: question → `value`, and `unseen` if a package may still ask. Values of passwords are hidden."""
-    loaded = {question: {"value": HIDDEN} for question in stored(host, PASSWORDS)}
+    loaded: dict[str, records.Fields] = {question: {"value": HIDDEN} for question in stored(host, PASSWORDS)}
     for question, (value, seen) in stored(host, ANSWERS).items():
         loaded[question] = {"value": value, **({} if seen else {"unseen": True})}
     return loaded
@@ -103,6 +103,7 @@ def undo(node: Node, memory: system_records.DebconfMemory, world: World) -> Acti
     """Restore the former answers, and remove the questions that did not exist."""
     package, known = node.attrs["package"], world.table("debconf")
     commands: list[str] = []
+    unseen: list[str] = []
     gone: list[str] = []
     back: dict[str, str] = {}
     left: list[str] = []
@@ -117,11 +118,12 @@ def undo(node: Node, memory: system_records.DebconfMemory, world: World) -> Acti
                 left.append("the former password of %s was not recorded: it keeps the new one" % question)
         elif now is None or now["value"] != was["value"]:
             back[question] = was["value"]
+            unseen += [question] if was.get("unseen") else []
         elif was.get("unseen") and not now.get("unseen"):
-            commands.append("FSET %s seen false" % question)
+            unseen.append(question)
     actions: list[Action] = [answer(package, back, {})] if back else []
     # A restored answer counts as seen until the mark is restored, too.
-    commands += ["FSET %s seen false" % question for question in back if memory["answers"][question].get("unseen")]
+    commands += ["FSET %s seen false" % question for question in unseen]
     if commands:
         actions.append(restore_answers(package, commands, gone))
     return ActionSpec(actions, left=left)

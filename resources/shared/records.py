@@ -347,7 +347,8 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         :ivar version: None lets apt choose
         :ivar others: the packages that apt installs with it: name → version
         :ivar update: the maximum age of apt's lists in seconds; without it, any age is fine
-        :ivar replaced: the packages that are removed because this one replaces them
+        :ivar replaces: the packages that it may replace
+        :ivar replaced: those that are removed because this one replaces them
         :ivar units: their running units, to stop first
         :ivar held: whether the package is on hold, which must be released first
         """
@@ -356,6 +357,7 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         version: str | None
         others: Steps
         update: NotRequired[int]
+        replaces: NotRequired[list[str]]
         replaced: NotRequired[list[str]]
         units: NotRequired[list[str]]
         held: NotRequired[bool]
