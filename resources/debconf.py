@@ -48,8 +48,8 @@ def debconf(
 @debconf.claims
 def claims(attrs: dict[str, Any]) -> list[str]:
     """Claim the questions, and the answers for the package."""
-    questions = ["debconf:" + name for name in debconf_rules.questions(attrs)]
-    return ["answers:" + attrs["package"].partition(":")[0], *questions]
+    questions = [*(attrs.get("answers") or ()), *(attrs.get("passwords") or ())]
+    return ["answers:" + attrs["package"].partition(":")[0], *("debconf:" + name for name in questions)]
 
 
 @debconf.needs
