@@ -62,7 +62,8 @@ def restore_answers(machine: Machine, package: str, commands: list[str], gone: S
     text = "".join(command + "\n" for command in commands)
     effect = {"debconf": dict.fromkeys(gone), "unknown": [] if gone else ["debconf"]}
     argv = ["debconf-communicate", package]
-    return machine.run(argv, effect, input=text.encode(), env=apt.QUIET, timeout=300.0)
+    # 10: a question does not exist, because the removal of the package also removed it.
+    return machine.run(argv, effect, input=text.encode(), env=apt.QUIET, timeout=300.0, codes=(0, 10))
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
