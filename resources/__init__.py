@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from statecfg.resources._hy import process as process
     from statecfg.resources.acl import acl as acl
     from statecfg.resources.alternative import alternative as alternative
+    from statecfg.resources.apt_pin import apt_pin as apt_pin
+    from statecfg.resources.apt_repository import apt_repository as apt_repository
     from statecfg.resources.archive import archive as archive
     from statecfg.resources.assertion import assertion as assertion
     from statecfg.resources.authorized_key import authorized_key as authorized_key
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from statecfg.resources.capabilities import capabilities as capabilities
     from statecfg.resources.command import command as command
     from statecfg.resources.cron import cron as cron
+    from statecfg.resources.debconf import debconf as debconf
     from statecfg.resources.directory import directory as directory
     from statecfg.resources.diversion import diversion as diversion
     from statecfg.resources.download import download as download
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
     from statecfg.resources.mount import mount as mount
     from statecfg.resources.npm_package import npm_package as npm_package
     from statecfg.resources.package import package as package
+    from statecfg.resources.package_upgrade import package_upgrade as package_upgrade
     from statecfg.resources.password_aging import password_aging as password_aging
     from statecfg.resources.postgresql_database import postgresql_database as postgresql_database
     from statecfg.resources.postgresql_extension import postgresql_extension as postgresql_extension

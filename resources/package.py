@@ -18,6 +18,10 @@ def package(
     absent: bool = False,
     purge: bool = False,
     dependents: bool = False,
+    hold: bool | None = None,
+    recommends: bool | None = None,
+    default_release: PublicLine | None = None,
+    replaces: list[PackageName] | None = None,
     provides_units: list[Name] | None = None,
     provides_programs: list[Name] | None = None,
     **options: Unpack[NodeOptions],
@@ -26,11 +30,12 @@ def package(
 
     statecfg installs the packages of a layer in one transaction. A plan simulates this transaction together with
     everything that the earlier layers install and remove, so it finds packages that exclude each other before anything
-    changes. If a required node changes what apt reads, such as its sources, the dependencies are `known after` that
-    node. An installation never removes another package, and it keeps configuration files that were changed on the host.
-    Without `version`, an installed package keeps its version. Before statecfg removes a package, it stops the running
-    units of the package, because not every package does that itself. The plan lists these units, and it names those
-    that systemd refuses to stop manually.
+    changes. Packages with other values of `recommends` or `default_release` have a transaction of their own. If a
+    required node changes what apt reads, such as its sources, the dependencies are `known after` that node. An
+    installation removes another package only if `replaces` names it, and it keeps configuration files that were changed
+    on the host. Without `version`, an installed package keeps its version. Before statecfg removes a package, it stops
+    the running units of the package, because not every package does that itself. The plan lists these units, and it
+    names those that systemd refuses to stop manually.
 
     Undo: statecfg purges a package that was not installed before. It does so after all other nodes of the run except
     those that the package requires, because restoring them may need the package. A dependency is removed together with
@@ -48,6 +53,13 @@ def package(
     :param purge: with `absent`: also remove the configuration of the package
     :param dependents: with `absent`: also remove the packages that depend on this one; without `dependents`, the node
         fails if there are any
+    :param hold: true: put the package on hold, so that upgrades don't change it, and only this node does; false:
+        release it
+    :param recommends: whether apt installs what the package recommends, other than its own setting says
+    :param default_release: the release from which apt takes the package and what it needs, such as
+        ``bookworm-backports``
+    :param replaces: packages that the installation may remove, because they conflict with this one. The plan lists
+        them, and undo installs them again
     :param provides_units: units that the package contains, if their names differ from the package's. Services of these
         units automatically require the package
     :param provides_programs: programs that the package contains, for commands in the same way
@@ -69,6 +81,13 @@ def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other."""
     if attrs.get("absent") and (attrs.get("version") or attrs.get("update_cache") is not None):
         raise ValueError("absent can't be combined with version or update_cache")
+    for name in ("hold", "recommends", "default_release", "replaces"):
+        if attrs.get("absent") and attrs.get(name) and name != "recommends":
+            raise ValueError("absent can't be combined with %s" % name)
+    if attrs.get("absent") and attrs.get("recommends") is not None:
+        raise ValueError("absent can't be combined with recommends")
+    if attrs["name"] in (attrs.get("replaces") or ()):
+        raise ValueError("a package can't replace itself: remove %s from replaces" % attrs["name"])
     for name in ("purge", "dependents"):
         if attrs.get(name) and not attrs.get("absent"):
             raise ValueError("%s requires absent" % name)
@@ -78,8 +97,8 @@ def contradictions(attrs: dict[str, Any]) -> None:
 
 @package.needs
 def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need the files that name the repositories."""
-    return ["repository:"]
+    """Need the files that name the repositories, and answers to the questions of the package."""
+    return ["repository:", "answers:" + attrs["name"].partition(":")[0]]
 
 
 @package.to_wire
@@ -95,7 +114,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> Action
     if node.attrs.get("absent"):
         return package_transaction.removal(node, nodes, world)
     if package_transaction.satisfied(world, node):
-        return ActionSpec()
+        return package_transaction.held(node, world)
     return package_transaction.installation(node, nodes, world)
 
 

@@ -1,13 +1,12 @@
-"""Debian packages: what is installed, what apt would do, and the ops that change packages."""
+"""apt: what it would do, and the ops that change packages. `dpkg` reads what is installed."""
 
 from __future__ import annotations
 
 import fnmatch
 import functools
-import posixpath
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from statecfg.remote.graph.model import Action, CheckError, Unknown, error, ok
@@ -15,12 +14,14 @@ from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import package_units, records, systemd
+from statecfg.resources.shared import package_units, records
+from statecfg.resources.shared.dpkg import automatic as automatic
+from statecfg.resources.shared.dpkg import dependencies as dependencies
+from statecfg.resources.shared.dpkg import packages as packages
+from statecfg.resources.shared.dpkg import unit_packages as unit_packages
 from statecfg.resources.shared.paths import nearest
 
-STATUS = "/var/lib/dpkg/status"
 LISTS = "/var/lib/apt/lists"
-MARKS = "/var/lib/apt/extended_states"
 UPDATED = "now"  # instead of a time: this run fetches the lists
 TIMEOUT = 1800.0
 LOCK = ("-o", "DPkg::Lock::Timeout=300")  # seconds to wait until another apt ends
@@ -33,95 +34,9 @@ INPUTS = ("packages", ("/etc/apt", "/var/lib/apt", "/var/lib/dpkg", "/etc/dpkg")
 # Only after the scripts of a package have run is it known what else the package created.
 BRINGS = ["files", "units", "users", "groups"]
 
-_FIELD = re.compile(r"^(Package|Status|Version|Architecture): (.*)$", re.M)
-_MARK = re.compile(r"^(Package|Auto-Installed): (.*)$", re.M)
-_NEEDS = "${db:Status-Status}\\t${Package}\\t${Pre-Depends}, ${Depends}\\t${Recommends}\\t${Provides}\\n"
-_NAMED = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 # Packages that exclude each other: apt refuses the transaction, and newer lists would not help.
 _EXCLUDED = re.compile(r"\b(Conflicts|Breaks): |remove is disabled|would remove ")
 _STEP = re.compile(r"^(Inst|Remv|Purg) (\S+)(?: \[[^\]]*\])?(?: \((\S+))?", re.M)
-
-
-@table("packages")
-def packages(host: Any) -> dict[str, records.Fields]:
-    """Load dpkg's packages: name → `version`, and `state` unless the package is installed and configured.
-
-    :raises CheckError: if the host has no dpkg
-    """
-    try:
-        text = host.read(STATUS).decode("utf-8", "replace")
-    except OSError:
-        raise CheckError("this host has no dpkg: statecfg supports only Debian and its derivatives") from None
-    loaded: dict[str, records.Fields] = {}
-    native = ""
-    for paragraph in text.split("\n\n"):
-        fields = dict(_FIELD.findall(paragraph))
-        state = fields.get("Status", "").rpartition(" ")[2]
-        if state in ("", "not-installed"):
-            continue
-        name, architecture = fields["Package"], fields.get("Architecture", "all")
-        if name == "dpkg":
-            native = architecture
-        entry = {"version": fields.get("Version", "")} if state != "config-files" else {}
-        loaded["%s:%s" % (name, architecture)] = dict(entry, **({} if state == "installed" else {"state": state}))
-    suffixes = (":all", ":" + native)
-    return {key.rpartition(":")[0] if key.endswith(suffixes) else key: entry for key, entry in loaded.items()}
-
-
-@table("automatic")
-def automatic(host: Any) -> dict[str, records.Fields]:
-    """Load the packages that apt installed only because other packages need them: name → `auto`."""
-    try:
-        text = host.read(MARKS).decode("utf-8", "replace")
-    except OSError:
-        return {}
-    marked = {}
-    for paragraph in text.split("\n\n"):
-        fields = dict(_MARK.findall(paragraph))
-        if fields.get("Auto-Installed") == "1":
-            marked[fields.get("Package", "")] = {"auto": True}
-    return marked
-
-
-@table("asked")
-def asked(host: Any) -> dict[str, records.Fields]:
-    """Return an empty facet. Plans enter the installs and removals of this run here."""
-    return {}
-
-
-@table("dependencies")
-def dependencies(host: Any) -> dict[str, records.Fields]:
-    """Load which packages the installed packages need: name → `hard` and `soft`, lists of installed packages."""
-    text = host.probe(["dpkg-query", "--show", "--showformat=" + _NEEDS]).text
-    rows = [line.split("\t") for line in text.splitlines() if line.count("\t") == 4]
-    rows = [row for row in rows if row[0] not in ("not-installed", "config-files")]
-    by_name: dict[str, set[str]] = {}
-    for _, name, _, _, provides in rows:
-        for provided in (name, *(part.strip().partition(" ")[0] for part in provides.split(","))):
-            by_name.setdefault(provided, set()).add(name)
-
-    def named(text: str) -> list[str]:
-        names: set[str] = set()
-        for alternative in text.replace("|", ",").split(","):
-            match = _NAMED.match(alternative.strip())
-            names |= by_name.get(match.group(), set()) if match else set()
-        return sorted(names)
-
-    return {name: {"hard": named(depends), "soft": named(recommends)} for _, name, depends, recommends, _ in rows}
-
-
-@table("unit_packages")
-def unit_packages(host: World) -> dict[str, records.Fields]:
-    """Load which packages own the files of units: name of a unit's file → `packages`."""
-    patterns = [
-        posixpath.join(folder, "*") for folder in systemd.DIRECTORIES if folder.startswith(("/usr/lib", "/lib"))
-    ]
-    packages: dict[str, records.Fields] = {}
-    for line in host.probe(["dpkg-query", "--search", "--", *patterns]).text.splitlines():
-        owners, _, path = line.partition(": ")
-        if posixpath.dirname(path) in systemd.DIRECTORIES:
-            packages[posixpath.basename(path)] = {"packages": [name.partition(":")[0] for name in owners.split(", ")]}
-    return packages
 
 
 @table("apt")
@@ -155,23 +70,67 @@ def installed(version: str | None) -> records.Fields | None:
 
 
 @op(turn="apt", batch="packages")
-def install(machine: Machine, packages: list[records.InstallItem]) -> Result:
-    """Install packages in one transaction, or change them to the given versions."""
+def install(machine: Machine, packages: list[records.InstallItem], options: Sequence[str] = ()) -> Result:
+    """Install packages in one transaction, or change them to the given versions.
+
+    If apt would now remove a package that these may not replace, fail and install nothing.
+
+    :param options: options of apt-get for the transaction
+    """
     ages = [age for age in (package.get("update") for package in packages) if age is not None]
     if ages:
         updated = update_lists(machine, min(ages))
         if updated["status"] != "ok":
             return updated
+    held = sorted(package["name"] for package in packages if package.get("held"))
+    if held:
+        released = mark(machine, "unhold", held)
+        if released["status"] != "ok":
+            return released
     effect: records.Effect = {"packages": {}, "automatic": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
+    for package in packages:
+        if options:  # without its options, apt might not find these again
+            effect["asked"].update({name: {"version": version} for name, version in package["others"].items()})
+        effect["packages"].update({name: installed(version) for name, version in package["others"].items()})
+        effect["packages"].update(dict.fromkeys(package.get("replaced", ())))
+        effect["asked"].update(dict.fromkeys(package.get("replaced", ()), GONE))
     for package in packages:
         effect["asked"][package["name"]] = {"version": package["version"], "gone": False}
         effect["automatic"][package["name"]] = None
-        effect["packages"].update({name: installed(version) for name, version in package["others"].items()})
-    for package in packages:
         effect["packages"][package["name"]] = installed(package["version"] or "newest")
     named = [package["name"] + ("=" + package["version"] if package["version"] else "") for package in packages]
-    argv = ["apt-get", "-qy", *LOCK, *KEEP, "--no-remove", "--allow-downgrades", "install", "--", *dict.fromkeys(named)]
-    return machine.run(argv, effect, env=QUIET, timeout=TIMEOUT, interruptible=False)
+    chosen = ["--allow-downgrades", *options, "install", "--", *dict.fromkeys(named)]
+    allowed = {other for package in packages for other in package.get("replaces", ())}
+    if not allowed:
+        argv = ["apt-get", "-qy", *LOCK, *KEEP, "--no-remove", *chosen]
+        return machine.run(argv, effect, env=QUIET, timeout=TIMEOUT, interruptible=False)
+    units = [unit for package in packages for unit in package.get("units", ())]
+    effect["units"] = {unit: {"active": "inactive"} for unit in units}
+    return guarded(machine, chosen, effect, units, removable=allowed)
+
+
+def guarded(
+    machine: Machine,
+    argv: Sequence[str],
+    effect: records.Effect,
+    units: Sequence[str],
+    foreseen: set[str] | None = None,
+    removable: set[str] | None = None,
+) -> Result:
+    """Run apt-get, unless it would now do something else than planned. If it fails, start the stopped units again.
+
+    :param argv: its arguments
+    :param units: the units to stop just before
+    :param foreseen: the packages that it may change
+    :param removable: the packages that it may remove
+    """
+    stopped: list[str] = []
+    check = functools.partial(ready, machine, argv, foreseen, removable, units, stopped)
+    whole = ["apt-get", "-qy", *LOCK, *KEEP, *argv]
+    result = machine.run(whole, effect, env=QUIET, timeout=TIMEOUT, interruptible=False, first=check)
+    if result["status"] != "ok" and stopped:
+        package_units.start_again(machine, stopped)
+    return result
 
 
 @op(turn="apt", batch="packages")
@@ -187,35 +146,43 @@ def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
         effect["packages"].update(dict.fromkeys(package_names))
         effect["asked"].update(dict.fromkeys(package_names, GONE))
         effect["packages"].update({name: installed(version) for name, version in package.get("instead", {}).items()})
+    for package in packages:
+        back = package.get("back", {})
+        effect["packages"].update({name: installed(version) for name, version in back.items()})
+        effect["asked"].update({name: {"version": version, "gone": False} for name, version in back.items()})
     foreseen = set(effect["packages"])
     effect["units"] = package_units.effect(packages)
-    result = ok()
+    held = sorted(name for package in packages for name in package.get("held", ()))
+    result = mark(machine, "unhold", held) if held else ok()
     for verb, purge in (("remove", False), ("purge", True)):
-        names = [package["name"] for package in packages if package["purge"] is purge]
-        units = [unit for package in packages if package["purge"] is purge for unit in package.get("units", ())]
-        if names:
-            argv = ["apt-get", "-qy", *LOCK, *KEEP, verb, "--", *names]
-            stopped: list[str] = []
-            check = functools.partial(ready, machine, [verb, "--", *names], foreseen, units, stopped)
-            result = machine.run(argv, effect, env=QUIET, timeout=TIMEOUT, interruptible=False, first=check)
-            if result["status"] != "ok":
-                if stopped:
-                    package_units.start_again(machine, stopped)
-                return result
+        some = [package for package in packages if package["purge"] is purge]
+        if some and result["status"] == "ok":
+            names = [package["name"] for package in some]
+            back = {name: version for package in some for name, version in package.get("back", {}).items()}
+            again = ["%s=%s+" % item for item in sorted(back.items())]
+            units = [unit for package in some for unit in package.get("units", ())]
+            allow = ["--allow-downgrades"] if again else []
+            result = guarded(machine, [*allow, verb, "--", *names, *again], effect, units, foreseen=foreseen)
     return result
 
 
 def ready(
-    machine: Machine, argv: Sequence[str], foreseen: set[str], units: Sequence[str], stopped: list[str]
+    machine: Machine,
+    argv: Sequence[str],
+    foreseen: set[str] | None,
+    removable: set[str] | None,
+    units: Sequence[str],
+    stopped: list[str],
 ) -> Result | None:
     """Stop the units of packages that are about to be removed.
 
     :param argv: the arguments of apt-get
-    :param foreseen: the packages that the plan names
+    :param foreseen: the packages that it may change; None: all
+    :param removable: the packages that it may remove; None: all
     :param stopped: receives the units that this function began to stop
-    :returns: an error if the packages must not be removed, otherwise None
+    :returns: an error if apt must not do this, otherwise None
     """
-    refused = unforeseen(machine, argv, foreseen)
+    refused = unforeseen(machine, argv, foreseen, removable)
     if refused is None and units:
         stopped += units
         result = package_units.stop(machine, units)
@@ -223,21 +190,41 @@ def ready(
     return refused
 
 
-def unforeseen(machine: Machine, argv: Sequence[str], foreseen: set[str]) -> Result | None:
-    """Return an error if apt would now change a package that the plan does not name, otherwise None."""
+def unforeseen(
+    machine: Machine, argv: Sequence[str], foreseen: set[str] | None, removable: set[str] | None
+) -> Result | None:
+    """Return an error if apt would now do something that the plan does not name, otherwise None."""
     try:
-        others = sorted(set(simulate(machine, argv)) - foreseen)
+        steps = simulate(machine, argv)
     except CheckError as problem:
         return error(str(problem))
-    if not others:
-        return None
-    return error("nothing was removed: apt would also change %s, which was not planned; plan again" % ", ".join(others))
+    others = sorted(set(steps) - foreseen) if foreseen is not None else []
+    if others:
+        text = "nothing was changed: apt would also change %s, which was not planned; plan again"
+        return error(text % ", ".join(others))
+    removed = {name for name, version in steps.items() if version is None}
+    others = sorted(removed - removable) if removable is not None else []
+    if others:
+        return error("nothing was installed: apt would also remove %s; add it to replaces" % ", ".join(others))
+    return None
 
 
 @op(turn="apt")
 def mark_automatic(machine: Machine, name: str) -> Result:
     """Tell apt that a package is installed only because other packages need it."""
     return machine.run(["apt-mark", "-q", "auto", "--", name], {"automatic": {name: {"auto": True}}})
+
+
+@op(turn="apt")
+def hold(machine: Machine, name: str, held: bool) -> Result:
+    """Put a package on hold, so that only this node changes its version, or release it."""
+    return mark(machine, "hold" if held else "unhold", [name])
+
+
+def mark(machine: Machine, verb: str, names: Sequence[str]) -> Result:
+    """Put installed packages on hold, or release them."""
+    held = True if verb == "hold" else None
+    return machine.run(["apt-mark", "-q", verb, "--", *names], {"packages": {name: {"held": held} for name in names}})
 
 
 @op(turn="apt")
@@ -314,25 +301,32 @@ def transaction(world: World, wanted: records.WantedPackages, purge: bool = Fals
     :raises CheckError: if apt refuses
     """
     unwanted = sorted(name for name, entry in wanted.items() if entry.get("gone"))
-    present = [(name, entry.get("version")) for name, entry in sorted(wanted.items()) if not entry.get("gone")]
-    named = [name + ("=" + version if version else "") for name, version in present]
+    present = [(name, entry) for name, entry in sorted(wanted.items()) if not entry.get("gone")]
+    named = [name + ("=" + (entry["version"] or "") if entry.get("version") else "") for name, entry in present]
     if not named:
         return simulate(world, ["purge" if purge else "remove", "--", *unwanted]) if unwanted else {}
-    if not unwanted:
-        return simulate(world, ["--no-remove", "--allow-downgrades", "install", "--", *named])
-    return simulate(world, ["--allow-downgrades", "install", "--", *named, *(name + "-" for name in unwanted)])
+    options = next((entry["options"] for _, entry in present if entry.get("options")), ())
+    keep = [] if unwanted or replaceable(wanted) else ["--no-remove"]
+    argv = [*keep, "--allow-downgrades", *options, "install", "--", *named]
+    return simulate(world, [*argv, *(name + "-" for name in unwanted)])
+
+
+def replaceable(wanted: records.WantedPackages) -> set[str]:
+    """Return the packages that a transaction may remove."""
+    return {name for entry in wanted.values() for name in entry.get("replaces", ())}
 
 
 def together(world: World, wanted: records.WantedPackages) -> records.Steps:
-    """Return what apt would do in one transaction that removes only packages marked as `gone`.
+    """Return what apt would do in one transaction that removes only packages marked as `gone` or in `replaces`.
 
     :raises CheckError: if apt refuses, or would remove another package
     """
     steps = transaction(world, wanted)
     removed = sorted(name for name, version in steps.items() if version is None)
-    removed = [name for name in removed if not wanted.get(name, {}).get("gone")]
+    allowed = replaceable(wanted)
+    removed = [name for name in removed if not wanted.get(name, {}).get("gone") and name not in allowed]
     if removed:
-        raise CheckError("apt would have to remove %s" % ", ".join(removed))
+        raise CheckError("apt would have to remove %s; `replaces` allows it" % ", ".join(removed))
     return steps
 
 
@@ -357,15 +351,16 @@ def excluded(problem: CheckError) -> bool:
 
 
 def choice(
-    world: World, name: str, version: str | None, unpacked: str | None, before: records.WantedPackages
+    world: World, name: str, wanted: records.WantedPackage, unpacked: str | None, before: records.WantedPackages
 ) -> records.Steps:
     """Return what apt would do to install a package.
 
+    :param wanted: its `version`, `options` and `replaces`
     :param unpacked: the version of the package if it is already unpacked
     :param before: what apt has done before in this run, see `transaction`
     :raises CheckError: if apt refuses, or would remove another package
     """
-    wanted: records.WantedPackage = {"version": version}
+    version = wanted.get("version")
     try:
         steps = together(world, {**before, name: wanted})
     except CheckError as problem:
@@ -382,3 +377,11 @@ def choice(
             raise CheckError("%s is a virtual package, provided by %s; use that name" % (name, ", ".join(alone)))
         raise CheckError("%s is a virtual package, provided by an installed package; use that package's name" % name)
     return steps
+
+
+def options(attrs: Mapping[str, Any]) -> list[str]:
+    """Return the options of apt-get for the transaction that installs a node's package."""
+    found = ["-t", attrs["default_release"]] if attrs.get("default_release") else []
+    if attrs.get("recommends") is not None:
+        found.append("--%sinstall-recommends" % ("" if attrs["recommends"] else "no-"))
+    return found

@@ -1,16 +1,12 @@
-"""The package manager, as the node type `package` uses it. Every manager provides these functions; so far, only apt.
-
-A manager also loads five facets: `packages` (name → version, state), `automatic` (packages that are installed only
-because others need them), `dependencies` (name → the installed packages that it needs), `unit_packages` (name of a
-unit's file → the packages that own it) and `asked` (what this run requests).
-"""
+"""The package manager of a host, as the node type `package` uses it, and the facets that it loads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from statecfg.remote.graph.model import Action, CheckError
+from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import Op
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import apt, records
@@ -26,8 +22,28 @@ if TYPE_CHECKING:  # hosts don't need the protocol
         """Installs, in one transaction; an action of it takes a list of items."""
         remove: Op
         """Removes, in one transaction, and refuses to remove more than it is told."""
+        hold: Op
+        """Puts an installed package on hold, or releases it."""
         mark_automatic: Op
         """Lets the manager know that a package is there only for others that need it."""
+
+        def packages(self, host: Any) -> dict[str, records.Fields]:
+            """Load the facet `packages`."""
+
+        def automatic(self, host: Any) -> dict[str, records.Fields]:
+            """Load the facet `automatic`."""
+
+        def dependencies(self, host: Any) -> dict[str, records.Fields]:
+            """Load the facet `dependencies`."""
+
+        def unit_packages(self, host: Any) -> dict[str, records.Fields]:
+            """Load the facet `unit_packages`."""
+
+        def options(self, attrs: Mapping[str, Any]) -> list[str]:
+            """Return the options of the manager for the transaction that installs a node's package.
+
+            :raises CheckError: if an attribute of the node has no meaning for this manager
+            """
 
         def first(self, world: World) -> list[Action]:
             """Return the actions that the manager needs before it can do anything."""
@@ -48,7 +64,12 @@ if TYPE_CHECKING:  # hosts don't need the protocol
             """
 
         def choice(
-            self, world: World, name: str, version: str | None, unpacked: str | None, before: records.WantedPackages
+            self,
+            world: World,
+            name: str,
+            wanted: records.WantedPackage,
+            unpacked: str | None,
+            before: records.WantedPackages,
         ) -> records.Steps:
             """Return what the installation of one package would do after `before`.
 
@@ -68,3 +89,36 @@ if TYPE_CHECKING:  # hosts don't need the protocol
 def manager(world: World) -> Manager:
     """Return the host's package manager."""
     return apt
+
+
+@table("packages")
+def packages(host: Any) -> dict[str, records.Fields]:
+    """Load the packages: name → `version`, `state` unless it is completely installed, and `held` if it is on hold.
+
+    :raises CheckError: if the host has no package manager that statecfg knows
+    """
+    return manager(host).packages(host)
+
+
+@table("automatic")
+def automatic(host: Any) -> dict[str, records.Fields]:
+    """Load the packages that are installed only because other packages need them: name → `auto`."""
+    return manager(host).automatic(host)
+
+
+@table("asked")
+def asked(host: Any) -> dict[str, records.Fields]:
+    """Return an empty facet. Plans enter the installs and removals of this run here."""
+    return {}
+
+
+@table("dependencies")
+def dependencies(host: Any) -> dict[str, records.Fields]:
+    """Load which packages the installed packages need: name → `hard` and `soft`, lists of installed packages."""
+    return manager(host).dependencies(host)
+
+
+@table("unit_packages")
+def unit_packages(host: Any) -> dict[str, records.Fields]:
+    """Load which packages own the files of units: name of a unit's file → `packages`."""
+    return manager(host).unit_packages(host)

@@ -24,6 +24,7 @@ class Newcomers:
     :param leaving: all nodes that this run removes, by name, with their records in the ledger
     :ivar memories: package → the memory of its node
     :ivar came_with: package → the packages that came with it
+    :ivar back: package of this layer → packages that it had replaced and that are installed again: name → version
     """
 
     def __init__(self, world: World, leaving: Mapping[str, Node]) -> None:
@@ -33,6 +34,7 @@ class Newcomers:
             if package_snapshot.newcomer(node)
         }
         self.came_with = {name: package_snapshot.along(world, name, memory) for name, memory in self.memories.items()}
+        self.back: dict[str, dict[str, str]] = {}
 
     def before(self, name: str) -> set[str]:
         """Return the packages that existed before the packages with which this one was installed."""
@@ -67,6 +69,7 @@ class Departure:
         needed = {other for name in self.removed for other in package_snapshot.needed(self.needs, name)}
         self.removed |= {name for name in needed & set(memories) - self.gone if world.entry("automatic", name)}
         self.later = set(memories) - self.removed - self.gone
+        self.newcomers.back = {name: self._replaced(name) for name in sorted(self.removed)}
         self.kept: dict[str, list[str]] = {}
         self.instead: dict[str, str] = {}
         taken = self._find_removable()
@@ -83,7 +86,8 @@ class Departure:
             stay = {name for name in others if not self._ours(name)}
             if not stay:
                 new = {name: version for name, version in steps.items() if version is not None}
-                self.instead = {name: version for name, version in new.items() if name not in self.asked}
+                back = {other for name in self.removed for other in self.newcomers.back.get(name, {})}
+                self.instead = {name: version for name, version in new.items() if name not in {*self.asked, *back}}
                 return others
             needs = {other: package_snapshot.needed(self.needs, other, soft=False) for other in sorted(stay)}
             needers = {name: [other for other in needs if name in needs[other]] for name in sorted(self.removed)}
@@ -94,12 +98,29 @@ class Departure:
 
     def _steps(self, names: Iterable[str]) -> records.Steps:
         """Return what the manager does if these packages are removed after all earlier removals."""
-        wanted = {**self.asked, **dict.fromkeys(names, self.manager.GONE)}
+        back = {other: version for name in names for other, version in self.newcomers.back.get(name, {}).items()}
+        again: records.WantedPackages = {other: {"version": version} for other, version in back.items()}
+        wanted = {**self.asked, **again, **dict.fromkeys(names, self.manager.GONE)}
         try:
             return self.manager.transaction(self.world, wanted, purge=True)
         except CheckError:  # the present lists lack a package that this run installs
-            gone = {name: entry for name, entry in wanted.items() if entry.get("gone")}
+            gone = {name: entry for name, entry in wanted.items() if entry.get("gone") or name in again}
             return self.manager.transaction(self.world, gone, purge=True)
+
+    def _replaced(self, name: str) -> dict[str, str]:
+        """Return the packages that a package had replaced and that can be installed again: name → version."""
+        found: dict[str, str] = {}
+        for other, version, _ in self.newcomers.memories[name].get("replaced") or ():
+            if "version" in (self.world.entry("packages", other) or {}):
+                continue
+            for wanted in (version, None):  # the former version may no longer be available
+                try:
+                    asks: records.WantedPackages = {other: {"version": wanted}, name: self.manager.GONE}
+                    found[other] = self.manager.transaction(self.world, asks).get(other) or version
+                    break
+                except CheckError:
+                    continue
+        return found
 
     def _ours(self, name: str) -> bool:
         """Tell whether a package came with packages that are now removed, and no node manages it."""
@@ -154,9 +175,30 @@ class Departure:
             item["instead"] = self.instead
             shown = ", ".join(sorted(self.instead))
             left.append("%s is installed as a replacement: remaining packages need one" % shown)
+        marks = self._add_replaced(name, item, left)
         left += package_units.add_units(self.world, [*items, item])
+        for each in (*items, item):
+            package_transaction.release(self.world, each)
         action = self.manager.remove([*items, item])
-        return ActionSpec([*self.manager.first(self.world), action], left=left)
+        return ActionSpec([*self.manager.first(self.world), action, *marks], left=left)
+
+    def _add_replaced(self, name: str, item: records.RemoveItem, left: list[str]) -> list[Action]:
+        """Add what a package had replaced to the item that removes it, and messages about other versions.
+
+        :returns: the actions that mark these packages as automatically installed again
+        """
+        back = self.newcomers.back[name]
+        if back:
+            item["back"] = back
+        marks: list[Action] = []
+        for other, version, auto in self.newcomers.memories[name].get("replaced") or ():
+            if other in back and auto:
+                marks.append(self.manager.mark_automatic(other))
+            if other in back and back[other] != version:
+                left.append("%s had version %s: version %s is installed again" % (other, version, back[other]))
+            elif other not in back and "version" not in (self.world.entry("packages", other) or {}):
+                left.append("%s, which %s replaced, is no longer available: it stays removed" % (other, name))
+        return marks
 
     def _last(self, name: str, lists: Mapping[str, Container[str]]) -> str:
         """Return the package of the layer that removes a dependency: the last of those with which it was installed."""
@@ -224,11 +266,16 @@ def undo(
     attrs, was = node.attrs, memory["entry"]
     name, now = attrs["name"], world.entry("packages", attrs["name"])
     if attrs.get("absent"):
-        return package_snapshot.brought_back(world, name, memory)
-    if was is None or "version" not in was:
-        gone = now is None or now == was
-        return ActionSpec() if gone else departure(world, leaving or {node.provides: node}, staying).of(node)
-    installed = now is not None and not now.get("state")
-    if installed and not attrs.get("version"):
-        return ActionSpec()
-    return package_snapshot.installed_again(world, [(name, was["version"])], [name] if memory["auto"] else [])
+        spec = package_snapshot.brought_back(world, name, memory)
+    elif was is None or "version" not in was:
+        if now is not None and now != was:
+            return departure(world, leaving or {node.provides: node}, staying).of(node)
+        replaced = [(other, version) for other, version, _ in memory.get("replaced") or ()]
+        return package_snapshot.installed_again(world, replaced, [])
+    else:
+        spec = ActionSpec()
+        if now is None or now.get("state") or attrs.get("version"):
+            replaced = [(other, version) for other, version, _ in memory.get("replaced") or ()]
+            former = [(name, was["version"]), *replaced]
+            spec = package_snapshot.installed_again(world, former, [name] if memory["auto"] else [])
+    return package_snapshot.held_again(node, was, now, world, spec)

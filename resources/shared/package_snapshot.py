@@ -196,13 +196,33 @@ def _item(world: World, name: str, version: str, there: str | None) -> tuple[rec
 
 def _chosen(world: World, name: str, version: str | None) -> records.InstallItem:
     planned = {package: entry for package, entry in package_transaction.asked(world).items() if package != name}
-    steps = manager(world).choice(world, name, version, None, planned)
+    steps = manager(world).choice(world, name, {"version": version}, None, planned)
     others: records.Steps = {
         package: new_version
         for package, new_version in steps.items()
         if new_version is not None and package != name and package not in planned
     }
-    return {"name": name, "version": steps.get(name), "others": others}
+    item: records.InstallItem = {"name": name, "version": steps.get(name), "others": others}
+    if (world.entry("packages", name) or {}).get("held"):
+        item["held"] = True
+    return item
+
+
+def held_again(
+    node: Node, was: records.Fields | None, now: records.Fields | None, world: World, spec: ActionSpec
+) -> ActionSpec:
+    """Add the action that puts a package on hold again, or releases it, if the node manages this.
+
+    :param was: the package before the first apply
+    :param now: the package as it is
+    :param spec: what restores its version
+    """
+    wanted = bool((was or {}).get("held"))
+    held = bool((now or {}).get("held")) and not spec.actions  # an installation releases it
+    installs = bool(spec.actions) or "version" in (now or {})
+    if node.attrs.get("hold") is not None and installs and wanted is not held:
+        spec.actions.append(manager(world).hold(node.attrs["name"], wanted))
+    return spec
 
 
 def remember(node: Node, world: World, others: Sequence[records.ManagedPackage] = ()) -> records.PackageMemory:
@@ -220,6 +240,13 @@ def remember(node: Node, world: World, others: Sequence[records.ManagedPackage] 
         # The context lists the other packages, not the package itself.
         "context": Blob.of(context(world, brought)),
     }
+    if attrs.get("replaces"):
+        table = world.table("packages")
+        memory["replaced"] = [
+            (other, table[other]["version"], world.entry("automatic", other) is not None)
+            for other in sorted(attrs["replaces"])
+            if "version" in table.get(other, {})
+        ]
     if attrs.get("absent") and entry is not None:
         removed = [name]
         if attrs.get("dependents"):

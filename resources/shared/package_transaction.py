@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import ActionSpec, CheckError, Conflict, Node, Unknown
@@ -41,21 +41,73 @@ def installation(node: Node, nodes: Mapping[str, Node], world: World) -> ActionS
 
     :raises CheckError: if it cannot be installed together with the other packages of this run
     """
-    name, age, apt = node.attrs["name"], node.attrs.get("update_cache"), manager(world)
+    attrs, apt = node.attrs, manager(world)
+    name, age = attrs["name"], attrs.get("update_cache")
     entry = world.entry("packages", name) or {}
+    if entry.get("held") and attrs.get("hold") is None:
+        raise CheckError("%s is on hold; hold: false releases it, and hold: true keeps it on hold afterwards" % name)
     first, stale = apt.first(world), apt.stale(world, age)
-    item: records.InstallItem = {"name": name, "version": node.attrs.get("version"), "others": {}}
+    item: records.InstallItem = {"name": name, "version": attrs.get("version"), "others": {}}
+    left: list[str] = []
     known_after = None
     try:
         if stale is False:
             item = coming(world, node, nodes, entry.get("version"))
+            if item.get("replaced"):
+                left = replacing(world, node, nodes, item)
         else:  # newer lists may have newer versions
             refuse_excluded(world, node, nodes)
     except Unknown as unknown:  # the installation is certain; only the packages that come with it are unknown
         known_after = unknown.cause
     if stale:
-        item["update"] = node.attrs["update_cache"]
-    return ActionSpec([*first, apt.install([item])], known_after=known_after)
+        item["update"] = attrs["update_cache"]
+    if attrs.get("replaces"):
+        item["replaces"] = sorted(attrs["replaces"])
+    if entry.get("held"):
+        item["held"] = True
+    actions = [*first, apt.install([item], apt.options(attrs))]
+    if attrs.get("hold"):
+        actions.append(apt.hold(name, True))
+    return ActionSpec(actions, left=left, known_after=known_after)
+
+
+def replacing(world: World, node: Node, nodes: Mapping[str, Node], item: records.InstallItem) -> list[str]:
+    """Add the running units of the packages that a package replaces to its item.
+
+    :returns: messages about units that stay up
+    :raises CheckError: if another node needs one of the packages
+    """
+    replaced = item["replaced"]
+    refuse_wanted(world, nodes, replaced, "the installation of %s" % item["name"])
+    removed: records.RemoveItem = {"name": replaced[0], "purge": False, "others": replaced[1:]}
+    left = package_units.add_units(world, [removed])
+    if removed.get("units"):
+        item["units"] = removed["units"]
+    return left
+
+
+def refuse_wanted(world: World, nodes: Mapping[str, Node], others: Iterable[str], what: str) -> None:
+    """Check that no node wants packages that are removed together with another one.
+
+    :param what: what removes them, for messages
+    :raises CheckError: if a node wants one, also in another playbook
+    """
+    own = wanted(nodes)
+    for other in others:
+        if other in own:
+            raise CheckError("%s would also remove %s, which %s installs" % (what, other, own[other]))
+        if "package:" + other in world.claimed:
+            playbook, wanting = world.claimed["package:" + other]
+            raise CheckError("%s would also remove %s, which %s of %s installs" % (what, other, wanting, playbook))
+
+
+def held(node: Node, world: World) -> ActionSpec:
+    """Compare whether an installed package is on hold."""
+    wanted = node.attrs.get("hold")
+    entry = world.entry("packages", node.attrs["name"]) or {}
+    if wanted is None or wanted is bool(entry.get("held")):
+        return ActionSpec()
+    return ActionSpec([manager(world).hold(node.attrs["name"], wanted)])
 
 
 def wanted(nodes: Mapping[str, Node]) -> dict[str, str]:
@@ -91,6 +143,9 @@ def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: str | 
     name, before = node.attrs["name"], asked(world)
     before.pop(name, None)
     asks = _asks(world, node)
+    options = asks[name].get("options")
+    if options:
+        before = {package: {**entry, "options": options} for package, entry in before.items()}
     alone = _alone(world, name, asks[name], unpacked, before)
     steps = alone if len(asks) == 1 else _joint(world, asks, before, name)
     base = apt.transaction(world, before) if before else {}
@@ -107,13 +162,29 @@ def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: str | 
         and steps.get(package) is not None
         and base.get(package) != steps[package]
     }
-    return {"name": name, "version": steps.get(name, unpacked), "others": others}
+    item: records.InstallItem = {"name": name, "version": steps.get(name, unpacked), "others": others}
+    replaced = [package for package in sorted(asks[name].get("replaces", ())) if steps.get(package, "") is None]
+    if replaced:
+        item["replaced"] = replaced
+    return item
 
 
 def _asks(world: World, node: Node) -> dict[str, records.WantedPackage]:
-    """Return the packages that the layer installs: name → wanted version."""
+    """Return the packages that the layer installs in one transaction with the node's: name → what is wanted."""
+    options = manager(world).options
+    mine = options(node.attrs)
     peers = [peer for peer in beside(world, node, absent=False) if peer is node or not satisfied(world, peer)]
-    return {peer.attrs["name"]: {"version": peer.attrs.get("version")} for peer in peers}
+    return {peer.attrs["name"]: _ask(peer.attrs, mine) for peer in peers if options(peer.attrs) == mine}
+
+
+def _ask(attrs: records.Attrs, options: list[str]) -> records.WantedPackage:
+    """Return what a node wants."""
+    entry: records.WantedPackage = {"version": attrs.get("version")}
+    if options:
+        entry["options"] = options
+    if attrs.get("replaces"):
+        entry["replaces"] = list(attrs["replaces"])
+    return entry
 
 
 def refuse_excluded(world: World, node: Node, nodes: Mapping[str, Node]) -> None:
@@ -145,7 +216,7 @@ def _alone(
     """
     apt = manager(world)
     try:
-        return apt.choice(world, name, entry["version"], unpacked, before)
+        return apt.choice(world, name, entry, unpacked, before)
     except CheckError as problem:
         if not before or not _works(world, {name: entry}):
             raise
@@ -214,6 +285,13 @@ def taken(world: World, node: Node, purge: bool) -> set[str]:
     return others
 
 
+def release(world: World, item: records.RemoveItem) -> None:
+    """Add to an item which of its packages are on hold."""
+    held = [name for name in (item["name"], *item["others"]) if (world.entry("packages", name) or {}).get("held")]
+    if held:
+        item["held"] = held
+
+
 def removal(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
     """Return what removes the package.
 
@@ -230,18 +308,14 @@ def removal(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
         others = sorted(taken(world, node, purge))
     except Unknown as unknown:
         known_after = unknown.cause
-    own = wanted(nodes)
-    for other in others:
-        if other in own:
-            raise CheckError("the removal of %s would also remove %s, which %s installs" % (name, other, own[other]))
-        if "package:" + other in world.claimed:
-            playbook, wanting = world.claimed["package:" + other]
-            text = "the removal of %s would also remove %s, which %s of %s installs"
-            raise CheckError(text % (name, other, wanting, playbook))
+    refuse_wanted(world, nodes, others, "the removal of %s" % name)
     if others and not node.attrs.get("dependents"):
         listed = ", ".join(others)
         raise CheckError("other packages depend on %s: %s; dependents: true removes them too" % (name, listed))
     item: records.RemoveItem = {"name": name, "purge": purge, "others": others}
+    release(world, item)
+    if item.get("held") and node.attrs.get("hold") is None:
+        raise CheckError("%s is on hold; hold: false releases it before the removal" % ", ".join(item["held"]))
     try:
         left = package_units.add_units(world, [item])
     except Unknown as unknown:

@@ -85,12 +85,6 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
         name: str
 
-    class ZoneMemory(Memory):
-        """The memory of a `timezone`: the link /etc/localtime, and the file /etc/timezone."""
-
-        link: PathRecord | None
-        name: PathRecord | None
-
     class LinkMemory(Memory):
         """The memory of a `symlink`."""
 
@@ -319,9 +313,11 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         :ivar gone: name and version of each package that the node removes
         :ivar automatic: those of them that were installed only because other packages needed them
         :ivar files: their configuration files
+        :ivar replaced: name, version and mark (`auto`) of each package that the node may replace
         """
 
         entry: Fields | None
+        replaced: NotRequired[list[tuple[str, str, bool]]]
         auto: bool
         context: Blob
         gone: NotRequired[list[list[str]]]
@@ -332,10 +328,16 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
     """The attributes of a managed `package`, and its memory."""
 
     class WantedPackage(TypedDict, total=False):
-        """A package in a transaction and in the facet `asked`: its `version` (None: the newest), or that it is gone."""
+        """A package in a transaction and in the facet `asked`: its `version` (None: the newest), or that it is gone.
+
+        :ivar options: options of the manager for the transaction; those of the last package apply
+        :ivar replaces: packages that the transaction may remove
+        """
 
         version: str | None
         gone: bool
+        options: Sequence[str]
+        replaces: Sequence[str]
 
     WantedPackages = Mapping[str, WantedPackage]
 
@@ -345,12 +347,20 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         :ivar version: None lets apt choose
         :ivar others: the packages that apt installs with it: name → version
         :ivar update: the maximum age of apt's lists in seconds; without it, any age is fine
+        :ivar replaces: the packages that it may replace
+        :ivar replaced: those that are removed because this one replaces them
+        :ivar units: their running units, to stop first
+        :ivar held: whether the package is on hold, which must be released first
         """
 
         name: str
         version: str | None
         others: Steps
         update: NotRequired[int]
+        replaces: NotRequired[list[str]]
+        replaced: NotRequired[list[str]]
+        units: NotRequired[list[str]]
+        held: NotRequired[bool]
 
     class RemoveItem(TypedDict):
         """A package that an action removes.
@@ -358,14 +368,18 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         :ivar purge: whether its configuration is removed, too
         :ivar others: the packages that are removed with it
         :ivar instead: packages that apt installs as a replacement because remaining packages need one: name → version
+        :ivar back: packages that this one had replaced and that are installed again: name → version
         :ivar units: running units to stop first
+        :ivar held: packages of this item that are on hold, which must be released first
         """
 
         name: str
         purge: bool
         others: list[str]
         instead: NotRequired[dict[str, str]]
+        back: NotRequired[dict[str, str]]
         units: NotRequired[list[str]]
+        held: NotRequired[list[str]]
 
     class ProcessFields(TypedDict):
         """A process. statecfg does not know `group`, `env` and `definition` of one that it did not start.

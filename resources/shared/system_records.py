@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # hosts get no annotations, and need no types
-    from typing import TypedDict
+    from typing import NotRequired, TypedDict
 
+    from statecfg.remote.graph.model import Blob
     from statecfg.resources.shared import records
 
     class LocaleMemory(TypedDict):
@@ -53,3 +54,23 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         """The memory of a `diversion`."""
 
         entry: records.Fields | None
+
+    class ZoneMemory(records.Memory):
+        """The memory of a `timezone`: the link /etc/localtime, and the file /etc/timezone."""
+
+        link: records.PathRecord | None
+        name: records.PathRecord | None
+
+    class DebconfMemory(TypedDict):
+        """The memory of a `debconf`: question → its entry in the facet `debconf`; None if there was none."""
+
+        answers: dict[str, records.Fields | None]
+
+    class UpgradeMemory(TypedDict):
+        """The memory of a `package_upgrade`: the installed packages, one line each (see `package_snapshot.context`).
+
+        :ivar changed: package → former version ("" for none) and new version ("" for none)
+        """
+
+        before: Blob
+        changed: NotRequired[dict[str, list[str]]]

@@ -6,7 +6,7 @@ import posixpath
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import files, links, paths, records, restore, snapshot
+from statecfg.resources.shared import files, links, paths, restore, snapshot, system_records
 
 DATA = "/usr/share/zoneinfo"
 LINK = "/etc/localtime"
@@ -50,14 +50,14 @@ def _nearest(world: World, name: str) -> str:
     return paths.nearest(name, [posixpath.join(area, entry) for entry in names])
 
 
-def remember(node: Node, world: World) -> records.ZoneMemory:
+def remember(node: Node, world: World) -> system_records.ZoneMemory:
     """Record the link and the file."""
     snap = snapshot.Snapshot(world)
-    memory: records.ZoneMemory = {"link": snap.entry(LINK), "name": snap.entry(NAME)}
+    memory: system_records.ZoneMemory = {"link": snap.entry(LINK), "name": snap.entry(NAME)}
     return snap.with_lost(memory)
 
 
-def undo(node: Node, memory: records.ZoneMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: system_records.ZoneMemory, world: World) -> ActionSpec:
     """Restore the link and the file."""
     restoring = restore.Restore(world, memory)
     restoring.back(LINK, memory["link"], ("symlink",))

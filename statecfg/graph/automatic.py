@@ -43,15 +43,18 @@ REASONS = {
     "unit": "its unit",
     "unit_file": "its unit",
     "repository": "its repository",
+    "answers": "its answers",
 }
 MOUNT = "its mount"
 UNIT_DIRECTORIES = tuple(f"{root}/systemd/system/" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
-# Files from which a package manager learns about its repositories.
+# Files from which a package manager learns about its repositories and which versions it prefers.
 REPOSITORIES = (
     "/etc/apt/sources.list",
     "/etc/apt/sources.list.d/",
     "/etc/apt/keyrings/",
     "/etc/apt/trusted.gpg.d/",
+    "/etc/apt/preferences",
+    "/etc/apt/preferences.d/",
     "/etc/yum.repos.d/",
     "/etc/zypp/repos.d/",
 )

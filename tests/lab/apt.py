@@ -43,19 +43,21 @@ class AptRepository:
         conffiles: tuple[str, ...] = (),
         depends: str = "",
         conflicts: str = "",
+        provides: str = "",
+        recommends: str = "",
+        more: Mapping[str, str] | None = None,
         scripts: Mapping[str, str] | None = None,
     ) -> Path:
         """Build a package and add it to the index.
 
         Parameters: `files`, a map from absolute paths to texts and modes; `conffiles`, the files that dpkg must not
-        overwrite; `depends` and `conflicts`, as in a control file; `scripts`, maintainer scripts by name, such as
-        `postinst`. Result: the path of the .deb file.
+        overwrite; `depends`, `conflicts`, `provides` and `recommends`, as in a control file; `scripts`, maintainer
+        scripts by name, such as `postinst`; `more`, other files for dpkg, such as `templates`. Result: the path of the
+        .deb file.
         """
         fields = {"Package": name, "Version": version, "Architecture": "all", "Maintainer": "Tests <tests@example.org>"}
-        if depends:
-            fields["Depends"] = depends
-        if conflicts:
-            fields["Conflicts"] = conflicts
+        related = {"Depends": depends, "Conflicts": conflicts, "Provides": provides, "Recommends": recommends}
+        fields.update((key, value) for key, value in related.items() if value)
         fields["Description"] = f"{name}, a package for tests"
         control = "".join(f"{key}: {value}\n" for key, value in fields.items())
         package = self.directory / f"{name}_{version}_all.deb"
@@ -64,6 +66,8 @@ class AptRepository:
             _write(tree / "DEBIAN/control", control, 0o644)
             if conffiles:
                 _write(tree / "DEBIAN/conffiles", "".join(f"{path}\n" for path in conffiles), 0o644)
+            for file, text in (more or {}).items():
+                _write(tree / "DEBIAN" / file, text, 0o644)
             for script, text in (scripts or {}).items():
                 _write(tree / "DEBIAN" / script, text, 0o755)
             for path, (text, mode) in (files or {}).items():

@@ -231,7 +231,7 @@ def test_each_library_is_imported_only_by_its_home_modules(library: str) -> None
 
 PACKAGE_PROGRAMS = re.compile(r"(?<![\w.-])(apt|apt-cache|apt-get|apt-mark|dpkg|dpkg-(deb|divert|query))(?![\w.-])")
 # Only systems with dpkg have diversions, whatever installs their packages.
-PACKAGE_MANAGERS = {"resources/shared/apt.py", "resources/shared/diversions.py"}
+PACKAGE_MANAGERS = {f"resources/shared/{name}.py" for name in ("apt", "apt_lists", "diversions", "dpkg")}
 
 
 def arguments(path: Path) -> Iterator[tuple[str, int]]:

@@ -294,7 +294,7 @@ def test_a_removal_that_would_remove_unplanned_packages_is_refused(light: lab.Ho
         found = json.loads(light.run(["python3", "-I", "-S", "-c", script]).stdout)
         assert found["status"] == "error"
         assert (
-            found["reason"] == "nothing was removed: apt would also change db-client, which was not planned; plan again"
+            found["reason"] == "nothing was changed: apt would also change db-client, which was not planned; plan again"
         )
         assert "ii" in light.run(["dpkg-query", "--show", "--showformat=${db:Status-Abbrev}", "db-client"]).stdout
     finally:

@@ -6,11 +6,15 @@ from typing import Any
 
 from statecfg.graph.graph import Graph
 from statecfg.resources import (
+    apt_pin,
+    apt_repository,
+    debconf,
     git_checkout,
     mariadb_database,
     mariadb_grant,
     mariadb_user,
     npm_package,
+    package_upgrade,
     postgresql_database,
     postgresql_extension,
     postgresql_grant,
@@ -219,10 +223,55 @@ def _npm_package_drift(host: Host, root: str) -> None:
     host.run([*npm, "tool@2.0.0", "old@1.0.0"])
 
 
+def _apt_repository(root: str, requires: list[Graph]) -> list[Graph]:
+    options: Any = {"suites": ["./"], "trusted": True, "requires": requires}
+    return [
+        apt_repository("truth", uris=[f"file:{root}"], **options),
+        apt_repository("gone", absent=True, requires=requires),
+    ]
+
+
+def _apt_repository_bare(host: Host, root: str) -> None:
+    host.run(["cp", "-r", "/srv/apt", root])
+
+
+def _apt_repository_drift(host: Host, root: str) -> None:
+    host.write("/etc/apt/sources.list.d/truth.sources", "Types: deb\n")
+    host.write("/etc/apt/sources.list.d/gone.sources", "")
+
+
+def _apt_pin(root: str, requires: list[Graph]) -> list[Graph]:
+    return [apt_pin("truth", packages=["nothing-*"], pin="release a=*", priority=-10, requires=requires)]
+
+
+def _apt_pin_drift(host: Host, root: str) -> None:
+    host.write("/etc/apt/preferences.d/truth", "Package: nothing\nPin: release a=*\nPin-Priority: 1\n")
+
+
+def _debconf(root: str, requires: list[Graph]) -> list[Graph]:
+    return [debconf("truth", answers={"truth/name": "one", "truth/sizes": ["a", "b"], "truth/ask": False})]
+
+
+def _debconf_drift(host: Host, root: str) -> None:
+    host.run(["debconf-communicate", "truth"], stdin="SET truth/name two\nUNREGISTER truth/ask\n")
+
+
+def _package_upgrade(root: str, requires: list[Graph]) -> list[Graph]:
+    return [package_upgrade("all", requires=requires)]
+
+
+def _older(host: Host, root: str) -> None:
+    host.run(["apt-get", "-qy", "--allow-downgrades", "install", "tool-a=1.0"])
+
+
 SOFTWARE = [
     Case("mariadb_user", _mariadb_user, _mariadb_user_drift, _mariadb),
     Case("mariadb_database", _mariadb_database, _mariadb_database_drift, _mariadb),
     Case("mariadb_grant", _mariadb_grant, _mariadb_grant_drift, _mariadb),
+    Case("apt_repository", _apt_repository, _apt_repository_drift, _apt_repository_bare),
+    Case("apt_pin", _apt_pin, _apt_pin_drift),
+    Case("debconf", _debconf, _debconf_drift),
+    Case("package_upgrade", _package_upgrade, _older, _older),
     Case("postgresql_user", _postgresql_user, _postgresql_user_drift, _cluster),
     Case("postgresql_database", _postgresql_database, _postgresql_database_drift, _cluster),
     Case("postgresql_extension", _postgresql_extension, _postgresql_extension_drift, _cluster),

@@ -32,9 +32,10 @@ KEYS |= {"after", "error", "bad", "known_after", "only", "local", "again"}
 
 # These node types manage things at fixed places, such as /etc/hostname. No test applies them to the machine it runs on.
 FIXED = {
-    "alternative", "authorized_key", "ca_certificate", "cron", "diversion", "filesystem", "host_entry", "hostname",
-    "kernel_module", "known_host", "limits", "locale", "logrotate", "mount", "password_aging", "quadlet", "ssh_config",
-    "sshd_config", "sudoers", "swap", "sysctl", "systemd_unit", "timezone",
+    "alternative", "apt_pin", "apt_repository", "authorized_key", "ca_certificate", "cron", "debconf", "diversion",
+    "filesystem", "host_entry", "hostname", "kernel_module", "known_host", "limits", "locale", "logrotate", "mount",
+    "password_aging", "quadlet", "ssh_config", "sshd_config", "sudoers", "swap", "sysctl", "systemd_unit",
+    "timezone",
 }  # fmt: skip
 # Programs of node types that are too long for a case.
 PROGRAMS = {

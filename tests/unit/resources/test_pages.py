@@ -42,6 +42,8 @@ def sent(graph: Graph, directory: Path) -> None:
         path.write_text("port {{ port }}\n")
     certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     (directory / "files" / "example-ca.pem").write_text(certificate)
+    key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nAAAA\n-----END PGP PUBLIC KEY BLOCK-----\n"
+    (directory / "files" / "docker.asc").write_text(key)
     with zipfile.ZipFile(directory / "files" / "site.zip", "w") as archive:
         archive.writestr("index.html", "hello\n")
     compile_graph(graph, WireContext(base=directory))

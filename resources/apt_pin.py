@@ -1,0 +1,74 @@
+"""Pins of apt: which version of a package it prefers."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import Name, NodeOptions, PublicLine, node_type
+from statecfg.resources.shared import apt_texts, drop_in_texts, drop_ins, files
+
+DIRECTORY = "/etc/apt/preferences.d/"
+
+
+@node_type
+def apt_pin(
+    name: Name,
+    *,
+    packages: list[PublicLine] | None = None,
+    pin: PublicLine | None = None,
+    priority: int | None = None,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Let apt prefer or avoid versions of packages. The pin is in a file of its own in /etc/apt/preferences.d.
+
+    A pin changes no installed package. It decides which version apt takes from then on. Packages automatically require
+    it.
+
+    Undo: statecfg restores the file that had this name before, or removes the pin.
+
+    :param name: the name of the file: letters, digits, `_` and `-`
+    :param packages: the packages, also as patterns such as ``linux-*``; ``*`` stands for all packages
+    :param pin: what it prefers: ``release n=CODENAME``, ``version 1.22.*`` or ``origin HOST``; apt_preferences(5) has
+        more
+    :param priority: below 0: never install it; 100: only if no other version is installed; 500: as usual; 990:
+        prefer it; above 1000: also replace a newer version
+    :param absent: there must be no file of this name
+
+    In YAML::
+
+        - apt_pin: backports
+          packages: [linux-image-amd64]
+          pin: release n=bookworm-backports
+          priority: 990
+
+    In Python::
+
+        apt_pin("no-snap", packages=["snapd"], pin="release a=*", priority=-10)
+    """
+
+
+@apt_pin.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the file of the pin."""
+    return ["path:" + DIRECTORY + attrs["name"]]
+
+
+@apt_pin.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse a name that apt ignores, and a pin that it can't read."""
+    apt_texts.check_pin(attrs)
+
+
+@apt_pin.to_wire
+def to_wire(node: Any) -> Any:
+    """Send the content of the file."""
+    content = None if node.attrs.get("absent") else apt_texts.pin(node.attrs)
+    path = DIRECTORY + node.attrs["name"]
+    return drop_in_texts.sent(node, path, content, packages=None, pin=None, priority=None)
+
+
+apt_pin.check(drop_ins.check)
+apt_pin.blobs(files.blobs)
+apt_pin.remember(files.remember)
+apt_pin.undo(files.undo)

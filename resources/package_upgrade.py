@@ -1,0 +1,69 @@
+"""Upgrades of all packages of the system."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Unpack
+
+from statecfg import Name, NodeOptions, node_type
+from statecfg.resources.shared import package_upgrades
+
+
+@node_type
+def package_upgrade(
+    name: Name,
+    *,
+    mode: Literal["full", "safe"] = "full",
+    update_cache: int | None = None,
+    autoremove: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Upgrade all packages of the system to the newest versions that the package manager would install.
+
+    The plan lists every package with its old and new version, and each package that is installed or removed for it.
+    If the package lists are older than `update_cache`, the node fetches them first, so the plan does not know the
+    versions yet. An apply refuses an upgrade that would change other packages than the plan lists. The node changes
+    neither packages on hold nor those for which a ``package`` node sets a version. It fails if the upgrade would remove
+    a package that another node installs.
+
+    Undo: statecfg installs the former versions again, provided that the package manager still has them, and packages
+    that were removed. The plan lists those that stay. What an upgrade added stays.
+
+    :param name: a name for messages, such as ``all``
+    :param mode: `full` also removes packages if that is necessary; `safe` removes nothing
+    :param update_cache: before the upgrade, update the package lists if they are older than this many seconds
+    :param autoremove: also remove packages that were installed for others and that nothing needs any more
+
+    In YAML::
+
+        - package_upgrade: all
+          update_cache: 3600
+
+    In Python::
+
+        package_upgrade("all", mode="safe")
+    """
+
+
+@package_upgrade.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the versions of all packages, so that there is only one such node."""
+    return ["packages:all"]
+
+
+@package_upgrade.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need the files that name the repositories."""
+    return ["repository:"]
+
+
+@package_upgrade.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse a negative age."""
+    if (attrs.get("update_cache") or 0) < 0:
+        raise ValueError("update_cache is a number of seconds, 0 or more")
+
+
+package_upgrade.check(package_upgrades.check)
+package_upgrade.remember(package_upgrades.remember)
+package_upgrade.learn(package_upgrades.learn)
+package_upgrade.undo(package_upgrades.undo)

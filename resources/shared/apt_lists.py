@@ -1,0 +1,40 @@
+"""The lists of apt's repositories: fetch those of one repository."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from statecfg.remote.graph.model import Action, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import apt, drop_ins
+
+
+@op(turn="apt")
+def fetch_lists(machine: Machine, path: str) -> Result:
+    """Fetch the lists of the repositories in one file."""
+    only = ["-o", "Dir::Etc::sourcelist=" + path, "-o", "Dir::Etc::sourceparts=-", "-o", "APT::Get::List-Cleanup=false"]
+    argv = ["apt-get", "-q", *apt.LOCK, *only, "-o", "APT::Update::Error-Mode=any", "update"]
+    return machine.run(argv, {"files": [apt.LISTS]}, env=apt.QUIET, timeout=apt.TIMEOUT)
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the file of a repository, and whether apt has its lists.
+
+    :raises CheckError: see `drop_ins.compare`
+    """
+    actions = drop_ins.check(node, nodes, world)
+    lists = node.attrs.get("lists")
+    if not node.attrs.get("absent") and lists and (actions or missing(world, lists)):
+        actions.append(fetch_lists(node.attrs["path"]))
+    return actions
+
+
+def missing(world: World, beginnings: list[str]) -> bool:
+    """Return whether apt lacks the lists of a suite.
+
+    :param beginnings: how the names of the files begin, one for each suite
+    """
+    names = world.listdir(apt.LISTS) if world.stat(apt.LISTS) is not None else []
+    return not all(any(name.startswith(beginning) for name in names) for beginning in beginnings)

@@ -1,0 +1,130 @@
+"""The answers that debconf stores for the questions of packages: read them, set them, and restore them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import apt, records, system_records
+
+PROGRAM = "/usr/bin/debconf-set-selections"
+ANSWERS, PASSWORDS = "/var/cache/debconf/config.dat", "/var/cache/debconf/passwords.dat"
+HIDDEN = "(a password)"  # in the facet, instead of its value
+_FIELD = re.compile(r"^(Name|Value|Flags): ?(.*)$", re.M)
+
+
+@table("debconf", volatile=True)
+def debconf(host: World) -> dict[str, records.Fields]:
+    """Load the answers: question → `value`, and `unseen` if a package may still ask. Values of passwords are hidden."""
+    loaded: dict[str, records.Fields] = {question: {"value": HIDDEN} for question in stored(host, PASSWORDS)}
+    for question, (value, seen) in stored(host, ANSWERS).items():
+        loaded[question] = {"value": value, **({} if seen else {"unseen": True})}
+    return loaded
+
+
+def stored(world: World, path: str) -> dict[str, tuple[str, bool]]:
+    """Return the answers in a file of debconf: question → value, and whether it is marked as seen."""
+    if world.stat(path) is None:
+        return {}
+    found = {}
+    for paragraph in world.read(path).decode("utf-8", "replace").split("\n\n"):
+        fields = dict(_FIELD.findall(paragraph))
+        if fields.get("Name"):
+            value = fields.get("Value", "").replace("\\n", "\n")
+            found[fields["Name"]] = (value, "seen" in fields.get("Flags", "").split(", "))
+    return found
+
+
+@op(turn="apt")
+def answer(machine: Machine, package: str, answers: dict[str, str], passwords: dict[str, str]) -> Result:
+    """Store answers and passwords, and mark the questions as seen."""
+    rows = []
+    for kind, values in (("string", answers), ("password", passwords)):
+        for question, value in sorted(values.items()):
+            escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
+            rows.append("%s %s %s %s\n" % (package, question, kind, escaped))
+    shown = {**answers, **dict.fromkeys(passwords, "(a new password)")}
+    effect = {"debconf": {question: {"value": value, "unseen": None} for question, value in shown.items()}}
+    return machine.run([PROGRAM], effect, input="".join(rows).encode(), env=apt.QUIET, timeout=300.0)
+
+
+@op(turn="apt")
+def restore_answers(machine: Machine, package: str, commands: list[str], gone: Sequence[str]) -> Result:
+    """Give debconf commands such as ``UNREGISTER`` and ``FSET``; debconf-devel(7) describes them.
+
+    :param gone: the questions that do not exist afterwards
+    """
+    text = "".join(command + "\n" for command in commands)
+    effect = {"debconf": dict.fromkeys(gone), "unknown": [] if gone else ["debconf"]}
+    argv = ["debconf-communicate", package]
+    # 10: a question does not exist, because the removal of the package also removed it.
+    return machine.run(argv, effect, input=text.encode(), env=apt.QUIET, timeout=300.0, codes=(0, 10))
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the stored answers.
+
+    :raises CheckError: if the host has no debconf
+    """
+    attrs = node.attrs
+    if world.settled(PROGRAM) and world.stat(PROGRAM) is None:
+        raise CheckError("%s does not exist: statecfg answers questions of Debian packages only" % PROGRAM)
+    known, passwords = world.table("debconf"), attrs.get("passwords") or {}
+    wrong = {name: value for name, value in (attrs.get("answers") or {}).items() if not _says(known.get(name), value)}
+    if passwords:
+        former = stored(world, PASSWORDS)
+        needed = not installed(world, attrs["package"])
+        passwords = {name: value for name, value in passwords.items() if needed and former.get(name) != (value, True)}
+    return [answer(attrs["package"], wrong, passwords)] if wrong or passwords else []
+
+
+def _says(entry: records.Fields | None, value: str) -> bool:
+    """Return whether a question has this answer, and no package will ask it again."""
+    return entry is not None and entry.get("value") == value and not entry.get("unseen")
+
+
+def installed(world: World, package: str) -> bool:
+    """Return whether the package is installed, so that it has read its passwords."""
+    return "version" in (world.entry("packages", package) or {})
+
+
+def remember(node: Node, world: World) -> system_records.DebconfMemory:
+    """Record the former answers, except passwords."""
+    known = world.table("debconf")
+    names = [*(node.attrs.get("answers") or ()), *(node.attrs.get("passwords") or ())]
+    return {"answers": {question: known.get(question) for question in names}}
+
+
+def undo(node: Node, memory: system_records.DebconfMemory, world: World) -> ActionSpec:
+    """Restore the former answers, and remove the questions that did not exist."""
+    package, known = node.attrs["package"], world.table("debconf")
+    commands: list[str] = []
+    unseen: list[str] = []
+    gone: list[str] = []
+    back: dict[str, str] = {}
+    left: list[str] = []
+    for question, was in sorted(memory["answers"].items()):
+        now = known.get(question)
+        if was is None:
+            if now is not None:
+                commands.append("UNREGISTER " + question)
+                gone.append(question)
+        elif was["value"] == HIDDEN:
+            if not installed(world, package):
+                left.append("the former password of %s was not recorded: it keeps the new one" % question)
+        elif now is None or now["value"] != was["value"]:
+            back[question] = was["value"]
+            unseen += [question] if was.get("unseen") else []
+        elif was.get("unseen") and not now.get("unseen"):
+            unseen.append(question)
+    actions: list[Action] = [answer(package, back, {})] if back else []
+    # A restored answer counts as seen until the mark is restored, too.
+    commands += ["FSET %s seen false" % question for question in unseen]
+    if commands:
+        actions.append(restore_answers(package, commands, gone))
+    return ActionSpec(actions, left=left)

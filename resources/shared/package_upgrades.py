@@ -1,0 +1,75 @@
+"""Upgrade all packages: what it would change, and its undo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown
+from statecfg.remote.machine.world import World
+from statecfg.resources.shared import apt_upgrade, package_snapshot, package_transaction, records, system_records
+from statecfg.resources.shared.package_manager import manager
+
+
+def upgrader(world: World) -> Any:
+    """Return the module that upgrades the packages of this host."""
+    return apt_upgrade
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
+    """Ask the package manager what an upgrade would change.
+
+    :raises CheckError: if it refuses, or would remove a package that another node installs
+    """
+    attrs, used = node.attrs, manager(world)
+    full, clean, age = attrs["mode"] == "full", bool(attrs.get("autoremove")), attrs.get("update_cache")
+    first, stale = used.first(world), used.stale(world, age)
+    keep = kept(nodes, world)
+    known_after = None
+    steps: records.Steps | None = None
+    if stale is False:
+        try:
+            steps = upgrader(world).upgrades(world, full, clean, keep)
+        except Unknown as unknown:
+            known_after = unknown.cause
+    if steps is not None:
+        if not steps:
+            return ActionSpec(first)
+        removed = sorted(name for name, version in steps.items() if version is None)
+        package_transaction.refuse_wanted(world, nodes, removed, "the upgrade")
+    action = upgrader(world).upgrade(steps, full, clean, keep, age if stale else None)
+    return ActionSpec([*first, action], known_after=known_after)
+
+
+def kept(nodes: Mapping[str, Node], world: World) -> list[str]:
+    """Return the packages whose versions other nodes set."""
+    fixed = [node for node in nodes.values() if node.type == "package" and node.attrs.get("version")]
+    return sorted(node.attrs["name"] for node in fixed if world.entry("packages", node.attrs["name"]))
+
+
+def remember(node: Node, world: World) -> system_records.UpgradeMemory:
+    """Record the versions of all packages."""
+    return {"before": Blob.of(package_snapshot.context(world, ()))}
+
+
+def _versions(text: str) -> dict[str, str]:
+    lines = (line.partition(" ") for line in text.splitlines())
+    return {name: version for name, _, version in lines if version != package_snapshot.CONFIGURED}
+
+
+def learn(node: Node, memory: system_records.UpgradeMemory, world: World) -> dict[str, Any]:
+    """Record which packages changed since the first apply."""
+    was = _versions(memory["before"].read().decode())
+    now = {name: entry["version"] for name, entry in world.table("packages").items() if "version" in entry}
+    names = sorted({name for name, version in was.items() if now.get(name) != version} | (set(now) - set(was)))
+    return {"changed": {name: [was.get(name, ""), now.get(name, "")] for name in names}}
+
+
+def undo(node: Node, memory: system_records.UpgradeMemory, world: World) -> ActionSpec:
+    """Install the former versions again. A package that changed once more since then stays as it is."""
+    wanted = []
+    for name, (was, new) in sorted((memory.get("changed") or {}).items()):
+        now = (world.entry("packages", name) or {}).get("version", "")
+        if was and now == new:
+            wanted.append((name, was))
+    return package_snapshot.installed_again(world, wanted, [])
