@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from statecfg.resources._hy import process as process
     from statecfg.resources.acl import acl as acl
     from statecfg.resources.alternative import alternative as alternative
+    from statecfg.resources.ansible_module import ansible_module as ansible_module
     from statecfg.resources.archive import archive as archive
     from statecfg.resources.assertion import assertion as assertion
     from statecfg.resources.authorized_key import authorized_key as authorized_key

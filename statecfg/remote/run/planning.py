@@ -154,6 +154,8 @@ class Planner:
         try:
             step.spec = self.check(step.node)
             step.known_after = step.spec.known_after
+            if step.known_after is not None and not step.spec.steps:
+                step.outcome = Outcome.UNKNOWN
         except Unknown as unknown:
             step.outcome, step.known_after = Outcome.UNKNOWN, unknown.cause
         except Stays as why:
@@ -300,6 +302,8 @@ def as_result(result: Any) -> Result:
         result_map["reason"] = str(plain.get("reason") or "no reason was given")
     if plain.get("log"):
         result_map["log"] = str(plain["log"])
+    if plain.get("unchanged"):
+        result_map["unchanged"] = True
     return result_map
 
 
