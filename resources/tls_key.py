@@ -43,7 +43,7 @@ def tls_key(
 
     In Python::
 
-        key = tls_key("/etc/ssl/private/shop.key", algorithm="rsa", bits=4096)
+        tls_key("/etc/ssl/private/shop.key", algorithm="rsa", bits=4096)
     """
 
 

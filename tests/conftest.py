@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -46,6 +47,12 @@ def _node_types_as_they_were(our_node_types: dict[str, NodeType[...]]) -> Iterat
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the tests by directory. pytest-xdist starts them in this order."""
     items.sort(key=lambda item: next(place for place, start in enumerate(ORDER) if item.nodeid.startswith(start)))
+
+
+def pytest_collection_finish() -> None:
+    """Exempt everything that exists now from garbage collection: modules and tests live until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

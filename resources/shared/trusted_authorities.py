@@ -20,9 +20,13 @@ _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----\s(.*?)-----END CERTIFIC
 
 
 @op(turn="ca-certificates")
-def update_trust(machine: Machine) -> Result:
-    """Update the bundle of all trusted certificates."""
-    return machine.run([PROGRAM], {"files": ["/etc/ssl/certs"]}, timeout=300.0, interruptible=False)
+def update_trust(machine: Machine, fresh: bool = False) -> Result:
+    """Update the bundle of all trusted certificates.
+
+    :param fresh: also remove the links to removed certificates
+    """
+    argv = [PROGRAM, "--fresh"] if fresh else [PROGRAM]
+    return machine.run(argv, {"files": ["/etc/ssl/certs"]}, timeout=300.0, interruptible=False)
 
 
 def fingerprints(text: bytes) -> list[str]:
@@ -53,7 +57,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     if world.settled(PROGRAM) and world.stat(PROGRAM) is None:
         raise CheckError("%s does not exist; require the package ca-certificates" % PROGRAM)
     if actions or node.attrs["fingerprint"] not in trusted(world):
-        actions.append(update_trust())
+        actions.append(update_trust(fresh=bool(node.attrs.get("absent"))))
     return actions
 
 
@@ -63,5 +67,5 @@ def undo(node: Node, memory: Any, world: World) -> ActionSpec:
     # If an earlier undo was interrupted, the file is gone, but the bundle still contains the certificate.
     stale = not world.acted and memory["was"] is None and node.attrs.get("fingerprint") in trusted(world)
     if spec.actions or stale:
-        spec.actions.append(update_trust())
+        spec.actions.append(update_trust(fresh=True))
     return spec

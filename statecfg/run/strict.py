@@ -1,7 +1,7 @@
 """Read JSON data into frozen classes, strictly: only known keys at every depth, and every value of the right type.
 
-A class that derives from `Strict` is a frozen dataclass. Its annotations define which JSON it accepts: `str`, `int`,
-`float`, `bool`, `Literal[…]`, `X | None`, `tuple[X, ...]`, `Mapping[str, X]` and other such classes.
+The annotations of a class that derives from `Strict` define which JSON it accepts: `str`, `int`, `float`, `bool`,
+`Literal[…]`, `X | None`, `tuple[X, ...]`, `Mapping[str, X]` and other such classes. A value in the class is a default.
 `Annotated[X, Free(…)]` limits the depth and size of data; its keys are not checked if X is `Any` or
 `Mapping[str, Any]`. `Annotated[str, OneOf(…)]` accepts the strings of a list.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from sys import getsizeof
-from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, Self, Union, get_args, get_origin, get_type_hints
 
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.hooks.ruby_json import deeper
@@ -65,7 +65,10 @@ class OneOf:
 
 
 class Strict:
-    """The base class of frozen dataclasses that are read from JSON."""
+    """The base class of frozen classes that are read from JSON.
+
+    They are not dataclasses: nobody calls their methods, and every start of statecfg would generate these again.
+    """
 
     _compiled: ClassVar[tuple[dict[str, Reader], frozenset[str]] | None] = None
 
@@ -94,8 +97,12 @@ class Strict:
         if not required <= values.keys():
             raise Invalid(f"the key {min(required - values.keys())!r} is missing")
         created = object.__new__(cls)
-        created.__dict__.update(values)  # missing values are read from the class, where dataclasses keep defaults
+        created.__dict__.update(values)  # missing values are read from the class
         return created
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        """Refuse to change the object."""
+        raise AttributeError(f"{type(self).__name__}.{name} can't be changed")
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON data that the object was read from."""
@@ -139,9 +146,8 @@ def _plain(value: Any) -> Any:
 
 def _compile(cls: type[Strict]) -> tuple[dict[str, Reader], frozenset[str]]:
     hints = get_type_hints(cls, include_extras=True)
-    mine = fields(cls)  # type: ignore[arg-type]  # every class below Strict is a dataclass
-    required = (item.name for item in mine if item.default is MISSING and item.default_factory is MISSING)
-    return {item.name: _reader(hints[item.name]) for item in mine}, frozenset(required)
+    readers = {name: _reader(hint) for name, hint in hints.items() if get_origin(hint) is not ClassVar}
+    return readers, frozenset(name for name in readers if not hasattr(cls, name))
 
 
 def _reader(hint: Any) -> Reader:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sqlalchemy import Connection, create_engine, exc, pool
 
-from statecfg.store import migrations, postgresql, sqlite, tables
+from statecfg.store import migrations, postgresql, sqlite
 from statecfg.store.errors import Busy, StoreError
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Store:
             with self._failing():
                 return sqlite.check(path)
         with self.reading() as connection:
-            for table in tables.metadata.sorted_tables:
+            for table in migrations.complete_metadata().sorted_tables:
                 for _ in connection.execute(table.select()):
                     continue
         return []

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, MetaData
 
-# Imported for their tables: `metadata` contains only the tables of imported modules.
-from statecfg.store import schema_3, service_tables, tables  # noqa: F401  # see above
-from statecfg.store.entities import tables as entity_tables  # noqa: F401  # see above
+from statecfg.store import schema_3, tables
 
 SCHEMA = 4
 FIND = "SELECT version FROM schema_version"
@@ -21,6 +19,14 @@ CHANGES: Changes = {
 }
 
 
+def complete_metadata() -> MetaData:
+    """Return the schema with the tables of all modules. Most commands use few of them, and each takes time to build."""
+    from statecfg.store import service_tables  # noqa: F401  # imported for its tables
+    from statecfg.store.entities import tables as entity_tables  # noqa: F401  # imported for its tables
+
+    return tables.metadata
+
+
 def forward(connection: Connection, current: int, schema: int = SCHEMA, changes: Changes = CHANGES) -> None:
     """Create or migrate the schema, inside the transaction of `connection`.
 
@@ -28,14 +34,15 @@ def forward(connection: Connection, current: int, schema: int = SCHEMA, changes:
     :param schema: the target version
     :param changes: the changes to existing tables, by version
     """
-    existing = {table.name for table in tables.metadata.sorted_tables if table.info.get("since", 1) <= current}
+    metadata = complete_metadata()
+    existing = {table.name for table in metadata.sorted_tables if table.info.get("since", 1) <= current}
     for version in range(current + 1, schema + 1):
         for table, statements in changes.get(version, {}).items():
             for statement in statements if table in existing else ():
                 connection.exec_driver_sql(statement)
-    missing = [table for table in tables.metadata.sorted_tables if table.name not in existing]
+    missing = [table for table in metadata.sorted_tables if table.name not in existing]
     # No check whether a table exists: if an unexpected one does, the migration must fail.
-    tables.metadata.create_all(connection, missing, checkfirst=False)
+    metadata.create_all(connection, missing, checkfirst=False)
     if 0 < current < 3 <= schema:
         schema_3.sort_out(connection)
     if current:

@@ -152,7 +152,7 @@ def add_attribute(copy: Copy) -> None:
     copy.insert(path, "    :param backup:", "    :param longest: maximum length of the content\n")
     check = '    if attrs.get("longest") is not None and len(attrs["content"]) > attrs["longest"]:\n'
     copy.insert(
-        path, '    for name in ("validate", "backup")', f'{check}        raise ValueError("content is too long")\n'
+        path, '    for name in ("validate", "backup"', f'{check}        raise ValueError("content is too long")\n'
     )
     play = f"hosts: '@local'\nresources:\n  - file: {copy.project}/made\n    content: text\n    longest: "
     copy.write("site.yml", f"{play}3\n")
@@ -321,9 +321,7 @@ def add_host_event(copy: Copy) -> None:
     tag = "    record = (hosts.untag if remove else hosts.tag)(opened.store, opened.name(name), tags)\n"
     assert text.count(tag) == 1
     fire = "    host_events.fire(opened.store, HostEvent.TAGGED, record, None, projects.find(Path(name)))\n"
-    imports = (
-        "    from statecfg.hooks import host_events\n    from statecfg.playbook import project as projects\n\n"
-    )
+    imports = "    from statecfg.hooks import host_events\n    from statecfg.playbook import project as projects\n\n"
     file.write_text(text.replace(tag, tag + imports + fire))
     copy.write("hooks/note.hook/configuration.yaml", "{}\n")
     copy.write("hooks/note.hook/node-tagged", '#!/bin/sh\necho \'{"node": {"metadata": {"update": {"noted": 1}}}}\'\n')

@@ -228,12 +228,18 @@ TRAVELS = [path for path in FILES if FLOORS.get(part_of(path), 99) <= FLOORS["re
 
 def test_files_sent_to_hosts_parse_as_python_3_8() -> None:
     for path in TRAVELS:
-        ast.parse(stripped(path.read_text()), shown(path), feature_version=(3, 8))
+        sent(path)
+
+
+@functools.cache
+def sent(path: Path) -> ast.Module:
+    """Return the tree of a file as hosts receive it."""
+    return ast.parse(stripped(path.read_text()), shown(path), feature_version=(3, 8))
 
 
 def sent_imports(path: Path) -> Iterator[tuple[str, int]]:
     """Yield the imports of a file on hosts. Stripping removes imports that only annotations use."""
-    return imported(path, run_time(ast.parse(stripped(path.read_text()))))
+    return imported(path, run_time(sent(path)))
 
 
 def test_files_sent_to_hosts_import_only_the_standard_library() -> None:

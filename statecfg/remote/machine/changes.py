@@ -169,7 +169,7 @@ def hidden(changes: List[Change]) -> List[Change]:
 
 
 def _text(blob: Optional[Blob]) -> Optional[str]:
-    """Return the content as text; "" for no content, None if it is not text or too large to show."""
+    """Return the content as text; "" for no content, None if it is not text, too large, or a private key."""
     if blob is None:
         return ""
     if blob.size > DIFFED:
@@ -178,7 +178,7 @@ def _text(blob: Optional[Blob]) -> Optional[str]:
         text = blob.read().decode("utf-8")
     except (UnicodeDecodeError, LookupError):
         return None
-    return None if "\0" in text else text
+    return None if "\0" in text or "PRIVATE KEY-----" in text else text
 
 
 def _in_short_lines(value: bytes) -> bool:

@@ -2,14 +2,11 @@
 
 Controller and executor have the same version, because the controller sends the executor. So an unknown key never
 comes from another version: it means that the host does not run our executor.
-
-The classes have no methods that nobody calls, because every start of statecfg generates the methods again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from statecfg.remote.graph.names import ActionStatus, HookStatus, HostStatus, Outcome, State
@@ -28,7 +25,6 @@ Part = Literal["removals", "layers", "left"]
 Where = Literal["host", "controller"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Action(Strict):
     """An action of a node, planned or finished."""
 
@@ -39,14 +35,12 @@ class Action(Strict):
     log: str | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Shutdown(Action):
     """A shutdown-first action and its node."""
 
     node: str = ""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Change(Strict):
     """One field that a node changes."""
 
@@ -57,7 +51,6 @@ class Change(Strict):
     diff: str | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Node(Strict):
     """A node with the actions that a host plans or has executed."""
 
@@ -77,7 +70,6 @@ class Node(Strict):
     stays: bool = False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Debt(Strict):
     """A trigger that an earlier run owes."""
 
@@ -87,7 +79,6 @@ class Debt(Strict):
     run: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Firing(Strict):
     """A hook that an apply would call."""
 
@@ -104,7 +95,6 @@ class Frame(Strict):
     """One frame; its `type` is the key in `FRAME_CLASSES`."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Hello(Frame):
     """The executor has begun."""
 
@@ -113,12 +103,10 @@ class Hello(Frame):
     python: str | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Beat(Frame):
     """The host is alive."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Need(Frame):
     """The host requests the executor, content or node types; exactly one of them."""
 
@@ -127,7 +115,6 @@ class Need(Frame):
     types: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Facts(Frame):
     """The facts that the controller asked for; `failed` says why the others have no value."""
 
@@ -135,7 +122,6 @@ class Facts(Frame):
     failed: Mapping[str, str]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Planned(Frame):
     """A piece of one layer of the plan."""
 
@@ -145,7 +131,6 @@ class Planned(Frame):
     fingerprints: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Plan(Frame):
     """The plan is complete."""
 
@@ -157,7 +142,6 @@ class Plan(Frame):
     ledger: str = ""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ActionEvent(Frame):
     """An action began or ended."""
 
@@ -169,7 +153,6 @@ class ActionEvent(Frame):
     reason: str | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Output(Frame):
     """Output of a node's program."""
 
@@ -177,7 +160,6 @@ class Output(Frame):
     text: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Finished(Frame):
     """A node run has ended."""
 
@@ -185,7 +167,6 @@ class Finished(Frame):
     outcome: Annotated[str, OneOf(Outcome.ALL)]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Layer(Frame):
     """The results of a layer, or of a piece of it."""
 
@@ -195,7 +176,6 @@ class Layer(Frame):
     more: bool = False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Fired(Frame):
     """A hook was called."""
 
@@ -210,7 +190,6 @@ class Fired(Frame):
     metadata: Annotated[Mapping[str, Any], Free(HOOK, map=True)] | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Resource(Strict):
     """A resource in the form that hooks receive."""
 
@@ -224,7 +203,6 @@ class Resource(Strict):
     outcome: str | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Hook(Frame):
     """The host asks the controller to call a hook."""
 
@@ -235,7 +213,6 @@ class Hook(Frame):
     resource: Resource
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Calling(Frame):
     """The host calls a hook that runs on the host."""
 
@@ -245,12 +222,10 @@ class Calling(Frame):
     seconds: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Login(Frame):
     """The host restarted sshd, and asks the controller to test a new login."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Amended(Frame):
     """A node failed after its layer was reported."""
 
@@ -258,7 +233,6 @@ class Amended(Frame):
     reason: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class UnitsPhase(Frame):
     """The host waits for the hooks of its units."""
 
@@ -266,7 +240,6 @@ class UnitsPhase(Frame):
     ok: bool
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class UnitAsk(Frame):
     """A unit's hook asks for settings."""
 
@@ -275,7 +248,6 @@ class UnitAsk(Frame):
     node: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class UnitPort(Frame):
     """A unit's hook opens or closes a port."""
 
@@ -284,7 +256,6 @@ class UnitPort(Frame):
     port: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class UnitStatus(Frame):
     """A unit's hook sets the status of the unit."""
 
@@ -293,7 +264,6 @@ class UnitStatus(Frame):
     message: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class UnitLog(Frame):
     """A log line of a unit's hook."""
 
@@ -304,7 +274,6 @@ class UnitLog(Frame):
     id: int | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class SettingsChange(Strict):
     """Settings that a unit's hook sets and deletes."""
 
@@ -312,7 +281,6 @@ class SettingsChange(Strict):
     delete: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class UnitChanges(Strict):
     """Everything that a unit's hook changes."""
 
@@ -320,7 +288,6 @@ class UnitChanges(Strict):
     leader: SettingsChange | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class UnitDone(Frame):
     """A unit's hook has ended."""
 
@@ -332,7 +299,6 @@ class UnitDone(Frame):
     changes: Annotated[UnitChanges, Free(SETTINGS)]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class End(Frame):
     """The run has ended on this host. Only this frame gives the host a result."""
 

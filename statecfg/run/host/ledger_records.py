@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from statecfg.run.strict import Strict
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class PastAction(Strict):
     """An action of an earlier run, from the host's ledger."""
 
@@ -18,7 +16,6 @@ class PastAction(Strict):
     reason: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Past(Strict):
     """An earlier run, from the host's ledger."""
 
@@ -34,7 +31,6 @@ class Past(Strict):
     actions: tuple[PastAction, ...] | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ManagedResource(Strict):
     """A managed resource, from the host's ledger."""
 

@@ -224,9 +224,9 @@ class HostReport:
         self.data.update({key: fields[key] for key in _OF_END if fields.get(key)})
         if self.mode == Mode.HISTORY:
             self.data["history"] = fields.get("history", [])
+            self.data.update({key: fields[key] for key in ("managed", "owners") if fields.get(key)})
         if self.mode == Mode.REVEAL:
             self.data["revealed"] = frame.revealed
-            self.data.update({key: fields[key] for key in ("managed", "owners") if fields.get(key)})
         if frame.warnings:
             self.data.setdefault("warnings", []).extend(frame.warnings)
         self._explain(frame, fields.get("holder") or {})

@@ -140,7 +140,7 @@ def test_variables_can_be_read_as_attributes_or_keys() -> None:
 def layers(path: Path) -> list[list[dict]]:
     """Return the layers that a playbook's only play sends to a host, without source positions."""
     (play,) = load(path)
-    values = play.variables({}, {}, "web1", ())
+    values = play.variables({}, {}, HostContext("web1", Vars({})))
     graph = evaluate(play, HostContext("web1", Vars(values)))
     made = compile_graph(graph, WireContext("web1", values, (), path.parent)).layers
     return [[{key: value for key, value in node.items() if key != "position"} for node in layer] for layer in made]

@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 import tomllib
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 import statecfg as statecfg_package
-from statecfg import remote
+from statecfg import remote, resources
 from tests import ROOT, lab
 from tests.host.command import reach, statecfg
 from tests.host.pages import Block, Reader, blocks, pages
@@ -205,6 +206,10 @@ def test_the_examples_in_the_reference_are_valid(tmp_path: Path) -> None:
     (tmp_path / "playbooks/conf.d").mkdir(parents=True)
     for name in ("conf.d/site.conf", "shop.conf.j2"):
         (tmp_path / "playbooks" / name).write_text("")
+    with zipfile.ZipFile(tmp_path / "playbooks/site.zip", "w") as archive:
+        archive.writestr("index.html", "")
+    certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    (tmp_path / "playbooks/example-ca.pem").write_text(certificate)
     count = 0
     for found in blocks(ROOT / "docs/reference/node-types.md"):
         if found.language == "yaml":
@@ -220,8 +225,9 @@ def test_the_examples_in_the_reference_are_valid(tmp_path: Path) -> None:
 
 def _named(text: str) -> str:
     """Return an example in YAML and add the nodes that it requires."""
-    required = set(re.findall(r"\b([a-z_]+:/?[\w./-]+)(?=[\],])", text))
-    return text + "".join(f"- {kind}: {thing}\n" for kind, thing in (name.split(":", 1) for name in required))
+    required = set(re.findall(r"\b([a-z_]+:/?[\w./-]+)(?=\"?[\],])", text))
+    named = [name.split(":", 1) for name in required]
+    return text + "".join(f"- {kind}: {thing}\n" for kind, thing in named if kind in resources.available())
 
 
 def _play(text: str) -> str:

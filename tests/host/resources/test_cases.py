@@ -47,8 +47,12 @@ class Unrecorded:
     def finished(self, node: str, outcome: str) -> None: ...
 
 
-def executed(plan: Plan, facets: Facets) -> list[dict[str, Any]]:
-    """Execute a plan on this machine, and return the report of its nodes."""
+def executed(plan: Plan, facets: Facets, count: int | None = None) -> list[dict[str, Any]]:
+    """Execute a plan on this machine, and return the report of its nodes.
+
+    :param count: how many layers to execute; None for all
+    """
+    plan.layers = plan.layers[:count]
     execution = Execution(plan, REGISTRY, facets, lambda event: None, Unrecorded(), lambda: "")
     return [node for layer in execution.run() for node in layer]
 

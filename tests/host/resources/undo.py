@@ -77,7 +77,8 @@ class Ledger:
             except (OSError, CheckError):  # then the run ends before this layer
                 break
             facets = Facets()
-            report = executed(planned(RealMachine(facets), [list(layer) for layer in layers[: number + 1]]), facets)
+            plan = planned(RealMachine(facets), [list(layer) for layer in layers])
+            report = executed(plan, facets, number + 1)
             if any(node["outcome"] == "failed" for node in report):
                 break
         return report

@@ -261,8 +261,6 @@ def test_the_schema_of_roles_has_the_same_keys_as_its_reader() -> None:
     assert set(schema["properties"]["params"]["additionalProperties"]["properties"]) == set(role_files.PARAMETER_KEYS)
 
 
-@pytest.mark.parametrize(
-    "text", ["parameters: {}", "params: {port: {type: integr}}", "params: {a b: {}}", "[]"]
-)
+@pytest.mark.parametrize("text", ["parameters: {}", "params: {port: {type: integr}}", "params: {a b: {}}", "[]"])
 def test_the_schema_of_roles_refuses_mistakes(text: str) -> None:
     assert wrong("role", text)

@@ -73,7 +73,7 @@ def changed(tree: dict[str, Any], key: list[str], value: Any) -> dict[str, Any] 
 
 
 @pytest.mark.parametrize("editor", READERS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50)
 @given(tree=TREES, key=KEYS, value=VALUES)
 def test_a_key_is_set_removed_and_restored(editor: Any, tree: dict[str, Any], key: list[str], value: Any) -> None:
     """The editor refuses, or does to the text what the same change does to the values."""
@@ -90,7 +90,7 @@ def test_a_key_is_set_removed_and_restored(editor: Any, tree: dict[str, Any], ke
         assert replacing.reverted(new, text, new) == (text, 0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50)
 @given(
     st.dictionaries(st.sampled_from("ab"), st.dictionaries(st.sampled_from("xyz"), st.sampled_from("123"))), st.data()
 )
@@ -109,7 +109,7 @@ def test_an_ini_key_is_set_and_removed(tree: dict[str, dict[str, str]], data: st
 
 
 @pytest.mark.parametrize("editor", READERS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80)
 @given(text=st.text("ab:=.,[]{}\"'#-|&* \n\t1", max_size=30))
 def test_any_text_is_edited_correctly_or_refused(editor: Any, text: str) -> None:
     """For a text that a reader accepts, the result is right. For every other one, nothing but a refusal happens."""
@@ -131,7 +131,7 @@ TWO = {"names": st.tuples(NAMES, NAMES, NAMES), "values": st.tuples(VALUES, st.n
 
 
 @pytest.mark.parametrize("form", ["json_key", "toml_key", "yaml_key"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50)
 @given(tree=TREES, first=st.booleans(), **TWO)
 def test_two_keys_of_one_map_are_undone_in_either_order(
     form: str, tree: dict[str, Any], names: Any, values: Any, first: bool
