@@ -6,6 +6,7 @@ from typing import Any
 
 from statecfg.graph.graph import Graph
 from statecfg.resources import (
+    ansible_module,
     git_checkout,
     postgresql_database,
     postgresql_extension,
@@ -120,6 +121,25 @@ def _postgresql_grant_drift(host: Host, root: str) -> None:
     clusters.sql(host, PORTS["grant"], "GRANT CONNECT ON DATABASE shop TO PUBLIC")
 
 
+def _ansible(root: str, requires: list[Graph]) -> list[Graph]:
+    def run(name: str, requires: list[Graph], **arguments: Any) -> Graph:
+        return ansible_module(f"{name}-{root}", module=name, arguments=arguments, requires=requires)
+
+    return [
+        run("lineinfile", requires, path=f"{root}-lines", line="port = 80", regexp="^port", create=True, mode="0640"),
+        run("blockinfile", requires, path=f"{root}-block", block="one\ntwo", create=True),
+        run("file", requires, path=root, state="directory", mode="0750"),
+        run("group", requires, name="truth", system=True),
+        run("stat", requires, path="/etc/passwd"),
+    ]
+
+
+def _ansible_drift(host: Host, root: str) -> None:
+    host.write(f"{root}-lines", "port = 81\n")
+    host.run(["chmod", "0700", root])
+    host.run(["groupdel", "truth"])
+
+
 SOFTWARE = [
     Case("postgresql_user", _postgresql_user, _postgresql_user_drift, _cluster),
     Case("postgresql_database", _postgresql_database, _postgresql_database_drift, _cluster),
@@ -127,4 +147,5 @@ SOFTWARE = [
     Case("postgresql_grant", _postgresql_grant, _postgresql_grant_drift, _cluster),
     Case("python_venv", _venv, _venv_drift, _venv_bare),
     Case("git_checkout", _git, _git_drift, _git_bare),
+    Case("ansible_module", _ansible, _ansible_drift),
 ]
