@@ -122,7 +122,7 @@ def supported() -> None:
 
 
 @functools.cache
-def _loaders() -> Any:
+def loaders() -> Any:
     """Import Ansible once and return its module with loaders of plugins.
 
     Ansible creates a directory for temporary files when it is imported. Without `ANSIBLE_LOCAL_TEMP`, it would be in
@@ -147,7 +147,7 @@ def _found(name: str) -> AnsibleModule:
     from ansible.errors import AnsibleError
 
     try:
-        loader = _loaders()
+        loader = loaders()
         _require_collection(name)
         with contextlib.redirect_stderr(io.StringIO()):  # Ansible warns about a missing collection; the error says it
             context = loader.module_loader.find_plugin_with_context(name)

@@ -16,6 +16,7 @@ from statecfg.playbook import ansible_modules
 from statecfg.playbook.compile import Definition, compile_graph
 from statecfg.playbook.context import WireContext
 from statecfg.remote.graph.wrong_values import Wrong
+from tests.unit import ansible_loaded  # noqa: F401  # its import is all that it does
 
 WORD = "a-Password-1"
 

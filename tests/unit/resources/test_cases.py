@@ -24,6 +24,7 @@ from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
 from statecfg.resources.shared import ansible_runs, git, http_requests, postgresql
+from tests.unit import ansible_loaded  # noqa: F401  # its import is all that it does
 
 DIRECTORY = Path(__file__).parent / "cases"
 ROOT = "/host"  # the first component of the paths in cases; on the real machine, a temporary directory
