@@ -29,7 +29,7 @@ class Site:
         playbook = self.directory / "site.yml"
         if resources:
             playbook.write_text(f"hosts: all\n{VARS}resources:\n{resources}")
-        asked = [] if verb in ("plan", "verify", "validate") else ["--yes"]
+        asked = [] if verb in ("plan", "verify") else ["--yes"]
         env = {"STATECFG_TEST_WORD": SECRET}
         return statecfg(verb, playbook, *asked, *more, *self.options, cwd=self.directory, code=code, **env)
 
