@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -147,11 +146,10 @@ def test_load_refuses_a_large_file_without_reading_it(tmp_path):
     path = tmp_path / "big.yml"
     with path.open("wb") as stream:
         stream.truncate(100 * 1024 * 1024)
-    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(InvalidInput) as caught:
         yaml_text.load(path, "a map")
     assert caught.value.problems[0].code == "SC0302"
-    assert time.process_time() - start < 1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024
 
 
