@@ -297,7 +297,7 @@ def as_result(result: Any) -> Result:
     status = word(plain.get("status"))
     if status not in (ActionStatus.OK, ActionStatus.ERROR):
         return error("the op returned %.80r instead of a result with a status" % (result,))
-    result_map = {"status": status}
+    result_map: Result = {"status": status}
     if status == ActionStatus.ERROR:
         result_map["reason"] = str(plain.get("reason") or "no reason was given")
     if plain.get("log"):

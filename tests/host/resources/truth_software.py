@@ -122,8 +122,8 @@ def _postgresql_grant_drift(host: Host, root: str) -> None:
 
 
 def _ansible(root: str, requires: list[Graph]) -> list[Graph]:
-    def run(name: str, requires: list[Graph], **arguments: Any) -> Graph:
-        return ansible_module(f"{name}-{root}", module=name, arguments=arguments, requires=requires)
+    def run(module: str, requires: list[Graph], **arguments: Any) -> Graph:
+        return ansible_module(f"{module}-{root}", module=module, arguments=arguments, requires=requires)
 
     return [
         run("lineinfile", requires, path=f"{root}-lines", line="port = 80", regexp="^port", create=True, mode="0640"),
