@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from statecfg.resources._hy import process as process
     from statecfg.resources.acl import acl as acl
     from statecfg.resources.alternative import alternative as alternative
+    from statecfg.resources.ansible_module import ansible_module as ansible_module
     from statecfg.resources.apt_pin import apt_pin as apt_pin
     from statecfg.resources.apt_repository import apt_repository as apt_repository
     from statecfg.resources.archive import archive as archive

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 _INCLUDE = "`include: FILE` adds the entries of another file"
@@ -62,6 +63,8 @@ MODULES: Mapping[str, str] = {
     "locale_gen": "locale", "modprobe": "kernel_module",
 }  # fmt: skip
 
+COLLECTION = re.compile(r"[a-z_]\w*(\.[a-z_]\w*){2,}")  # the name of a module with its collection
+
 
 def equivalent(word: str) -> str:
     """Return what to write instead of a word of Ansible; "" for other words.
@@ -75,4 +78,6 @@ def equivalent(word: str) -> str:
     module = word.removeprefix("ansible.builtin.").removeprefix("ansible.legacy.")
     if module in MODULES:
         return f"`{word}` is an Ansible module: the node type is `{MODULES[module]}`"
+    if COLLECTION.fullmatch(module):
+        return f"`{word}` is an Ansible module: write `ansible_module: NAME` with `module: {word}` and `arguments:`"
     return f"the node type is `{module}`" if module != word else ""

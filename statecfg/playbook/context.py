@@ -20,6 +20,7 @@ from statecfg.remote.graph.model import Blob
 
 if TYPE_CHECKING:
     from statecfg.graph.nodes import Node
+    from statecfg.playbook.ansible_modules import AnsibleModule
     from statecfg.resources.shared import records
 
 HELD = 1 << 16  # bytes; of a larger file, and the files of a larger tree, only path and digest are kept in memory
@@ -216,6 +217,16 @@ class WireContext:
         from statecfg.graph.opaque import Secret
 
         return Secret(name, value)
+
+    @staticmethod
+    def ansible_module(name: str) -> AnsibleModule:
+        """Return a module of Ansible that is installed on this machine.
+
+        :raises Wrong: Ansible is not installed, there is no such module, or hosts can't run it
+        """
+        from statecfg.playbook import ansible_modules  # takes time to import
+
+        return ansible_modules.find(name)
 
     def report(self, node: Node, detail: str, help: str = "") -> None:
         """Report that a node can't be prepared.

@@ -18,6 +18,7 @@ from statecfg.views.tally import (
     SYMBOLS,
     Fate,
     Group,
+    cause,
     count,
     fates,
     fold,
@@ -169,7 +170,7 @@ def _position(node: Node) -> str:
 
 def _node(fate: Fate) -> str:
     node, what, goes = fate
-    said = f" — known after {code(node['known_after'])}" if node.get("known_after") else ""
+    said = f" — known after {code(cause(node))}" if node.get("known_after") else ""
     ops = ", ".join(str(action["op"]) for action in node.get("actions") or ())
     did = f" {goes_as(node, what) or 'to be removed'}" if goes else f" {code(ops)}" if ops else ""
     state = f" — {code(unresolved(node))}" if unresolved(node) else ""

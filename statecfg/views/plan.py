@@ -18,6 +18,7 @@ from statecfg.views.tally import (
     Effect,
     Fate,
     Group,
+    cause,
     count,
     fates,
     fold,
@@ -140,7 +141,7 @@ def node_lines(fate: Fate, detail: Detail) -> Iterator[Line]:
     """Yield the lines for one node of a plan: what happens to it, why, and every difference."""
     node, what, goes = fate
     symbol = f"{SYMBOLS[what]:>3} "
-    after: Span = (f"  known after {node['known_after']}", "unknown") if node.get("known_after") else ("", "")
+    after: Span = (f"  known after {cause(node)}", "unknown") if node.get("known_after") else ("", "")
     state: Span = (f"  {unresolved(node)}", "unknown") if unresolved(node) else ("", "")
     done: Span = (f"  {goes_as(node, what) or 'to be removed'}", STYLES[what]) if goes else (steps(node), "dim")
     title: tuple[Span, ...] = (symbol, STYLES[what]), (node["name"], STYLES[what]), done, after, state

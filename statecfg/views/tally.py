@@ -107,6 +107,12 @@ def unresolved(node: Node) -> str:
     return states.of_resource(str(node.get("state") or ""))
 
 
+def cause(node: Node) -> str:
+    """Return after what an unknown part of a node is known: another node, or the run of the node itself."""
+    name = str(node.get("known_after") or "")
+    return "it has run" if name == node["name"] else name
+
+
 def count(hosts: Iterable[Host]) -> Counter[Effect]:
     """Return the number of nodes with each effect in the reports of `hosts`; a replacement counts only as "replace"."""
     return Counter(fate.effect for host in hosts for fate in fates(host))

@@ -67,6 +67,7 @@ HOMES = {
     "starlette": r"server/.*\.py",
     "cryptography": r"playbook/ansible_vault\.py",
     "uvicorn": r"server/.*\.py",
+    "ansible": r"playbook/ansible_modules\.py",
     "sqlalchemy": r"store/.*\.py",
 }
 FILES = sorted(path for path in ROOT.rglob("*.py")) + sorted((ROOT / "resources").rglob("*.py"))

@@ -311,7 +311,8 @@ class ActionSpec(Record):
     :param actions: the actions, in order
     :param shutdown_first: an action to perform before the first layer
     :param left: for a removal: one text for each thing that the undo leaves unchanged, with the reason
-    :param known_after: the node that decides the unknown part of the actions; the check is repeated after it
+    :param known_after: the node that decides the unknown part of the actions; the check is repeated after it. Without
+        actions, all of them are unknown. It is the node itself if only its own actions show what they change
     """
 
     __slots__ = ("actions", "known_after", "left", "shutdown_first")

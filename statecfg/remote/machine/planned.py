@@ -47,13 +47,15 @@ class Planned(Overlay):
         triggers: Sequence[str] = (),
         undecided: Optional[str] = None,
         acted: bool = False,
+        due: bool = False,
     ) -> None:
         """Begin the turn of a node.
 
         :param ancestors: see `Before`, as for the next two
         :param acted: whether this run has already taken the node's actions
+        :param due: whether its turn has come in an apply
         """
-        self.node, self.acted = node, acted
+        self.node, self.acted, self.due = node, acted, due
         self.before = Before(ancestors, triggers, undecided)
         self.changes, self.trace = Changes(), Trace()
 

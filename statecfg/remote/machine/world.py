@@ -98,6 +98,9 @@ class World:
     acted: bool = False
     """Whether this run has taken the node's actions: the check is made to see that nothing is left to do."""
 
+    due: bool = False
+    """Whether the node's turn has come in an apply, so that nothing becomes known by waiting."""
+
     def stat(self, path: str) -> Optional[Stat]:
         """Return the Stat of the absolute `path`, or None if nothing is there.
 

@@ -72,7 +72,11 @@ class Performer:
             # One bad name fails the whole transaction. Each node then acts alone, which shows the bad one.
 
     def act(self, node: NodeRun) -> None:
-        """Perform a node's actions in order, up to the first failure."""
+        """Perform a node's actions in order, up to the first failure.
+
+        If each of them says that it had nothing to change, the node is unchanged.
+        """
+        idle = not node.done and node.shutdown is None
         for action in node.step.spec.actions[len(node.done) :]:
             why = self.stopped()
             if why:
@@ -86,6 +90,9 @@ class Performer:
             if result["status"] != ActionStatus.OK:
                 node.fail("%s: %s" % (action.op, result["reason"]))
                 return
+            idle = idle and bool(result.get("unchanged"))
+        if idle:
+            node.outcome = Outcome.UNCHANGED
 
     def perform(self, node: NodeRun, action: Action, index: int, sharing: Sequence[str] = ()) -> Result:
         """Perform one action on the real machine and return its result; turn exceptions into errors with a reason.

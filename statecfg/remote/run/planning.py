@@ -184,6 +184,8 @@ class Planner:
         try:
             step.spec = self.check(step.node)
             step.known_after = step.spec.known_after
+            if step.known_after is not None and not step.spec.steps:
+                step.outcome = Outcome.UNKNOWN
         except Unknown as unknown:
             step.outcome, step.known_after = Outcome.UNKNOWN, unknown.cause
         except Excluded as why:
@@ -335,13 +337,15 @@ def as_result(result: Any) -> Result:
     status = word(plain.get("status"))
     if status not in (ActionStatus.OK, ActionStatus.ERROR):
         return error("the op returned %.80r instead of a result with a status" % (result,))
-    result_map = {"status": status}
+    result_map: Result = {"status": status}
     if status == ActionStatus.ERROR:
         result_map["reason"] = str(plain.get("reason") or "no reason was given")
     if plain.get("log"):
         result_map["log"] = str(plain["log"])
     if isinstance(plain.get("said"), dict):
         result_map["said"] = plain["said"]
+    if plain.get("unchanged"):
+        result_map["unchanged"] = True
     return result_map
 
 

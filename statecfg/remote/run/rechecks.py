@@ -63,7 +63,7 @@ class Rechecks:
         changed = [other for other in self.plan.triggers(step.node) if self.state[other].outcome == Outcome.CHANGED]
         changed += [other for other in self.owed.get(name, ()) if other not in changed]
         planner = self._planner()
-        planner.machine.turn(name, triggers=changed)
+        planner.machine.turn(name, triggers=changed, due=True)
         planner.machine.beside = beside
         step.outcome, step.spec, step.excluded = Outcome.UNCHANGED, ActionSpec(), ""
         known_after, step.known_after = step.known_after, None
@@ -95,7 +95,8 @@ class Rechecks:
         planner = self._planner()
         for node in nodes:
             step = node.step
-            planner.machine.turn(step.node.provides, acted=node.outcome == Outcome.CHANGED)
+            acted = node.outcome == Outcome.CHANGED or bool(node.done)
+            planner.machine.turn(step.node.provides, acted=acted, due=True)
             try:
                 todo = planner.check(step.node).steps
                 if not isinstance(step.node, Orphan) and not self.types[step.node.type].looks():

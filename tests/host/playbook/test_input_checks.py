@@ -247,6 +247,11 @@ def test_no_node_type_counts_as_an_ansible_word() -> None:
         assert not ansible_words.equivalent(name), name
 
 
+def test_a_module_of_a_collection_can_be_run() -> None:
+    said = ansible_words.equivalent("community.general.pacman_key")
+    assert "write `ansible_module: NAME` with `module: community.general.pacman_key`" in said
+
+
 def test_a_wrong_requirement_is_shown_where_it_is_written(project: Path) -> None:
     (project / "play.yml").write_text(
         "hosts: all\nresources:\n  - directory: /srv\n  - file: /srv/a\n    content: a\n    requires:\n"

@@ -6,6 +6,7 @@ from typing import Any
 
 from statecfg.graph.graph import Graph
 from statecfg.resources import (
+    ansible_module,
     apt_pin,
     apt_repository,
     debconf,
@@ -262,6 +263,23 @@ def _package_upgrade(root: str, requires: list[Graph]) -> list[Graph]:
 
 def _older(host: Host, root: str) -> None:
     host.run(["apt-get", "-qy", "--allow-downgrades", "install", "tool-a=1.0"])
+def _ansible(root: str, requires: list[Graph]) -> list[Graph]:
+    def run(module: str, requires: list[Graph], **arguments: Any) -> Graph:
+        return ansible_module(f"{module}-{root}", module=module, arguments=arguments, requires=requires)
+
+    return [
+        run("lineinfile", requires, path=f"{root}-lines", line="port = 80", regexp="^port", create=True, mode="0640"),
+        run("blockinfile", requires, path=f"{root}-block", block="one\ntwo", create=True),
+        run("file", requires, path=root, state="directory", mode="0750"),
+        run("group", requires, name="truth", system=True),
+        run("stat", requires, path="/etc/passwd"),
+    ]
+
+
+def _ansible_drift(host: Host, root: str) -> None:
+    host.write(f"{root}-lines", "port = 81\n")
+    host.run(["chmod", "0700", root])
+    host.run(["groupdel", "truth"])
 
 
 SOFTWARE = [
@@ -280,4 +298,5 @@ SOFTWARE = [
     Case("npm_package", _npm_package, _npm_package_drift, _npm_bare),
     Case("python_venv", _venv, _venv_drift, _venv_bare),
     Case("git_checkout", _git, _git_drift, _git_bare),
+    Case("ansible_module", _ansible, _ansible_drift),
 ]

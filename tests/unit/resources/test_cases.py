@@ -23,7 +23,8 @@ from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
-from statecfg.resources.shared import git, http_requests, mariadb, postgresql, redis_settings
+from statecfg.resources.shared import ansible_runs, git, http_requests, mariadb, postgresql, redis_settings
+from tests.unit import ansible_loaded  # noqa: F401  # its import is all that it does
 
 DIRECTORY = Path(__file__).parent / "cases"
 ROOT = "/host"  # the first component of the paths in cases; on the real machine, a temporary directory
@@ -39,6 +40,7 @@ FIXED = {
 }  # fmt: skip
 # Programs of node types that are too long for a case.
 PROGRAMS = {
+    "ansible": " ".join(ansible_runs.command()),
     "http": " ".join(http_requests.command()),
     "git": " ".join(["git", *git.SAFE]),
     "mariadb": " ".join([*mariadb.command(mariadb.SOCKET), f"--execute={mariadb.MODE}"]),

@@ -18,6 +18,7 @@ from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
 from statecfg.playbook.plays import HostContext
 from statecfg.playbook.secrets import secret
+from tests.unit import ansible_loaded  # noqa: F401  # its import is all that it does
 
 TYPES = sorted(name for name in resources.available() if (Path(resources.__path__[0]) / f"{name}.py").exists())
 
