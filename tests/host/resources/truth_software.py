@@ -263,6 +263,8 @@ def _package_upgrade(root: str, requires: list[Graph]) -> list[Graph]:
 
 def _older(host: Host, root: str) -> None:
     host.run(["apt-get", "-qy", "--allow-downgrades", "install", "tool-a=1.0"])
+
+
 def _ansible(root: str, requires: list[Graph]) -> list[Graph]:
     def run(module: str, requires: list[Graph], **arguments: Any) -> Graph:
         return ansible_module(f"{module}-{root}", module=module, arguments=arguments, requires=requires)

@@ -18,7 +18,7 @@ from statecfg.playbook.context import WireContext
 from statecfg.remote.graph.wrong_values import Wrong
 from tests.unit import ansible_loaded  # noqa: F401  # its import is all that it does
 
-WORD = "a-Password-1"
+WORD = "a-Word-of-a-module-1"
 
 
 def compiled(module: str, **arguments: Any) -> Definition:
