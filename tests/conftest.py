@@ -10,8 +10,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from statecfg import resources
-from statecfg.graph import outputs
-from statecfg.problems import tokens
 from statecfg.remote.graph.nodetype import REGISTRY, NodeType
 from tests.lab.fixtures import NOT_RUN
 
@@ -44,15 +42,6 @@ def _node_types_as_they_were(our_node_types: dict[str, NodeType[...]]) -> Iterat
     REGISTRY.update(our_node_types)
     for name, node_type in our_node_types.items():
         setattr(resources, name, node_type)
-
-
-@pytest.fixture(autouse=True)
-def _secrets_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget the secrets of a test, because messages in later tests would mask their values."""
-    monkeypatch.setattr(tokens, "_SECRETS", dict(tokens._SECRETS))
-    monkeypatch.setattr(tokens, "_NAMES", set(tokens._NAMES))
-    monkeypatch.setattr(outputs, "_OUTPUTS", dict(outputs._OUTPUTS))
-    monkeypatch.setattr(outputs, "_BY_REFERENCE", dict(outputs._BY_REFERENCE))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

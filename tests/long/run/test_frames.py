@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -29,7 +28,7 @@ def test_valid_frame_is_read_unchanged_and_frozen(cls: type[Strict], data: st.Da
     read = cls.from_json(value)
     assert read.to_json() == value
     if value:
-        with pytest.raises(dataclasses.FrozenInstanceError):
+        with pytest.raises(AttributeError, match="can't be changed"):
             setattr(read, next(iter(value)), 1)
 
 
