@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import sys
 from collections.abc import Iterator
@@ -19,10 +20,12 @@ from statecfg.problems import InvalidInput, SourceLocation, problem
 from statecfg.problems.positions import PACKAGE
 from statecfg.problems.python_source import parse
 from statecfg.remote import OLDEST
+from statecfg.remote.graph import borg, predicates
 from statecfg.remote.graph.nodetype import NodeType
 
 LINES = "__statecfg_lines__"  # in a module on a host: (file, {line in the module: line in the file})
 ON_CONTROLLER = (Graph, Play, Relation)
+BORG = borg.__name__
 HY = ("hy", "funcparserlib")  # the packages of Hy's run time
 
 Modules = dict[str, tuple[bool, str, str]]
@@ -79,6 +82,8 @@ def host_tree(module: ModuleType) -> ast.Module:
     playbook = any(isinstance(value, Play) for value in vars(module).values())
     tree.body = [kept for node in tree.body for kept in _for_host(node, module, playbook)]
     _drop_dependents(tree, module)
+    _drop_unused_words(tree)
+    _drop_documentation(tree)
     tree = ast.fix_missing_locations(_PlainText().visit(tree))
     if not needs_hy(tree):
         tree.body = [node for node in tree.body if ast.unparse(node) != "import hy"]
@@ -96,7 +101,9 @@ def _for_host(node: ast.stmt, module: ModuleType, playbook: bool) -> Iterator[as
         called = dotted(node.value.func) or dotted(getattr(node.value.func, "func", node))
         # Macros are only needed to compile. In a playbook, the controller needs the other calls, except those of our
         # own macros.
-        if not called.startswith("hy.macros.") and (not playbook or called.startswith("_borg.") or "." in called):
+        # Only the controller validates.
+        unused = called.startswith("hy.macros.") or called == "_borg.make_validators"
+        if not unused and (not playbook or called.startswith("_borg.") or "." in called):
             yield node
     elif not (_bound(node) and all(isinstance(vars(module).get(name), ON_CONTROLLER) for name in _bound(node))):
         yield node
@@ -105,13 +112,36 @@ def _for_host(node: ast.stmt, module: ModuleType, playbook: bool) -> Iterator[as
 def _import_for_host(node: ast.ImportFrom, module: ModuleType) -> Iterator[ast.stmt]:
     source = node.module or ""
     if source == "statecfg.dialects.hy":
-        source = node.module = "statecfg.remote.graph.borg"
+        source = BORG
     for item in node.names:
         home = statecfg._HOMES.get(item.name, "") if source == "statecfg" else source
+        if home == BORG and item.name in predicates.__all__:
+            home = predicates.__name__
         value = vars(module).get(item.asname or item.name)
         foreign = isinstance(value, NodeType) and value.module != module.__name__  # declared with, on the controller
         if home and not foreign and not _controllers(home):
             yield ast.copy_location(ast.ImportFrom(home, [item], 0), node)
+
+
+def _drop_unused_words(tree: ast.Module) -> None:
+    """Remove imports of the words of Hy that a module does not use on hosts, and those that each macro repeats."""
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    modules = (BORG, predicates.__name__)
+    body: dict[str, ast.stmt] = {}
+    for number, node in enumerate(tree.body):
+        words = node.names if isinstance(node, ast.ImportFrom) and node.module in modules else None
+        if isinstance(node, ast.Import):
+            body.setdefault(ast.dump(node), node)
+        elif words is None or not used.isdisjoint(item.asname or item.name for item in words):
+            body[str(number)] = node
+    tree.body = list(body.values())
+
+
+def _drop_documentation(tree: ast.Module) -> None:
+    """Remove the docstrings of node types, the last argument of `node_type`: hosts don't show them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and dotted(node.func) == "_borg.node_type":
+            del node.args[len(inspect.signature(borg.node_type).parameters) - 1 :]
 
 
 def _controllers(name: str) -> bool:
@@ -195,7 +225,7 @@ def python_source(tree: ast.Module, path: str) -> str:
 
 
 def _table(written: ast.AST, unparsed: ast.AST) -> dict[int, int]:
-    """Return line of the generated source → line of the file, for each line that starts a new line of the file."""
+    """Return line of the generated source → line of the file, for each line of the source where the other changes."""
     lines: dict[int, int] = {}
     for original, generated in zip(ast.walk(written), ast.walk(unparsed), strict=False):
         if type(original) is not type(generated):
@@ -204,7 +234,9 @@ def _table(written: ast.AST, unparsed: ast.AST) -> dict[int, int]:
         if host_line is not None and file_line is not None:
             is_statement = isinstance(original, ast.stmt)
             lines[host_line] = file_line if is_statement else min(lines.get(host_line, file_line), file_line)
-    return dict(sorted(lines.items()))
+    ordered = sorted(lines.items())
+    changes = (after for before, after in zip([(0, 0), *ordered], ordered, strict=False) if before[1] != after[1])
+    return dict(changes)
 
 
 def _line(tree: ast.Module, source: str, error: SyntaxError) -> int:

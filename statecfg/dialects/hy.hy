@@ -1,9 +1,9 @@
 "The Borg document's macros: `(require statecfg.dialects.hy [defplay node-type …])`."
 
 (import statecfg.dialects.forms [BadForm attribute-names op-options op-parameters bind-words body-data clauses])
-(import statecfg.remote.graph.borg [
-  METHODS merge-graphs some-fn name spit slurp zipmap
-  map? true? false? nil? keyword? string? number? seq?])
+(import statecfg.remote.graph.borg [METHODS merge-graphs name spit slurp zipmap])
+(import statecfg.remote.graph.predicates [
+  some-fn map? true? false? nil? keyword? string? number? seq?])
 
 (setv __all__ [
   "merge_graphs" "some_fn" "name" "spit" "slurp" "zipmap"

@@ -13,7 +13,6 @@ from statecfg.graph import types, validators
 from statecfg.graph.types import ANY, Type, TypeProblem, of_annotation
 from statecfg.problems import InvalidInput, SourceLocation, problem
 from statecfg.remote.graph import values
-from statecfg.remote.graph.borg import unmangled
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.nodetype import OPTIONS, NodeType
 
@@ -209,3 +208,17 @@ def json_schema(node_type: NodeType[...]) -> dict[str, Any]:
         "required": list(schema.required),
         "additionalProperties": False,
     }
+
+
+def unmangled(identifier: str) -> str:
+    """Return the Hy name of a Python identifier: `hyx_blockXquestion_markX` becomes `block?`."""
+    if not identifier.startswith("hyx_"):
+        return identifier
+    import re
+    from unicodedata import lookup
+
+    def character(match: Any) -> str:
+        title = match[1]
+        return chr(int(title[1:], 16)) if title[:1] == "U" else lookup(title.replace("_", " ").replace("H", "-"))
+
+    return re.sub("X([^X]+)X", character, identifier[4:])

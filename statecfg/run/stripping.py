@@ -276,7 +276,8 @@ class _Stripping(ast.NodeVisitor):
 
     def visit_Name(self, node: ast.Name) -> None:
         """Note a name that is used."""
-        self.used.add(node.id)
+        if not (isinstance(node.ctx, ast.Store) and node.id == "TYPE_CHECKING"):
+            self.used.add(node.id)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         """Note a string that is a name: it may be in `__all__`, or an annotation in a class."""

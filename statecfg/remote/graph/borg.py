@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-import threading
 
+from statecfg.remote.graph.acting import present_machine
+from statecfg.remote.graph.hy_lines import attribute
 from statecfg.remote.graph.model import Keyword
 from statecfg.remote.graph.names import named
 from statecfg.remote.graph.nodetype import REGISTRY, NodeType, Schema, register
@@ -12,27 +13,11 @@ from statecfg.remote.graph.ops import Op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
+    from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Union
 
     Clause = Sequence[Callable[[Any], Any]]
 
-__all__ = [
-    "Keyword",
-    "hyx_falseXquestion_markX",
-    "hyx_keywordXquestion_markX",
-    "hyx_mapXquestion_markX",
-    "hyx_nilXquestion_markX",
-    "hyx_numberXquestion_markX",
-    "hyx_seqXquestion_markX",
-    "hyx_stringXquestion_markX",
-    "hyx_trueXquestion_markX",
-    "merge_graphs",
-    "name",
-    "slurp",
-    "some_fn",
-    "spit",
-    "zipmap",
-]
+__all__ = ["Keyword", "merge_graphs", "name", "slurp", "spit", "zipmap"]
 
 METHODS = {
     "check-node": "check",
@@ -45,25 +30,6 @@ METHODS = {
     "remember": "remember",
     "undo": "undo",
 }
-
-
-def attribute(written: str) -> str:
-    """Return statecfg's name for a name in Hy: `restart-on` becomes `restart_on`."""
-    return written.lstrip(":").replace("-", "_")
-
-
-def unmangled(identifier: str) -> str:
-    """Return the Hy name of a Python identifier: `hyx_blockXquestion_markX` becomes `block?`."""
-    if not identifier.startswith("hyx_"):
-        return identifier
-    import re
-    from unicodedata import lookup
-
-    def character(match: Any) -> str:
-        title = match[1]
-        return chr(int(title[1:], 16)) if title[:1] == "U" else lookup(title.replace("_", " ").replace("H", "-"))
-
-    return re.sub("X([^X]+)X", character, identifier[4:])
 
 
 def node_type(
@@ -139,77 +105,19 @@ def merge_graphs(*graphs: Any) -> Any:
     return named("merge_graphs")(*graphs)
 
 
-_present = threading.local()  # the machine on which the `:fn` of a plain map acts while it runs
-
-
-def acting_on(machine: Any, function: Callable[[], Any]) -> Any:
-    """Call a function without arguments and return its result; `spit` and `slurp` in it act on `machine`."""
-    before = getattr(_present, "machine", None)
-    _present.machine = machine
-    try:
-        return function()
-    finally:
-        _present.machine = before
-
-
-def _machine() -> Any:
-    return getattr(_present, "machine", None) or named("RealMachine")()
-
-
 def spit(path: str, content: Union[str, bytes]) -> Any:
     """Write `content` to `path` on the machine of the current action, or on this machine outside of an action."""
-    return _machine().spit(path, content)
+    return present_machine().spit(path, content)
 
 
 def slurp(path: str) -> Any:
     """Return the text of a file on the machine of the current action, or on this machine outside of an action."""
-    return _machine().slurp(path)
-
-
-def written_at(module: Mapping[str, Any], file: str, line: int) -> Tuple[str, int]:
-    """Return the file and line in the source of a line of a module, which may be compiled from Hy.
-
-    :param module: the module's globals; a module compiled from Hy has its table of lines there
-    """
-    written, table = module.get("__statecfg_lines__") or (file, {})
-    nearest = max((here for here in table if here <= line), default=None)
-    return written, line if nearest is None else table[nearest]
+    return present_machine().slurp(path)
 
 
 def zipmap(keys: Sequence[Any], values: Sequence[Any]) -> Dict[str, Any]:
     """Return a map of keys to values, in order; replace keywords by their names."""
     return {attribute(str(getattr(key, "name", key))): value for key, value in zip(keys, values)}
-
-
-def _predicate(title: str, test: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    test.__name__ = test.__qualname__ = title
-    return test
-
-
-def _keyword(value: Any) -> bool:
-    # Plain Hy reads a keyword as Hy's own class, which does not derive from str. Only its name is known here.
-    return isinstance(value, Keyword) or type(value).__name__ == "Keyword"
-
-
-hyx_mapXquestion_markX = _predicate("map?", lambda value: hasattr(value, "keys") and hasattr(value, "__getitem__"))
-hyx_trueXquestion_markX = _predicate("true?", lambda value: value is True)
-hyx_falseXquestion_markX = _predicate("false?", lambda value: value is False)
-hyx_nilXquestion_markX = _predicate("nil?", lambda value: value is None)
-hyx_keywordXquestion_markX = _predicate("keyword?", _keyword)
-hyx_stringXquestion_markX = _predicate("string?", lambda value: isinstance(value, str) and not _keyword(value))
-hyx_numberXquestion_markX = _predicate(
-    "number?", lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
-)
-hyx_seqXquestion_markX = _predicate(
-    "seq?",
-    lambda value: hasattr(value, "__iter__") and not hasattr(value, "keys") and not isinstance(value, (str, bytes)),
-)
-
-
-def some_fn(*predicates: Callable[[Any], Any]) -> Callable[[Any], bool]:
-    """Return a predicate that is true if any of `predicates` is."""
-    title = "(some-fn %s)" % " ".join(predicate.__name__ for predicate in predicates)
-    return _predicate(title, lambda value: any(predicate(value) for predicate in predicates))
 
 
 def name(value: Any) -> str:

@@ -386,7 +386,7 @@ class RealMachine(Machine):
         return error("%s: %s%s" % (argv[0], how, ": " + last if last else ""), log)
 
     def outside(self, function: Callable[[], Any]) -> Any:
-        from statecfg.remote.graph.borg import acting_on
+        from statecfg.remote.graph.acting import acting_on
 
         self.calls += 1
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.borg import attribute, written_at
+from statecfg.remote.graph.hy_lines import attribute, written_at
 from statecfg.remote.graph.model import OK, Action, ActionSpec, CheckError, Conflict, Excluded, Stays, Unknown, error
 from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.ledger.records import Orphan, contents

@@ -12,8 +12,9 @@ import pytest
 from statecfg.dialects import load, load_module
 from statecfg.dialects.host_source import bundle_modules, compile_for_host
 from statecfg.dialects.modules import module_name
+from statecfg.graph.schema import unmangled
 from statecfg.problems import InvalidInput
-from statecfg.remote.graph.borg import unmangled, written_at
+from statecfg.remote.graph.hy_lines import written_at
 from statecfg.resources import process
 from statecfg.run import host_modules
 from tests import ROOT
@@ -100,7 +101,7 @@ def test_error_lines_map_back_to_the_hy_file(tmp_path: Path) -> None:
     )
     code = f"""
 import traceback
-from statecfg.remote.graph.borg import written_at
+from statecfg.remote.graph.hy_lines import written_at
 module = sys.modules[{name!r}]
 try:
     module.broken()

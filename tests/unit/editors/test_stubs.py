@@ -10,9 +10,9 @@ import pytest
 
 from statecfg import Blob, Content, Mode, Names, resources
 from statecfg.editors import files, stubs
-from statecfg.graph import validators
+from statecfg.graph import schema, validators
 from statecfg.playbook import project as projects
-from statecfg.remote.graph import borg
+from statecfg.remote.graph import predicates
 from statecfg.remote.graph.nodetype import NodeType
 
 
@@ -80,17 +80,17 @@ def test_stub_of_a_type_in_hy_has_the_types_of_its_predicates() -> None:
     text = stubs.module([resources.process], "#")
     assert "env: Mapping[str, Any]," in text and "args: Sequence[Any]," in text and "user: str," in text
     assert "hyx_blockXquestion_markX: bool | None = ...," in text
-    assert borg.unmangled("hyx_blockXquestion_markX") == "block?"
+    assert schema.unmangled("hyx_blockXquestion_markX") == "block?"
 
 
 PREDICATES = [
-    (borg.hyx_stringXquestion_markX, {"type": "string"}),
-    (borg.some_fn(borg.hyx_trueXquestion_markX, borg.hyx_nilXquestion_markX), {"type": "boolean"}),
+    (predicates.hyx_stringXquestion_markX, {"type": "string"}),
+    (predicates.some_fn(predicates.hyx_trueXquestion_markX, predicates.hyx_nilXquestion_markX), {"type": "boolean"}),
     (
-        borg.some_fn(borg.hyx_numberXquestion_markX, borg.hyx_seqXquestion_markX),
+        predicates.some_fn(predicates.hyx_numberXquestion_markX, predicates.hyx_seqXquestion_markX),
         {"anyOf": [{"type": "number"}, {"type": "array"}]},
     ),
-    (borg.some_fn(borg.hyx_stringXquestion_markX, callable), {}),
+    (predicates.some_fn(predicates.hyx_stringXquestion_markX, callable), {}),
     (str.isalpha, {}),
 ]
 

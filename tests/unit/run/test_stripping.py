@@ -21,6 +21,7 @@ CASES = {
     "from a import (\n    b,\n    c,\n)\ndef f(x: b): return c": "from a import c\n\n\n\ndef f(x): return c",
     "from a import b\n__all__ = ['b']\nx: b = 1": "from a import b\n__all__ = ['b']\nx = 1",
     "if TYPE_CHECKING:\n    import a\n\n    b = 1\nc = 1": "\n\n\n\nc = 1",
+    "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    import a\nc = 1": "\n\n\nc = 1",
     "if TYPE_CHECKING:\n    @a\n    def b(): ...\nelse:\n    c = 1": (
         "if TYPE_CHECKING:\n    pass\n\nelse:\n    c = 1"
     ),
