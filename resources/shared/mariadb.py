@@ -7,6 +7,7 @@ password.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -154,9 +155,8 @@ def server(world: World, socket: str) -> records.Fields:
     entry = world.entry("mariadb", key("server", "", socket))
     if entry is None:
         answer = world.probe(command(socket), input=_OVERVIEW.encode())
-        said = (answer.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[0]
         text = "no MariaDB server answers on %s: %s; require the service that starts it"
-        raise CheckError(text % (socket, said))
+        raise CheckError(text % (socket, first_line(answer)))
     return entry
 
 
@@ -182,6 +182,36 @@ def query(world: World, socket: str, sql: str) -> Probe:
     """
     # The statement is in the arguments, so that the answers of several queries are not mistaken for each other.
     return world.probe([*command(socket), "--execute=" + MODE + sql], inputs=(GRANTS, list(DIRECTORIES)))
+
+
+def told(world: World, socket: str, sql: str, what: str) -> str:
+    """Return what a query prints, see `query`.
+
+    :param what: what it reads, for the message
+    :raises CheckError: if it fails; an empty answer would mean that there is nothing
+    """
+    answer = query(world, socket, sql)
+    if answer.status:
+        raise unreadable(what, first_line(answer))
+    return answer.text
+
+
+def count(world: World, socket: str, sql: str, what: str) -> int:
+    """Return the number that a query prints, see `told`."""
+    found = told(world, socket, sql, what).strip()
+    if not re.match("[0-9]+\\Z", found):
+        raise unreadable(what, "its answer is not a number")
+    return int(found)
+
+
+def first_line(answer: Probe) -> str:
+    """Return why a program of MariaDB failed."""
+    return (answer.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[0]
+
+
+def unreadable(what: str, why: str) -> CheckError:
+    """Return the error for a query that failed."""
+    return CheckError("%s can't be read from MariaDB: %s; try again when the server answers" % (what, why))
 
 
 def run(machine: Machine, socket: str, sql: str, effect: Mapping[str, Any]) -> Result:

@@ -43,7 +43,7 @@ def drop_database(machine: Machine, database: str, socket: str) -> Result:
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     """Compare a database with the wanted one.
 
-    :raises CheckError: if the server does not run, or the database contains something and should be absent
+    :raises CheckError: if the server does not run, or the database should be absent and is not known to be empty
     """
     attrs, socket, database = node.attrs, node.attrs["socket"], node.attrs["name"]
     mariadb.server(world, socket)
@@ -64,10 +64,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
 
 
 def content(world: World, socket: str, database: str) -> str:
-    """Return what users have stored in a database; "" for nothing."""
+    """Return what users have stored in a database; "" for nothing.
+
+    :raises CheckError: if it can't be read
+    """
     sql = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s" % literal(database)  # noqa: S608  # it is quoted
-    count = mariadb.query(world, socket, sql).text.strip()
-    return "" if count in ("0", "") else "%s tables and views" % count
+    count = mariadb.count(world, socket, sql, "the content of the database " + database)
+    return "%d tables and views" % count if count else ""
 
 
 def remember(node: Node, world: World) -> records.EntryMemory:

@@ -67,6 +67,7 @@ def held(attrs: records.Attrs, world: World) -> dict[str, list[str]]:
     """Return the privileges that the user has: object → privileges. A database can be there in two spellings.
 
     :raises Unknown: if a required node may change them
+    :raises CheckError: if they can't be read
     """
     what = kind(attrs)
     view, column = _VIEWS[what]
@@ -79,9 +80,10 @@ def held(attrs: records.Attrs, world: World) -> dict[str, list[str]]:
         rules.append("TABLE_SCHEMA = %s" % literal(attrs["database"]))
         rules.append("TABLE_NAME IN (%s)" % ", ".join(map(literal, attrs["tables"])))
     sql = "SELECT JSON_ARRAY(%s, PRIVILEGE_TYPE, IS_GRANTABLE) FROM information_schema.%s WHERE %s"
-    answer = mariadb.query(world, attrs["socket"], sql % (column, view, " AND ".join(rules)))
+    sql %= (column, view, " AND ".join(rules))
+    answer = mariadb.told(world, attrs["socket"], sql, "the privileges of the user " + _user(attrs))
     found: dict[str, list[str]] = {}
-    for line in answer.text.splitlines() if answer.status == 0 else ():
+    for line in answer.splitlines():
         each, word, grantable = json.loads(line)
         words = found.setdefault(each, [])
         words += [new for new in (word, OPTION) if new not in words and (new == word or grantable == "YES")]
@@ -149,7 +151,8 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
 
 def _require_tables(attrs: records.Attrs, world: World) -> None:
     sql = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s"
-    present = mariadb.query(world, attrs["socket"], sql % literal(attrs["database"])).text.splitlines()
+    sql %= literal(attrs["database"])
+    present = mariadb.told(world, attrs["socket"], sql, "the tables of the database " + attrs["database"]).splitlines()
     for each in attrs["tables"]:
         if each not in present:
             near = nearest(each, present)

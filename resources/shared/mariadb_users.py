@@ -97,7 +97,7 @@ def _same(field: str, now: object, wanted: object) -> bool:
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     """Compare a user with the wanted one.
 
-    :raises CheckError: if the server does not run
+    :raises CheckError: if the server can't be read
     """
     attrs = node.attrs
     who: tuple[str, str, str] = (attrs["name"], attrs["host"], attrs["socket"])
@@ -118,10 +118,16 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
 
 
 def _matches(attrs: records.Attrs, world: World) -> bool:
-    """Return whether the stored digest belongs to the password of a node."""
+    """Return whether the stored digest belongs to the password of a node. Call it if the user has a password.
+
+    :raises CheckError: if the digest can't be read
+    """
     if attrs.get("password") is None:
         return True
-    stored = (world.entry("mariadb_passwords", _key(attrs)) or {}).get("digest")
+    entry = world.entry("mariadb_passwords", _key(attrs))
+    if entry is None:
+        raise mariadb.unreadable("the password of the user %s@%s" % (attrs["name"], attrs["host"]), "the query failed")
+    stored = entry.get("digest")
     return stored is not None and hmac.compare_digest(stored, digest(attrs["password"]))
 
 
@@ -149,7 +155,7 @@ def undo(node: Node, memory: memories.MariadbUserMemory, world: World) -> Action
         return ActionSpec()
     if was is None:
         used = _defines(world, attrs)
-        text = "the user %s of MariaDB stays: it is the definer of %s views, routines, triggers and events"
+        text = "the user %s of MariaDB stays: it is the definer of %d views, routines, triggers and events"
         return ActionSpec(left=[text % (shown, used)]) if used else ActionSpec([drop_user(*who)])
     wrong = {field: was[field] for field in _wanted(attrs) if entry[field] != was[field]}
     left = []
@@ -164,10 +170,13 @@ def undo(node: Node, memory: memories.MariadbUserMemory, world: World) -> Action
     return ActionSpec(actions, left=left)
 
 
-def _defines(world: World, attrs: records.Attrs) -> str:
-    """Return how many objects run with the rights of a user; "" for none."""
+def _defines(world: World, attrs: records.Attrs) -> int:
+    """Return how many objects run with the rights of a user.
+
+    :raises CheckError: if they can't be read
+    """
     definer = literal("%s@%s" % (attrs["name"], attrs["host"]))
     tables = ("VIEWS", "ROUTINES", "TRIGGERS", "EVENTS")
     counts = ["(SELECT COUNT(*) FROM information_schema.%s WHERE DEFINER = %s)" % (each, definer) for each in tables]  # noqa: S608  # it is quoted
-    count = mariadb.query(world, attrs["socket"], "SELECT %s" % " + ".join(counts)).text.strip()
-    return "" if count in ("0", "") else count
+    what = "what runs with the rights of the user %s@%s" % (attrs["name"], attrs["host"])
+    return mariadb.count(world, attrs["socket"], "SELECT %s" % " + ".join(counts), what)

@@ -69,9 +69,9 @@ def _servers(host: World) -> Iterator[tuple[int, str]]:
 
 
 def _told(host: World, port: int, user: str, database: str, sql: str) -> Any:
-    """Return what a query returns as JSON; None if it returns nothing, or nobody answers."""
+    """Return what a query returns as JSON, {} for nothing; None if nobody answers."""
     answer = host.probe(command(port, database), user=user, input=sql.encode())
-    return json.loads(answer.text) if answer.status == 0 and answer.text.strip() else None
+    return json.loads(answer.text.strip() or "{}") if answer.status == 0 else None
 
 
 @table("postgresql", volatile=True)
@@ -80,7 +80,7 @@ def objects(host: Any) -> dict[str, records.Fields]:
     loaded: dict[str, records.Fields] = {}
     for port, user in _servers(host):
         told = _told(host, port, user, "postgres", _OVERVIEW)
-        if told is not None:
+        if told:
             loaded[key("server", "", port)] = {"user": user, "version": told["version"]}
             for kind in ("role", "database"):
                 entries = told[kind + "s"].items()
@@ -90,25 +90,29 @@ def objects(host: Any) -> dict[str, records.Fields]:
 
 @table("postgresql_passwords", volatile=True)
 def passwords(host: Any) -> dict[str, records.Fields]:
-    """Load what the servers store in place of passwords. Reports never show it."""
+    """Load what the servers store in place of passwords. Reports never show it. A failed query has an entry."""
     loaded: dict[str, records.Fields] = {}
     for port, user in _servers(host):
-        stored = _told(host, port, user, "postgres", _PASSWORDS) or {}
-        loaded.update((key("role", role, port), {"verifier": verifier}) for role, verifier in stored.items())
+        stored = _told(host, port, user, "postgres", _PASSWORDS)
+        if stored is None:
+            loaded[key("server", "", port)] = {"unread": True}
+        loaded.update((key("role", role, port), {"verifier": verifier}) for role, verifier in (stored or {}).items())
     return loaded
 
 
 @table("postgresql_extensions", volatile=True)
 def extensions(host: Any) -> dict[str, records.Fields]:
-    """Load the extensions of all databases."""
+    """Load the extensions of all databases. A database that can't be read has an entry with an empty name."""
     loaded: dict[str, records.Fields] = {}
     for port, user in _servers(host):
         for entry in host.table("postgresql"):
             kind, _, rest = entry.partition(" ")
             database, _, number = rest.rpartition(" on ")
             if kind == "database" and number == str(port):
-                told = _told(host, port, user, database, _EXTENSIONS) or {}
-                loaded.update((extension(each, database, port), fields) for each, fields in told.items())
+                told = _told(host, port, user, database, _EXTENSIONS)
+                if told is None:
+                    loaded[extension("", database, port)] = {"unread": True}
+                loaded.update((extension(each, database, port), fields) for each, fields in (told or {}).items())
     return loaded
 
 
@@ -131,9 +135,8 @@ def server(world: World, port: int) -> records.Fields:
     entry = world.entry("postgresql", key("server", "", port))
     if entry is None:
         answer = world.probe(command(port, "postgres"), user=USER, input=b"SELECT 1")
-        said = (answer.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[0]
         text = "no PostgreSQL server answers on port %d of this host: %s; require the service that starts it"
-        raise CheckError(text % (port, said))
+        raise CheckError(text % (port, first_line(answer)))
     return entry
 
 
@@ -164,6 +167,36 @@ def query(world: World, port: int, user: str, database: str, sql: str) -> Probe:
     # The statement is in the arguments too, so that the answers of several queries are not mistaken for each other.
     argv = [*command(port, database), "-c", sql]
     return world.probe(argv, inputs=(GRANTS, [SOCKETS]), user=user)
+
+
+def told(world: World, port: int, user: str, database: str, sql: str, what: str) -> str:
+    """Return what a query prints, see `query`.
+
+    :param what: what it reads, for the message
+    :raises CheckError: if it fails; an empty answer would mean that there is nothing
+    """
+    answer = query(world, port, user, database, sql)
+    if answer.status:
+        raise unreadable(what, first_line(answer))
+    return answer.text
+
+
+def count(world: World, port: int, user: str, database: str, sql: str, what: str) -> int:
+    """Return the number that a query prints, see `told`."""
+    found = told(world, port, user, database, sql, what).strip()
+    if not re.match("[0-9]+\\Z", found):
+        raise unreadable(what, "its answer is not a number")
+    return int(found)
+
+
+def first_line(answer: Probe) -> str:
+    """Return why a program of PostgreSQL failed."""
+    return (answer.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[0]
+
+
+def unreadable(what: str, why: str) -> CheckError:
+    """Return the error for a query that failed."""
+    return CheckError("%s can't be read from PostgreSQL: %s; try again when the server answers" % (what, why))
 
 
 def run(

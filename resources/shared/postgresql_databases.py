@@ -77,9 +77,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
 
 
 def content(world: World, port: int, user: str, database: str) -> str:
-    """Return what users have stored in a database; "" for nothing."""
-    count = postgresql.query(world, port, user, database, _CONTENT).text.strip()
-    return "" if count in ("0", "") else "%s tables and views" % count
+    """Return what users have stored in a database; "" for nothing.
+
+    :raises CheckError: if it can't be read
+    """
+    count = postgresql.count(world, port, user, database, _CONTENT, "the content of the database " + database)
+    return "%d tables and views" % count if count else ""
 
 
 def remember(node: Node, world: World) -> records.EntryMemory:
@@ -154,13 +157,13 @@ def check_extension(node: Node, nodes: Mapping[str, Node], world: World) -> list
     if attrs.get("absent") and world.entry("postgresql", key("database", database, port)) is None:
         return []
     postgresql.require(world, "database", database, port)
-    entry = world.entry("postgresql_extensions", extension(attrs["name"], database, port))
+    entry = _extension(attrs, world)
     if attrs.get("absent"):
         return [drop_extension(attrs["name"], database, port, user)] if entry is not None else []
     version, schema = attrs.get("version"), attrs.get("schema")
     if entry is None:
         sql = "SELECT 1 FROM pg_available_extensions WHERE name = %s" % literal(attrs["name"])  # noqa: S608  # it is quoted
-        if not postgresql.query(world, port, user, "postgres", sql).text.strip():
+        if not postgresql.told(world, port, user, "postgres", sql, "the list of available extensions").strip():
             raise CheckError("the server has no extension %s; require the package that contains it" % attrs["name"])
         return [create_extension(attrs["name"], database, port, user, schema, version, bool(attrs.get("cascade")))]
     if schema is not None and entry.get("schema", schema) != schema:
@@ -174,16 +177,27 @@ def remember_extension(node: Node, world: World) -> records.EntryMemory:
     """Record the version of an existing extension."""
     attrs = node.attrs
     postgresql.server(world, attrs["port"])
-    return {"entry": world.entry("postgresql_extensions", extension(attrs["name"], attrs["database"], attrs["port"]))}
+    return {"entry": _extension(attrs, world)}
+
+
+def _extension(attrs: records.Attrs, world: World) -> records.Fields | None:
+    """Return the entry of an extension; None if the database does not contain it.
+
+    :raises CheckError: if the extensions of the database can't be read
+    """
+    database, port = attrs["database"], attrs["port"]
+    if world.entry("postgresql_extensions", extension("", database, port)) is not None:
+        raise postgresql.unreadable("the extensions of the database " + database, "the query failed")
+    return world.entry("postgresql_extensions", extension(attrs["name"], database, port))
 
 
 def undo_extension(node: Node, memory: records.EntryMemory, world: World) -> ActionSpec:
     """Remove an extension that the node created, unless something depends on it."""
     attrs, was, port, database = node.attrs, memory["entry"], node.attrs["port"], node.attrs["database"]
     user = postgresql.server(world, port)["user"]
-    entry = world.entry("postgresql_extensions", extension(attrs["name"], database, port))
     if world.entry("postgresql", key("database", database, port)) is None:
         return ActionSpec()
+    entry = _extension(attrs, world)
     if attrs.get("absent"):
         if was is None or entry is not None:
             return ActionSpec()
@@ -196,8 +210,9 @@ def undo_extension(node: Node, memory: records.EntryMemory, world: World) -> Act
         return ActionSpec(left=[] if same else [text])
     sql = "SELECT count(*) FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid WHERE d.deptype = 'n' AND "
     sql += "d.refclassid = 'pg_extension'::regclass AND e.extname = %s" % literal(attrs["name"])
-    dependents = postgresql.query(world, port, user, database, sql).text.strip()
-    if dependents not in ("", "0"):
-        text = "the extension %s of %s stays: %s objects depend on it"
+    what = "what depends on the extension " + attrs["name"]
+    dependents = postgresql.count(world, port, user, database, sql, what)
+    if dependents:
+        text = "the extension %s of %s stays: %d objects depend on it"
         return ActionSpec(left=[text % (attrs["name"], database, dependents)])
     return ActionSpec([drop_extension(attrs["name"], database, port, user)])

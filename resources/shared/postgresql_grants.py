@@ -87,6 +87,9 @@ def held(attrs: records.Attrs, world: World, user: str) -> dict[str, list[str]]:
     entry = world.entry("postgresql", key("database", database, port))
     if entry is None:
         return {}
+    sql = "SELECT count(*) FROM pg_database WHERE datname = %s" % literal(database)  # noqa: S608  # the same
+    if postgresql.count(world, port, user, "postgres", sql, "the privileges of the role " + attrs["role"]):
+        raise postgresql.unreadable("the privileges of the role " + attrs["role"], postgresql.first_line(answer))
     # An action of this plan creates the database: it has a schema `public`, no tables, and the default privileges.
     version = postgresql.server(world, port)["version"]
     defaults: dict[str, list[str]] = {database: [], "public": []} if what in ("database", "schema") else {}

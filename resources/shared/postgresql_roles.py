@@ -104,7 +104,7 @@ def set_groups(
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     """Compare a role with the wanted one.
 
-    :raises CheckError: if the server does not run, or a role that it should be a member of does not exist
+    :raises CheckError: if the server can't be read, or a role that it should be a member of does not exist
     """
     attrs, port, role = node.attrs, node.attrs["port"], node.attrs["name"]
     user = postgresql.server(world, port)["user"]
@@ -124,6 +124,8 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
             postgresql.require(world, "role", group, port)
         actions += _groups(role, port, user, now, groups)
     stored = (world.entry("postgresql_passwords", key("role", role, port)) or {}).get("verifier")
+    if attrs.get("password") is not None and world.entry("postgresql_passwords", key("server", "", port)) is not None:
+        raise postgresql.unreadable("the password of the role " + role, "the query failed")
     if attrs.get("password") is not None and not (stored is not None and matches(attrs["password"], stored)):
         actions.append(set_password(role, port, user, attrs["password"]))
     return actions
@@ -171,13 +173,16 @@ def undo(node: Node, memory: records.RoleMemory, world: World) -> ActionSpec:
 
 
 def owns(world: World, port: int, user: str, role: str) -> str:
-    """Return what depends on a role, so that it can't be removed; "" if nothing does."""
+    """Return what depends on a role, so that it can't be removed; "" if nothing does.
+
+    :raises CheckError: if it can't be read
+    """
     databases = sorted(postgresql.names(world, "database", port))
     for database in databases:
         if (world.entry("postgresql", key("database", database, port)) or {}).get("owner") == role:
             return "it owns the database %s" % database
     sql = "SELECT DISTINCT coalesce(datname, 'postgres') FROM pg_shdepend d LEFT JOIN pg_database b ON b.oid = d.dbid "
     sql += "WHERE refobjid = to_regrole(%s) AND classid <> 'pg_database'::regclass ORDER BY 1" % literal(name(role))
-    found = postgresql.query(world, port, user, "postgres", sql).text.split()
+    found = postgresql.told(world, port, user, "postgres", sql, "what depends on the role " + role).splitlines()
     present = [each for each in found if each in databases]
     return "something in the database %s depends on it" % present[0] if present else ""

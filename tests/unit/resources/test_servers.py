@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.nodetype import TABLES
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import Probe
-from statecfg.resources.shared import mariadb, mariadb_users, redis_settings
+from statecfg.resources.shared import mariadb, mariadb_users, postgresql, redis_settings
+from tests.unit.resources.test_recorded import Undone
 
 # Recorded with MariaDB 10.11: the column Priv of mysql.global_priv.
 ROOT = {
@@ -107,3 +109,34 @@ def test_running_values_are_compared_with_those_of_the_file(name: str, now: str,
 )
 def test_values_are_quoted_in_the_file_if_they_need_it(name: str, value: str, line: str) -> None:
     assert redis_settings.line(name, value) == line
+
+
+SERVERS: dict[str, Any] = {
+    "mariadb": {f"server on {mariadb.SOCKET}": {"version": "10.11.6-MariaDB", "all": ["SELECT"]}},
+    "postgresql": {"server on 5432": {"user": "postgres", "version": 150000}},
+    "postgresql_passwords": {},
+}
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"mariadb_database": "shop"},
+        {"mariadb_user": "shop"},
+        {"postgresql_database": "shop"},
+        {"postgresql_user": "shop"},
+    ],
+)
+def test_undo_removes_nothing_if_the_server_does_not_answer(node: dict[str, Any]) -> None:
+    """The servers of this machine are known, but every query fails, as with too many connections."""
+    machine = MemoryMachine(tables=SERVERS)
+    with pytest.raises(CheckError, match=r"can't be read from .*; try again when the server answers"):
+        Undone(machine, node)
+
+
+def test_failed_queries_for_facets_of_postgresql_are_not_empty_answers() -> None:
+    probes = {" ".join(postgresql.command(5432, "shop")): Probe(0, b"\n")}
+    tables = {"postgresql": {**SERVERS["postgresql"], "database shop on 5432": {}, "database busy on 5432": {}}}
+    machine = MemoryMachine({f"{postgresql.SOCKETS}/.s.PGSQL.5432": ""}, tables, probes)
+    assert TABLES["postgresql_extensions"].load(machine) == {" in busy on 5432": {"unread": True}}
+    assert TABLES["postgresql_passwords"].load(machine) == {"server on 5432": {"unread": True}}
