@@ -34,7 +34,8 @@ def mariadb_grant(
     :param privileges: the privileges, such as ``SELECT``, or ``ALL``; ``GRANT OPTION`` is not a part of ``ALL``
     :param tables: names of tables and views; default: everything in the database
     :param socket: the socket of the server
-    :param absent: the user must not have these privileges
+    :param absent: the user must not have these privileges. What root and the server's own users at localhost may do on
+        ``"*"`` and in the server's own databases can't be removed
 
     In YAML::
 

@@ -39,7 +39,7 @@ def mariadb_user(
     :param unix_socket: whether the user of the host with the same name can log in through the socket
     :param locked: whether the user can't log in
     :param max_connections: maximum number of connections at the same time; 0: the limit of the server
-    :param require_tls: whether connections must be encrypted
+    :param require_tls: whether connections must be encrypted; not for root at localhost, who uses the socket
     :param socket: the socket of the server
     :param absent: the user must not exist
 

@@ -68,11 +68,13 @@ def check_user(attrs: Mapping[str, Any]) -> None:
         raise Wrong("password is empty", "omit it; then nobody can log in with a password")
     if not 0 <= (attrs.get("max_connections") or 0) < 1 << 31:
         raise ValueError("max_connections is a number from 0, which means no limit")
-    if attrs["host"] == "localhost" and attrs["name"] in ACCOUNTS:
+    if attrs["host"].lower() == "localhost" and attrs["name"] in ACCOUNTS:
         if attrs.get("absent") or attrs.get("locked"):
             raise ValueError("the server needs the user %s@localhost" % attrs["name"])
         if attrs["name"] == "root" and attrs.get("password") is not None and not attrs.get("unix_socket"):
             raise Wrong("statecfg logs in as root@localhost through the socket", "add unix_socket: true")
+        if attrs["name"] == "root" and attrs.get("require_tls"):
+            raise Wrong("statecfg logs in as root@localhost through the socket, which has no TLS", "omit require_tls")
 
 
 def check_grant(attrs: Mapping[str, Any]) -> None:
@@ -93,6 +95,10 @@ def check_grant(attrs: Mapping[str, Any]) -> None:
         check_name(each, "tables")
     if not attrs["privileges"]:
         raise ValueError("privileges is empty")
+    needed = attrs["host"].lower() == "localhost" and attrs["user"] in ACCOUNTS
+    if attrs.get("absent") and needed and attrs["database"].lower() in ("*", *SYSTEM):
+        what = f"the server or statecfg needs the privileges of {attrs['user']}@localhost on {attrs['database']}"
+        raise Wrong(what, "name another user or another database")
     kind = mariadb_grants.kind(attrs)
     known = mariadb_grants.PRIVILEGES.get(kind)
     for word in attrs["privileges"]:
