@@ -31,8 +31,9 @@ def redis_setting(
     Several servers can have the same setting; each node then needs its own `provides`.
 
     Undo: statecfg restores the former line, or removes the line, and sets the former running value. A running value
-    that others have changed since then stays. statecfg does not record former passwords: a changed running password
-    stays until the restart.
+    that others have changed since then stays. statecfg neither shows nor records former passwords: if the file had
+    one, the line and the running password stay as they are, and a removed line is not restored. A running password
+    that only the server had is not restored either.
 
     :param name: the name of the setting, such as ``maxmemory``
     :param value: its value as in the file, such as ``256mb``; true and false stand for yes and no. ``requirepass`` and

@@ -52,6 +52,7 @@ def with_secrets(node: Any, context: Any) -> Any:
     where = "%s of %s" % (attrs["name"], attrs["path"])
     if isinstance(attrs.get("password"), str):
         node = node.with_attrs(password=context.secret("redis-login-for-" + where, attrs["password"]))
-    if isinstance(attrs.get("value"), str) and attrs["value"] and attrs["name"] in redis_settings.PASSWORDS:
-        node = node.with_attrs(value=context.secret("redis-" + where, attrs["value"]))
+    value = attrs.get("value")
+    if isinstance(value, (str, int)) and value != "" and attrs["name"] in redis_settings.PASSWORDS:
+        node = node.with_attrs(value=context.secret("redis-" + where, redis_settings.text(value)))
     return node

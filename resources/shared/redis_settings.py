@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, error
+from statecfg.remote.graph.model import CONCEALED, Action, ActionSpec, CheckError, Node, error
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, Probe, World
-from statecfg.resources.shared import entries, records, restore, utf8
+from statecfg.resources.shared import entries, records, restore, text_files, utf8
 from statecfg.resources.shared import software_records as memories
 
 PASSWORDS = ("masterauth", "requirepass", "tls-client-key-file-pass", "tls-key-file-pass")
+# Lines that contain passwords, also those of access lists and of Sentinel.
+_SECRET = re.compile(r"[ \t]*(?i:%s|user|sentinel[ \t]+[a-z-]+-pass)[ \t]" % "|".join(PASSWORDS))
+_HIDDEN = "<secret line>"  # what the ledger has in place of such a line
 EMPTY = (*PASSWORDS, "masteruser", "notify-keyspace-events", "slaveof", "replicaof", "unixsocket", "logfile", "bind")
 LISTS = ("bind", "oom-score-adj-values", "replicaof", "save", "slaveof")  # each has several arguments in its line
 _UNITS = {"": 1, "b": 1, "k": 1000, "kb": 1024, "m": 1000**2, "mb": 1024**2, "g": 1000**3, "gb": 1024**3}
@@ -191,6 +194,30 @@ def running(attrs: records.Attrs, world: World) -> str | None:
     return found
 
 
+def _conceal(text: str) -> None:
+    """Conceal the lines of a file that contain passwords in diffs."""
+    for each in text.split("\n"):
+        if _SECRET.match(each):
+            CONCEALED.update(part.strip() for part in each.splitlines())
+
+
+def _without_passwords(memory: records.LineMemory) -> records.LineMemory:
+    """Return a memory without the passwords in lines of the file."""
+
+    def hidden(line: str) -> str:
+        return _HIDDEN if _SECRET.match(line) else line
+
+    def mark(place: Sequence[Any] | None) -> list[Any] | None:
+        return None if place is None else [hidden(place[0]), *place[1:]]
+
+    was: list[records.RemovedLine] = [
+        {**entry, "text": hidden(entry["text"]), "above": mark(entry["above"]), "below": mark(entry["below"])}
+        for entry in memory["lines"]
+    ]
+    last = memory["last"]
+    return {**memory, "lines": was, "last": None if last is not None and _SECRET.match(last) else last}
+
+
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     """Compare the line of the file and the running value with the wanted value.
 
@@ -202,7 +229,9 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
             return []
         raise CheckError("there is no file %s; require the package of the server" % attrs["path"])
     actions = entries.check(_entry(node), nodes, world)
-    found = len(re.findall(r"^[ \t]*(?i:%s)[ \t]" % re.escape(name), utf8.text(world, attrs["path"]), re.M))
+    content = utf8.text(world, attrs["path"])
+    _conceal(content)
+    found = _lines(name, content)
     if found > 1 and not attrs.get("absent"):
         raise CheckError("%s has %d lines with %s; keep one of them" % (attrs["path"], found, name))
     if attrs.get("absent") or attrs.get("running") is False:
@@ -215,25 +244,41 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return actions
 
 
+def _lines(name: str, content: str) -> int:
+    return len(re.findall(r"^[ \t]*(?i:%s)[ \t]" % re.escape(name), content, re.M))
+
+
 def _set(attrs: records.Attrs, value: str, was: str) -> Action:
     secret = attrs["name"] in PASSWORDS
     return set_running(attrs["name"], _address(attrs), value, _login(attrs), None if secret else was)
 
 
 def remember(node: Node, world: World) -> memories.RedisMemory:
-    """Record the lines of the setting and its running value; of a password, only whether there was none."""
+    """Record the lines of the setting and its running value; of a password, only whether there was one."""
     attrs, now = node.attrs, None
     if attrs.get("running") is not False and not attrs.get("absent"):
         now = running(attrs, world)
     known = now is not None and (attrs["name"] not in PASSWORDS or not now)
-    return {**entries.remember(_entry(node), world), "value": now if known else None}
+    return {**_without_passwords(entries.remember(_entry(node), world)), "value": now if known else None}
 
 
 def undo(node: Node, memory: memories.RedisMemory, world: World) -> ActionSpec:
     """Restore the former line and the former running value. A running value that others have changed stays."""
     attrs: dict[str, Any] = {**node.attrs, **getattr(node, "secret_attrs", {})}
     name, was = attrs["name"], memory["value"]
-    spec = entries.undo(_entry(node), memory, world)
+    path, hidden = memory["path"], _without_passwords(memory)
+    stat = world.stat(path)
+    content = text_files.content(world, path) if stat is not None and stat.kind == "file" else ""
+    _conceal(content)
+    if any(entry["text"] == _HIDDEN for entry in hidden["lines"]):
+        there = bool(_lines(name, content))
+        if attrs.get("absent") and there:
+            return ActionSpec()
+        place = "the line of %s in %s %s" % (name, path, "stays" if there else "is not restored")
+        if not attrs.get("absent") and attrs.get("running") is not False:
+            place += ", and the running value stays"
+        return ActionSpec(left=[place + ": statecfg does not record passwords"])
+    spec = entries.undo(_entry(node), hidden, world)
     if attrs.get("absent") or attrs.get("running") is False:
         return spec
     if was is None:

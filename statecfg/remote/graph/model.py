@@ -77,6 +77,7 @@ class Record:
 
 
 LEARNED: Dict[str, str] = {}  # value → name of the secrets that became known during this run, see `Redactor`
+CONCEALED: Set[str] = set()  # lines of files with secrets that only this host knows: no diff shows them
 
 
 class Blob:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.model import CONCEALED, Blob
 from statecfg.remote.machine import access
 
 TYPE_CHECKING = False
@@ -94,7 +94,8 @@ class Changes:
                 room -= len(diff)
                 # The former content may be an older secret, so it is not shown either.
                 secret = after is not None and after.hides()
-                change["before"], change["after"] = content(before, secret), content(after, secret)
+                change["before"] = content(before, secret or _conceals(before))
+                change["after"] = content(after, secret or _conceals(after))
                 if diff:
                     change["diff"] = diff
             result.append(change)
@@ -181,6 +182,11 @@ def _text(blob: Optional[Blob]) -> Optional[str]:
     return None if "\0" in text or "PRIVATE KEY-----" in text else text
 
 
+def _conceals(blob: Optional[Blob]) -> bool:
+    """Tell whether the content has a line of `CONCEALED`."""
+    return bool(CONCEALED) and any(line.strip() in CONCEALED for line in (_text(blob) or "").splitlines())
+
+
 def _in_short_lines(value: bytes) -> bool:
     """Tell whether a secret has lines that are too short to be masked one by one in a diff."""
     from statecfg.remote.machine.redact import SHORTEST
@@ -209,6 +215,8 @@ def _diff(path: str, before: Optional[Blob], after: Optional[Blob]) -> str:
     ):
         if after is not None and after.hides() and line[0] == "-" and not line.startswith("--- "):
             line = "-[not shown: its replacement contains a secret]\n"
+        elif line[1:].strip() in CONCEALED:
+            line = line[0] + "[not shown: it contains a secret]\n"
         lines.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
     if len(lines) > DIFF_LINES:
         lines[DIFF_LINES:] = ["… %d more lines\n" % (len(lines) - DIFF_LINES)]

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from statecfg import resources
+from statecfg.playbook.compile import compile_graph
+from statecfg.playbook.context import WireContext
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.nodetype import TABLES
+from statecfg.remote.graph.nodetype import REGISTRY, TABLES
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import Probe
 from statecfg.resources.shared import mariadb, mariadb_users, postgresql, redis_settings
+from tests.unit.resources.test_cases import declared, layers, planned
 from tests.unit.resources.test_recorded import Undone
 
 # Recorded with MariaDB 10.11: the column Priv of mysql.global_priv.
@@ -140,3 +145,56 @@ def test_failed_queries_for_facets_of_postgresql_are_not_empty_answers() -> None
     machine = MemoryMachine({f"{postgresql.SOCKETS}/.s.PGSQL.5432": ""}, tables, probes)
     assert TABLES["postgresql_extensions"].load(machine) == {" in busy on 5432": {"unread": True}}
     assert TABLES["postgresql_passwords"].load(machine) == {"server on 5432": {"unread": True}}
+
+
+REDIS = "/etc/redis.conf"
+
+
+def redis(content: str, **attrs: Any) -> tuple[MemoryMachine, Undone, str]:
+    """Apply and undo a setting. Return the machine, the undo, and everything that it recorded and reported."""
+    probes = {" ".join(redis_settings.command("6379", "requirepass")): Probe(0, b'"oldhunter2"')}
+    machine = MemoryMachine({REDIS: content}, probes=probes)
+    node = {"redis_setting": "requirepass", "path": REDIS, **attrs}
+    ((recorded,),) = layers([declared(node)], Path())
+    memory = REGISTRY["redis_setting"].run_remember(recorded, machine)
+    reported = [step.changes for layer in planned(machine, [[recorded]]).layers for step in layer]
+    return machine, Undone(machine, node), f"{memory} {reported}"
+
+
+@pytest.mark.parametrize(
+    ("attrs", "left", "after"),
+    [
+        ({"absent": True}, "is not restored", "port 1\n"),
+        ({"value": "new-word-9", "running": False}, "stays", 'port 1\nrequirepass "new-word-9"\n'),
+        (
+            {"value": "new-word-9"},
+            "stays, and the running value stays",
+            'port 1\nrequirepass "new-word-9"\n',
+        ),
+    ],
+)
+def test_former_password_of_redis_is_neither_recorded_nor_shown(attrs: dict[str, Any], left: str, after: str) -> None:
+    machine, undone, told = redis("port 1\nrequirepass oldhunter2\n", **attrs)
+    assert "oldhunter2" not in told
+    text = f"the line of requirepass in {REDIS} {left}: statecfg does not record passwords"
+    assert (undone.ops, undone.left) == ([], [text])
+    assert machine.read(REDIS).decode() == after
+
+
+def test_password_in_a_new_line_of_redis_is_removed_again() -> None:
+    machine, undone, _ = redis("port 1\n", value="new-word-9", running=False)
+    assert (undone.ops, undone.left) == (["restore_lines"], [])
+    assert machine.read(REDIS).decode() == "port 1\n"
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_passwords_next_to_a_setting_of_redis_are_not_recorded(end: str) -> None:
+    text = f"requirepass oldhunter2\nhz 10\nmasterauth oldhunter3{end}"
+    machine, undone, told = redis(text, redis_setting="hz", value=50, running=False)
+    assert "oldhunter" not in told and undone.ops == ["restore_lines"]
+    assert machine.read(REDIS).decode() == text
+
+
+def test_password_of_digits_is_a_secret_too() -> None:
+    graph = resources.redis_setting("requirepass", value=12345678)
+    assert list(compile_graph(graph, WireContext()).secrets.values()) == ["12345678"]
