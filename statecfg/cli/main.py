@@ -119,7 +119,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     :param arguments: the arguments without the program's name; None for those of the process
     """
     # Modules and nearly all objects live until the process ends, so frequent collections would find no garbage.
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(250_000, 20, 20)
     _open_all()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # both are TextIOWrapper

@@ -5,9 +5,13 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Boolean, Connection, Row, column, insert, select, table
 
-from statecfg.store.service_tables import project, service, unit
+from statecfg.store.tables import project
+
+# Every apply asks `has_units`. Loading the complete tables of services would take longer than the query.
+_service = table("service", column("id"), column("project"), column("playbook"))
+_unit = table("unit", column("service"), column("gone", Boolean))
 
 
 def ensure(connection: Connection, name: str) -> Row[Any]:
@@ -27,5 +31,6 @@ def mark(connection: Connection, name: str) -> str:
 
 def has_units(connection: Connection, name: str, playbook: str) -> bool:
     """Tell whether services of a playbook have units. Most playbooks have none, and need no other code for them."""
-    query = select(unit.c.id).join(service).where(service.c.project == name, service.c.playbook == playbook)
-    return connection.execute(query.where(~unit.c.gone).limit(1)).first() is not None
+    query = select(_unit.c.service).join(_service, _unit.c.service == _service.c.id)
+    query = query.where(_service.c.project == name, _service.c.playbook == playbook, ~_unit.c.gone)
+    return connection.execute(query.limit(1)).first() is not None

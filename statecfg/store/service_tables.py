@@ -14,17 +14,6 @@ from statecfg.store.tables import Json, metadata, numbered
 _NEW = {"since": 2}
 _numbered = partial(numbered, since=2)
 
-# A project in this store. `mark` distinguishes it from projects with the same name in other stores: hosts store it with
-# their units. `next_relation` is the number of its next relation.
-project = Table(
-    "project",
-    metadata,
-    Column("name", String(255), primary_key=True),
-    Column("mark", String(32), nullable=False),
-    Column("next_relation", Integer, nullable=False),
-    info={"since": 3},
-)
-
 # The row of a destroyed service stays (`alive` is false), so that `next`, the number of its next unit, never decreases.
 # `settings` are from the playbook, `overrides` from `service set`. Neither contains secrets: `secrets` is a slow hash
 # of them with the service's own `salt`, to detect changes. `hosts` are those of its pattern at the last deployment.

@@ -83,6 +83,17 @@ commit_mark = Table(
     Column("at", Double, nullable=False, index=True),
 )
 
+# A project in this store. `mark` distinguishes it from projects with the same name in other stores: hosts store it with
+# their units. `next_relation` is the number of its next relation.
+project = Table(
+    "project",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("mark", String(32), nullable=False),
+    Column("next_relation", Integer, nullable=False),
+    info={"since": 3},
+)
+
 # Times are seconds since 1970. `registered` is null if the host was tagged or bound and never contacted. A host in two
 # projects has two rows. `project` is "" for a host from 0.3.0 whose project is unknown: the first project that changes
 # the host gets the row.

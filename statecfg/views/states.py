@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from statecfg.remote.graph.names import State
-from statecfg.unit_rules.workflow import ERRORS
 from statecfg.views.lines import Style
 
 RESOURCE: Mapping[str, str] = {
@@ -19,7 +18,6 @@ ENTITY: Mapping[str, tuple[str, Style]] = {
     State.RESOLUTION_ERROR: ("could not be resolved", "remove"),
     State.IN_DELETION: ("being deleted", "change"),
 }
-UNIT: Mapping[str, str] = {error: f"{hook} failed" for hook, error in ERRORS.items()}
 
 
 def of_resource(state: str) -> str:
@@ -39,4 +37,6 @@ def style(state: str) -> Style:
 
 def of_unit(state: str) -> str:
     """Return the meaning of a unit's state, such as "start failed"."""
-    return UNIT.get(state, state)
+    from statecfg.unit_rules.workflow import ERRORS  # only for units, which most runs don't have
+
+    return next((f"{hook} failed" for hook, error in ERRORS.items() if error == state), state)

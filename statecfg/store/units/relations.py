@@ -11,7 +11,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, delete, exists, insert, or_, select, update
 
 from statecfg.store import projects
-from statecfg.store.service_tables import project, relation, relation_unit, service, unit, unit_event
+from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
+from statecfg.store.tables import project
 from statecfg.store.units.records import End
 from statecfg.unit_rules import scheduler, workflow
 
