@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from toposort import CircularDependencyError, toposort
 
-from statecfg.graph import references
+from statecfg.graph import chains, references
 from statecfg.graph.cycles import MAX_PROBLEMS, cycles
 from statecfg.graph.graph import Graph
 from statecfg.graph.merging import duplicates
@@ -15,7 +15,7 @@ from statecfg.problems import InvalidInput, Problem, nearest, problem, suggest
 from statecfg.problems.positions import SourceLocation
 
 MAX_LAYERS = 10_000  # the longest chain of nodes in which each node requires the previous one
-# toposort visits all waiting nodes once per layer, so a graph with many nodes can have fewer layers.
+# toposort visits all waiting chains once per layer, so a graph with many chains can have fewer layers.
 MAX_STEPS = 100_000_000
 MAX_NAMES_COMPARED = 20_000
 NOTHING: Mapping[str, Iterable[str]] = {}
@@ -40,17 +40,36 @@ def in_layers(nodes: Iterable[Node], more: Mapping[str, Iterable[str]] = NOTHING
     :raises InvalidInput: the nodes contain a cycle or need too many layers
     """
     names = {node.provides: node for node in nodes}
-    result: list[list[Node]] = []
-    steps, waiting = 0, len(names)
-    try:
-        for layer in toposort({name: {*node.requires, *more.get(name, ())} for name, node in names.items()}):
-            result.append([names[name] for name in sorted(layer) if name in names])
-            steps, waiting = steps + waiting, waiting - len(layer)
-            if steps > MAX_STEPS or (len(result) >= MAX_LAYERS and waiting):
-                raise InvalidInput([_too_deep(len(result), waiting)])
-    except CircularDependencyError as error:
-        raise InvalidInput(cycles(names, error.data)) from None
+    required = {name: {*node.requires, *more.get(name, ())} - {name} for name, node in names.items()}
+    depths: dict[str, int] = {}
+    for name in _in_order(names, required):
+        depths[name] = 1 + max((depths.get(other, 0) for other in required[name]), default=-1)
+    result: list[list[Node]] = [[] for _ in range(1 + max(depths.values(), default=-1))]
+    if len(result) > MAX_LAYERS:
+        waiting = sum(depth >= MAX_LAYERS for depth in depths.values())
+        raise InvalidInput([_too_deep(MAX_LAYERS, waiting)])
+    for name in sorted(depths):
+        result[depths[name]].append(names[name])
     return result
+
+
+def _in_order(names: Mapping[str, Node], required: chains.Requirements) -> Iterator[str]:
+    """Yield the names of nodes, each after those that it requires.
+
+    :raises InvalidInput: the nodes contain a cycle or need too many layers
+    """
+    between, members = chains.contracted(required)
+    steps, waiting, left = 0, len(between), len(names)
+    try:
+        for depth, firsts in enumerate(toposort(between), 1):
+            for name in (name for first in firsts for name in members.get(first, ())):
+                left -= 1
+                yield name
+            steps, waiting = steps + waiting, waiting - len(firsts)
+            if steps > MAX_STEPS or (depth >= MAX_LAYERS and left):
+                raise InvalidInput([_too_deep(depth, left)])
+    except CircularDependencyError as error:
+        raise InvalidInput(cycles(names, chains.expanded(error.data, members, required))) from None
 
 
 def _too_deep(depth: int, waiting: int) -> Problem:
@@ -102,12 +121,12 @@ def _name_of_broken(nodes: Iterable[Node]) -> Callable[[str], bool]:
 
 
 def _find_cycles(nodes: list[Node], names: Mapping[str, Node]) -> list[Problem]:
-    requirements = {node.provides: {name for name in node.requires if name in names} for node in nodes}
+    required = {node.provides: {*node.requires} & names.keys() - {node.provides} for node in nodes}
     try:
-        for _ in toposort(requirements):
+        for _ in _in_order(names, required):
             pass
-    except CircularDependencyError as error:
-        return cycles(names, error.data)
+    except InvalidInput as error:
+        return [found for found in error.problems if found.code == "SC0113"]
     return []
 
 

@@ -105,14 +105,22 @@ def test_layers_reports_all_kinds_of_problems_together() -> None:
 
 
 def test_layers_refuses_graphs_beyond_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph_layers, "MAX_NODES", 10)
-    layers(of_edges({str(index): [] for index in range(10)}))
+    monkeypatch.setattr(graph_layers, "MAX_NODES", 20)
+    layers(of_edges({str(index): [] for index in range(20)}))
     with refused("SC0115") as found:
-        layers(of_edges({str(index): [] for index in range(11)}))
-    assert "11 nodes; the maximum is 10" in found[0].detail
+        layers(of_edges({str(index): [] for index in range(21)}))
+    assert "21 nodes; the maximum is 20" in found[0].detail
+    ladder = {
+        f"{side}{index}": [f"{other}{index - 1}" for other in "ab" if index] for side in "ab" for index in range(10)
+    }
+    assert len(layers(of_edges(ladder))) == 10
     monkeypatch.setattr(graph_layers, "MAX_STEPS", 30)
     with refused("SC0115"):
+        layers(of_edges(ladder))
+    monkeypatch.setattr(graph_layers, "MAX_LAYERS", 9)
+    with refused("SC0115") as found:
         layers(chain(*"abcdefghij"))
+    assert "1 nodes remain after 9 layers" in found[0].detail
 
 
 def test_layers_do_not_depend_on_declaration_order() -> None:
