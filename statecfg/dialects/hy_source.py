@@ -170,8 +170,10 @@ class Finder:
             if not any(folder == root or folder.startswith(root + os.sep) for root in self.roots):
                 continue
             file = os.path.join(entry or os.getcwd(), last + ".hy")
-            if os.path.isfile(file) and name != "statecfg.dialects.hy":
-                return importlib.util.spec_from_file_location(name, file, loader=HyLoader(name, file))
+            if os.path.isfile(file):
+                # Hy's own compiler compiles our macros. Without a spec, pytest would read them as Python.
+                loader = importlib.machinery.SourceFileLoader if name == "statecfg.dialects.hy" else HyLoader
+                return importlib.util.spec_from_file_location(name, file, loader=loader(name, file))
         return None
 
 
