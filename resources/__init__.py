@@ -85,6 +85,8 @@ if TYPE_CHECKING:
     from statecfg.resources.tls_certificate import tls_certificate as tls_certificate
     from statecfg.resources.tls_key import tls_key as tls_key
     from statecfg.resources.toml_key import toml_key as toml_key
+    from statecfg.resources.ufw import ufw as ufw
+    from statecfg.resources.ufw_rule import ufw_rule as ufw_rule
     from statecfg.resources.user import user as user
     from statecfg.resources.wait_for import wait_for as wait_for
     from statecfg.resources.xattr import xattr as xattr

@@ -56,6 +56,7 @@ from statecfg.run import fleet
 from statecfg.transport import SshSettings
 from tests.host.resources.truth_access import ACCESS
 from tests.host.resources.truth_case import Case
+from tests.host.resources.truth_firewalls import FIREWALLS
 from tests.host.resources.truth_software import SOFTWARE
 from tests.host.resources.truth_system import SYSTEM
 from tests.lab import Host
@@ -485,5 +486,6 @@ CASES = [
     Case("generate", _generate, _generate_drift),
     *SYSTEM,
     *ACCESS,
+    *FIREWALLS,
     *SOFTWARE,
 ]

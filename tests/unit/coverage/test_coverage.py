@@ -15,8 +15,8 @@ RULES = mapping.rules()
 PLANNED = frozenset(
     {
         "ansible_module", "apt_repository", "for_each_host", "mariadb_database", "mariadb_grant", "mariadb_user",
-        "package.default_release", "package.recommends", "package_upgrade", "pam", "reboot", "selinux_fcontext", "ufw",
-        "ufw_rule", "when_host",
+        "package.default_release", "package.recommends", "package_upgrade", "pam", "reboot", "selinux_fcontext",
+        "when_host",
     }
 )  # fmt: skip
 # The name of a `command` in YAML, Python and Hy.

@@ -36,7 +36,7 @@ FIXED = {
     "alternative", "apt_pin", "apt_repository", "authorized_key", "ca_certificate", "cron", "debconf", "diversion",
     "filesystem", "host_entry", "hostname", "kernel_module", "known_host", "limits", "locale", "logrotate", "mount",
     "password_aging", "quadlet", "ssh_config", "sshd_config", "sudoers", "swap", "sysctl", "systemd_unit",
-    "timezone",
+    "timezone", "ufw", "ufw_rule",
 }  # fmt: skip
 # Programs of node types that are too long for a case.
 PROGRAMS = {

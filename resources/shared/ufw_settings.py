@@ -1,0 +1,49 @@
+"""Settings of ufw: their check, the snapshot and the undo."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.machine.world import World
+from statecfg.resources.shared import records, ufw
+
+# The state comes last: a firewall that is switched on has its defaults already.
+NAMES = (*ufw.DIRECTIONS, "logging", "state")
+
+
+def _value(world: World, name: str) -> str | None:
+    entry = world.entry("ufw", name)
+    return entry["value"] if entry is not None else None
+
+
+def check(node: Node, world: World) -> list[Action]:
+    """Compare the settings with the wanted ones.
+
+    :raises CheckError: if ufw is not installed
+    """
+    ufw.families(world)
+    wanted = [(name, node.attrs[name]) for name in NAMES if node.attrs.get(name) is not None]
+    return [ufw.change_setting(name, value) for name, value in wanted if _value(world, name) != value]
+
+
+def remember(node: Node, world: World) -> records.Fields:
+    """Record the settings that the node sets."""
+    ufw.families(world)
+    return {"settings": {name: _value(world, name) for name in NAMES if node.attrs.get(name) is not None}}
+
+
+def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
+    """Restore the former settings. Those that others have changed since then stay."""
+    spec = ActionSpec()
+    if world.stat(ufw.CONFIG) is None:
+        return spec
+    for name in reversed(NAMES):  # a firewall that is switched off again is off first
+        was, now = memory["settings"].get(name), _value(world, name)
+        if was in (None, "") or was == now:
+            continue
+        if now != node.attrs[name]:
+            spec.left.append("somebody set %s of ufw to %s: it stays" % (name, now))
+        elif name == "state" and was not in ("enabled", "disabled"):
+            spec.left.append("the state of ufw was: %s. It stays %s" % (was, now))
+        else:
+            spec.actions.append(ufw.change_setting(name, was))
+    return spec

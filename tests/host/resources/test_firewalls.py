@@ -1,0 +1,111 @@
+"""Firewalls on booted hosts, which have networks of their own: rules come true, are undone, and lock nobody out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.host.resources.test_text_edits import Site
+from tests.lab import Host
+
+SSH = "  - ufw_rule: ssh\n    port: 22\n    protocol: tcp\n"
+ENABLED = '  - ufw: enabled\n    incoming: deny\n    requires: ["ufw_rule:*"]\n'
+
+
+@pytest.fixture
+def site(booted: Host, tmp_path: Path) -> Iterator[Site]:
+    found = Site(booted, tmp_path, "/srv")
+    yield found
+    if (tmp_path / "site.yml").exists():
+        found.say("destroy", code=None)
+
+
+def added(site: Site) -> list[str]:
+    """Return the rules as ufw lists them."""
+    return site.host.run(["ufw", "show", "added"]).stdout.splitlines()[1:]
+
+
+def state(site: Site) -> str:
+    """Return everything that ufw stores, and the packet filter's rules without their counters."""
+    stored = "cat /etc/ufw/user.rules /etc/ufw/user6.rules /etc/ufw/ufw.conf /etc/default/ufw; ufw status verbose"
+    return site.host.run(["sh", "-c", f"{stored}; iptables -S; ip6tables -S"]).stdout
+
+
+def test_rules_of_ufw_come_true_and_are_undone(site: Site) -> None:
+    """The rules are in the order of their names, and the undo restores the former ones at their places."""
+    for rule in ("allow 1/tcp", "deny 2/tcp comment two", "allow 3", "route allow from 192.0.2.1 to any port 7"):
+        site.host.run(["ufw", *rule.split()])
+    site.host.run(["ufw", "limit", "log", "OpenSSH"])
+    before = state(site)
+    resources = f"""
+{SSH}
+  - ufw_rule: z-last
+    port: 2
+    protocol: tcp
+    action: reject
+  - ufw_rule: no-three
+    port: 3
+    absent: true
+  - ufw_rule: no-profile
+    app: OpenSSH
+    absent: true
+  - ufw_rule: out
+    direction: out
+    port: 500:510
+    protocol: udp
+    to_address: 2001:db8::7
+    comment: "a comment with blanks, # and é"
+  - ufw_rule: in-front
+    from_address: 203.0.113.0/24
+    action: deny
+    first: true
+  - ufw_rule: forward
+    route: true
+    interface: eth0
+    out_interface: eth1
+    log: all
+{ENABLED}"""
+    planned = site.come_true(resources)
+    assert planned["ufw:enabled"]["outcome"] == "changed"
+    assert added(site) == [
+        "ufw deny from 203.0.113.0/24",
+        "ufw allow 1/tcp",
+        "ufw reject 2/tcp",
+        "ufw route allow from 192.0.2.1 to any port 7",
+        "ufw route allow in on eth0 out on eth1 log-all",
+        "ufw allow 22/tcp",
+        "ufw allow out to 2001:db8::7 port 500:510 proto udp comment 'a comment with blanks, # and é'",
+    ]
+    assert "Status: active" in state(site)
+    site.say("destroy")
+    assert "Status: inactive" in state(site)
+    assert [line for line in state(site).splitlines() if line.startswith("### tuple")] == [
+        line for line in before.splitlines() if line.startswith("### tuple")
+    ]
+    for line in before.splitlines():
+        assert line.startswith("-") or line in state(site)
+    for rule in ("allow 1/tcp", "deny 2/tcp", "allow 3", "limit log OpenSSH"):
+        site.host.run(["ufw", "delete", *rule.split()])
+    site.host.run(["ufw", "route", "delete", "allow", "from", "192.0.2.1", "to", "any", "port", "7"])
+
+
+def test_a_rule_that_others_changed_stays(site: Site) -> None:
+    site.come_true(SSH + "  - ufw_rule: web\n    port: 80\n")
+    site.host.run(["ufw", "deny", "80"])
+    site.host.run(["ufw", "delete", "allow", "22/tcp"])
+    said = site.say("destroy").out
+    assert "somebody changed the rule in from any to any port 80, IPv4 to deny: it stays" in " ".join(said.split())
+    assert added(site) == ["ufw deny 80"]
+    site.host.run(["ufw", "delete", "deny", "80"])
+
+
+def test_ufw_that_does_not_answer_is_an_error(site: Site) -> None:
+    """It is not taken for a firewall that is off, or for one without rules."""
+    site.host.run(["mv", "/usr/sbin/iptables", "/usr/sbin/iptables.away"])
+    try:
+        report = site.say("plan", "  - ufw: disabled\n", code=1).out
+        assert "ufw does not say whether the firewall is active" in " ".join(report.split())
+    finally:
+        site.host.run(["mv", "/usr/sbin/iptables.away", "/usr/sbin/iptables"])
