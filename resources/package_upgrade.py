@@ -25,8 +25,9 @@ def package_upgrade(
     neither packages on hold nor those for which a ``package`` node sets a version. It fails if the upgrade would remove
     a package that another node installs.
 
-    Undo: statecfg installs the former versions again, provided that the package manager still has them, and packages
-    that were removed. The plan lists those that stay. What an upgrade added stays.
+    Undo: statecfg installs the former versions of the packages that this node upgraded, provided that the package
+    manager still has them, and packages that it removed. A package that others upgraded or removed stays as it is. The
+    plan lists those that stay. What an upgrade added stays.
 
     :param name: a name for messages, such as ``all``
     :param mode: `full` also removes packages if that is necessary; `safe` removes nothing

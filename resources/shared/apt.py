@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import fnmatch
-import functools
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from statecfg.remote.graph.model import Action, CheckError, Unknown, error, ok
@@ -116,6 +115,7 @@ def guarded(
     units: Sequence[str],
     foreseen: set[str] | None = None,
     removable: set[str] | None = None,
+    begin: Callable[[], None] | None = None,
 ) -> Result:
     """Run apt-get, unless it would now do something else than planned. If it fails, start the stopped units again.
 
@@ -123,9 +123,16 @@ def guarded(
     :param units: the units to stop just before
     :param foreseen: the packages that it may change
     :param removable: the packages that it may remove
+    :param begin: a function to call just before apt-get starts
     """
     stopped: list[str] = []
-    check = functools.partial(ready, machine, argv, foreseen, removable, units, stopped)
+
+    def check() -> Result | None:
+        refused = ready(machine, argv, foreseen, removable, units, stopped)
+        if refused is None and begin is not None:
+            begin()
+        return refused
+
     whole = ["apt-get", "-qy", *LOCK, *KEEP, *argv]
     result = machine.run(whole, effect, env=QUIET, timeout=TIMEOUT, interruptible=False, first=check)
     if result["status"] != "ok" and stopped:

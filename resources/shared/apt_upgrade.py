@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import apt, package_transaction, records
+from statecfg.resources.shared import apt, package_changes, package_transaction, records
 
 EVERYTHING = ["packages", "automatic", "dependencies", *apt.BRINGS]
 
@@ -67,4 +67,6 @@ def upgrade(
         effect = {"packages": changed, "automatic": {}, "dependencies": {}, "unknown": apt.BRINGS}
     named = _named(machine, keep, {})
     foreseen = {*steps, *keep} if steps is not None else None
-    return apt.guarded(machine, arguments(full, clean, named), effect, [], foreseen=foreseen)
+    recorder = package_changes.Recorder(machine)
+    argv = arguments(full, clean, named)
+    return recorder.add_to(apt.guarded(machine, argv, effect, [], foreseen=foreseen, begin=recorder.begin))

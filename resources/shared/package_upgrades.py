@@ -6,8 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown
+from statecfg.remote.ledger.records import SAID
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import apt_upgrade, package_snapshot, package_transaction, records, system_records
+from statecfg.resources.shared import (
+    apt_upgrade,
+    package_changes,
+    package_snapshot,
+    package_transaction,
+    records,
+    system_records,
+)
 from statecfg.resources.shared.package_manager import manager
 
 
@@ -57,19 +65,29 @@ def _versions(text: str) -> dict[str, str]:
     return {name: version for name, _, version in lines if version != package_snapshot.CONFIGURED}
 
 
-def learn(node: Node, memory: system_records.UpgradeMemory, world: World) -> dict[str, Any]:
-    """Record which packages changed since the first apply."""
-    was = _versions(memory["before"].read().decode())
-    now = {name: entry["version"] for name, entry in world.table("packages").items() if "version" in entry}
-    names = sorted({name for name, version in was.items() if now.get(name) != version} | (set(now) - set(was)))
-    return {"changed": {name: [was.get(name, ""), now.get(name, "")] for name in names}}
+def learn(
+    node: Node, memory: system_records.UpgradeMemory, world: World, said: Mapping[str, str]
+) -> dict[str, dict[str, list[str]]]:
+    """Record which packages the node itself changed. Others may have changed packages between its runs."""
+    return {"own": package_changes.merged(_own(memory), said)}
+
+
+def _own(memory: system_records.UpgradeMemory) -> package_changes.Changes:
+    """Return what the node changed. A failed run is not learned, so what it said is added."""
+    plain: Any = memory
+    return package_changes.merged(memory.get("own") or {}, plain.get(SAID) or {})
 
 
 def undo(node: Node, memory: system_records.UpgradeMemory, world: World) -> ActionSpec:
-    """Install the former versions again. A package that changed once more since then stays as it is."""
-    wanted = []
-    for name, (was, new) in sorted((memory.get("changed") or {}).items()):
-        now = (world.entry("packages", name) or {}).get("version", "")
-        if was and now == new:
-            wanted.append((name, was))
-    return package_snapshot.installed_again(world, wanted, [])
+    """Install the former versions again. A package that others changed stays as it is.
+
+    Ledgers of earlier versions have `changed` instead of `own`. It also lists what others upgraded between two runs of
+    the node, so it is no reason to downgrade a package.
+    """
+    own, before = _own(memory), _versions(memory["before"].read().decode())
+    kept = package_changes.kept(world, before, own)
+    now = package_changes.versions(world)
+    wanted = [(name, was) for name, (was, new) in sorted(own.items()) if was and now.get(name, "") == new]
+    spec = package_snapshot.installed_again(world, wanted, [])
+    spec.left.extend(kept)
+    return spec

@@ -69,8 +69,10 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
     class UpgradeMemory(TypedDict):
         """The memory of a `package_upgrade`: the installed packages, one line each (see `package_snapshot.context`).
 
-        :ivar changed: package → former version ("" for none) and new version ("" for none)
+        :ivar own: what the node changed: package → former version ("" for none) and new version ("" for none)
+        :ivar changed: the same with changes of others, in ledgers of earlier versions
         """
 
         before: Blob
+        own: NotRequired[dict[str, list[str]]]
         changed: NotRequired[dict[str, list[str]]]

@@ -228,10 +228,10 @@ class NodeType(Generic[P]):
         function = self.methods.get("remember")
         return {} if function is None else function(*(node, world, others)[: function.__code__.co_argcount])
 
-    def run_learn(self, node: Any, memory: Any, world: Any) -> Any:
-        """Call the type's `learn`; return an empty map if the type has none."""
+    def run_learn(self, node: Any, memory: Any, world: Any, said: Any) -> Any:
+        """Call the type's `learn` with the arguments that it takes; return an empty map if the type has none."""
         function = self.methods.get("learn")
-        return function(node, memory, world) if function is not None else {}
+        return {} if function is None else function(*(node, memory, world, said)[: function.__code__.co_argcount])
 
     def run_undo(self, node: Any, memory: Any, world: Any, leaving: Any, staying: Any = frozenset()) -> Any:
         """Call the type's `undo` with the arguments that it takes; return no actions if the type has none."""

@@ -76,11 +76,14 @@ class Recording:
         recent = ((self.nodes[name].attrs, with_content(self._new_snapshots[name], self.before)) for name in fresh)
         return [*self._older[node_type], *recent]
 
-    def updates(self, names: Iterable[str], fresh: Sequence[str]) -> Dict[str, Optional[Resource]]:
+    def updates(
+        self, names: Iterable[str], fresh: Sequence[str], said: Mapping[str, Mapping[str, str]]
+    ) -> Dict[str, Optional[Resource]]:
         """Return the records that the ledger needs for nodes that are as defined.
 
         :param names: the nodes that are as defined
         :param fresh: the nodes whose real object this run changed or saw for the first time
+        :param said: node → what its actions said
         :returns: name → record, with `memory` if it has changed; None if the ledger has this record already
         """
         records: Dict[str, Optional[Resource]] = {}
@@ -95,7 +98,7 @@ class Recording:
                 continue
             else:
                 after = before.after
-            memory = self._learned(node) if name in fresh else None
+            memory = self._learned(node, said.get(name, {})) if name in fresh else None
             digest = self.definitions.digest(node)
             records[name] = Resource(name, self.definitions.of(node), memory=memory, digest=digest, after=after)
         return records
@@ -119,7 +122,7 @@ class Recording:
             list(node.options.get("tags") or ()),
         )
 
-    def _learned(self, node: Node) -> Optional[JsonMap]:
+    def _learned(self, node: Node, said: Mapping[str, str]) -> Optional[JsonMap]:
         """Return a node's snapshot with what its type learned from the changes, None if it learned nothing."""
         before = self.recorded.resources.get(node.provides)
         memory = self._new_snapshots.get(node.provides, before.memory if before is not None else None)
@@ -127,7 +130,8 @@ class Recording:
         if memory is None or node_type is None or "learn" not in node_type.methods:
             return None
         try:
-            more = node_type.run_learn(node, with_content(memory, self.before), RealMachine(self.facets))
+            known = with_content(memory, self.before)
+            more = node_type.run_learn(node, known, RealMachine(self.facets), said)
         except Exception:  # the undo then finds out as much as it can
             return None
         return dict(memory, **encode_value(more, -1))

@@ -48,6 +48,8 @@ def light(light_host: lab.Host, tmp_path_factory: pytest.TempPathFactory) -> lab
     first.add("plain", "1.0")
     second.add("plain", "2.0")
     second.add("strange", "1.0")
+    second.add("mail-a", "2.0")
+    second.add("extra", "2.0")
     scripts = {"postinst": ASKS, "postrm": FORGETS}
     first.add("asker", "1.0", depends="debconf", scripts=scripts, more={"templates": TEMPLATES})
     for name, other in (("mail-a", "mail-b"), ("mail-b", "mail-a")):
@@ -253,3 +255,25 @@ def test_all_packages_are_upgraded_and_downgraded_again(site: Site) -> None:
     assert site.packages() == before
     site("destroy", site.directory / "second.yml", "--yes")
     site.host.run(["apt-get", "-qy", "purge", "plain"])
+
+
+def test_destroy_keeps_what_others_upgraded(site: Site) -> None:
+    """Others upgrade a package between two applies, and another one after the last. Each apply upgrades one package."""
+    site.host.run(["apt-get", "-qy", "install", "plain", "extra", "mail-a"])
+    site("apply", site.write("second.yml", SECOND % "key.asc"), "--yes")
+    site.host.run(["apt-mark", "hold", "extra", "mail-a"])
+    everything = site.write("all.yml", "package_upgrade: all")
+    site("apply", everything, "--yes")
+    site.host.run(["sh", "-c", "apt-mark unhold extra mail-a && apt-get -qy install extra"])
+    found = site.report("apply", everything, "--yes")["package_upgrade:all"]
+    assert [change["object"] for change in found["changes"]] == ["package mail-a"]
+    removal = site.report("destroy", everything, "--yes")["package_upgrade:all"]
+    assert removal["leaves"] == ["extra (2.0) stays: the ledger has no record that this node upgraded it"]
+    found = {line.split()[0]: line.split()[1] for line in site.packages()}
+    assert {name: found[name] for name in ("plain", "extra", "mail-a")} == {
+        "plain": "1.0",
+        "extra": "2.0",
+        "mail-a": "1.0",
+    }
+    site.host.run(["apt-get", "-qy", "purge", "plain", "extra", "mail-a"])
+    site("destroy", site.directory / "second.yml", "--yes")
