@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from statecfg.resources.download import download as download
     from statecfg.resources.file import file as file
     from statecfg.resources.filesystem import filesystem as filesystem
+    from statecfg.resources.gem import gem as gem
     from statecfg.resources.generate import generate as generate
     from statecfg.resources.git_checkout import git_checkout as git_checkout
     from statecfg.resources.group import group as group

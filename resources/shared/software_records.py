@@ -35,3 +35,13 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         """The memory of an `npm_package`. `version` is the installed version; None if it was missing."""
 
         version: str | None
+
+    class GemMemory(TypedDict):
+        """The memory of a `gem`.
+
+        :ivar versions: the versions that were installed before
+        :ivar installed: the versions that the node installed
+        """
+
+        versions: list[str]
+        installed: list[str]

@@ -10,6 +10,7 @@ from statecfg.resources import (
     apt_pin,
     apt_repository,
     debconf,
+    gem,
     git_checkout,
     mariadb_database,
     mariadb_grant,
@@ -23,7 +24,7 @@ from statecfg.resources import (
     python_venv,
     redis_setting,
 )
-from tests.host.resources import clusters, mariadb_servers, npm_registry, redis_servers
+from tests.host.resources import clusters, gem_source, mariadb_servers, npm_registry, redis_servers
 from tests.host.resources.truth_case import Case
 from tests.host.resources.wheels import wheel
 from tests.lab import Host
@@ -224,6 +225,24 @@ def _npm_package_drift(host: Host, root: str) -> None:
     host.run([*npm, "tool@2.0.0", "old@1.0.0"])
 
 
+def _gem_bare(host: Host, root: str) -> None:
+    gem_source.on_host(host, f"{root}-source", ("tool", "1.0.0"), ("tool", "2.0.0"), ("old", "1.0.0"))
+
+
+def _gem(root: str, requires: list[Graph]) -> list[Graph]:
+    options: Any = {"directory": root, "requires": requires}
+    source = gem_source.url(f"{root}-source")
+    return [
+        gem("tool", version="1.0.0", only_version=True, source=source, **options),
+        gem("old", absent=True, **options),
+    ]
+
+
+def _gem_drift(host: Host, root: str) -> None:
+    install = ["gem", "install", "--silent", "--install-dir", root, "--clear-sources"]
+    host.run([*install, "--source", gem_source.url(f"{root}-source"), "tool", "old"])
+
+
 def _apt_repository(root: str, requires: list[Graph]) -> list[Graph]:
     options: Any = {"suites": ["./"], "trusted": True, "requires": requires}
     return [
@@ -298,6 +317,7 @@ SOFTWARE = [
     Case("postgresql_grant", _postgresql_grant, _postgresql_grant_drift, _cluster),
     Case("redis_setting", _redis_setting, _redis_setting_drift, _redis),
     Case("npm_package", _npm_package, _npm_package_drift, _npm_bare),
+    Case("gem", _gem, _gem_drift, _gem_bare),
     Case("python_venv", _venv, _venv_drift, _venv_bare),
     Case("git_checkout", _git, _git_drift, _git_bare),
     Case("ansible_module", _ansible, _ansible_drift),

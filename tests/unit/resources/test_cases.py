@@ -23,7 +23,7 @@ from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
-from statecfg.resources.shared import ansible_runs, git, http_requests, mariadb, postgresql, redis_settings
+from statecfg.resources.shared import ansible_runs, gems, git, http_requests, mariadb, postgresql, redis_settings
 from tests.unit import ansible_loaded  # noqa: F401  # its import is all that it does
 
 DIRECTORY = Path(__file__).parent / "cases"
@@ -42,6 +42,7 @@ FIXED = {
 PROGRAMS = {
     "ansible": " ".join(ansible_runs.command()),
     "http": " ".join(http_requests.command()),
+    "gems": " ".join(gems.RUBY),
     "git": " ".join(["git", *git.SAFE]),
     "mariadb": " ".join([*mariadb.command(mariadb.SOCKET), f"--execute={mariadb.MODE}"]),
     "redis": " ".join(redis_settings.command("6379", "")[:-1]),

@@ -1,0 +1,168 @@
+"""Gems of Ruby: which versions are installed, the ops that change them, and the undo."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import paths, records
+from statecfg.resources.shared import software_records as memories
+
+# The directories of gems, each with its directory of programs: Ruby's, and the user's.
+_DIRECTORIES = "puts Gem.default_dir, Gem.bindir(Gem.default_dir), Gem.user_dir, Gem.bindir(Gem.user_dir)"
+RUBY = ["ruby", "--disable=rubyopt", "-e", _DIRECTORIES]
+_STUB = re.compile(rb"^# stub: (\S+) (\S+) ", re.MULTILINE)  # gem writes this line: name and version
+
+
+def _effect(directory: str, programs: str) -> records.Effect:
+    return {"files": [directory, programs]}
+
+
+@op(turn="gem")
+def install(
+    machine: Machine,
+    gem: str,
+    version: str | None,
+    directory: str,
+    bin: str,
+    source: str | None = None,
+    ca: str | None = None,
+    user: str | None = None,
+    timeout: float = 600.0,
+) -> Result:
+    """Install a gem, and the gems that it needs.
+
+    :param version: the exact version; None: the newest
+    """
+    words = ["gem", "install", gem, "--install-dir", directory, "--bindir", bin, "--no-document", "--quiet"]
+    words += ["--version", version] if version else []
+    words += ["--clear-sources", "--source", source] if source else []
+    env = {"SSL_CERT_FILE": ca} if ca else None
+    return machine.run(words, _effect(directory, bin), env=env, user=user, timeout=timeout)
+
+
+@op(turn="gem")
+def uninstall(
+    machine: Machine, gem: str, versions: list[str], directory: str, bin: str, user: str | None = None
+) -> Result:
+    """Remove versions of a gem, and its programs with the last one. It fails if another gem needs one of them."""
+    result: Result = {"status": "ok"}
+    home = {"GEM_HOME": directory, "GEM_PATH": directory}  # gem finds only the gems in these
+    for version in versions:
+        words = ["gem", "uninstall", gem, "--version", version, "--install-dir", directory, "--bindir", bin]
+        words += ["--executables", "--abort-on-dependent", "--quiet"]
+        result = machine.run(words, _effect(directory, bin), env=home, user=user)
+        if result["status"] != "ok":
+            return result
+    return result
+
+
+def directories(attrs: records.Attrs, world: World) -> tuple[str, str]:
+    """Return the directory of gems and the directory of programs of a node.
+
+    :raises Unknown: if a required node may install Ruby
+    :raises CheckError: if there is no Ruby
+    """
+    if attrs.get("directory"):
+        return attrs["directory"], attrs.get("bin") or posixpath.join(attrs["directory"], "bin")
+    home: str | None = None
+    if attrs.get("user_install") and attrs.get("user"):
+        home = (world.entry("users", attrs["user"]) or {}).get("home")
+        if not home:
+            raise CheckError("the user %s has no home, so it has no gems" % attrs["user"])
+    # The answers for several homes differ, so they are told apart by an argument that the program ignores.
+    argv, env = [*RUBY, *([home] if home else [])], {"HOME": home} if home else None
+    answer = world.probe(argv, inputs=("packages", ["/usr/bin", "/usr/local/bin"]), env=env)
+    lines = answer.text.splitlines()
+    if answer.status or len(lines) != 4:
+        why = (answer.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[0]
+        raise CheckError("Ruby doesn't tell its directory of gems: %s; require the package with ruby" % why)
+    return (lines[2], lines[3]) if attrs.get("user_install") else (lines[0], lines[1])
+
+
+def installed(world: World, name: str, directory: str) -> list[str]:
+    """Return the installed versions of a gem.
+
+    :raises Unknown: if a required node may change them
+    :raises CheckError: if a specification can't be read
+    """
+    place, found = posixpath.join(directory, "specifications"), set()
+    stat = paths.look(world, place)
+    if stat is not None and stat.kind != "directory":
+        paths.refuse(place, stat, "a directory")
+    for entry in world.listdir(place) if stat is not None else ():
+        if entry.startswith(name + "-") and entry.endswith(".gemspec"):
+            path = posixpath.join(place, entry)
+            stub = _STUB.search(world.read(path))
+            if stub is None:
+                raise CheckError("%s doesn't tell the name and version of its gem; install this gem again" % path)
+            if stub.group(1) == name.encode():  # the name of another gem can begin with this name
+                found.add(stub.group(2).decode())
+    return sorted(found)
+
+
+def _install(attrs: records.Attrs, version: str | None, where: tuple[str, str], user: str | None) -> Action:
+    options: dict[str, Any] = {"source": attrs.get("source"), "ca": attrs.get("ca"), "user": user}
+    return install(attrs["name"], version, *where, timeout=attrs.get("timeout") or 600.0, **options)
+
+
+def _user(attrs: records.Attrs, world: World, directory: str) -> str | None:
+    """Return the user who runs gem: root never runs plugins that another user can have put into the directory."""
+    stat = world.apparent(directory)
+    owner = stat.owner if stat is not None and os.geteuid() == 0 else None
+    return attrs.get("user") or (owner if owner != "root" else None)
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the installed versions with the wanted one.
+
+    :raises CheckError: if the installed versions can't be read, or there is no such user or directory
+    """
+    attrs, version = node.attrs, node.attrs.get("version")
+    paths.account(world, "users", attrs.get("user"), node, nodes)
+    where = directories(attrs, world)
+    now, user = installed(world, attrs["name"], where[0]), _user(attrs, world, where[0])
+    if attrs.get("absent"):
+        return [uninstall(attrs["name"], now, *where, user=user)] if now else []
+    if attrs.get("directory"):
+        paths.require_parent(world, where[0], node, nodes)
+    actions = [_install(attrs, version, where, user)] if (version not in now if version else not now) else []
+    others = [each for each in now if each != version] if attrs.get("only_version") else []
+    if others:
+        actions.append(uninstall(attrs["name"], others, *where, user=user))
+    return actions
+
+
+def remember(node: Node, world: World) -> memories.GemMemory:
+    """Record the installed versions."""
+    return {"versions": installed(world, node.attrs["name"], directories(node.attrs, world)[0]), "installed": []}
+
+
+def learn(node: Node, memory: memories.GemMemory, world: World) -> dict[str, Any]:
+    """Record the versions that the node installed."""
+    attrs = node.attrs
+    if attrs.get("absent"):
+        return {"installed": []}
+    now = installed(world, attrs["name"], directories(attrs, world)[0])
+    new = [attrs["version"]] if attrs.get("version") else [] if memory["installed"] or memory["versions"] else now
+    return {"installed": sorted({*memory["installed"], *new} - {*memory["versions"]})}
+
+
+def undo(node: Node, memory: memories.GemMemory, world: World) -> ActionSpec:
+    """Remove the versions that the node installed, and install those that it removed."""
+    attrs, was = node.attrs, memory["versions"]
+    where = directories(attrs, world)
+    now, user = installed(world, attrs["name"], where[0]), _user(attrs, world, where[0])
+    gone = [each for each in memory["installed"] if each in now]
+    removed = attrs.get("only_version") or (attrs.get("absent") and not now)
+    actions = [_install(attrs, each, where, user) for each in was if each not in now] if removed else []
+    if gone:
+        actions.append(uninstall(attrs["name"], gone, *where, user=user))
+    return ActionSpec(actions)
