@@ -50,7 +50,8 @@ def release_binary(
     With `version`, the program is a file beside `path`, such as ``/usr/local/bin/tool-1.2.0``, and `path` is a link to
     it. statecfg switches the link to another version in one step. The files of older versions stay.
 
-    Undo: statecfg removes the link and all versions that the node installed, or restores what was at `path` before.
+    Undo: statecfg removes the link and all versions that the node installed, or restores what was at `path` before. A
+    version that the node did not install, a program that others have replaced and a link that others have changed stay.
 
     :param path: the path of the program
     :param url: the URL of the program or of the archive

@@ -168,11 +168,22 @@ def action(
 
     :param stat: the file; None if it does not exist
     """
-    content = attrs.get("content")
-    if content is not None:  # the controller has sent it, unless the file has this content already
-        size = os.path.getsize(content.path) if content.path else stat.size if stat is not None else content.size
-        blob = Blob(content.sha256, size, content.data, content.path)
-        return files.write(path, blob, mode, owner, group, attrs.get("backup"), attrs.get("validate"))
+    content = sent(attrs, stat)
+    if content is not None:
+        return files.write(path, content, mode, owner, group, attrs.get("backup"), attrs.get("validate"))
     names = ("checksum", "backup", "validate", "headers", "proxy", "ca", "timeout")
     options = {name: attrs.get(name) for name in names}
     return download(path, attrs["url"], mode=mode, owner=owner, group=group, **options)
+
+
+def sent(attrs: records.Attrs, stat: Stat | None) -> Blob | None:
+    """Return the content that the controller has sent, None if the host fetches it.
+
+    :param stat: the file; None if it does not exist
+    """
+    content = attrs.get("content")
+    if content is None:
+        return None
+    # The controller sends nothing if the file has this content already.
+    size = os.path.getsize(content.path) if content.path else stat.size if stat is not None else content.size
+    return Blob(content.sha256, size, content.data, content.path)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
+from statecfg.remote.ledger.records import SAID
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import archives, downloads, files, links, paths, records, restore, snapshot
 from statecfg.resources.shared import software_records as memories
 
 ACCOUNTS = (("user", "owner"), ("group", "group"))  # kind of an account → the attribute that names it
+NEW, REPLACED = "new", "replaced"  # what an installation did at its path
 
 
 class Member(downloads.Download):
@@ -75,10 +77,11 @@ def content(archive: archives.Archive, member: str, sha256: str, url: str, size:
 def install(
     machine: Machine,
     path: str,
-    url: str,
+    url: str | None,
     checksum: str,
-    member: str,
-    member_checksum: str,
+    member: str | None = None,
+    member_checksum: str | None = None,
+    content: Blob | None = None,
     mode: int | None = None,
     owner: str | None = None,
     group: str | None = None,
@@ -88,9 +91,19 @@ def install(
     ca: str | None = None,
     timeout: float = 600.0,
 ) -> Result:
-    """Fetch an archive and install one file of it."""
+    """Install a program: the content of a URL, one file of an archive, or what the controller has sent."""
     how = {"headers": headers, "proxy": proxy, "ca": ca, "timeout": timeout}
-    return machine.write(path, Member(url, checksum, how, member, member_checksum), mode, owner, group, None, validate)
+    new = machine.apparent(path) is None
+    if content is not None:
+        result: Result = files.write(path, content, mode, owner, group, None, validate).perform(machine)
+    else:
+        blob = downloads.Download(str(url), checksum, how)
+        if member is not None:
+            blob = Member(str(url), checksum, how, member, str(member_checksum))
+        result = machine.write(path, blob, mode, owner, group, None, validate)
+    if result["status"] == "ok":
+        result = dict(result, said={path: "%s %s" % (NEW if new else REPLACED, member_checksum or checksum)})
+    return result
 
 
 def program(attrs: records.Attrs) -> str:
@@ -121,12 +134,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
         return [paths.remove(path)] if stat is not None else []
 
     def act(stat: Stat | None, mode: int | None, owner: str | None, group: str | None) -> Action:
-        place = program(attrs)
-        if attrs.get("member") is None or attrs.get("content") is not None:
-            return downloads.action(place, stat, attrs, mode, owner, group)
         names = ("checksum", "member", "member_checksum", "validate", "headers", "proxy", "ca", "timeout")
         options = {name: attrs.get(name) for name in names}
-        return install(place, attrs["url"], mode=mode, owner=owner, group=group, **options)
+        content = downloads.sent(attrs, stat)
+        return install(
+            program(attrs), attrs.get("url"), content=content, mode=mode, owner=owner, group=group, **options
+        )
 
     actions = downloads.check(_file(node), nodes, world, act)
     target = program(attrs)
@@ -151,23 +164,82 @@ def remember(node: Node, world: World) -> memories.ReleaseMemory:
     path, place, snap = node.attrs["path"], program(node.attrs), snapshot.Snapshot(world)
     former = {place: snap.entry(place)} if place != path else {}
     memory: memories.ReleaseMemory = {"path": path, "was": snap.entry(path), "former": former, "installed": []}
+    memory["ours"] = {}
     return snap.with_lost(memory)
 
 
-def learn(node: Node, memory: memories.ReleaseMemory, world: World) -> dict[str, Any]:
-    """Record each version that the node installs."""
+def learn(node: Node, memory: memories.ReleaseMemory, world: World, said: Mapping[str, str]) -> dict[str, Any]:
+    """Record each version that the node links to, and each program that it installed."""
     place = program(node.attrs)
     new = [place] if place != node.attrs["path"] else []
-    return {"installed": sorted({*memory["installed"], *new})}
+    return {"installed": sorted({*memory["installed"], *new}), "ours": _ours(memory, said)}
+
+
+def _ours(memory: memories.ReleaseMemory, said: Mapping[str, str]) -> dict[str, str]:
+    """Return the programs that the node installed: path → whether it was new, and its checksum.
+
+    :param said: what the actions of the last run said
+    """
+    ours = dict(memory.get("ours") or {})
+    for path, text in said.items():
+        state = ours[path].partition(" ")[0] if path in ours else text.partition(" ")[0]
+        ours[path] = "%s %s" % (state, text.partition(" ")[2])
+    return ours
 
 
 def undo(node: Node, memory: memories.ReleaseMemory, world: World) -> ActionSpec:
-    """Restore what was at the path, and remove the versions that the node installed."""
+    """Restore what was at the path, and remove the versions that the node installed, unless others changed them.
+
+    A failed run is not learned, so the undo reads what it said. Ledgers of earlier versions have no `ours`.
+    """
     restoring, path, was = restore.Restore(world, memory), memory["path"], memory["was"]
+    plain: Any = memory
+    ours = _ours(memory, plain.get(SAID) or {})
+    place = program(node.attrs)
     if not node.attrs.get("absent"):
-        restoring.back(path, was, ("file", "symlink"))
+        if "ours" not in memory:
+            ours.setdefault(place, "%s %s" % (NEW, node.attrs.get("member_checksum") or node.attrs.get("checksum")))
+        if _still(restoring, path, was, ours, {*memory["installed"], place}):
+            restoring.back(path, was, ("file", "symlink"))
     elif was is not None:
         restoring.back_if_missing(path, was)
-    for place in memory["installed"]:
-        restoring.back(place, memory["former"].get(place), ("file",))
+    for place in sorted({*memory["installed"], *ours} - {path}):
+        former = memory["former"].get(place)
+        if not _still(restoring, place, former, ours, ()):
+            continue
+        if place in memory["former"] or ours[place].startswith(NEW):
+            restoring.back(place, former, ("file",))
+        elif world.stat(place) is not None:
+            restoring.left.append("%s replaced a file that the ledger does not have: it stays" % place)
     return restoring.spec()
+
+
+def _still(
+    restoring: restore.Restore,
+    path: str,
+    was: records.PathRecord | None,
+    ours: Mapping[str, str],
+    linked: Container[str],
+) -> bool:
+    """Tell whether a path is as the node left it, or as it was before. If others changed it, add a message.
+
+    :param ours: path → whether it was new, and its checksum
+    :param linked: the programs to which the node's link pointed
+    """
+    world, now = restoring.world, restoring.world.stat(path)
+    if now is None or (was is not None and now.kind == was["kind"] and not restoring.differs(path, was, now)):
+        return True
+    if now.kind == "symlink":
+        if posixpath.normpath(posixpath.join(posixpath.dirname(path), now.target)) in linked:
+            return True
+        restoring.left.append("%s is a link to %s, which this node did not install: it stays" % (path, now.target))
+    elif now.kind == "file":
+        if path not in ours:
+            restoring.left.append("%s stays: the ledger has no record that this node installed it" % path)
+        elif downloads.matches(world, path, ours[path].partition(" ")[2]):
+            return True
+        else:
+            restoring.left.append("%s is not the program that this node installed: it stays" % path)
+    else:
+        return True  # it stays anyway
+    return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # hosts get no annotations, and need no types
-    from typing import TypedDict
+    from typing import NotRequired, TypedDict
 
     from statecfg.resources.shared import records
 
@@ -13,13 +13,15 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         """The memory of a `release_binary`.
 
         :ivar former: what was at the path of its first version: path → record
-        :ivar installed: the files of the versions that it installed
+        :ivar installed: the files of the versions to which it linked
+        :ivar ours: the programs that it installed: path → `new` or `replaced`, and the checksum
         """
 
         path: str
         was: records.PathRecord | None
         former: dict[str, records.PathRecord | None]
         installed: list[str]
+        ours: NotRequired[dict[str, str]]
 
     class MariadbUserMemory(records.EntryMemory):
         """The memory of a `mariadb_user`. `login` tells whether the node sets how the user logs in."""

@@ -7,6 +7,7 @@ import time
 
 from statecfg.remote.graph.model import Unknown, error
 from statecfg.remote.graph.names import ActionStatus, Outcome
+from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import ANYTHING
 from statecfg.remote.run.planning import as_result, describe, trace
@@ -124,7 +125,10 @@ class Performer:
                 mutex.release()
         if "said" in result:
             self.said.setdefault(name, {}).update(result["said"])
-            if node.step.node.hides:  # what uses a secret may say it, so only this run knows what it says
+            # A value of a node with secrets may contain one, so only this run knows it. A type without values says only
+            # what its undo needs.
+            node_type = REGISTRY.get(node.step.node.type)
+            if node.step.node.hides and (node_type is None or node_type.outputs):
                 del result["said"]
         for member in sharing or [name]:
             self.record.took(member, action.op, result)

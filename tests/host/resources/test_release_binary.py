@@ -131,3 +131,39 @@ def test_the_controller_fetches_the_archive_and_sends_the_program(site: Site, we
     assert site.host.run(["grep", "-rl", SECRET, "/var/lib/statecfg"], check=False).stdout == ""
     wrong = sent.replace(digest(program("3.0")), "sha256:" + "0" * 64)
     assert "member_checksum says sha256:000" in site.say("plan", wrong, code=None).out
+
+
+def test_destroy_keeps_what_others_installed(site: Site, web: Web) -> None:
+    """Others install a version to which the node links later, change one of the node's, and link to a newer one."""
+    site.come_true(tool(site, web, "1.0"))
+    site.write("bin/tool-2.0", program("2.0"))
+    site.host.path(f"{site.place}/bin/tool-2.0").chmod(0o755)
+    (planned,) = site.come_true(tool(site, web, "2.0")).values()
+    assert [action["op"] for action in planned["actions"]] == ["link"]
+    site.come_true(tool(site, web, "3.0"))
+    site.come_true(tool(site, web, "4.0"))
+    site.write("bin/tool-3.0", "by hand\n")
+    site.write("bin/tool-5.0", "newer\n")
+    site.host.run(["ln", "-sfn", "tool-5.0", f"{site.place}/bin/tool"])
+    out = site.say("destroy").out
+    assert inside(site) == ["other", "tool", "tool-2.0", "tool-3.0", "tool-5.0"]
+    assert "bin/tool is a link to tool-5.0, which this node did not install: it stays" in out
+    assert "bin/tool-2.0 stays: the ledger has no record that this node installed it" in out
+    assert "bin/tool-3.0 is not the program that this node installed: it stays" in out
+
+
+@pytest.mark.parametrize(
+    "headers", ["", "{X-Token: !secret {env: STATECFG_TEST_WORD}}"], ids=["plain", "with a secret"]
+)
+def test_destroy_keeps_a_program_that_others_replaced(site: Site, web: Web, headers: str) -> None:
+    lines = {"url": f"{web.url}/tool", "checksum": web.put("/tool", program("1.0")), "ca": f"{site.place}/ca.pem"}
+    lines.update({"headers": headers} if headers else {})
+    one = f"  - release_binary: {site.place}/bin/tool\n" + "".join(f"    {key}: {lines[key]}\n" for key in lines)
+    site.come_true(one)
+    site.say("destroy")
+    assert inside(site) == ["other"]
+    site.come_true(one)
+    site.write("bin/tool", program("2.0"))
+    assert "bin/tool is not the program that this node installed: it stays" in site.say("destroy").out
+    assert site.read("bin/tool") == program("2.0")
+    site.host.path(f"{site.place}/bin/tool").unlink()
