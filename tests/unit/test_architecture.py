@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import pytest
-
 import statecfg
+from tests.each import each
 
 ROOT = Path(statecfg.__file__).parent
 # The rooms, from the lowest floor to the highest. Each room is on a separate floor and imports only from lower floors.
@@ -214,7 +213,7 @@ def test_every_room_has_files() -> None:
     assert set(FLOORS) == {part_of(path) for path in SOURCES}
 
 
-@pytest.mark.parametrize("room", [room for room in ROOMS if room != "__main__"])
+@each("room", [room for room in ROOMS if room != "__main__"])
 def test_every_room_has_a_docstring_about_its_purpose(room: str) -> None:
     first = ast.get_docstring(parsed(ROOT.joinpath(*room.split("."), "__init__.py")))
     assert first and len(first.splitlines()[0]) > 30, room
@@ -223,7 +222,7 @@ def test_every_room_has_a_docstring_about_its_purpose(room: str) -> None:
 TRAVELS = [path for path in FILES if FLOORS.get(part_of(path), 99) <= FLOORS["resources"]]
 
 
-@pytest.mark.parametrize("library", HOMES)
+@each("library", HOMES)
 def test_each_library_is_imported_only_by_its_home_modules(library: str) -> None:
     users = {shown(path) for path in FILES for module, _ in imports(path) if module.partition(".")[0] == library}
     assert users, f"nothing imports {library}"

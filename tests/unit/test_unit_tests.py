@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests import ROOT
+from tests.each import each
 
 UNIT = Path(__file__).parent
 
@@ -24,7 +25,7 @@ def with_socket(use: Callable[[socket.socket], None]) -> None:
         use(opened)
 
 
-@pytest.mark.parametrize(
+@each(
     "use",
     [
         lambda: subprocess.run(["true"]),

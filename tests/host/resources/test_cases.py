@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,19 @@ from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.execution import Execution
 from statecfg.remote.run.plan import Plan
+from tests.each import check_each
 from tests.unit.resources.test_cases import (
+    FILES,
     ROOT,
+    Case,
     actions,
     arrange,
-    cases,
+    by_place,
+    cases_of,
     compare,
     declared,
     layers,
     look,
-    meant,
     planned,
     project,
 )
@@ -57,18 +61,29 @@ def executed(plan: Plan, facets: Facets, count: int | None = None) -> list[dict[
     return [node for layer in execution.run() for node in layer]
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in cases() if not {"bad", "tables", "probes"} & set(case.values[0]) and meant(case, "real")]
-)
-def test_a_node_type_case_does_exactly_what_was_planned(
-    case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def on_this_machine(case: Case) -> bool:
+    """Return whether a case can be applied in a directory of this machine."""
+    return not {"bad", "tables", "probes"} & set(case.data) and case.meant_for("real")
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if any(map(on_this_machine, cases_of(file)))])
+def test_apply_does_exactly_what_was_planned(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Apply does what was planned, the files are as expected, and a second plan has nothing to do."""
-    root = tmp_path / "host"
-    root.mkdir()
-    monkeypatch.setenv("STATECFG_STATE_DIR", f"{root}/state")
+    directories = (tmp_path / str(number) for number in itertools.count())
+
+    def check(case: dict[str, Any]) -> None:
+        directory = next(directories)
+        monkeypatch.setenv("STATECFG_STATE_DIR", f"{directory}/host/state")
+        applied(case, directory)
+
+    check_each(by_place(filter(on_this_machine, cases_of(file))), check)
+
+
+def applied(case: dict[str, Any], directory: Path) -> None:
+    root = directory / "host"
+    root.mkdir(parents=True)
     case = placed(case, str(root))
-    base = project(case, tmp_path / "project")
+    base = project(case, directory / "project")
     arrange(RealMachine(), case, base)
     nodes = layers([declared(node) for node in [case["node"], *case.get("with", [])]], base)
     facets = Facets()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import grp
+import itertools
 import os
 import pwd
 import shutil
@@ -23,41 +24,42 @@ from statecfg.graph import contradictions
 from statecfg.graph.graph import Graph
 from statecfg.remote.graph.model import Node
 from statecfg.remote.machine.real import RealMachine
+from tests.each import check_each
 from tests.host.command import statecfg
 from tests.host.resources.test_cases import placed
 from tests.host.resources.undo import Ledger, different, snapshot
-from tests.unit.resources.test_cases import arrange, cases, declared, layers, meant, project
+from tests.unit.resources import test_cases as case_files
+from tests.unit.resources.test_cases import Case, arrange, by_place, cases_of, declared, layers, project
 
 FILES = ("file", "directory", "symlink", "line_in_file", "block_in_file", "replace")
 FILES += ("ini_key", "json_key", "toml_key", "yaml_key", "archive", "remove", "hard_link")
 FILES += ("acl", "xattr", "capabilities", "release_binary")
 
 
-def on_files(case: dict[str, Any]) -> bool:
-    """Tell whether a case is only about files and changes them."""
-    nodes = [case["node"], *case.get("with", ())]
-    return bool(case.get("ops")) and all(next(iter(node)) in FILES for node in nodes)
+def on_files(case: Case) -> bool:
+    """Tell whether a case is only about files of this machine and changes them."""
+    data = case.data
+    nodes = [data["node"], *data.get("with", ())]
+    if {"bad", "tables", "probes", "error", "known_after"} & set(data) or not case.meant_for("real"):
+        return False
+    return bool(data.get("ops")) and all(next(iter(node)) in FILES for node in nodes)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        case
-        for case in cases()
-        if not {"bad", "tables", "probes", "error", "known_after"} & set(case.values[0])
-        and meant(case, "real")
-        and on_files(case.values[0])
-    ],
-)
-def test_undo_restores_the_files_of_every_case(case: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", [file for file in case_files.FILES if any(map(on_files, cases_of(file)))])
+def test_undo_restores_the_files_of_every_case(file: str, tmp_path: Path) -> None:
     """Undo reverts every change of a case to the byte, as planned, and then nothing is left to do."""
-    root = tmp_path / "host"
-    root.mkdir()
+    directories = (tmp_path / str(number) for number in itertools.count())
+    check_each(by_place(filter(on_files, cases_of(file))), lambda case: undone(case, next(directories)))
+
+
+def undone(case: dict[str, Any], directory: Path) -> None:
+    root = directory / "host"
+    root.mkdir(parents=True)
     case = placed(case, str(root))
-    base = project(case, tmp_path / "project")
+    base = project(case, directory / "project")
     arrange(RealMachine(), case, base)
     before = snapshot(root)
-    ledger = Ledger(tmp_path / "ledger")
+    ledger = Ledger(directory / "ledger")
     nodes = layers([declared(node) for node in [case["node"], *case.get("with", [])]], base)
     report = ledger.apply(nodes)
     assert {node["outcome"] for node in report} <= {"changed", "unchanged"}, report

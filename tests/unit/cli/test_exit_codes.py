@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
 from statecfg.cli import exit_codes
+from tests.each import each
 
 
 def report(mode="plan", **hosts):
@@ -21,7 +20,7 @@ def host(status="ok", *outcomes, **more):
 GOING, FORGOTTEN = [{"outcome": "changed"}], [{"outcome": "unchanged"}]
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "detailed", "expected"),
     [
         (report(), False, 0),

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from statecfg.cli.main import VERBS, statecfg
+from tests.each import each
 
 
 def test_overview_names_every_verb():
@@ -21,7 +22,7 @@ def test_overview_names_every_verb():
     assert "Exit status" in shown
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@each("verb", VERBS)
 def test_every_option_is_explained_and_every_verb_has_examples(verb):
     command = import_module(f"statecfg.cli.{VERBS[verb][0]}").command
     for parameter in command.params:
@@ -33,7 +34,7 @@ def test_every_option_is_explained_and_every_verb_has_examples(verb):
     assert len(lines) >= 2
 
 
-@pytest.mark.parametrize("verb", sorted({module for module, _ in VERBS.values()}))
+@each("verb", sorted({module for module, _ in VERBS.values()}))
 def test_examples_of_every_verb_parse(verb, tmp_path, monkeypatch):
     command = import_module(f"statecfg.cli.{verb}").command
     monkeypatch.chdir(tmp_path)
@@ -55,7 +56,7 @@ def subcommands(command, path):
         yield from subcommands(inner, (*path, name))
 
 
-@pytest.mark.parametrize("verb", ["entity", "hook", "hosts", "secret", "serve", "service", "store"])
+@each("verb", ["entity", "hook", "hosts", "secret", "serve", "service", "store"])
 def test_help_of_every_subcommand_explains_it_with_examples_that_parse(verb, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "playbooks").mkdir()

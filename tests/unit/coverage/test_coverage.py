@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from tests import ROOT
+from tests.each import each
 from tests.unit.coverage import mapping, page
 from tests.unit.coverage.mapping import COMMAND, Rule, Task
 
@@ -50,7 +49,7 @@ def test_every_keyword_has_a_counterpart() -> None:
     assert {entry["key"] for entry in table.values() if "key" in entry} <= mapping.existing()
 
 
-@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.name)
+@each("rule", RULES.values(), ids=lambda rule: rule.name)
 def test_a_rule_names_only_what_exists_or_is_planned(rule: Rule) -> None:
     assert mapping.without_attributes(rule.needed() - mapping.existing()) <= PLANNED
     assert rule.types or rule.keys or rule.facts or rule.note, "the rule doesn't say how the task is written"
@@ -76,7 +75,7 @@ def test_the_page_shows_the_survey() -> None:
     assert shown == page.text(), "run script/docs: docs/coverage.md is out of date"
 
 
-@pytest.mark.parametrize("kind", mapping.ranked(), ids=lambda kind: kind["kind"])
+@each("kind", mapping.ranked(), ids=lambda kind: kind["kind"])
 def test_the_most_used_kinds_of_resources_have_a_node_type(kind: dict[str, list[str]]) -> None:
     assert kind["types"]
     assert all(name.partition(".")[0] in kind["types"] for name in kind.get("keys", ()))

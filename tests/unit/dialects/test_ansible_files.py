@@ -8,6 +8,7 @@ import pytest
 
 from statecfg.dialects import inventories
 from statecfg.playbook import secrets
+from tests.each import each
 from tests.unit.dialects.test_inventories import refused, write
 
 
@@ -32,7 +33,7 @@ def test_an_encrypted_file_of_variables_is_an_error_only_if_secrets_are_needed()
     assert list(missing) == ["group_vars/all/vault.yml"]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "---\nall: {hosts: {w1: }}\n",

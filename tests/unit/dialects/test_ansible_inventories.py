@@ -12,6 +12,7 @@ import pytest
 from statecfg.graph.value import Value
 from statecfg.playbook.inventory import Inventory
 from statecfg.problems import InvalidInput
+from tests.each import each
 from tests.unit.dialects.ansible import comparing
 from tests.unit.dialects.ansible.comparing import REFUSED
 
@@ -27,12 +28,12 @@ def test_thirty_inventories_are_the_same_as_in_ansible():
     assert len(CASES) - len(REFUSED) == 30
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case not in REFUSED])
+@each("case", [case for case in CASES if case not in REFUSED])
 def test_inventory_is_the_same_as_in_ansible(case):
     assert not list(comparing.differences(comparing.recorded(comparing.HERE / case), load(case)))
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@each("case", REFUSED)
 def test_inventory_that_differs_is_refused_with_its_place(case):
     with pytest.raises(InvalidInput) as caught:
         load(case)

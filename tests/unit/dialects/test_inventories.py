@@ -11,6 +11,7 @@ from statecfg.dialects import inventories
 from statecfg.dialects.inventories import ini, ranges, ssh_options
 from statecfg.playbook import secrets
 from statecfg.problems import InvalidInput
+from tests.each import each
 
 
 @pytest.fixture(autouse=True)
@@ -167,7 +168,7 @@ def test_a_function_in_python_returns_an_inventory(monkeypatch):
     assert isinstance(known.hosts["web1"].vars["token"], secrets.Secret)
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "expected"),
     [
         ("x = 1\n", "SC0417 m.py:1 m.py defines no function `inventory`"),
@@ -226,7 +227,7 @@ INI = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), INI)
+@each(("text", "expected"), INI)
 def test_mistakes_in_ini_have_their_place(text, expected):
     Path("x.ini").write_text(text)
     assert any(expected in item for item in refused("x.ini"))
@@ -254,7 +255,7 @@ YAML = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), YAML)
+@each(("text", "expected"), YAML)
 def test_mistakes_in_yaml_have_their_place(text, expected):
     Path("x.yml").write_text(text)
     assert any(expected in item for item in refused("x.yml")), refused("x.yml")
@@ -270,7 +271,7 @@ JSON = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), JSON)
+@each(("text", "expected"), JSON)
 def test_mistakes_in_json_have_their_place(text, expected):
     Path("x.json").write_text(text)
     assert any(expected in item for item in refused("x.json")), refused("x.json")
@@ -310,7 +311,7 @@ def test_a_line_with_a_password_is_shown_without_it():
     assert not any("xyz" in item or "words" in item for item in refused("x.ini"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "jump"),
     [
         ("-J bastion", "bastion"),
@@ -332,7 +333,7 @@ def test_other_arguments_of_ssh_become_settings():
     assert (way.keys, way.port, way.user) == (["~/.ssh/k", "/k2"], "23", "ops")
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "names"),
     [
         ("w1", ["w1"]),
@@ -346,7 +347,7 @@ def test_ranges_expand(pattern, names):
     assert ranges.expand(pattern) == (names, None)
 
 
-@pytest.mark.parametrize("text", ["[1:2:0]", "[a:]", "[1:2:3:4]", "[x:12]", "[01:100]", "[1:300][1:400]", "[ab:cd]"])
+@each("text", ["[1:2:0]", "[a:]", "[1:2:3:4]", "[x:12]", "[01:100]", "[1:300][1:400]", "[ab:cd]"])
 def test_invalid_ranges_are_refused(text):
     with pytest.raises(ranges.WrongRange):
         ranges.expand(f"w{text}")

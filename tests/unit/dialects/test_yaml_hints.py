@@ -8,6 +8,7 @@ import pytest
 
 from statecfg.problems import InvalidInput
 from statecfg.run import prepare
+from tests.each import each
 
 # An entry, the code, a part of the detail, a part of the help.
 MISTAKES = [
@@ -34,7 +35,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("entry", "code", "detail", "help_text"), MISTAKES, ids=[row[0] for row in MISTAKES])
+@each(("entry", "code", "detail", "help_text"), MISTAKES, ids=[row[0] for row in MISTAKES])
 def test_mistake_has_one_problem_with_a_help_that_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str, code: str, detail: str, help_text: str
 ) -> None:

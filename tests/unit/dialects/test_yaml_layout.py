@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from statecfg.dialects import yaml_layout
 from statecfg.dialects.yaml_layout import OtherData, laid_out
 from statecfg.problems import InvalidInput
+from tests.each import each
 
 ROOT = Path(__file__).parent.parent.parent.parent
 
@@ -76,7 +77,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
+@each(("text", "expected"), CASES.values(), ids=CASES)
 def test_layout(text: str, expected: str) -> None:
     assert laid_out(text, "test.yml") == expected
     assert laid_out(expected, "test.yml") == expected
@@ -85,7 +86,7 @@ def test_layout(text: str, expected: str) -> None:
 FILES = [path for folder in ("playbooks", "tests/host/corpus") for path in (ROOT / folder).rglob("*.yml")]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@each("path", FILES, ids=lambda path: path.name)
 def test_own_playbooks_have_this_layout(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert laid_out(text, str(path)) == text

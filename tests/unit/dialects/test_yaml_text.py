@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from statecfg.dialects import yaml_composer, yaml_text, yaml_tree
 from statecfg.problems import InvalidInput, Problem
+from tests.each import each
 
 AMBIGUOUS = """
 NO no No on ON off y Y n yes Yes
@@ -29,7 +30,7 @@ def value(data: str):
     return yaml_tree.plain(yaml_text.parse(data, "f.yml", "a map"))
 
 
-@pytest.mark.parametrize(
+@each(
     "word",
     AMBIGUOUS.split(),
 )
@@ -40,7 +41,7 @@ def test_parser_refuses_ambiguous_plain_words(word):
     assert value(f"b: '{word}'") == {"b": word}
 
 
-@pytest.mark.parametrize(
+@each(
     ("word", "meaning"),
     [
         ("true", True),
@@ -71,7 +72,7 @@ def test_parser_reads_unambiguous_words_with_their_type(word, meaning):
     assert (found, type(found)) == (meaning, type(meaning))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "code", "places", "words"),
     [
         ("a: 1\nb: 2\na: 3\n", "SC0306", "f.yml:3:1 f.yml:1:1", "keep one"),
@@ -110,7 +111,7 @@ def test_parser_refuses_invalid_yaml_with_place_and_help(text, code, places, wor
     assert words in first.help
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "words"),
     [
         (b"\xef\xbb\xbfa: 1", "offset 0: the file starts with a byte order mark"),

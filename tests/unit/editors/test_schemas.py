@@ -16,7 +16,8 @@ from statecfg.dialects import role_files, yaml_inventory, yaml_text, yaml_tree
 from statecfg.editors import files, inventories, names, node_types
 from statecfg.playbook import project as projects
 from statecfg.problems import InvalidInput
-from tests.unit.resources.test_cases import cases
+from tests.each import check_each, each
+from tests.unit.resources.test_cases import FILES, by_place, cases_of
 
 ROOT = Path(__file__).parent.parent.parent.parent
 BLOCK = re.compile(r"^```(yaml|toml)\n(.*?)^```", re.S | re.M)
@@ -40,43 +41,49 @@ def wrong(kind: str, text: str) -> list[str]:
     return [error.message for error in validator(kind).iter_errors(value(text))]
 
 
-def examples() -> list[Any]:
-    """Return the playbooks and inventories of the project and of its documentation."""
+def examples() -> dict[str, tuple[str, str]]:
+    """Return the kind and text of the playbooks and inventories of the project and of its documentation."""
     written = [*(ROOT / "playbooks").glob("*.yml"), *(ROOT / "tests/host/corpus/project").rglob("*.yml")]
-    texts = [(path.name, path.read_text(encoding="utf-8")) for path in written]
+    texts = [(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")) for path in written]
     for page in sorted((ROOT / "docs").glob("*.md")):
         blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
         texts += [(f"{page.stem} {count}", text) for count, (kind, text) in enumerate(blocks) if kind == "yaml"]
-    found = []
+    found = {}
     for name, text in texts:
         if any(word in text for word in OTHERWISE):
             continue
         if re.search(r"^params:", text, re.M):
-            found.append(pytest.param("role", text, id=f"{name}: role"))
+            found[f"{name}: role"] = "role", text
         elif re.search(r"^(- )?(resources|relations|service):", text, re.M):
             kind = "playbook" if re.search(r"^(- | {2})?(hosts|relations):", text, re.M) else "include"
-            found.append(pytest.param(kind, text, id=f"{name}: {kind}"))
+            found[f"{name}: {kind}"] = kind, text
         elif re.search(r"^(hosts|groups):", text, re.M):
-            found.append(pytest.param("inventory", text, id=f"{name}: inventory"))
+            found[f"{name}: inventory"] = "inventory", text
     return found
 
 
-@pytest.mark.parametrize(("kind", "text"), examples())
-def test_schemas_accept_each_example(kind: str, text: str) -> None:
+def test_schemas_accept_each_example() -> None:
+    check_each(examples(), lambda example: accepts(*example))
+
+
+def accepts(kind: str, text: str) -> None:
     assert wrong(kind, text) == []
 
 
 def test_there_are_examples_of_each_kind() -> None:
-    kinds = [item.values[0] for item in examples()]
+    kinds = [kind for kind, _ in examples().values()]
     assert all(kinds.count(kind) >= 3 for kind in ("playbook", "include", "role", "inventory")), kinds
 
 
-@pytest.mark.parametrize("case", cases())
-def test_schema_accepts_the_node_of_each_case(case: Any) -> None:
+@pytest.mark.parametrize("file", FILES)
+def test_schema_accepts_the_nodes_of_the_cases(file: str) -> None:
     """A case with `bad` is about a value that statecfg refuses. The schema finds some of these values."""
-    if "bad" not in case:
-        for entry in [case["node"], *case.get("with", ())]:
-            assert [error.message for error in validator("include").iter_errors([entry])] == []
+    check_each(by_place(case for case in cases_of(file) if "bad" not in case.data), accepted)
+
+
+def accepted(case: dict[str, Any]) -> None:
+    for entry in [case["node"], *case.get("with", ())]:
+        assert [error.message for error in validator("include").iter_errors([entry])] == []
 
 
 ENTRIES = {
@@ -109,16 +116,18 @@ VALID = {
 }
 
 
-@pytest.mark.parametrize("text", ENTRIES.values(), ids=ENTRIES)
-def test_schema_refuses_a_wrong_entry(text: str) -> None:
-    assert wrong("include", text)
-    assert wrong("playbook", "hosts: web\nresources:\n" + text)
+def test_schema_refuses_each_wrong_entry() -> None:
+    check_each(ENTRIES, lambda text: refuses("include", text))
+    check_each(ENTRIES, lambda text: refuses("playbook", "hosts: web\nresources:\n" + text))
 
 
-@pytest.mark.parametrize("text", VALID.values(), ids=VALID)
-def test_schema_accepts_a_valid_entry(text: str) -> None:
-    assert wrong("include", text) == []
-    assert wrong("playbook", "hosts: web\nresources:\n" + text) == []
+def refuses(kind: str, text: str) -> None:
+    assert wrong(kind, text)
+
+
+def test_schema_accepts_each_valid_entry() -> None:
+    check_each(VALID, lambda text: accepts("include", text))
+    check_each(VALID, lambda text: accepts("playbook", "hosts: web\nresources:\n" + text))
 
 
 OTHERS = {
@@ -134,9 +143,8 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "text"), OTHERS.values(), ids=OTHERS)
-def test_schema_refuses_other_mistakes(kind: str, text: str) -> None:
-    assert wrong(kind, text)
+def test_schema_refuses_other_mistakes() -> None:
+    check_each(OTHERS, lambda mistake: refuses(*mistake))
 
 
 def test_schema_of_settings_has_each_setting_with_type_and_description() -> None:
@@ -261,12 +269,12 @@ def test_the_schema_of_roles_has_the_same_keys_as_its_reader() -> None:
     assert set(schema["properties"]["params"]["additionalProperties"]["properties"]) == set(role_files.PARAMETER_KEYS)
 
 
-@pytest.mark.parametrize("text", ["parameters: {}", "params: {port: {type: integr}}", "params: {a b: {}}", "[]"])
+@each("text", ["parameters: {}", "params: {port: {type: integr}}", "params: {a b: {}}", "[]"])
 def test_the_schema_of_roles_refuses_mistakes(text: str) -> None:
     assert wrong("role", text)
 
 
-@pytest.mark.parametrize(
+@each(
     "condition",
     [
         "{path: /etc/nginx, is: directory}", "[{user: ann}, {not: {group: staff}}]", "{any: [{unit: a}, {path: /b}]}",
@@ -278,7 +286,7 @@ def test_schema_accepts_conditions(condition: str) -> None:
     assert wrong("include", f"- package: nginx\n  when_host: {condition}\n") == []
 
 
-@pytest.mark.parametrize(
+@each(
     "condition",
     ["/etc", "{}", "{paht: /etc}", "{path: etc}", "{path: /etc, is: dir}", "{command: [a]}", "{any: {path: /etc}}"],
 )

@@ -6,14 +6,13 @@ import ast
 from pathlib import Path
 from typing import Literal
 
-import pytest
-
 from statecfg import Blob, Content, Mode, Names, resources
 from statecfg.editors import files, stubs
 from statecfg.graph import schema, validators
 from statecfg.playbook import project as projects
 from statecfg.remote.graph import predicates
 from statecfg.remote.graph.nodetype import NodeType
+from tests.each import each
 
 
 def rich(
@@ -95,7 +94,7 @@ PREDICATES = [
 ]
 
 
-@pytest.mark.parametrize(("predicate", "expected"), PREDICATES)
+@each(("predicate", "expected"), PREDICATES)
 def test_json_schema_of_predicates(predicate: object, expected: object) -> None:
     assert validators.json_schema([[predicate]]) == expected
 

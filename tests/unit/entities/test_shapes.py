@@ -22,6 +22,7 @@ from statecfg.entities.model import (
 )
 from statecfg.entities.parts import Coordinates, Ownership, Reported, Starter, TaskTimes
 from statecfg.server import documents
+from tests.each import each
 
 ANN = Ownership("ann", "System", "sales")
 ENTITY = Entity("urn:e", "urn:t", "e", None, {"foo": 1}, "RESOLUTION_ERROR", "why", 3, ANN, 0.0, 61.5)
@@ -30,7 +31,7 @@ OLD = {"id", "entityType", "name", "externalId", "entity", "state", "owner", "or
 NEW = OLD | {"entityState", "message", "creationDate", "lastModificationDate"}
 
 
-@pytest.mark.parametrize(("version", "keys"), [(35.0, OLD), (36.0, OLD), (37.0, OLD), (37.1, NEW), (39.0, NEW)])
+@each(("version", "keys"), [(35.0, OLD), (36.0, OLD), (37.0, OLD), (37.1, NEW), (39.0, NEW)])
 def test_entity_has_the_fields_of_its_api_version(version: float, keys: set[str]) -> None:
     found = shapes.entity(ENTITY, version)
     assert set(found) == keys
@@ -66,7 +67,7 @@ def test_entity_type_has_the_fields_of_its_api_version() -> None:
     assert set(shapes.entity_type(item, 39.0)) == keys | {"hooks", "maxImplicitRight"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("result", "text"),
     [("as it is", "as it is"), ({"a": [1, None]}, '{"a":[1,null]}'), (7, "7"), (True, "true"), (None, None)],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from statecfg.entities import schemas
 from statecfg.entities.model import FULL_CONTROL, READ_ONLY, Query
+from tests.each import each
 from tests.unit.entities.scenes import ALL, ANN, INTERFACE, ROOT, SCHEMA, Scene, behavior, refused
 
 GONE = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
@@ -224,7 +225,7 @@ def test_create_type_refuses_invalid_schemas(scene: Scene, schema: dict[str, Any
     refused(400, "RDE_INVALID_SCHEMA", scene.operations.create_type, ROOT, body)
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "content", "wrong"),
     [
         ({}, {"a": 1}, ""),

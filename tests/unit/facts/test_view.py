@@ -11,6 +11,7 @@ from statecfg.facts import catalogue, view
 from statecfg.facts.catalogue import Facts
 from statecfg.facts.view import HostFacts, MissingFact, UnknownFact
 from statecfg.remote import facts as collectors
+from tests.each import each
 
 OS = {"family": "debian", "id": "ubuntu", "version": "24.04", "codename": "noble", "name": "Ubuntu 24.04 LTS"}
 MOUNT = {"path": "/", "device": "/dev/sda1", "type": "ext4", "options": ["rw"], "size": 9000}
@@ -62,7 +63,7 @@ def test_reading_a_missing_fact_records_it_and_reports_nothing() -> None:
     assert known.used == {}
 
 
-@pytest.mark.parametrize(
+@each(
     ("read", "detail", "hint"),
     [
         (lambda read: read.cpu, "a host has no fact `cpu`", "did you mean `cpus`?"),
@@ -95,7 +96,7 @@ def test_the_catalogue_describes_every_fact_that_hosts_collect() -> None:
             assert set(catalogue.described(cls)) == set(catalogue.fields_of(cls)), name
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value", "wrong"),
     [
         ("cpus", 4, ""),

@@ -37,6 +37,7 @@ from statecfg.resources import (
     user,
 )
 from statecfg.run.evaluation import tagged
+from tests.each import each
 from tests.unit.graph.node_types import of_edges, refused, t_path
 
 
@@ -84,7 +85,7 @@ DIRECTORY, OWNER, PROGRAM, UNIT = "its directory", "its owner", "its program", "
 PACKAGE = "its package"
 
 
-@pytest.mark.parametrize(
+@each(
     ("graphs", "expected"),
     [
         pytest.param(
@@ -398,7 +399,7 @@ def reaches(edges: dict[str, set[str]], start: str, end: str) -> bool:
     return end in seen
 
 
-@pytest.mark.parametrize("seed", range(150))
+@each("seed", range(150))
 def test_only_requirements_that_close_a_cycle_are_left_out(seed: int) -> None:
     written, more = random_case(seed)
     nodes = list(of_edges(written).nodes())

@@ -12,6 +12,7 @@ from statecfg.problems import InvalidInput, collecting
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.model import Keyword
 from statecfg.remote.graph.nodetype import NodeType, Schema
+from tests.each import each
 from tests.unit.graph.node_types import refused, t_path, t_plain, t_rich
 
 HERE = SourceLocation("play.yml", 7, 5)
@@ -111,7 +112,7 @@ def test_declare_refuses_extra_missing_and_repeated_arguments() -> None:
         t_plain("a", name="b")
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "x" * 5000, "\0"])
+@each("name", ["", "a\nb", "x" * 5000, "\0"])
 def test_declare_refuses_invalid_values_of_provides(name: str) -> None:
     with refused("SC0108") as found:
         t_plain("a", provides=name)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from statecfg import when_host
 from statecfg.graph import host_conditions
 from statecfg.graph.automatic import find
@@ -14,6 +12,7 @@ from statecfg.graph.merging import differing
 from statecfg.problems import collecting
 from statecfg.remote.graph.model import Keyword
 from statecfg.resources import directory, file, package, service, user
+from tests.each import each
 from tests.unit.graph.node_types import refused
 
 COMMAND = {"command": ["nginx", "-t"], "read_only": True, "reads": ["/etc/nginx"]}
@@ -44,7 +43,7 @@ WRONG: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "said"), WRONG)
+@each(("value", "said"), WRONG)
 def test_wrong_conditions_are_refused(value: Any, said: str) -> None:
     with refused("SC0122") as problems:
         file("/etc/motd", content="x", when_host=value)

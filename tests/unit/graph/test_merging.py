@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.graph.layers import layers
 from statecfg.graph.nodes import Node
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.playbook.secrets import Secret
 from statecfg.problems.positions import SourceLocation
+from tests.each import each
 from tests.unit.graph.node_types import refused, t_path, t_plain, t_rich
 
 
@@ -43,7 +42,7 @@ def test_many_declarations_of_a_node_are_merged() -> None:
     assert len(node.requires) == 500 and len(node.positions) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other", "words"),
     [
         ({"mode": "0600"}, {}, "`mode` is 0600 in test_merging.py:"),

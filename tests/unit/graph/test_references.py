@@ -15,6 +15,7 @@ from statecfg.graph.recording import label, recording
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.problems import InvalidInput
 from statecfg.problems.positions import SourceLocation, Written
+from tests.each import each
 from tests.unit.graph.node_types import refused, t_plain
 
 
@@ -33,7 +34,7 @@ def named(*names: str, **options: Any) -> list[Graph]:
     return [t_plain(name, provides=name, **options) for name in names]
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "name", "matches"),
     [
         ("file:/etc/*", "file:/etc/a", True),
@@ -140,7 +141,7 @@ def test_reference_to_a_node_that_requires_itself_by_name_stays_an_error() -> No
         layers(merge_graphs(*named("a", "b"), *named("all", requires=["a*", "all"])))
 
 
-@pytest.mark.parametrize(
+@each(
     ("reference", "detail", "help"),
     [
         ("tag:wbe", "no node of the graph has the tag wbe", "did you mean `tag:web`?"),

@@ -10,6 +10,7 @@ from statecfg.graph import schema
 from statecfg.problems import InvalidInput
 from statecfg.remote.graph.nodetype import OPTIONS, NodeType, Schema
 from statecfg.remote.graph.values import NodeOptions
+from tests.each import each
 from tests.unit.graph.node_types import t_rich
 
 
@@ -64,7 +65,7 @@ def unknown(name: Nowhere) -> None: ...  # noqa: F821  # an unknown type is the 
 def default(name: str, *, size: int = "big") -> None: ...
 
 
-@pytest.mark.parametrize(
+@each(
     ("function", "message"),
     [
         (star, "`*names` would also collect attributes"),

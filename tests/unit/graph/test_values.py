@@ -13,6 +13,7 @@ from statecfg.graph.types import Mismatch, TypeProblem, of_annotation
 from statecfg.remote.graph import wrong_values
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.wrong_values import Wrong, show
+from tests.each import each
 
 
 def check(annotation: Any, value: Any) -> Any:
@@ -58,7 +59,7 @@ def plain(value: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize(("annotation", "given", "kept"), PASS, ids=lambda value: ascii(show(value))[:30])
+@each(("annotation", "given", "kept"), PASS, ids=lambda value: ascii(show(value))[:30])
 def test_type_accepts_valid_values(annotation: str, given: Any, kept: Any) -> None:
     assert plain(check(annotation, given)) == kept
 
@@ -144,7 +145,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "given", "message", "help"), REFUSED, ids=lambda value: ascii(show(value))[:30])
+@each(("annotation", "given", "message", "help"), REFUSED, ids=lambda value: ascii(show(value))[:30])
 def test_type_refuses_invalid_values_with_help(annotation: str, given: Any, message: str, help: str) -> None:
     with pytest.raises(Wrong) as caught:
         check(annotation, given)
@@ -153,7 +154,7 @@ def test_type_refuses_invalid_values_with_help(annotation: str, given: Any, mess
     assert len(str(caught.value)) < 300
 
 
-@pytest.mark.parametrize(
+@each(
     "value", ["x" * 10**6, b"x" * 1000, list(range(999)), 10**6000, {"a": "b" * 500}, "\0" * 500], ids=show
 )
 def test_show_shortens_long_values(value: Any) -> None:
@@ -181,7 +182,7 @@ def test_mismatch_is_raised_for_a_wrong_type_only() -> None:
     assert not isinstance(caught.value, Mismatch)
 
 
-@pytest.mark.parametrize("annotation", ["Nowhere", "list[", "3", "'x' + 1"])
+@each("annotation", ["Nowhere", "list[", "3", "'x' + 1"])
 def test_of_annotation_refuses_an_invalid_annotation(annotation: str) -> None:
     with pytest.raises(TypeProblem):
         of_annotation(annotation, NAMES)

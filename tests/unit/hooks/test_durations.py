@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from statecfg.problems import durations
+from tests.each import each
 
 # Timeouts of hooks, and the seconds that Scoby reads from them. 15 is the default for a timeout that it cannot read.
 TIMEOUTS = [
@@ -44,12 +45,12 @@ TIMEOUTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "seconds"), TIMEOUTS)
+@each(("text", "seconds"), TIMEOUTS)
 def test_timeout_is_read_as_scoby_reads_it(text: str | None, seconds: float) -> None:
     assert durations.timeout(text) == seconds
 
 
-@pytest.mark.parametrize("text", [text for text, seconds in TIMEOUTS if text is not None and seconds == 15])
+@each("text", [text for text, seconds in TIMEOUTS if text is not None and seconds == 15])
 def test_deadline_refuses_durations_that_scoby_cannot_read(text: str) -> None:
     with pytest.raises(ValueError, match="is not an ISO 8601 duration"):
         durations.deadline(text)

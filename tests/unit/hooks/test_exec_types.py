@@ -11,6 +11,7 @@ from statecfg.hooks.exec import types as exec_types
 from statecfg.hooks.exec.types import SHIPPED, HookTypes
 from statecfg.playbook.project import HookSettings, Project, Settings
 from statecfg.problems import InvalidInput, Problem
+from tests.each import each
 
 
 def made(parent: Path, name: str, schema: str | None = None, *events: str) -> Path:
@@ -70,7 +71,7 @@ def test_find_falls_back_to_the_former_folder_of_a_type(tmp_path: Path) -> None:
         HookTypes(()).find("a", tmp_path / "gone")
 
 
-@pytest.mark.parametrize("schema", [None, "", "---\n", "# nothing\n", "~\n"])
+@each("schema", [None, "", "---\n", "# nothing\n", "~\n"])
 def test_missing_or_empty_configuration_gives_an_empty_schema(tmp_path: Path, schema: str | None) -> None:
     made(tmp_path, "bare", schema)
     assert HookTypes((tmp_path,)).find("bare").schema == {}
@@ -91,7 +92,7 @@ def test_configuration_is_read_as_yaml_1_1(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "code", "line"),
     [
         ('foo:\n  default: 0\nbar:\n  description "what bar is for"\n  default: "B"\n', "SC0315", 5),
@@ -124,8 +125,8 @@ def test_unknown_configuration_key_is_refused_with_a_suggestion(tmp_path: Path) 
     assert "did you mean `count`?" in found.help
 
 
-@pytest.mark.parametrize("what", ["", "node-booted", "configuration.yaml", "..", "beside"])
-@pytest.mark.parametrize("mode", [0o022, 0o002])
+@each("what", ["", "node-booted", "configuration.yaml", "..", "beside"])
+@each("mode", [0o022, 0o002])
 def test_hook_type_writable_by_others_is_refused(tmp_path: Path, what: str, mode: int) -> None:
     folder = made(tmp_path / "hooks", "counter", "a: {}", "node-booted", "beside")
     path = Path(os.path.abspath(folder / what))
@@ -160,7 +161,7 @@ def test_hook_type_ignores_other_files_and_reports_doubtful_programs(tmp_path: P
     assert "did you mean `node-deleted`?" in third
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "why"),
     [
         ("", "it is empty"),

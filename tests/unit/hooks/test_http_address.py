@@ -6,13 +6,14 @@ import pytest
 
 from statecfg.hooks.http.address import AddressError, resolve
 from statecfg.hooks.registration.model import HttpHook, Reference
+from tests.each import each
 
 SERVICE = Reference("Service", "hook", "demo", "v1")
 BASE = "http://hook.demo.svc.cluster.local"
 HOSTS = {"web1": "192.0.2.7", "six": "2001:db8::1"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("uri", "ref", "url"),
     [
         ("http://hooks.example/v1", None, "http://hooks.example/v1"),
@@ -31,7 +32,7 @@ def test_resolve_builds_a_url_from_uri_and_reference(uri: str | None, ref: Refer
     assert resolve(HttpHook(uri, ref), HOSTS) == url
 
 
-@pytest.mark.parametrize(
+@each(
     ("uri", "ref", "text"),
     [
         (None, None, "ref or uri should be informed"),

@@ -13,6 +13,7 @@ from statecfg.hooks.registration.model import HttpHook, Reference, Registration,
 from statecfg.playbook import trust
 from statecfg.playbook.project import Project
 from statecfg.problems import InvalidInput
+from tests.each import each
 
 SCOBY = """
 apiVersion: scoby.triggermesh.io/v1alpha1
@@ -121,12 +122,12 @@ def test_hook_accepts_every_spelling_of_version_1(tmp_path: Path, version: str) 
     assert only(tmp_path, SCOBY.replace("version: v1", f"version: {version}")).http is not None
 
 
-@pytest.mark.parametrize("version", ["v2", "2", "true", '"1"', "[v1]"])
+@each("version", ["v2", "2", "true", '"1"', "[v1]"])
 def test_hook_refuses_other_versions(tmp_path: Path, version: str) -> None:
     assert refused(tmp_path, SCOBY.replace("version: v1", f"version: {version}")) == [("SC0603", 8)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("factor", "name"),
     [("{knativeService: {}}", "ksvc"), ("{teapot: {}}", "teapot"), ("{}", "playbook"), ("", "playbook")],
 )
@@ -156,7 +157,7 @@ def test_hook_without_capabilities_gets_a_warning(tmp_path: Path) -> None:
     assert found.events == () and [item.code for item in found.warnings] == ["SC0608"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "wrong"),
     [
         ("[1]", [("SC0310", 1)]),

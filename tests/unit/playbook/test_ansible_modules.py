@@ -16,6 +16,7 @@ from statecfg.playbook import ansible_modules
 from statecfg.playbook.compile import Definition, compile_graph
 from statecfg.playbook.context import WireContext
 from statecfg.remote.graph.wrong_values import Wrong
+from tests.each import each
 from tests.unit import ansible_loaded  # noqa: F401  # its import is all that it does
 
 WORD = "a-Word-of-a-module-1"
@@ -104,7 +105,7 @@ def test_the_code_that_is_sent_contains_the_module_and_is_always_the_same() -> N
     assert ansible_modules.find("ansible.builtin.lineinfile").code == module.code
 
 
-@pytest.mark.parametrize(
+@each(
     ("module", "supports"), [("tempfile", False), ("get_url", False), ("cron", True), ("deb822_repository", True)]
 )
 def test_check_mode_is_supported_if_the_module_says_so_for_all_cases(module: str, supports: bool) -> None:

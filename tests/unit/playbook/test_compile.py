@@ -17,6 +17,7 @@ from statecfg.problems import InvalidInput, positions
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.nodetype import NodeType, register
+from tests.each import each
 from tests.unit.graph.node_types import chain, refused, t_path, t_plain, t_rich
 
 
@@ -95,7 +96,7 @@ def test_definition_reveals_secrets_on_the_wire_and_lists_them() -> None:
     assert body.layers[0][0]["attrs"]["body"]["text"] == "hunter2 hunter2" and body.secrets
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other", "thing"),
     [
         ("/etc/x", "/etc//x", "path: /etc/x"),
@@ -253,7 +254,7 @@ def test_exception_in_a_users_to_wire_is_reported_as_theirs() -> None:
     assert [place.file for place in found[0].places] == [__file__, __file__]
 
 
-@pytest.mark.parametrize("answer", [None, 3, {"attrs": 3}, []])
+@each("answer", [None, 3, {"attrs": 3}, []])
 def test_invalid_result_of_to_wire_is_refused(answer: Any) -> None:
     with refused("SC0119") as found:
         compiled(kind("t_answer", lambda node: answer)("a"))
@@ -267,7 +268,7 @@ def nested(depth: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, len, nested(MAX_DEPTH + 2), {"a": {3: 4}}])
+@each("value", [object(), {1, 2}, len, nested(MAX_DEPTH + 2), {"a": {3: 4}}])
 def test_compile_refuses_values_that_cannot_be_sent(value: Any) -> None:
     with refused("SC0117") as found:
         compiled(kind("t_value", lambda node: node.with_attrs(value=value))("a"))

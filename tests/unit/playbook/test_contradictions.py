@@ -8,6 +8,7 @@ from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.problems import InvalidInput, Problem
 from statecfg.resources import directory, file, line_in_file, symlink
+from tests.each import each
 
 
 def wrong(*graphs: Graph) -> list[Problem]:
@@ -18,7 +19,7 @@ def wrong(*graphs: Graph) -> list[Problem]:
     return []
 
 
-@pytest.mark.parametrize(
+@each(
     "child",
     [
         file("/srv/app/a/b", content=""),

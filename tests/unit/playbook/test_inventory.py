@@ -7,6 +7,7 @@ import pytest
 from statecfg.dialects import yaml_inventory, yaml_text
 from statecfg.playbook.inventory import Inventory
 from statecfg.problems import InvalidInput
+from tests.each import each
 
 TEXT = """\
 hosts:
@@ -59,7 +60,7 @@ def test_who_won_names_value_and_line_of_each_variable():
     assert known.hosts["web2"].vars == {"port": 2, "zone": "eu", "level": "site"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "hosts"),
     [
         ("all", "web1 web2 web10 db1"),
@@ -90,7 +91,7 @@ def test_pattern_selects_hosts_in_inventory_order(pattern, hosts):
         assert " ".join(host.name for host in read(TEXT).select(pattern)) == hosts
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "limit", "code", "words"),
     [
         ("wbe", None, "SC0406", "did you mean `web`"),

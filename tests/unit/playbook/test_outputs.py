@@ -20,6 +20,7 @@ from statecfg.problems.positions import SourceLocation
 from statecfg.problems.tokens import SecretError
 from statecfg.run import bundle
 from statecfg.run.evaluation import tagged
+from tests.each import each
 
 HERE = SourceLocation("x.yml", 3, 5)
 VERSION = ["command:version", "stdout"]
@@ -82,7 +83,7 @@ def test_value_is_secret_if_its_source_uses_a_secret(monkeypatch: pytest.MonkeyP
     assert definition.secrets == {"token": "topsecret"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("node", "value", "detail", "help_text"),
     [
         ("command:version", "stdot", "which does not produce it", "did you mean `stdout`?"),
@@ -107,7 +108,7 @@ def test_value_that_closes_a_cycle_is_refused() -> None:
     assert "SC0113" in {found.code for found in caught.value.problems}
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "{{ x | upper }}", "{{ x | length }}", "{{ x == 'x' }}", "{{ 'x' in x }}", "{% if x %}{% endif %}",
@@ -122,7 +123,7 @@ def test_computing_with_a_value_is_refused(text: str) -> None:
     assert (found.code == "SC0426" and "exists only on the host" in found.detail) or "is not iterable" in found.detail
 
 
-@pytest.mark.parametrize(
+@each(
     ("declare", "code"),
     [
         (lambda value: resources.file(f"/srv/{value}", content="x"), "SC0426"),

@@ -7,6 +7,7 @@ import pytest
 from statecfg import dialects
 from statecfg.playbook import project
 from statecfg.problems import InvalidInput
+from tests.each import each
 
 
 def test_find_searches_for_the_project_upward(tmp_path):
@@ -32,7 +33,7 @@ def test_parent_of_the_playbooks_directory_is_the_project(tmp_path):
     assert list(dialects.inventory(project.find(tmp_path)).hosts) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "code", "place", "words"),
     [
         ("forks = 4\nfork = 4\n", "SC0411", ":2:1", "did you mean `forks`"),

@@ -11,6 +11,7 @@ import pytest
 from statecfg.cli.vars import extra_vars
 from statecfg.problems import InvalidInput
 from statecfg.run import prepare
+from tests.each import each
 
 INVENTORY = "hosts: {web1: {vars: {%s: 1}}}\ngroups: {web: {hosts: [web1], vars: {%s: 1}}}\n"
 PLAY = "hosts: web1\nvars: {%s: 1}\nresources:\n  - include: more.yml\n    vars: {%s: 1}\n"
@@ -23,7 +24,7 @@ def site(): ...
 """
 
 
-@pytest.mark.parametrize(
+@each(
     ("file", "names", "line"),
     [
         ("inventory.yml", ("host", "x"), 1),

@@ -18,6 +18,7 @@ from statecfg.playbook import secrets
 from statecfg.problems import InvalidInput
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.machine.redact import Redactor
+from tests.each import each
 
 CANARIES = [
     "hunter22",
@@ -65,7 +66,7 @@ def hints(value: str) -> list[str]:
     return pieces + ([middle] if len(middle) > 8 else []) + [raw.hex()]
 
 
-@pytest.mark.parametrize("value", CANARIES, ids=range(len(CANARIES)))
+@each("value", CANARIES, ids=range(len(CANARIES)))
 def test_redactor_masks_every_spelling_of_a_secret(value):
     redactor = Redactor({"name": value})
     for spelling in spellings(value):
@@ -157,7 +158,7 @@ def test_secret_can_come_from_a_file(tmp_path):
     assert secrets.tagged("!secret", {"file": "token.txt"}, SourceLocation(str(tmp_path / "x.yml"), 1)).name == "token"
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "code", "words"),
     [
         ({"env": "NOT_SET_ANYWHERE"}, "SC0420", "NOT_SET_ANYWHERE"),

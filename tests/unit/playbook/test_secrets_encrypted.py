@@ -20,6 +20,7 @@ from statecfg.playbook import ansible_vault, project, secret_keys, secret_progra
 from statecfg.playbook.secret_keys import Cause, Keys, Opened, Ring
 from statecfg.problems import InvalidInput, collecting
 from statecfg.problems.positions import SourceLocation
+from tests.each import each
 
 RECORDED = yaml.safe_load((Path(__file__).parent / "ansible_vault.yml").read_text())
 BY_CASE = {case["case"]: case for case in RECORDED}
@@ -69,7 +70,7 @@ def keys(place: Path, *vault_ids: str) -> Keys:
     return Keys.of(vault_ids, (), place)
 
 
-@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["case"])
+@each("case", RECORDED, ids=lambda case: case["case"])
 def test_what_ansible_vault_encrypted_is_opened(case: dict[str, str]) -> None:
     sealed = ansible_vault.parse(case["text"])
     assert isinstance(sealed, ansible_vault.Sealed) and sealed.label == case["label"]

@@ -19,6 +19,7 @@ from statecfg.playbook.compile import Definition, WireContext, compile_graph, fo
 from statecfg.problems import InvalidInput, collecting
 from statecfg.problems.positions import SourceLocation
 from statecfg.problems.tokens import SecretError
+from tests.each import each
 
 HERE = SourceLocation("x.yml", 3, 5)
 DB = reference("db", {"kind": "password"})
@@ -74,7 +75,7 @@ def test_explicit_node_is_the_same_node() -> None:
     assert [len(layer) for layer in compiled(explicit).layers] == [1]
 
 
-@pytest.mark.parametrize(
+@each(
     ("graphs", "words"),
     [
         (lambda: [resources.generate("db", length=21), resources.file("/a", content=f"{password()}")], "differ"),
@@ -99,7 +100,7 @@ def test_contradicting_declarations_are_refused(graphs: Any, words: str) -> None
     assert words in caught.value.problems[0].detail
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "{{ db | upper }}", "{{ db | length }}", "{{ db | b64encode }}", "{{ db == 'x' }}", "{{ 'x' in db }}",
@@ -135,7 +136,7 @@ def test_quoting_keeps_the_value() -> None:
     assert mask_secrets(f"it is {db}") == "it is <secret db>"
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "words"),
     [
         ({"generate": "pin"}, "expected one of 'password', 'uuid', 'key'"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from statecfg.playbook import trust
+from tests.each import each
 
 ME, OTHER, MY_GROUP, SHARED = 4001, 4002, 5001, 5002
 
@@ -48,7 +49,7 @@ def test_a_group_that_is_primary_for_another_user_is_not_private(monkeypatch: py
     assert not trust.private(ME, MY_GROUP)
 
 
-@pytest.mark.parametrize("ids", [(ME, SHARED), (OTHER, MY_GROUP), (ME, 1), (1, MY_GROUP)])
+@each("ids", [(ME, SHARED), (OTHER, MY_GROUP), (ME, 1), (1, MY_GROUP)])
 def test_a_group_other_than_the_owners_primary_one_is_not_private(
     monkeypatch: pytest.MonkeyPatch, ids: tuple[int, int]
 ) -> None:
@@ -56,8 +57,8 @@ def test_a_group_other_than_the_owners_primary_one_is_not_private(
     assert not trust.private(*ids)
 
 
-@pytest.mark.parametrize("private", [True, False])
-@pytest.mark.parametrize("mode", [0o775, 0o777])
+@each("private", [True, False])
+@each("mode", [0o775, 0o777])
 def test_only_a_private_group_may_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, private: bool, mode: int
 ) -> None:

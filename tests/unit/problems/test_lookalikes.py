@@ -8,9 +8,10 @@ from statecfg.graph import graph, layers
 from statecfg.problems import InvalidInput
 from statecfg.problems.lookalikes import lookalikes
 from statecfg.resources import directory, file
+from tests.each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("char", "says"),
     [("\n", "line break (U+000A)"), ("\r", "line break (U+000D)"), ("\x1b", "control character (U+001B)"),
      ("\x7f", "control character (U+007F)"), ("\x9b", "control character (U+009B)"), ("\u2028", "line break (U+2028)")],
@@ -24,7 +25,7 @@ def test_control_characters_in_paths_are_refused_with_their_code_point(char: str
         file("/etc/a", content="x", provides=f"a{char}b")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "says"),
     [
         (

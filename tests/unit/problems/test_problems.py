@@ -21,6 +21,7 @@ from statecfg.problems import (
     suggest,
 )
 from statecfg.remote.graph.suggestions import typing_errors
+from tests.each import each
 
 ONE = problem("SC0101", "one", "do this", SourceLocation("a.py", 3, 5), SourceLocation("b.py", 1))
 
@@ -70,7 +71,7 @@ def test_problem_codes_are_well_formed_and_used() -> None:
         assert len(summary) <= 40 and not summary.endswith(".") and meaning.endswith("."), code
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other", "far"),
     [("content", "content", 0), ("contnet", "content", 1), ("mod", "mode", 1), ("ab", "ba", 1), ("owner", "group", 3)],
 )

@@ -10,6 +10,7 @@ from statecfg.remote.graph.model import Blob, CheckError, Node
 from statecfg.remote.machine.changes import Changes
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.resources.shared import ansible_runs
+from tests.each import each
 
 NAME = "ansible.builtin.lineinfile"
 
@@ -48,7 +49,7 @@ def test_the_reason_of_a_failure_is_the_message_of_the_module(result: dict[str, 
     assert ansible_runs.failure(NAME, result) == reason
 
 
-@pytest.mark.parametrize(
+@each(
     ("diff", "expected"),
     [
         (None, []),

@@ -11,6 +11,7 @@ from statecfg.remote.graph.wrong_values import Wrong
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.resources import debconf, package
 from statecfg.resources.shared import apt_texts
+from tests.each import each
 
 # Sources, and how the names of their lists begin.
 LISTS = {
@@ -38,7 +39,7 @@ Owners: postfix
 """
 
 
-@pytest.mark.parametrize(("uri", "suite"), LISTS)
+@each(("uri", "suite"), LISTS)
 def test_names_of_lists_are_those_of_apt(uri: str, suite: str) -> None:
     assert apt_texts.list_of(uri, suite) == LISTS[uri, suite]
 

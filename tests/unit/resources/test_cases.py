@@ -1,10 +1,12 @@
-"""The cases of all node types (`cases/*.yml`). Each test plans a case, applies it in memory, and plans it again."""
+"""The cases of all node types (`cases/*.yml`): each is planned, applied in memory, and planned again."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
 from statecfg.resources.shared import ansible_runs, gems, git, http_requests, mariadb, postgresql, redis_settings
+from tests.each import check_each
 from tests.unit import ansible_loaded  # noqa: F401  # its import is all that it does
 
 DIRECTORY = Path(__file__).parent / "cases"
@@ -52,29 +55,46 @@ READ_ONLY = {"assertion"}  # their nodes never have actions
 PATIENT = {"wait_for"}  # their checks never fail, because the condition may still come true
 
 
+FILES = sorted(path.stem for path in DIRECTORY.glob("*.yml"))  # most have the name of a node type
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case of a file, and its place: `file.yml:line: title`."""
+
+    place: str
+    data: dict[str, Any]
+
+    def meant_for(self, machine: str) -> bool:
+        """Return whether a case is for this kind of machine. A case without `only` is for all kinds.
+
+        No case writes outside its own directory on the machine of the tests.
+        """
+        data = self.data
+        if machine == "real" and not all(f"{path}/".startswith(f"{ROOT}/") for path in data.get("files", ())):
+            return False
+        types = {next(iter(node)) for node in (data["node"], *data.get("with", ()), *data.get("before", ()))}
+        if machine == "real" and types & FIXED:
+            return False
+        return bool(data.get("only", machine) == machine)
+
+
 @functools.cache
-def cases() -> list[Any]:
-    """Return all cases of all files. The id of a case consists of the file name and the title."""
+def cases_of(file: str) -> tuple[Case, ...]:
+    """Return the cases of a file."""
+    loader = yaml.CSafeLoader((DIRECTORY / f"{file}.yml").read_text(encoding="utf-8"))
     read = []
-    for path in sorted(DIRECTORY.glob("*.yml")):
-        for case in yaml.safe_load(path.read_text(encoding="utf-8")):
-            assert set(case) <= KEYS, f"{path.name}: {case.get('case')}: unknown keys {set(case) - KEYS}"
-            read.append(pytest.param(case, id=f"{path.stem}: {case['case']}"))
-    return read
+    for node in loader.get_single_node().value:
+        data = loader.construct_document(node)
+        place = f"{file}.yml:{node.start_mark.line + 1}: {data.get('case')}"
+        assert set(data) <= KEYS, f"{place}: unknown keys {set(data) - KEYS}"
+        read.append(Case(place, data))
+    return tuple(read)
 
 
-def meant(case: Any, machine: str) -> bool:
-    """Return whether a case is for this kind of machine. A case without `only` is for all kinds.
-
-    No case writes outside its own directory on the machine of the tests.
-    """
-    described = case.values[0]
-    if machine == "real" and not all(f"{path}/".startswith(f"{ROOT}/") for path in described.get("files", ())):
-        return False
-    types = {next(iter(node)) for node in (described["node"], *described.get("with", ()), *described.get("before", ()))}
-    if machine == "real" and types & FIXED:
-        return False
-    return bool(described.get("only", machine) == machine)
+def by_place(cases: Iterable[Case]) -> dict[str, dict[str, Any]]:
+    """Return the data of each case by its place."""
+    return {case.place: case.data for case in cases}
 
 
 def declared(description: Mapping[str, Any]) -> Graph:
@@ -193,25 +213,33 @@ def arrange(machine: Machine, case: Mapping[str, Any], base: Path) -> None:
         taken(machine, planned(machine, layers([declared(node) for node in case["before"]], base)))
 
 
-@pytest.mark.parametrize("case", [case for case in cases() if "bad" in case.values[0]])
-def test_bad_attributes_are_refused(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("file", FILES)
+def test_bad_attributes_are_refused(file: str) -> None:
     """The declaration of a node with invalid attributes fails, and the message names the reason."""
+    check_each(by_place(case for case in cases_of(file) if "bad" in case.data), refused)
+
+
+def refused(case: Mapping[str, Any]) -> None:
     with pytest.raises(problems.InvalidInput) as caught:
         declared(case["node"])
     said = " ".join(f"{found.summary} {found.detail} {found.help}" for found in caught.value.problems)
     assert case["bad"] in said
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in cases() if not {"bad"} & set(case.values[0]) and meant(case, "memory")]
-)
-def test_case_is_planned_and_applied_in_memory(
-    case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("file", FILES)
+def test_cases_are_planned_and_applied_in_memory(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plan is as expected and changes nothing. Applying it has the expected result and leaves nothing to do."""
     monkeypatch.setenv("STATECFG_STATE_DIR", f"{ROOT}/state")
+    directories = (tmp_path / str(number) for number in itertools.count())
+    check_each(
+        by_place(case for case in cases_of(file) if "bad" not in case.data and case.meant_for("memory")),
+        lambda case: applied_in_memory(case, next(directories)),
+    )
+
+
+def applied_in_memory(case: Mapping[str, Any], directory: Path) -> None:
     probes = dict(answer(*item) for item in case.get("probes", {}).items())
-    base = project(case, tmp_path / "project")
+    base = project(case, directory)
     machine = MemoryMachine({ROOT: None}, case.get("tables"), probes)
     machine.turn("test")
     arrange(machine, case, base)
@@ -232,9 +260,9 @@ def test_case_is_planned_and_applied_in_memory(
 def test_every_node_type_has_cases_of_each_kind() -> None:
     """Each node type in Python has cases of four kinds: invalid attributes, errors, changes, and no changes."""
     types = {name for name in resources.available() if (Path(resources.__path__[0]) / f"{name}.py").exists()}
-    assert {path.stem for path in DIRECTORY.glob("*.yml")} >= types
+    assert set(FILES) >= types
     for name in types:
-        mine = [case.values[0] for case in cases() if case.id and case.id.startswith(f"{name}:")]
+        mine = [case.data for case in cases_of(name)]
         assert any("bad" in case for case in mine), name
         assert name in PATIENT or any("error" in case for case in mine), name
         assert name in READ_ONLY or any(case.get("ops") for case in mine), name

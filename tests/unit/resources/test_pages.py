@@ -18,6 +18,7 @@ from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
 from statecfg.playbook.plays import HostContext
 from statecfg.playbook.secrets import secret
+from tests.each import each
 from tests.unit import ansible_loaded  # noqa: F401  # its import is all that it does
 
 TYPES = sorted(name for name in resources.available() if (Path(resources.__path__[0]) / f"{name}.py").exists())
@@ -50,7 +51,7 @@ def sent(graph: Graph, directory: Path) -> None:
     compile_graph(graph, WireContext(base=directory))
 
 
-@pytest.mark.parametrize("name", TYPES)
+@each("name", TYPES)
 def test_page_describes_each_attribute_and_nothing_else(name: str) -> None:
     """The page has one `:param` for each attribute, and no other `:param`."""
     described = re.findall(r"^:param (\w+): \S", page(name), re.M)
@@ -58,7 +59,7 @@ def test_page_describes_each_attribute_and_nothing_else(name: str) -> None:
     assert sorted(described) == sorted({*known.arguments, *known.required, *known.optional})
 
 
-@pytest.mark.parametrize("name", TYPES)
+@each("name", TYPES)
 def test_yaml_example_declares_nodes_of_the_type(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The YAML example declares nodes of the type if a playbook contains it."""
     monkeypatch.setenv("SHOP_DB_PASSWORD", "a-Password-1")
@@ -72,7 +73,7 @@ def test_yaml_example_declares_nodes_of_the_type(name: str, tmp_path: Path, monk
         sent(Graph(graph.node.replace(requires=EMPTY_VECTOR, triggers=EMPTY_VECTOR)), tmp_path)
 
 
-@pytest.mark.parametrize("name", TYPES)
+@each("name", TYPES)
 def test_python_example_declares_a_node_of_the_type(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The example in Python declares a node of the type."""
     monkeypatch.setenv("DEPLOY_PASSWORD", "$6$salt$hash")

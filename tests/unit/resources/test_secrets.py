@@ -10,6 +10,7 @@ from statecfg import problems, resources
 from statecfg.graph.opaque import Secret
 from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
+from tests.each import each
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 NODES: list[tuple[str, str, dict[str, Any]]] = [
@@ -48,8 +49,8 @@ def with_secret(value: Any, secret: Any) -> Any:
     return secret
 
 
-@pytest.mark.parametrize("text", ["", "before "], ids=["alone", "in a text"])
-@pytest.mark.parametrize(
+@each("text", ["", "before "], ids=["alone", "in a text"])
+@each(
     ("kind", "argument", "attrs", "name"),
     [(*node, name) for node in NODES for name in node[2]],
     ids=lambda part: part if isinstance(part, str) and part != KEY else "",

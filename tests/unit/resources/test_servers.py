@@ -16,6 +16,7 @@ from statecfg.remote.graph.nodetype import REGISTRY, TABLES
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import Probe
 from statecfg.resources.shared import mariadb, mariadb_users, postgresql, redis_settings
+from tests.each import each
 from tests.unit.resources.test_cases import declared, layers, planned
 from tests.unit.resources.test_recorded import Undone
 
@@ -84,7 +85,7 @@ def test_fields_of_users_and_databases_are_read_from_a_server() -> None:
     assert TABLES["mariadb_passwords"].load(machine) == {f"user shop@localhost on {socket}": {"digest": DIGEST}}
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "now", "wanted", "same"),
     [
         ("maxmemory", "268435456", "256mb", True),
@@ -101,7 +102,7 @@ def test_running_values_are_compared_with_those_of_the_file(name: str, now: str,
     assert redis_settings.same(name, now, wanted) is same
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value", "line"),
     [
         ("maxmemory", "256mb", "maxmemory 256mb"),
@@ -123,7 +124,7 @@ SERVERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     "node",
     [
         {"mariadb_database": "shop"},

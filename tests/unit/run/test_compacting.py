@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
 from statecfg.run.compacting import compacted
+from tests.each import each
 
 CASES = {
     "if a :\n    b = [ 1,\n        2 ]\n\n    c = d  if e else f\n": "if a:\n b=[1,\n2]\n\n c=d if e else f\n",
@@ -18,7 +17,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("source", CASES)
+@each("source", CASES)
 def test_compacted_source_loses_blanks_and_keeps_its_lines(source: str) -> None:
     short = compacted(source)
     assert short == CASES[source]

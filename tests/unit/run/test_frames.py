@@ -20,6 +20,7 @@ from statecfg.run.host.broken import Broken
 from statecfg.run.host.report import HostReport
 from statecfg.run.host.state import State
 from statecfg.run.strict import Free, Invalid, OneOf, Strict, weigh
+from tests.each import each
 
 TEXT = st.text(max_size=8)
 JSON = st.recursive(
@@ -130,7 +131,7 @@ OF_HOOKS: dict[str, tuple[int, type[frames.Frame], Callable[[Any], Any], Callabl
 }
 
 
-@pytest.mark.parametrize("path", OF_HOOKS)
+@each("path", OF_HOOKS)
 def test_data_of_hooks_is_limited_in_size(path: str) -> None:
     most, cls, frame, data = OF_HOOKS[path]
     assert most == 8 << 20
@@ -141,7 +142,7 @@ def test_data_of_hooks_is_limited_in_size(path: str) -> None:
         cls.from_json(frame(data("x" * (room + 1))))
 
 
-@pytest.mark.parametrize("path", OF_HOOKS)
+@each("path", OF_HOOKS)
 def test_data_of_hooks_is_limited_in_depth(path: str) -> None:
     _, cls, frame, _ = OF_HOOKS[path]
 
@@ -172,7 +173,7 @@ def test_every_frame_of_the_executor_has_a_class() -> None:
     assert all(frames.FRAME_CLASSES[frames.TYPES[cls]] is cls for cls in frames.FRAME_CLASSES.values())
 
 
-@pytest.mark.parametrize("seconds", [-1, 121, 1e300, float("nan")])
+@each("seconds", [-1, 121, 1e300, float("nan")])
 def test_host_may_not_call_a_hook_with_an_invalid_time_limit(seconds: float) -> None:
     said = HostReport(Definition([]), "apply", lambda name, data: None)
     said.state = State.ACTING

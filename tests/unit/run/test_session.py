@@ -18,6 +18,7 @@ from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.host.session import AGAIN, HostSession
 from statecfg.run.host.state import State
+from tests.each import each
 
 BUNDLE = Bundle(b"executor" * 40_000, "5" * 64, {})
 HELLO = {"type": "hello", "protocol": wire.PROTOCOL, "pid": 7, "python": "3.11.2"}
@@ -168,7 +169,7 @@ def test_plan_and_verify_neither_wait_nor_act(mode: str) -> None:
         case.hear(*done("file:/etc/motd"))
 
 
-@pytest.mark.parametrize("state", ["CONNECTING", "PLANNING", "WAITING", "DECLINED", "PLANNED"])
+@each("state", ["CONNECTING", "PLANNING", "WAITING", "DECLINED", "PLANNED"])
 def test_host_may_act_only_with_permission(state: str) -> None:
     case = Case()
     case.plan()
@@ -345,7 +346,7 @@ def test_connection_lost_before_acting_changes_nothing() -> None:
     assert report["error"]["detail"] == "Nothing was changed."
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "errors", "text"),
     [
         (96, "no python3", "no python3"),

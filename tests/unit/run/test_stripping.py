@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
 from statecfg.run.stripping import imports, stripped
+from tests.each import each
 
 CASES = {
     "def f(a: int, *b: str, c: 'X' = 1, **d: Any) -> Dict[str,\n  int]:\n    return a": (
@@ -51,7 +50,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("source", CASES)
+@each("source", CASES)
 def test_stripped_source_loses_what_hosts_do_not_need(source: str) -> None:
     short = stripped(source)
     assert short == CASES[source]

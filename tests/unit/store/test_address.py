@@ -9,9 +9,10 @@ import pytest
 from statecfg.playbook.project import Project, Settings, read_settings
 from statecfg.problems import InvalidInput
 from statecfg.store import address
+from tests.each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "path"),
     [
         ("hosts.db", "BASE/hosts.db"),
@@ -33,7 +34,7 @@ def test_link_and_its_target_are_the_same_store(tmp_path: Path) -> None:
     assert address.parse("link.db", tmp_path) == address.parse("store.db", tmp_path)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "shown"),
     [
         ("postgresql://db/hosts", "postgresql://db/hosts"),
@@ -49,7 +50,7 @@ def test_parse_reads_postgresql_urls_and_hides_passwords(text: str, shown: str, 
     assert "pa55w0rd" not in repr(found)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "mysql://ann:pa55w0rd@db/hosts",

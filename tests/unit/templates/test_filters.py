@@ -17,6 +17,7 @@ from statecfg.playbook import secrets
 from statecfg.problems import InvalidInput, Problem
 from statecfg.problems.positions import SourceLocation
 from statecfg.templates.filters import FILTERS, TESTS, limits, lists
+from tests.each import each
 
 HERE = SourceLocation("play.yml", 7)
 RECORDED = json.loads((Path(__file__).parent / "filters.json").read_text(encoding="utf-8"))
@@ -36,7 +37,7 @@ def problem(expression: str, **variables: Any) -> Problem:
     return found
 
 
-@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["template"])
+@each("case", RECORDED, ids=lambda case: case["template"])
 def test_results_equal_those_of_ansible(case: dict[str, Any]) -> None:
     result = value(case["template"], **case.get("vars", {}))
     assert json.loads(json.dumps(result)) == case["result"]
@@ -55,7 +56,7 @@ def test_every_filter_and_test_has_a_docstring() -> None:
     ] == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "result"),
     [
         ("", "10.1.2.3/24"),
@@ -100,7 +101,7 @@ def test_ipaddr_selects_valid_addresses_of_a_list() -> None:
     assert value("'x' | ipaddr") is False
 
 
-@pytest.mark.parametrize(
+@each(
     ("expression", "detail"),
     [
         ("'Y' | bool", "'Y' is neither true nor false"),

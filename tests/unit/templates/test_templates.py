@@ -8,6 +8,7 @@ from statecfg import templates
 from statecfg.playbook import secrets
 from statecfg.problems import InvalidInput, Problem
 from statecfg.problems.positions import SourceLocation
+from tests.each import each
 
 HERE = SourceLocation("play.yml", 7, 3)
 
@@ -19,7 +20,7 @@ def problem_of(call, *args, **kwargs) -> Problem:
     return caught.value.problems[0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "result"),
     [
         ("{{ port }}", 8080),
@@ -69,7 +70,7 @@ def test_expression_returns_a_truth_value_or_a_problem():
     assert problem_of(templates.expression, "port = 80", variables, HERE).help == "to compare, write `==`"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "code", "detail", "help_text"),
     [
         ("{{ prot }}", "SC0321", "no variable `prot`", "did you mean `port`"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from statecfg.transport import known_hosts
 from statecfg.transport.known_hosts import HostKey, Verdict, append, load, parse
+from tests.each import each
 
 
 def key(word: str = "one", kind: str = "ssh-ed25519") -> HostKey:
@@ -26,7 +27,7 @@ def line(names: str, of: HostKey, marker: str = "") -> str:
 ONE, TWO, RSA = key("one"), key("two"), key("one", "ssh-rsa")
 
 
-@pytest.mark.parametrize(
+@each(
     ("names", "host", "port", "known"),
     [
         ("web", "web", 22, True),
@@ -57,7 +58,7 @@ def test_name_patterns_match_hosts_and_ports(names: str, host: str, port: int, k
     assert parse(line(names, ONE)).check(host, port, ONE).verdict is wanted
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "verdict", "lines"),
     [
         (line("a", ONE), Verdict.TRUSTED, [1]),
@@ -94,7 +95,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("bad", BAD)
+@each("bad", BAD)
 def test_parser_records_a_bad_line_and_reads_the_rest(bad: str) -> None:
     known = parse(f"# comment\n\n{bad}\n  \t{line('a', ONE)}", "file")
     assert known.check("a", 22, ONE).verdict is Verdict.TRUSTED

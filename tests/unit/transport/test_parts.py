@@ -14,6 +14,7 @@ from statecfg.transport.dial import HANDSHAKES_PER_ADDRESS, Gate, gate, within
 from statecfg.transport.errors import MAX_TEXT, clean
 from statecfg.transport.quoting import command_line, quote
 from statecfg.transport.tail import Tail
+from tests.each import each
 
 
 def test_command_line_quotes_only_words_that_need_it() -> None:
@@ -34,7 +35,7 @@ def test_cleaned_text_has_no_control_characters(text: str) -> None:
     cleaned.encode()
 
 
-@pytest.mark.parametrize("char", ["\x1b", "\x07", "\x9b", "\r", "\b", "\u202e", "\u200b", "\u2028", "\ud800", "\0"])
+@each("char", ["\x1b", "\x07", "\x9b", "\r", "\b", "\u202e", "\u200b", "\u2028", "\ud800", "\0"])
 def test_transport_error_replaces_control_characters(char: str) -> None:
     error = TransportError("host", f"a{char}b", f"c{char}d")
     assert str(error) == "host: a\ufffdb\n  c\ufffdd"

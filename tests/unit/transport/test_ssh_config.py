@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from statecfg.transport import SshSettings, Target, Unreachable, ssh_config
 from statecfg.transport.route import Hop, route
 from statecfg.transport.ssh_config import ConfigProblem, load, parse
+from tests.each import each
 
 CONFIG = """\
 # a comment
@@ -96,7 +97,7 @@ def names(found: tuple[Hop, ...]) -> list[str]:
     return [f"{h.user}@{h.host}:{h.port}" for h in found]
 
 
-@pytest.mark.parametrize(
+@each(
     ("jump", "way"),
     [
         ("gate", ["u@gate.example.org:22"]),
@@ -137,13 +138,13 @@ def test_jump_host_for_all_hosts_must_exclude_itself(tmp_path: Path) -> None:
     assert names(hops(tmp_path, "Host gate\n  ProxyJump none\n" + text, Target("a"))) == ["u@gate:22", "u@a:22"]
 
 
-@pytest.mark.parametrize("jump", ["-oProxyCommand=id", "a b", "a;id", "@", "host:port", "u@"])
+@each("jump", ["-oProxyCommand=id", "a b", "a;id", "@", "host:port", "u@"])
 def test_route_refuses_invalid_jump_hosts(tmp_path: Path, jump: str) -> None:
     with pytest.raises(Unreachable):
         hops(tmp_path, "", Target("a", proxy_jump=jump))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("Host a\n  Port\n", "config:2: port has no value"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from statecfg.unit_rules.scheduler import ADDED, MODIFIED, REMOVED, Queue, at_once
+from tests.each import each
 
 HOOKS = {ADDED: "joined", REMOVED: "departed", MODIFIED: "changed"}
 Tick = dict[str, Any]
@@ -96,7 +96,7 @@ CASES: dict[str, tuple[str, list[Tick | None], Ran]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", CASES)
 def test_queue_reduces_events_to_the_hooks_that_are_due(case: str) -> None:
     members, happens, expected = CASES[case]
     queue = Queue(members.split())

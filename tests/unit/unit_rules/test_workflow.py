@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from statecfg.unit_rules import workflow
 from statecfg.unit_rules.scheduler import ADDED, MODIFIED, REMOVED
 from statecfg.unit_rules.workflow import Due, Entered, Life, due, over
+from tests.each import each
 
 FRESH = Life(charm="", digest="c1", configured="", config="s1")
 UP = Life(state="started", charm="c1", digest="c1", configured="s1", config="s1")
@@ -38,7 +38,7 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("case", STEPS)
+@each("case", STEPS)
 def test_due_returns_the_next_lifecycle_hook_of_a_unit(case: str) -> None:
     life, hook = STEPS[case]
     expected = Due(hook) if hook else None
@@ -143,7 +143,7 @@ RELATIONS: dict[str, tuple[Life, list[Entered], Due | None]] = {
 }
 
 
-@pytest.mark.parametrize("case", RELATIONS)
+@each("case", RELATIONS)
 def test_due_returns_the_next_relation_hook_of_a_unit(case: str) -> None:
     life, relations, expected = RELATIONS[case]
     assert due(life, relations, "r2") == expected
@@ -184,7 +184,7 @@ def test_workflow_names_hook_files_errors_and_states() -> None:
     assert (workflow.shown("started", ""), workflow.shown("started", "stop_error")) == ("started", "stop_error")
 
 
-@pytest.mark.parametrize(
+@each(
     ("units", "leads"), [({}, None), ({2: False, 1: False}, 1), ({1: True, 2: False}, 2), ({4: True, 3: True}, 3)]
 )
 def test_leader_is_the_first_unit_that_is_not_dying(units: dict[int, bool], leads: int | None) -> None:

@@ -7,11 +7,10 @@ import itertools
 import random
 import xml.etree.ElementTree as ET
 
-import pytest
-
 from statecfg.views import layout, pictures
 from statecfg.views.drawing import Drawing, fold
 from statecfg.views.lines import plain
+from tests.each import each
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -87,7 +86,7 @@ def test_svg_is_the_same_for_the_same_graph():
     assert pictures.draw("svg", fold([("a", LAYERS)])) == pictures.draw("svg", fold([("a", LAYERS)]))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_boxes_never_overlap_and_edges_go_forward(seed):
     placed = layout.arrange(Drawing(["h"], random_layers(seed)))
     for one, other in itertools.combinations(placed.boxes, 2):

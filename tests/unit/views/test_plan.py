@@ -20,6 +20,7 @@ from statecfg.views.plan import Detail, action_text, plan_lines
 from statecfg.views.tally import of_changes, pending
 from statecfg.views.terminal import render
 from statecfg.views.verify import verify_lines
+from tests.each import each
 
 REPORTS = Path(__file__).parent / "reports"
 
@@ -58,7 +59,7 @@ def shown(lines, monkeypatch, columns, color=False):
 NAMES = ["plan", "converged", "apply-failed", "lifecycle", "applied-lifecycle", "verify", "history"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_plain_text_equals_the_expected_file(name):
     """REGENERATE=1 writes the expected texts again. Read the diff before you commit it."""
     expected = REPORTS / f"{name}.txt"
@@ -68,8 +69,8 @@ def test_plain_text_equals_the_expected_file(name):
     assert text == expected.read_text()
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("columns", [40, 80, 160])
+@each("name", NAMES)
+@each("columns", [40, 80, 160])
 def test_terminal_rows_fit_the_width_and_keep_the_text(columns, name, monkeypatch):
     from rich.cells import cell_len
 
@@ -152,7 +153,7 @@ def test_terminal_counts_wide_characters_as_two_columns(monkeypatch):
     assert all(cell_len(row) <= 80 for row in text.splitlines())
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "kind"),
     [
         ([], "change"),
@@ -168,14 +169,14 @@ def test_changes_count_as_add_change_destroy_or_replace(changes, kind):
     assert of_changes(changes) == kind
 
 
-@pytest.mark.parametrize(
+@each(
     ("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (12.3, "12 s"), (185, "3 min 5 s"), (7260, "2 h 1 min")]
 )
 def test_duration_is_shown_in_suitable_units(seconds, text):
     assert duration(seconds) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("terminal", "environ", "flag", "expected"),
     [
         (True, {}, False, True),

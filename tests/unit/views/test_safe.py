@@ -7,8 +7,6 @@ import io
 import json
 from pathlib import Path
 
-import pytest
-
 from statecfg.problems import Problem, SourceLocation
 from statecfg.views import as_json, pictures, safe
 from statecfg.views.drawing import fold
@@ -17,6 +15,7 @@ from statecfg.views.lines import plain
 from statecfg.views.plan import plan_lines
 from statecfg.views.problems import problem_lines
 from statecfg.views.terminal import render
+from tests.each import each
 
 REPORTS = Path(__file__).parent / "reports"
 BYTES = [bytes([number]).decode("utf-8", "surrogateescape") for number in range(256)]
@@ -54,7 +53,7 @@ def poisoned(value, poison: str):
     return value + poison if isinstance(value, str) else value
 
 
-@pytest.mark.parametrize("text", [*BYTES, *LATIN, *SEQUENCES])
+@each("text", [*BYTES, *LATIN, *SEQUENCES])
 def test_safe_line_is_always_one_printable_line(text):
     shown = safe.line(text)
     assert shown.isprintable()

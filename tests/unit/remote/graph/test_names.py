@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from statecfg.remote.graph import events, names
+from tests.each import each
 
 REPOSITORY = Path(__file__).parents[4]
 PAGES = {
@@ -34,13 +33,13 @@ COMPARED = {
 FOREIGN = {"statecfg/store/marks.py"}
 
 
-@pytest.mark.parametrize("listed", PAGES, ids=lambda listed: listed.__name__)
+@each("listed", PAGES, ids=lambda listed: listed.__name__)
 def test_the_docs_explain_every_name(listed: type[names.Outcome]) -> None:
     page = (REPOSITORY / "docs" / PAGES[listed]).read_text()
     assert [name for name in listed.ALL if f"`{name}`" not in page and not re.search(rf"\b{name}\b", page)] == []
 
 
-@pytest.mark.parametrize("listed", PAGES, ids=lambda listed: listed.__name__)
+@each("listed", PAGES, ids=lambda listed: listed.__name__)
 def test_each_list_contains_all_its_names(listed: type[names.Outcome]) -> None:
     single = {value for name, value in vars(listed).items() if name.isupper() and isinstance(value, str)}
     assert single == set(listed.ALL)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from statecfg.remote.graph import symbolic_modes
+from tests.each import each
 
 CASES = [
     ("u=rw,go=r", 0o7777, False, 0o0644),
@@ -22,13 +21,13 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "mode", "directory", "new"), CASES)
+@each(("text", "mode", "directory", "new"), CASES)
 def test_a_symbolic_mode_changes_a_mode(text: str, mode: int, directory: bool, new: int) -> None:
     assert symbolic_modes.valid(text)
     assert f"{symbolic_modes.applied(text, mode, directory):04o}" == f"{new:04o}"
 
 
-@pytest.mark.parametrize("text", ["", "+x", "u", "u+x,", "u+rwz", "o+s", "u+t", "g=ru", "u=rw go=r"])
+@each("text", ["", "+x", "u", "u+x,", "u+rwz", "o+s", "u+t", "g=ru", "u=rw go=r"])
 def test_other_texts_are_not_symbolic_modes(text: str) -> None:
     assert not symbolic_modes.valid(text)
 
@@ -36,6 +35,6 @@ def test_other_texts_are_not_symbolic_modes(text: str) -> None:
 STABLE = [("u=rw,go=r", True), ("a+X", True), ("g=u,u=r", False), ("u-r,g=u", True)]
 
 
-@pytest.mark.parametrize(("text", "stable"), STABLE)
+@each(("text", "stable"), STABLE)
 def test_a_mode_that_changes_at_every_apply_is_found(text: str, stable: bool) -> None:
     assert symbolic_modes.stable(text) == stable

@@ -10,6 +10,7 @@ import pytest
 from statecfg.problems import InvalidInput
 from statecfg.remote.run.decisions import fits, order, statement
 from statecfg.testing import Definitions, HostPlan, ImaginedHost
+from tests.each import each
 
 READY: dict[str, Any] = {
     "files": {"/etc/app/app.conf": "mode = live\n", "/etc/issue": "Debian 12\n"},
@@ -215,7 +216,7 @@ def test_versions_are_compared_as_debian_does() -> None:
     assert order("1.0") == order("1.0-0") == order("0:1.0")
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "limit", "within"),
     [
         ("1:9.2p1-2+deb12u3", ">= 9.2", True), ("1:9.2p1-2+deb12u3", "== 9.2p1", True),

@@ -13,13 +13,14 @@ from statecfg.remote.ledger import state
 from statecfg.remote.machine.redact import Redactor
 from statecfg.remote.run import generated
 from statecfg.remote.run.order import Order
+from tests.each import each
 
 
 def reference(name: str) -> str:
     return f"{state.REFERENCE}{name.encode().hex()}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("how", "letters"),
     [
         (("password", None, None), 32),

@@ -17,6 +17,7 @@ from statecfg.remote.run.plan import Step
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.run.values import filled
 from statecfg.resources import command, file
+from tests.each import each
 
 assert command and file
 REFERENCE = "statecfgOutput" + "1" * 40
@@ -81,7 +82,7 @@ def test_digest_is_known_in_the_plan() -> None:
         fill(user(output="sha256", source="file:/gone"), planner(gone))
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "one_line", "words"),
     [
         (None, False, "nothing to do, and this host has no record of the value"),

@@ -21,6 +21,7 @@ from statecfg.remote.wire.frames import (
     encode,
     encode_value,
 )
+from tests.each import each
 
 
 def frame(text: bytes, body: bytes = b"") -> bytes:
@@ -28,8 +29,8 @@ def frame(text: bytes, body: bytes = b"") -> bytes:
     return HEAD.pack(len(text), len(body), 0) + text + body
 
 
-@pytest.mark.parametrize("size", [0, 1, wire.PACK_FROM, wire.BODY_LIMIT])
-@pytest.mark.parametrize("unit", [b"a", bytes(range(256))])
+@each("size", [0, 1, wire.PACK_FROM, wire.BODY_LIMIT])
+@each("unit", [b"a", bytes(range(256))])
 def test_bodies_up_to_the_limit_arrive_unchanged(size: int, unit: bytes) -> None:
     body = (unit * size)[:size]
     assert Decoder().feed(encode({"type": "blob"}, body)) == [({"type": "blob"}, body)]
@@ -86,7 +87,7 @@ BAD["extra bytes after the compressed header"] = (
 )
 
 
-@pytest.mark.parametrize("name", BAD)
+@each("name", BAD)
 def test_decoder_refuses_invalid_frames_at_little_cost(name: str) -> None:
     """Each invalid frame raises ProtocolError within 16 MiB of memory."""
     tracemalloc.start()
@@ -108,7 +109,7 @@ def test_decoder_accepts_nesting_up_to_the_limit() -> None:
     assert Decoder().feed(frame(text))[0][0]["type"] == "x"
 
 
-@pytest.mark.parametrize("kept", [1, 5, 8, 9, 10, 30, 312])
+@each("kept", [1, 5, 8, 9, 10, 30, 312])
 def test_decoder_says_where_a_stream_was_cut(kept: int) -> None:
     data = HEAD.pack(313, 0, 0) + b"x" * 313
     decoder = Decoder()
@@ -117,7 +118,7 @@ def test_decoder_says_where_a_stream_was_cut(kept: int) -> None:
     assert said.startswith("inside a frame") and f"got {kept} of" in said
 
 
-@pytest.mark.parametrize("content", [b"", b"text", b"\xff\x00", b"a" * 4096])
+@each("content", [b"", b"text", b"\xff\x00", b"a" * 4096])
 def test_small_content_is_sent_inside_the_value(content: bytes) -> None:
     blobs: dict[str, Blob] = {}
     found = decode_value(encode_value({"content": Blob.of(content)}), blobs)["content"]
@@ -142,7 +143,7 @@ def test_decode_value_refuses_content_with_a_wrong_digest() -> None:
         decode_value(sent, {})
 
 
-@pytest.mark.parametrize("value", [object(), {1: 2}, {"a": {1}}, b"bytes", 1j])
+@each("value", [object(), {1: 2}, {"a": {1}}, b"bytes", 1j])
 def test_encode_value_refuses_values_without_a_json_form(value: Any) -> None:
     with pytest.raises(TypeError):
         encode_value(value)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from statecfg.remote.hooks.ruby_json import deeper
 from statecfg.remote.wire.strict_json import loads
+from tests.each import each
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -24,7 +25,7 @@ def test_loads_reads_json_as_it_was_written(value: Any) -> None:
     assert loads(json.dumps(value), unique=True) == value
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "why"),
     [
         ("NaN", "NaN is not JSON"),
@@ -50,7 +51,7 @@ def test_loads_limits_the_digits_of_a_number() -> None:
         loads("1234", digits=3)
 
 
-@pytest.mark.parametrize(("value", "levels"), [(1, 0), ([], 1), ([[1], 2], 2), ({"a": {"b": [1]}}, 3)])
+@each(("value", "levels"), [(1, 0), ([], 1), ([[1], 2], 2), ({"a": {"b": [1]}}, 3)])
 def test_deeper_counts_levels_of_nesting(value: Any, levels: int) -> None:
     assert not deeper(value, levels)
     assert deeper([value], levels)
