@@ -37,7 +37,7 @@ def replace(
     """Replace all text of a file that matches a regular expression.
 
     A second apply must change nothing. statecfg tries that when it plans: if the pattern still matches and the text
-    would change again, the node fails, and the error shows both texts. The file must exist and be UTF-8 text.
+    would change again, the node fails, and the error shows both strings. The file must exist and be UTF-8 text.
 
     Regular expressions are those of Python's `re` in multi-line mode: `^` and `$` match at the ends of each line, also
     of lines with Windows line ends. `.` does not match a line break; begin the pattern with `(?s)` to change that.

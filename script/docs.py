@@ -51,7 +51,7 @@ HOST = "statecfg.run.host"
 LIMITS = (
     ("statecfg.graph.layers", "MAX_LAYERS", "layers of a graph; each layer waits for the one before", ""),
     ("statecfg.graph.nodes", "MAX_NODES", "nodes in the graph of one host", ""),
-    ("statecfg.graph.references", "MAX_EXPANDED", "requirements that the references of a graph stand for", ""),
+    ("statecfg.graph.references", "MAX_EXPANDED", "requirements that the references of a graph match", ""),
     ("statecfg.graph.references", "MAX_COMPARED", "names that the patterns of a graph are compared with", ""),
     ("statecfg.graph.types", "MAX_DEPTH", "nesting of lists and maps in an attribute", ""),
     ("statecfg.playbook.user_code", "DEADLINE", "time to load or evaluate a Hy or Python playbook", "s"),
@@ -119,7 +119,7 @@ LIMITS = (
     ("statecfg.hooks.registration.model", "HTTP_DEADLINE", "default deadline of an HTTP hook, for all attempts", "s"),
     ("statecfg.hooks.registration.model", "DEADLINE", "default deadline of an exec hook", "s"),
     ("statecfg.problems.durations", "LONGEST", "longest deadline of a hook", "s"),
-    ("statecfg.hooks.http.held", "LARGEST", "characters of a text for an HTTP hook; longer texts become digests", ""),
+    ("statecfg.hooks.http.held", "LARGEST", "characters of a string for an HTTP hook; longer ones become digests", ""),
     ("statecfg.views.markdown", "LIMIT", "length of a Markdown report, in characters", ""),
     ("statecfg.run.charms", "MAX_BYTES", "total size of the files of a charm", "bytes"),
     ("statecfg.run.charms", "MAX_FILES", "files in a charm", ""),
@@ -165,7 +165,7 @@ def markdown(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """Return a text as a cell of a table."""
+    """Return a string as a cell of a table."""
     return markdown(text).replace("|", "\\|").replace("\n", " ")
 
 

@@ -10,7 +10,7 @@ from statecfg.remote.graph.wrong_values import Wrong
 from statecfg.resources.shared import command_rules, records
 
 NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-SHORTEST = 4  # characters; shorter texts can't be masked in output
+SHORTEST = 4  # characters; shorter strings can't be masked in output
 # Arguments that many modules have, and what they need on the host.
 NEEDS = {"path": "path", "dest": "path", "owner": "user", "group": "group"}
 

@@ -231,7 +231,7 @@ def read(attrs: records.Attrs, world: World) -> dict[str, records.SourceEntry]:
         path = paths.followed(world, attrs["host_source"])
         stat = world.stat(path)
         if stat is None or stat.kind != "file":
-            raise CheckError("there is no file %s; require the node that creates it" % path)
+            raise CheckError("file %s does not exist; require the node that creates it" % path)
         if stat.size > MOST_PACKED:
             raise CheckError("%s has %d bytes; statecfg reads at most %d" % (path, stat.size, MOST_PACKED))
         archive = Archive(lambda: io.BytesIO(world.read(path)), strip)

@@ -108,7 +108,7 @@ def _check_part(part: str, what: str, low: int, high: int, words: Sequence[str])
 
 
 def _number(text: str, low: int, words: Sequence[str]) -> int:
-    """Return the number that a text stands for; -1 if it is neither a number nor one of the words."""
+    """Return the number that a string represents; -1 if it is neither a number nor one of the words."""
     if text.lower() in words:
         return low + words.index(text.lower())
     return int(text) if text.isascii() and text.isdigit() else -1
@@ -179,7 +179,7 @@ def check_limits(attrs: records.Attrs) -> None:
         for item, value in (attrs.get(kind) or {}).items():
             if item not in LIMITS:
                 raise Wrong(
-                    f"{kind}: there is no limit {show(item)}", did_you_mean(item, LIMITS) or "see limits.conf(5)"
+                    f"{kind}: {show(item)} is not a limit", did_you_mean(item, LIMITS) or "see limits.conf(5)"
                 )
             if not re.match(r"(-?[0-9]+|unlimited|infinity)\Z", str(value)):
                 raise Wrong(f"{kind}: {item} is {show(value)}", "write a number, or unlimited")
@@ -295,7 +295,7 @@ def check_sections(sections: Mapping[str, Any]) -> None:
             raise Wrong(f"sections: {section} is not a map", f"write {section}: {{Key: value}}")
         for key, values in settings.items():
             if isinstance(values, Mapping) or values is None:
-                raise Wrong(f"sections: {section}: {key} is not a text", "write text, a number, or a list of them")
+                raise Wrong(f"sections: {section}: {key} is not a string", "write text, a number, or a list of them")
             if _secret(values):
                 raise PublicSecret("put it into a `file` of mode 0600, and name that in EnvironmentFile", "sections")
             for value in _several(values):

@@ -33,7 +33,7 @@ def parsed(text: str) -> tuple[int, int, bool]:
             raise ValueError("value: %s is not a clause; write cap_net_bind_service=ep" % clause)
         for name in match.group(1).split(","):
             if name not in NAMES:
-                raise ValueError("value: there is no capability %s" % name)
+                raise ValueError("value: %s is not a capability" % name)
             bit = 1 << NAMES.index(name)
             if seen & bit:
                 raise ValueError("value: %s is there twice" % name)

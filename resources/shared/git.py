@@ -36,7 +36,7 @@ def environment(ssh_key: str | None) -> dict[str, str]:
 def refusal(what: str, probe: Probe) -> str:
     """Return why git cannot read something."""
     if probe.status == 127:
-        return "there is no git on this host; require the package git"
+        return "git is not installed on this host; require the package git"
     lines = probe.errors.decode("utf-8", "replace").strip().splitlines() or ["exit status %d" % probe.status]
     why = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1])
     return "git cannot read %s: %s" % (what, why)

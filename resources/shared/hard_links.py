@@ -37,7 +37,7 @@ def target(node: Node, nodes: Mapping[str, Node], world: World) -> Stat:
             if creates and name not in required(node, nodes):
                 raise CheckError("%s creates %s: add it to requires" % (name, path))
     if stat is None:
-        raise CheckError("there is no file %s; require the node that creates it" % path)
+        raise CheckError("file %s does not exist; require the node that creates it" % path)
     if stat.kind != "file":
         help = "name the file that it points to" if stat.kind == "symlink" else ""
         paths.refuse(path, stat, "a file", help)

@@ -99,13 +99,13 @@ def ask(wanted: records.Fields, world: World) -> Probe:
 def said(probe: Probe) -> str:
     """Return the reason that the program printed. A long line is left out: half of a secret could not be masked."""
     line = probe.errors.decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
-    return line if 0 < len(line) <= LONGEST else "there is no response"
+    return line if 0 < len(line) <= LONGEST else "no response"
 
 
 def require(attrs: records.Attrs, world: World) -> None:
     """Check that the response to a request that only reads is the expected one.
 
-    :raises Conflict: if it is not, or if there is no response
+    :raises Conflict: if it is not, or if no response
     """
     probe = ask(request(attrs), world)
     if probe.status:
@@ -151,7 +151,7 @@ def check(node: Node, world: World) -> list[Action]:
 
 
 def effect(attrs: records.Attrs) -> records.Effect:
-    """Return what the request changes. Without a declaration, these are no files, packages, units, users or groups."""
+    """Return what the request changes. Without a declaration, it changes none of these."""
     return commands.effect({"effects": attrs.get("effects") or {}})
 
 

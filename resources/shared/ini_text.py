@@ -1,4 +1,4 @@
-"""Edit one key of a text in the form of INI files. Comments, order and spaces stay."""
+"""Edit one key in the text of an INI file. Comments, order and spaces stay."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def drop_links(machine: Machine, unit: str, level: str) -> Result:
 
 
 def remember(world: World, unit: str) -> records.UnitMemory:
-    """Return what `unit_steps.remember` can't: the runlevel of OpenRC, or that there are no links of System V."""
+    """Return what `unit_steps.remember` can't: the runlevel of OpenRC, or that System V links do not exist."""
     level = (world.entry("units", unit) or {}).get("level")
     if level is None and system(world) == SYSV and not has_links(world, unit):
         level = NO_LINKS

@@ -1,4 +1,4 @@
-"""Edit one key of a text in JSON. Order, spaces and all other values stay as they are written."""
+"""Edit one key in the text of a JSON file. Order, spaces and all other values stay as they are written."""
 
 from __future__ import annotations
 

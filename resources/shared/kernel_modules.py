@@ -59,7 +59,7 @@ def unload(machine: Machine, name: str) -> Result:
 
 
 def _file(node: Node, path: str, text: str | None) -> Node:
-    """Return one of the two files as `drop_ins` and `files` need it. Without a text, it must not exist."""
+    """Return one of the two files as `drop_ins` and `files` need it. Without a string, it must not exist."""
     attrs: records.Fields = {"path": path % node.attrs["name"], "absent": text is None}
     if text is not None:
         attrs.update(content=HEADER + text, mode=0o644, owner="root", group="root")

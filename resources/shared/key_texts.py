@@ -9,14 +9,14 @@ from typing import Any
 
 from statecfg.remote.graph.errors import StatecfgError
 
-# Characters that YAML or TOML forbid in a text, or that readers take for a line break.
+# Characters that YAML or TOML forbid in a string, or that parsers read as a line break.
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 UNKNOWN = object()  # a value that an editor does not understand
 MISSING = object()  # there is no such key
 
 
 class NotEditable(StatecfgError):
-    """A text can't be edited safely.
+    """A file can't be edited safely.
 
     :param at: the line, counted from 0; None for the whole text
     """
@@ -42,7 +42,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def quoted_text(text: str) -> str:
-    """Return a text in double quotes, for JSON, TOML and YAML."""
+    """Return a string in double quotes, for JSON, TOML and YAML."""
     return _ESCAPED.sub(lambda found: "\\u%04x" % ord(found.group()), json.dumps(text, ensure_ascii=False))
 
 

@@ -176,7 +176,7 @@ def undone(text: str, former: str, form: str, key: list[str], value: Any, absent
 
 
 def _matches(text: str, expected: str) -> bool:
-    """Tell whether two texts are equal. A masked secret in the second one stands for any text in its line."""
+    """Tell whether two strings are equal. A masked secret in the second one stands for any text in its line."""
     if not lines.SECRET.search(expected):
         return text == expected
     return re.fullmatch(".*".join(map(re.escape, lines.SECRET.split(expected))), text) is not None

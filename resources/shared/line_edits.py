@@ -106,7 +106,7 @@ def insertion(world: World, path: str, stat: Stat | None, node: Node, nodes: Map
 def restored(
     text: str, line: str | None, was: list[records.RemovedLine], last: str | None, one: bool | None = None
 ) -> str:
-    """Return a text with an edit of lines undone (see `restore_lines`)."""
+    """Return a string with an edit of lines undone (see `restore_lines`)."""
     if line is None:
         return lines.lines_undone(text, was, last)
     return lines.line_undone(text, line, was, last, one)

@@ -1,4 +1,4 @@
-"""Edit one line of a text. Line ends and all other lines stay as they are."""
+"""Edit one line of a file's text. Line ends and all other lines stay as they are."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def taken_out(lines: Sequence[str], removed: Collection[int]) -> list[records.Re
 
 
 def open_end(text: str) -> str | None:
-    """Return the last line of a text if it has no line end, otherwise None."""
+    """Return the last line of a string if it has no line end, otherwise None."""
     lines = split(text)
     return lines[-1] if lines and not line_end(lines[-1]) else None
 

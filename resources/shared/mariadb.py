@@ -171,7 +171,7 @@ def require(world: World, kind: str, name: str, socket: str) -> records.Fields:
         start, end = kind + " ", " on " + socket
         names = [each for each in world.table("mariadb") if each.startswith(start) and each.endswith(end)]
         near = nearest(name, [each[len(start) : -len(end)] for each in names])
-        raise CheckError("there is no %s %s in MariaDB%s; declare it and require it" % (kind, name, near))
+        raise CheckError("%s %s does not exist in MariaDB%s; declare it and require it" % (kind, name, near))
     return entry
 
 

@@ -156,7 +156,7 @@ def _require_tables(attrs: records.Attrs, world: World) -> None:
     for each in attrs["tables"]:
         if each not in present:
             near = nearest(each, present)
-            raise CheckError("there is no table %s in the database %s%s" % (each, attrs["database"], near))
+            raise CheckError("table %s does not exist in the database %s%s" % (each, attrs["database"], near))
 
 
 def _user(attrs: records.Attrs) -> str:

@@ -107,4 +107,4 @@ def check_grant(attrs: Mapping[str, Any]) -> None:
             known is not None and normal not in (*known, "ALL", mariadb_grants.OPTION)
         ):
             help = did_you_mean(normal, known or ()) or f"use {', '.join(known or ())} or ALL"
-            raise Wrong(f"privileges: there is no {show(word)} for {kind}", help)
+            raise Wrong(f"privileges: {show(word)} is not valid for {kind}", help)

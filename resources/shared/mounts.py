@@ -33,7 +33,7 @@ def plain(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text as fstab(5) writes it in a field."""
+    """Return a string as fstab(5) writes it in a field."""
     return re.sub(r"[\s\\#]", lambda found: "\\%03o" % ord(found[0]), text)
 
 

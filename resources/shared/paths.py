@@ -77,7 +77,7 @@ def account(world: World, table: str, name: str | None, node: Node, nodes: Mappi
             return next((key for key, entry in world.table(table).items() if entry.get(field) == int(name)), name)
         if world.entry(table, name) is None:
             near = nearest(name, world.table(table))
-            raise CheckError("there is no %s %s on this host%s; declare it and require it" % (node_type, name, near))
+            raise CheckError("%s %s does not exist on this host%s; declare it and require it" % (node_type, name, near))
     except Unknown:
         return name
     return name

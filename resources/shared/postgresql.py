@@ -148,7 +148,7 @@ def require(world: World, kind: str, name: str, port: int) -> records.Fields:
     entry = world.entry("postgresql", key(kind, name, port))
     if entry is None:
         near = nearest(name, names(world, kind, port))
-        raise CheckError("there is no %s %s in PostgreSQL%s; declare it and require it" % (kind, name, near))
+        raise CheckError("%s %s does not exist in PostgreSQL%s; declare it and require it" % (kind, name, near))
     return entry
 
 

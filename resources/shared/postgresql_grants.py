@@ -160,7 +160,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     for each in named(attrs) or ():
         if each not in now:
             what = kind(attrs).rstrip("s")
-            raise CheckError("there is no %s %s in the database %s" % (what, each, attrs["database"]))
+            raise CheckError("%s %s does not exist in the database %s" % (what, each, attrs["database"]))
     missing = {each: [word for word in wanted if word not in has] for each, has in now.items()}
     missing = {each: words for each, words in missing.items() if words}
     return [action(attrs, user, missing, {})] if missing else []

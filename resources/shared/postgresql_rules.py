@@ -45,4 +45,4 @@ def check_grant(attrs: Mapping[str, Any]) -> None:
         if word.upper() not in (*known, "ALL", *(["TEMP"] if "TEMPORARY" in known else [])):
             help = did_you_mean(word, known) or f"use {', '.join(known)} or ALL"
             kind = postgresql_grants.kind(attrs)
-            raise Wrong(f"privileges: there is no {show(word)} for {kind}", help)
+            raise Wrong(f"privileges: {show(word)} is not valid for {kind}", help)

@@ -221,7 +221,7 @@ def require_program(world: World, path: str) -> None:
     :raises CheckError: if it does not exist
     """
     if world.settled(path) and world.stat(path) is None:
-        raise CheckError("there is no program %s on this host" % path)
+        raise CheckError("program %s is not on this host" % path)
 
 
 def absolute(path: str) -> str:

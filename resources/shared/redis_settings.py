@@ -227,7 +227,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     if world.apparent(attrs["path"]) is None and world.settled(attrs["path"]):
         if attrs.get("absent"):
             return []
-        raise CheckError("there is no file %s; require the package of the server" % attrs["path"])
+        raise CheckError("file %s does not exist; require the package of the server" % attrs["path"])
     actions = entries.check(_entry(node), nodes, world)
     content = utf8.text(world, attrs["path"])
     _conceal(content)

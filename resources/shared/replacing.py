@@ -1,4 +1,4 @@
-"""Replacements in a text: find the places, replace them, and put the former text back."""
+"""Replacements in a file's text: find the places, replace them, and put the former text back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg.resources.shared import lines, records
 
 if TYPE_CHECKING:
-    Parts = list[tuple[list[str], list[str]]]  # of a text: the lines before and after an edit
+    Parts = list[tuple[list[str], list[str]]]  # of a string: the lines before and after an edit
 
 # A reference to a group, or another escape, in a replacement.
 _ESCAPE = re.compile(r"\\(?:g<\w+>|[1-9]\d?|[0-7]{1,3}|.)", re.S)
@@ -32,7 +32,7 @@ def own_text(replacement: str) -> list[str]:
 
 
 def section(text: str, after: str | None, before: str | None) -> tuple[int, int]:
-    """Return the range of a text in which to replace. It is empty if `after` or `before` is not found.
+    """Return the range of a string in which to replace. It is empty if `after` or `before` is not found.
 
     :param after: a regular expression; the range begins after the first place in which it is found
     :param before: a regular expression; the range ends before the first place after that in which it is found
@@ -82,7 +82,7 @@ def like(text: str, windows: bool) -> str:
 
 
 def count(text: str, how: records.Replacement) -> int:
-    """Return how many places of a text contain the replacement. Its groups stand for any text in a line."""
+    """Return how many places of a string contain the replacement. Its groups stand for any text in a line."""
     text, _ = unix(text)
     start, end = section(text, how["after"], how["before"])
     if start < 0:
@@ -188,7 +188,7 @@ def _taken(found: list[int | None], size: int) -> tuple[int | None, int]:
 
 
 def _parts(former: str, how: records.Replacement) -> Parts:
-    """Divide a text into parts of whole lines: pairs of the lines before and after the replacement."""
+    """Divide a string into parts of whole lines: pairs of the lines before and after the replacement."""
     parts: Parts = []
     done = 0  # where the last part ends
     waiting = list(places(former, how))

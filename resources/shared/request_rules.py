@@ -75,7 +75,7 @@ def check_request(attrs: Mapping[str, Any]) -> None:
         raise ValueError(f"a {method} request has no body")
     body, contains = attrs.get("body"), attrs.get("contains")
     if body is not None and not (isinstance(body, str) or hasattr(body, "reveal")):
-        raise Wrong("body is not a text", "write text, or use json")
+        raise Wrong("body is not a string", "write text, or use json")
     if contains is not None:
         check_pattern(contains)
     headers = attrs.get("headers")

@@ -97,7 +97,7 @@ def _check_setting(key: str, values: Any, known: Sequence[str]) -> None:
     if key.lower() not in {name.lower() for name in known}:
         help = did_you_mean(key, known)
         if help:
-            raise Wrong(f"settings: there is no setting {show(key)}", help)
+            raise Wrong(f"settings: unknown setting {show(key)}", help)
     if values is None or isinstance(values, Mapping):
         raise Wrong(f"settings: {key} has no value", "write text, a number, true or false, or a list of them")
     for value in _several(values):

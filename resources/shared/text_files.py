@@ -57,7 +57,7 @@ def content(world: World, path: str) -> str:
 
 
 def encoded(text: str) -> bytes:
-    """Return the bytes of a text that `content` returned."""
+    """Return the bytes of a string that `content` returned."""
     return text.encode("utf-8", "surrogateescape")
 
 

@@ -6,7 +6,7 @@ import re
 
 
 def refuse_references(pattern: object, text: object, attribute: str) -> None:
-    """Check that a text refers only to groups of a pattern.
+    """Check that a string refers only to groups of a pattern.
 
     Secrets, which have another type than text, are not checked: the host does that.
 

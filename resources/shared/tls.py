@@ -148,7 +148,7 @@ def check_certificate(node: Node, nodes: Mapping[str, Node], world: World) -> li
     mode = paths.mode_bits(attrs["mode"])
     if stat is None:
         paths.require_parent(world, path, node, nodes)
-    reason = "there is no certificate" if stat is None else wrong(attrs, world)
+    reason = "the certificate is missing" if stat is None else wrong(attrs, world)
     if not reason and stat is not None:
         return paths.attribute_actions(world, path, stat, mode, node, nodes)
     options = {name: attrs.get(name) for name in ("authority", "authority_key")}

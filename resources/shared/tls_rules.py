@@ -13,7 +13,7 @@ from statecfg.resources.shared import entry_rules, trusted_authorities
 
 
 def fingerprint(text: bytes) -> str:
-    """Return the fingerprint of the only certificate in a text.
+    """Return the fingerprint of the only certificate in a PEM text.
 
     :raises Wrong: if there is none, or more than one, or if there is a private key
     """
@@ -46,7 +46,7 @@ def check_bits(algorithm: str, bits: int | None) -> None:
     if algorithm == "ed25519":
         raise Wrong("bits has no effect with ed25519", "remove it")
     if algorithm == "ec" and bits not in (256, 384, 521):
-        raise Wrong(f"there is no curve with {bits} bits", "write 256, 384 or 521")
+        raise Wrong(f"no curve has {bits} bits", "write 256, 384 or 521")
     if algorithm == "rsa" and not 2048 <= bits <= 16384:
         raise Wrong(f"an RSA key with {bits} bits", "write 2048 to 16384")
 

@@ -30,7 +30,7 @@ def update_trust(machine: Machine, fresh: bool = False) -> Result:
 
 
 def fingerprints(text: bytes) -> list[str]:
-    """Return the SHA-256 of each certificate in a text, in hex.
+    """Return the SHA-256 of each certificate in a PEM text, in hex.
 
     :raises binascii.Error: if one of them is not base64
     """

@@ -74,7 +74,7 @@ def missing(world: World, name: str, attrs: records.Attrs) -> list[Action]:
     if not attrs.get("running") and not attrs.get("enabled"):
         return []
     near = nearest(name, systemd.known_names(world))
-    text = "there is no unit %s on this host%s; if a package provides it, require that package"
+    text = "unit %s does not exist on this host%s; if a package provides it, require that package"
     raise CheckError(text % (name, near))
 
 

@@ -75,7 +75,7 @@ def as_text(value: bytes) -> str:
 
 
 def as_bytes(text: str) -> bytes:
-    """Return the value that a text stands for.
+    """Return the value that a string represents.
 
     :raises ValueError: if the text begins with ``0x``, but has no hexadecimal digits after it
     """

@@ -1,4 +1,4 @@
-"""Edit one key of a text in YAML: block maps, one key per line. Comments, order and all other lines stay.
+"""Edit one key in the text of a YAML file: block maps, one key per line. Comments, order and all other lines stay.
 
 The standard library has no YAML. This module understands block maps well enough to find a key, and refuses the rest.
 """

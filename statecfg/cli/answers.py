@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def line(text: str) -> Line:
-    """Return a text as a line."""
+    """Return a string as a line."""
     from statecfg.views.lines import make
 
     return make(text)

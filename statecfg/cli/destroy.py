@@ -55,7 +55,7 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
 
     if hosts is None and not Path(playbook).exists():
         raise click.BadParameter(
-            f"there is no file {playbook!r}. With --hosts, the file does not have to exist.", param_hint="PLAYBOOK"
+            f"{playbook!r} does not exist. With --hosts, the file does not have to exist.", param_hint="PLAYBOOK"
         )
     asks = session.asks(yes)
     name = "" if hosts is None else session.owner(playbook)

@@ -81,7 +81,7 @@ def with_ages(report: Report, work: Work) -> Report:
 
 
 def _ages(work: Work, host: str) -> Iterator[tuple[str, str]]:
-    """Yield each host with recorded facts that the definition of a host uses, and a text with their age."""
+    """Yield each host with recorded facts that the definition of a host uses, and a string with their age."""
     reading = work.facts.readings.get(host)
     for of, facts in sorted(reading.recorded.items()) if reading is not None else ():
         whose = "" if of == host else f" of {of}"

@@ -76,7 +76,7 @@ class Verbs(click.Group):
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             from statecfg.remote.graph.suggestions import did_you_mean
 
-            ctx.fail(f"There is no command `{args[0]}`. {did_you_mean(args[0], VERBS).capitalize()}".rstrip())
+            ctx.fail(f"Unknown command `{args[0]}`. {did_you_mean(args[0], VERBS).capitalize()}".rstrip())
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

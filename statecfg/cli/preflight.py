@@ -78,7 +78,7 @@ def _keys(host: Host, settings: SshSettings, warned: set[str]) -> list[Problem]:
                 warned.add(path)
                 click.echo(f"warning: the key {path} is skipped: {why}.", err=True)
         if skipped and not _others(hop, skipped):
-            detail = f"host `{host.name}`: there is no usable key and no agent to log in to {hop.host} as {hop.user}"
+            detail = f"host `{host.name}`: no usable key and no SSH agent to log in to {hop.host} as {hop.user}"
             keys = "; ".join(f"{path}: {why}" for path, why in skipped.items())
             problems.append(problem("SC0452", detail, keys, host.position))
     return problems

@@ -289,7 +289,7 @@ def _same_store(here: _Here, store: str | None) -> None:
         what = (
             f"{location.label} is a different store ({present[:8]})"
             if present
-            else f"there is no store at {location.label}"
+            else f"the store {location.label} does not exist"
         )
         difference = f"store: the plan was made with the store {wanted[:8]}, and {what}"
         help = (

@@ -42,7 +42,7 @@ class ServiceStore(ProjectStore):
         row = self.snapshot.units.get(name)
         if row is None:
             help = suggest(name, self.snapshot.units, "there are") or "`statecfg service list` shows all"
-            raise InvalidInput([problem("SC0752", f"there is no unit `{name}`", help)])
+            raise InvalidInput([problem("SC0752", f"unit `{name}` does not exist", help)])
         return row
 
     def playbook(self, service: ServiceRow) -> Path:
@@ -94,14 +94,14 @@ class ServiceStore(ProjectStore):
 
     def _no_service(self, name: str) -> Any:
         help = suggest(name, self.snapshot.services, "there are") or "apply a playbook that declares services"
-        return problem("SC0750", f"there is no service `{name}`", help)
+        return problem("SC0750", f"service `{name}` does not exist", help)
 
     def no_relation(self, ends: Sequence[End]) -> Exception:
-        """Return the error that there is no relation with these ends."""
+        """Return the error for ends that have no relation."""
         there = [" ".join(f"{name}:{called}" for name, called in relation.ends) for relation in self.snapshot.relations]
         wanted = " ".join(f"{name}:{called}" for name, called in sorted(ends))
         help = suggest(wanted, there, "there are") or "`statecfg service list` shows all"
-        return InvalidInput([problem("SC0753", f"there is no relation `{wanted}`", help)])
+        return InvalidInput([problem("SC0753", f"relation `{wanted}` does not exist", help)])
 
 
 def settings(service: ServiceRow, texts: Sequence[str]) -> tuple[dict[str, Any], list[str]]:

@@ -93,7 +93,7 @@ def check_files(*names: str | None) -> None:
         if path.is_dir():
             raise click.FileError(name, "it is a directory")
         if not path.parent.is_dir():
-            raise click.FileError(name, f"there is no directory {path.parent}")
+            raise click.FileError(name, f"directory {path.parent} does not exist")
         if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
             raise click.FileError(name, "permission denied")
 

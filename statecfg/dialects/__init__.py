@@ -66,7 +66,7 @@ def missing_playbook(path: str | Path, what: str = "playbook") -> InvalidInput:
     :param what: what the path may name
     """
     help_text = suggest_file(path) or f"searched for {os.path.abspath(path)}"
-    return InvalidInput([problem("SC0118", f"there is no {what} {path}", help_text, SourceLocation(str(path), 0))])
+    return InvalidInput([problem("SC0118", f"{what} {path} does not exist", help_text, SourceLocation(str(path), 0))])
 
 
 def _with_others(play: Play, project: Any, file: str) -> Play:
@@ -79,7 +79,7 @@ def _with_others(play: Play, project: Any, file: str) -> Play:
         report(problem("SC0317", f"{os.path.basename(file)} → itself", "use another playbook", location))
         return play
     if not os.path.isfile(other):
-        report(problem("SC0118", f"there is no playbook {other}", suggest_file(other), location))
+        report(problem("SC0118", f"playbook {other} does not exist", suggest_file(other), location))
         return play
     playbook_ = None
     with reporting():

@@ -49,7 +49,7 @@ def mentioned(path: str, root: str, own: Collection[str]) -> tuple[set[str], boo
 
 
 def _files(text: str, file: str, root: str) -> Iterator[str]:
-    """Yield the files of the project whose paths a text contains; for code, also the modules that it may import."""
+    """Yield the files of the project whose paths a string contains; for code, also the modules that it may import."""
     folders = dict.fromkeys((os.path.dirname(file), root, os.path.join(root, "templates"), os.path.join(root, "files")))
     modules = (".py", ".hy") if file.endswith((".py", ".hy")) else ()
     for word in dict.fromkeys(_PATH.findall(text)):

@@ -64,12 +64,12 @@ def read(text: str) -> tuple[Any, tuple[str, str] | None]:
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotes, shortened for a message."""
+    """Return a string in quotes, shortened for a message."""
     return f'"{text}"' if len(text) <= 40 else f'"{text[:20]}…"'
 
 
 def shorten(text: str) -> str:
-    """Return a text of at most 40 characters for a message."""
+    """Return a string of at most 40 characters for a message."""
     return text if len(text) <= 40 else text[:39] + "…"
 
 

@@ -328,7 +328,7 @@ class Entries:
             return "", chain
         if not os.path.isfile(path):
             help_text = suggest_file(path) or f"searched for {path}"
-            report(problem("SC0301", f"there is no file {name}", help_text, entry.argument.location))
+            report(problem("SC0301", f"{name} does not exist", help_text, entry.argument.location))
             return "", chain
         return path, steps
 

@@ -67,7 +67,7 @@ def laid_out(text: str, file: str) -> str:
 
 
 def _events(text: str) -> list[tuple[Any, ...]]:
-    """Return what a text means: its events with their values, tags, anchors and styles, without their places."""
+    """Return what a YAML text means: its events with their values, tags, anchors and styles, without their places."""
     keys = ("value", "tag", "anchor", "style", "flow_style", "implicit", "explicit")
     try:
         events = list(yaml.parse(text, LOADER))
@@ -93,7 +93,7 @@ class _Layout:
         self.fixed: set[int] = set()
         self._stack: list[_Block] = []
         self._flow: list[int] = []  # the lines where the open flow collections start
-        self._text_lines: set[int] = set()  # of texts that begin with `|` or `>`
+        self._text_lines: set[int] = set()  # of scalars that begin with `|` or `>`
         self._ending = "\n"
         self._tokens = [token for token in yaml.scan(text, LOADER) if not isinstance(token, _STREAM)]
 

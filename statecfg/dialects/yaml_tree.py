@@ -36,7 +36,7 @@ class Scalar(Node):
 
     :param at: file, line and column
     :param value: a str, int, float, bool or None
-    :param block: whether it is a text written with `|`
+    :param block: whether it is written as a block with `|`
     """
 
     __slots__ = ("block", "value")

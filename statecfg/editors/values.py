@@ -112,13 +112,13 @@ def about_type(doc: str | None) -> Json:
 
 
 def names(words: Iterable[str], doc: str = "") -> Json:
-    """Return the schema of a text that is often one of some words, which editors suggest."""
+    """Return the schema of a string that is often one of some words, which editors suggest."""
     snippets = [{"label": word, "bodyText": _snippet(word)} for word in sorted(set(words))]
     return {"type": "string", **({"defaultSnippets": snippets} if snippets else {}), **described(doc)}
 
 
 def _snippet(word: str) -> str:
-    """Return a text as editors insert it: quoted if necessary, and with a backslash before what means a variable."""
+    """Return a string as editors insert it: quoted if necessary, and with a backslash before what means a variable."""
     return (word if _PLAIN.match(word) else json.dumps(word, ensure_ascii=False)).replace("$", "\\$")
 
 

@@ -75,7 +75,7 @@ def _field(name: str, fields: Fields) -> tuple[Field, tuple[str, ...]]:
     if field is None or field.value_type != "json" or not all(path):
         meant = nearest(name, fields)
         hint = f" Did you mean {meant[0]}?" if meant else f" There are: {', '.join(fields)}."
-        raise bad(f"There is no field {name[:100]}.{hint}", INVALID)
+        raise bad(f"Unknown field {name[:100]}.{hint}", INVALID)
     return field, tuple(path)
 
 

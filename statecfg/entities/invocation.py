@@ -19,7 +19,7 @@ class Error(TypedDict):
 
 
 class Update(TypedDict, total=False):
-    """New values of the task that shows a running behavior: percent, two texts, and the log for administrators."""
+    """New values of the task that shows a running behavior: percent, two strings, and the log for administrators."""
 
     progress: int
     details: str

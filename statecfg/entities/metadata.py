@@ -15,7 +15,7 @@ from statecfg.store.entities import lists as entity_lists
 from statecfg.store.entities import tables
 
 FIELDS = {"id": Field("id"), **{f"keyValue.{name}": Field(name) for name in ("domain", "namespace", "key")}}
-LONGEST = 4096  # characters of a text
+LONGEST = 4096  # characters of a string
 _TYPES: Mapping[str, tuple[type, ...]] = {"StringEntry": (str,), "NumberEntry": (int, float), "BoolEntry": (bool,)}
 
 

@@ -20,7 +20,7 @@ from statecfg.remote.graph.errors import StatecfgError
 
 WORK = 2.0  # seconds of CPU time for all patterns of one entity
 WAIT = 30.0  # seconds to wait for one answer, even on a busy machine
-SHORT = 2000  # characters; a pattern with one repetition is fast in a text up to this length
+SHORT = 2000  # characters; a pattern with one repetition is fast in a string up to this length
 _REPEATED = re.compile(r"[*+?{]")
 _CHILD = """
 import json, re, signal, sys
@@ -38,7 +38,7 @@ class TooSlow(StatecfgError):
 
 
 class Searches:
-    """Searches patterns in texts, for one entity at a time."""
+    """Searches patterns in strings, for one entity at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,7 +54,7 @@ class Searches:
             yield
 
     def matches(self, pattern: str, text: str) -> bool:
-        """Return whether a pattern matches somewhere in a text.
+        """Return whether a pattern matches somewhere in a string.
 
         :raises TooSlow: the search exceeded the time limit
         """

@@ -38,7 +38,7 @@ def check_override(connection: Any, principal: Principal, execution: Json, curre
     if execution.get("type") == REFERENCE:
         row = target(connection, execution)
         if row is None or row.execution.get("type") == REFERENCE:
-            raise bad(f"There is no behavior {str(execution.get('id'))[:200]} to select.", "RDE_INVALID_BEHAVIOR_SCOPE")
+            raise bad(f"Behavior {str(execution.get('id'))[:200]} does not exist.", "RDE_INVALID_BEHAVIOR_SCOPE")
         if not principal.is_administrator and row.execution.get(SELECTABLE) is not True:
             raise forbidden(f"selecting {row.ref}")
     elif not principal.is_administrator and execution.get("type") != "noop":

@@ -89,7 +89,7 @@ class TypeCalls(Calls):
             return
         source = urn.entity_type(named["vendor"], named["nss"], str(version))
         if source == id or records.find(connection, tables.entity_type, id=source) is None:
-            raise bad(f"There is no version {version} of the type to inherit from.", "RDE_NO_SUCH_VERSION")
+            raise bad(f"The type to inherit from has no version {version}.", "RDE_NO_SUCH_VERSION")
         for row in records.every(connection, tables.grant, object=source):
             if row.member != principal.id:
                 records.add(connection, tables.grant, _grant(id, row.member, row.level))

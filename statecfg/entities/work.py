@@ -39,9 +39,9 @@ from statecfg.store.entities import tables
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
-LONGEST = 4096  # characters of a behavior's short texts
+LONGEST = 4096  # characters of a behavior's short strings
 CANNOT_RESOLVE = "RDE_CANNOT_RESOLVE"
-DETAILS = 64 << 10  # characters of its long texts, the newest
+DETAILS = 64 << 10  # characters of its long strings, the newest
 SINGLE = {"create": POST_CREATE, "update": POST_UPDATE, "invoke": ""}  # work with a single step, shown by its own task
 # The columns of a running task without work.
 _RUNNING_TASK: Mapping[str, Any] = {

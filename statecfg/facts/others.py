@@ -96,7 +96,7 @@ class Groups(Mapping[str, tuple[NamedHost, ...]]):
         name = _name(key)
         if name not in inventory.groups and name != ALL:
             help = suggest(name, list(self), "there are")
-            raise UnknownHost([_here(problem("SC0404", f"there is no group `{name}`", help))])
+            raise UnknownHost([_here(problem("SC0404", f"the inventory has no group `{name}`", help))])
         return tuple(NamedHost(inventory.host(member), reading) for member in sorted(inventory.members(name)))
 
     def __getattr__(self, name: str) -> tuple[NamedHost, ...]:
@@ -118,7 +118,7 @@ hosts, groups = Hosts(), Groups()
 
 
 def _name(key: object) -> str:
-    """Return the name in a key: a text, or a keyword of Hy."""
+    """Return the name in a key: a string, or a keyword of Hy."""
     return str(key) if isinstance(key, str) else str(getattr(key, "name", key))
 
 

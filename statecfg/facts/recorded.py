@@ -57,7 +57,7 @@ def read(path: Path) -> dict[str, Recorded]:
     for host, values in hosts.items():
         for name, value in values.items():
             known = name in catalogue.NAMES or name.startswith(f"{catalogue.OWN}.")
-            wrong = catalogue.wrong_fact(name, value) if known else f"there is no fact `{name}`"
+            wrong = catalogue.wrong_fact(name, value) if known else f"unknown fact `{name}`"
             if wrong:
                 problems.append(problem("SC0522", f"{host}: {wrong}", RECORD, location))
     if problems:

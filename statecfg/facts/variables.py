@@ -41,7 +41,7 @@ class Vars(Mapping[str, Any]):
         name = str(getattr(key, "name", key))
         hint = suggest(name, self._values, "variables here") or "set it in the inventory, in the play's vars or with -e"
         location = positions.of_frame(sys._getframe(1))
-        raise UnknownVariable([problem("SC0514", f"there is no variable {name}", hint, location)])
+        raise UnknownVariable([problem("SC0514", f"the variable {name} is not defined", hint, location)])
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

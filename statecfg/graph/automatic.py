@@ -17,8 +17,7 @@ from statecfg.remote.graph.wrong_values import show
 
 Automatic = dict[str, dict[str, str]]  # name of a node → name of the node that it requires → the reason
 
-# Attribute → what its value names, and the reason of the requirement. They mean the same in every node type that does
-# not say otherwise with `needs`.
+# Attribute → what its value names, and the reason of the requirement. A node type can override them with `needs`.
 ATTRIBUTES = {
     "path": ("file", "its path"),
     "host_source": ("path", "its source"),
@@ -59,9 +58,9 @@ REPOSITORIES = (
     "/etc/zypp/repos.d/",
 )
 PROVIDES = ("provides_units", "provides_programs")
-REMOVE = "remove"  # this node type has no attribute `absent`, because its nodes always are
+REMOVE = "remove"  # nodes of this type are always absent, so it has no attribute `absent`
 CONTENT = ("content", "source", "template")
-MANY = 20  # requirements from which searching a set is faster
+MANY = 20  # with more requirements, searching a set is faster
 
 
 class _Need(NamedTuple):
@@ -195,7 +194,7 @@ class _Providers:
         return self.of(_Need(kind, path, REASONS[kind]))
 
     def of_method(self, node: Node, method: Callable[[Any], Iterable[str]]) -> list[tuple[str, str]] | None:
-        """Return the same for what a node type says that its node needs.
+        """Return the names of the nodes that a node needs according to `needs` of its type, with reasons.
 
         :raises InvalidInput: the node type names something of an unknown kind
         """

@@ -34,7 +34,7 @@ def contracted(required: Requirements) -> tuple[dict[str, set[str]], dict[str, l
         if required[first].isdisjoint(chain):
             chains[first] = chain
     chain_of = {name: first for first, chain in chains.items() for name in chain}
-    for name in required.keys() - chain_of.keys():  # nodes of cycles stay as they are, so that toposort finds these
+    for name in required.keys() - chain_of.keys():  # nodes of cycles stay as they are, so that toposort finds them
         chains[name], chain_of[name] = [name], name
     between = {first: {chain_of.get(name, name) for name in required[first]} for first in chains}
     return between, chains

@@ -16,7 +16,7 @@ def cycles(names: Mapping[str, Node], waiting: Mapping[str, Iterable[str]]) -> l
     """Return a problem for each cycle among nodes that wait for each other.
 
     :param names: the nodes by name
-    :param waiting: name → the names that it still waits for; each of these is a key as well
+    :param waiting: name → the names that it still waits for; each of these is also a key
     """
     remaining = {name: set(required) for name, required in waiting.items()}
     problems: list[Problem] = []

@@ -147,7 +147,7 @@ class _Declaration:
         return values, options
 
     def _find_secrets(self, values: dict[str, Any], options: dict[str, Any]) -> None:
-        """Replace the tokens in texts by secrets. Refuse damaged tokens, and secrets in public attributes."""
+        """Replace the tokens in strings by secrets. Refuse damaged tokens, and secrets in public attributes."""
         if not tokens.in_use():
             return
         for group in (values, options):

@@ -31,12 +31,12 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _piece(text: str) -> str:
-    """Return the expression of a text that contains only single stars, and need not end the name."""
+    """Return the expression of a string that contains only single stars, and need not end the name."""
     first, *others = map(re.escape, text.split("*"))
     return first + "".join(f"(?>[^/]*?{part})" for part in others)
 
 
 def _last(text: str) -> str:
-    """Return the expression of a text that contains only single stars, and ends the name."""
+    """Return the expression of a string that contains only single stars, and ends the name."""
     start, star, end = text.rpartition("*")
     return (_piece(start) + r"[^/]*" if star else "") + re.escape(end) + r"\Z"

@@ -102,7 +102,8 @@ def _condition(value: Any, depth: int) -> Condition:
 
 
 def _check_together(written: Mapping[str, Any]) -> None:
-    """Check that a command is declared read-only and says what it reads, and that only a file can contain text."""
+    """Check that a command is declared read-only with the paths that it reads, and that `contains` is used only for
+    files."""
     if "command" not in written:
         if "contains" in written and written.get("is", "file") != "file":
             raise Wrong("`contains` in a condition for something that is not a file", "remove `is`")
@@ -112,7 +113,7 @@ def _check_together(written: Mapping[str, Any]) -> None:
         raise Wrong("a condition with a command that is not declared read-only", text)
     if "reads" not in written:
         text = "write reads: [PATH, …], or reads: [] if it reads nothing that the nodes of this playbook change"
-        raise Wrong("a condition with a command that does not say what it reads", text)
+        raise Wrong("a condition with a command without `reads`", text)
 
 
 def _value(key: str, value: Any, depth: int) -> Any:

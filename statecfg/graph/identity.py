@@ -12,7 +12,7 @@ from statecfg.remote.graph.nodetype import REGISTRY
 
 # Symbolic links that every Linux distribution has: both paths are the same object.
 ALIASES = (("/var/run", "/run"), ("/var/lock", "/run/lock"))
-# Attributes that a message compares, because different values show why two nodes can't both be right.
+# Attributes that a message compares, because different values show why two nodes conflict.
 COMPARED = ("absent", "purge", "present", "ensure", "state", "masked", "running", "enabled")
 Identify = Callable[[Node], Iterable[str]]
 

@@ -41,7 +41,8 @@ def _equal(one: Any, other: Any) -> bool:
 def merged(declarations: Sequence[Node]) -> list[Node]:
     """Return one node for all declarations that are like the first one, and then each of the others.
 
-    Their requirements, triggers, tags and labels are united. The node is protected if one of the declarations says so.
+    Their requirements, triggers, tags and labels are united. The node is protected if one of the declarations protects
+    it.
 
     :param declarations: nodes with the same name
     """

@@ -125,7 +125,7 @@ class Node(Frozen):
 
     @property
     def role(self) -> RoleUse | None:
-        """The role that contains its first declaration; None for none."""
+        """The role that contains its first declaration; None if no role does."""
         return self.uses[0][1] if self.uses else None
 
     @property

@@ -1,4 +1,4 @@
-"""Values that only a host has: references stand for them until the host replaces them."""
+"""Values that only a host has: references represent them until the host replaces them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OnHost(Secret):
     It behaves like a secret, because nothing on the controller can compute with it.
 
     :param name: its name in messages
-    :param reference: the text that stands for it. Quoting and escaping must not change it
+    :param reference: the text in its place. Quoting and escaping must not change it
     """
 
     __slots__ = ()
@@ -59,7 +59,7 @@ def found(value: Any) -> Iterator[OnHost]:
 
 
 def conceals(value: Any) -> bool:
-    """Return whether an attribute contains a secret, also in lists and maps. Other values of a host are no secrets."""
+    """Return whether an attribute contains a secret, also in lists and maps. Other values of a host are not secret."""
     if isinstance(value, (Mapping, list, tuple, PVector)):
         return any(map(conceals, value.values() if isinstance(value, Mapping) else value))
     return isinstance(value, Opaque) and any(getattr(item, "is_secret", True) for item in value.secrets())

@@ -44,14 +44,14 @@ __all__ = [
 ]
 
 DEEPEST = 120  # levels of lists and maps; deeper values are refused where they are used
-SHORTEST = 4  # characters; shorter texts can't be masked in output
+SHORTEST = 4  # characters; shorter strings can't be masked in output
 _USED: ContextVar[tuple[dict[str, Secret], ...]] = ContextVar("secrets in use", default=())
 _KEY = os.urandom(32)
 _TOKENS: dict[tuple[str, bytes], str] = {}  # one for each name and value
 
 
 class Opaque(Value):
-    """A value that computes with its text: what `Secret` and `Composed` have in common."""
+    """A value whose operations use its text: what `Secret` and `Composed` have in common."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class Opaque(Value):
 
         :param function: called with the text of the value, then with the other arguments
         :returns: the result; each text in it is a value again
-        :raises SecretError: the function failed (the message does not contain the value), or returned a text that is
+        :raises SecretError: the function failed (the message does not contain the value), or returned a string that is
             too short to be masked, or the number in the text
         """
         sources: list[Secret] = [*self.secrets()]
@@ -174,7 +174,7 @@ class Composed(Opaque):
 def composed(parts: Iterable[Any]) -> Any:
     """Return texts and values as one: a value, or plain text if there is no secret in it.
 
-    :raises SecretError: a text contains a damaged token or a mask
+    :raises SecretError: a string contains a damaged token or a mask
     """
     pieces: list[str | Secret] = []
     for part in parts:
@@ -209,7 +209,7 @@ def resolve_tokens(value: Any, depth: int = 0) -> Any:
     """Return a value in which each text that contains tokens is a `Value`, also in lists and maps.
 
     :returns: the value itself if it contains no tokens
-    :raises SecretError: a text contains a damaged token or a mask, or the key of a map contains a token
+    :raises SecretError: a string contains a damaged token or a mask, or the key of a map contains a token
     """
     if not tokens.in_use() or value is None or isinstance(value, (bool, int, float, Value)) or depth > DEEPEST:
         return value
@@ -284,12 +284,12 @@ def revealed(value: Any, sources: list[Secret]) -> Any:
 def derived(result: Any, sources: Iterable[Secret]) -> Any:
     """Return the result of a function of secrets with each text in it as a value.
 
-    If a text contains the secrets' values, plain or encoded, its other parts stay plain text. Otherwise the whole text
-    becomes a secret.
+    If a string contains the secrets' values, plain or encoded, its other parts stay plain text. Otherwise the whole
+    text becomes a secret.
 
     :param result: what the function returned
     :param sources: the secrets that the function received
-    :raises SecretError: a text is too short to be masked, or bytes are not text in UTF-8
+    :raises SecretError: a string is too short to be masked, or bytes are not text in UTF-8
     """
     secrets = list(sources)
     if not secrets or result is None or isinstance(result, (bool, int, float, Value)):

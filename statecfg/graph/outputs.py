@@ -45,7 +45,7 @@ class Output(OnHost):
         super().__init__(re.sub("[^A-Za-z0-9_.-]+", "-", f"{output}-of-{node}"), self.reference)
 
     def reveal(self) -> str:
-        """Return the reference. It is no secret, so its use is not recorded."""
+        """Return the reference. It is not secret, so its use is not recorded."""
         return self.reference
 
     def __repr__(self) -> str:

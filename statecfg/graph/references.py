@@ -112,7 +112,7 @@ class _Expansion:
     def _refuse(self, node: Node, name: str) -> None:
         if self.problems:
             return
-        detail = f"the references of this graph stand for more than {MAX_EXPANDED:,} requirements"
+        detail = f"the references of this graph match more than {MAX_EXPANDED:,} requirements"
         help_text = "refer to fewer nodes, or to one node that requires the others"
         if self._index.compared > MAX_COMPARED:
             detail = f"the patterns of this graph are compared with more than {MAX_COMPARED:,} names"

@@ -1,4 +1,4 @@
-"""The base class of secrets: a text whose content must not be shown."""
+"""The base class of secrets: a string whose content must not be shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TELLING = [
 
 
 class Value:
-    """A text that must not be shown: a secret, or text that contains secrets.
+    """A string that must not be shown: a secret, or text that contains secrets.
 
     `repr` shows its masks. `str`, f-strings, `%` and `.format` return text with a token for each secret; attributes,
     templates and environments replace the tokens by the values. Comparisons compare the values. The methods of `str`

@@ -24,7 +24,7 @@ def text(hook: str, event: str, about: str, attempt: int, seconds: float) -> str
 
 @contextlib.contextmanager
 def telling(tell: Callable[[str], object], what: str) -> Iterator[None]:
-    """Call `tell` with a text if the block takes longer than `MOMENT`."""
+    """Call `tell` with a string if the block takes longer than `MOMENT`."""
     timer = threading.Timer(MOMENT, tell, [what])
     timer.daemon = True
     timer.start()

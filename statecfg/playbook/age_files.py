@@ -64,7 +64,7 @@ def opened(ring: Ring, data: bytes, what: str) -> Opened | Cause:
             return Cause(f"can't be opened: {found.detail}", found.help)
         identities += found
     if not identities:
-        return Cause("can't be opened: there is no identity", NO_IDENTITY)
+        return Cause("can't be opened without an identity", NO_IDENTITY)
     try:
         return Opened(pyrage.decrypt(data, identities))
     except pyrage.DecryptError as error:

@@ -181,7 +181,7 @@ def _require_collection(name: str) -> None:
     except (ImportError, ValueError):
         missing = True
     if missing:
-        text = f"there is no module {name} on this machine: the collection {collection} is not installed"
+        text = f"the module {name} is not on this machine: the collection {collection} is not installed"
         raise Wrong(text, f"run: ansible-galaxy collection install {collection}")
 
 

@@ -174,7 +174,7 @@ class Inventory:
             return self.hosts.get(LOCAL) or Host(LOCAL, "localhost", transport="local")
         if name not in self.hosts:
             help_text = suggest(name, dict.fromkeys([*self.hosts, LOCAL]), "there are")
-            raise InvalidInput([problem("SC0404", f"there is no host `{name}`", help_text)])
+            raise InvalidInput([problem("SC0404", f"the inventory has no host `{name}`", help_text)])
         return self.hosts[name]
 
     def members(self, group: str) -> list[str]:
@@ -212,7 +212,7 @@ class Inventory:
         near = did_you_mean(name, valid)
         listed = suggest(name, valid, "there are")
         help_text = f"{near} Otherwise {add}" if near else f"{add}; {listed}" if listed else add
-        return problem("SC0404", f"there is no {category} `{name}`", help_text, location)
+        return problem("SC0404", f"the inventory has no {category} `{name}`", help_text, location)
 
     def _check_cycles(self) -> list[Problem]:
         visited: set[str] = set()

@@ -78,7 +78,7 @@ def _problem(node: Node, value: Output, names: Mapping[str, Node]) -> Problem | 
         if value.node.startswith("generate:"):
             return problem(CODE, f"{what}, which the playbook does not declare", _GENERATE, *node.positions)
         help_text = suggest(value.node, [name for name in names if name != node.provides][:1000], "the nodes are")
-        return problem(CODE, f"{what}, and there is no such node", help_text, *node.positions)
+        return problem(CODE, f"{what}, which does not exist", help_text, *node.positions)
     if source.broken:
         return None
     if value.node == node.provides:
@@ -147,7 +147,7 @@ def _refused(node: Node, name: str) -> Problem | None:
 
 
 def _checked(node: Node, name: str, text: str) -> bool:
-    """Check an attribute with a text in place of the values; return whether it stays as it is.
+    """Check an attribute with a string in place of the values; return whether it stays as it is.
 
     :raises ValueError: if it is not valid
     """
@@ -161,7 +161,7 @@ def _checked(node: Node, name: str, text: str) -> bool:
 
 
 def _with_text(value: Any, text: str) -> Any:
-    """Return an attribute as plain text, lists and maps, with a text in place of every value that is unknown here."""
+    """Return an attribute as plain text, lists and maps, with a string in place of every value that is unknown here."""
     if isinstance(value, Composed):
         return "".join(piece if isinstance(piece, str) else text for piece in value.pieces)
     if isinstance(value, Value):

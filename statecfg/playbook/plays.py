@@ -59,7 +59,7 @@ class HostContext:
 
     @property
     def in_templates(self) -> dict[str, Any]:
-        """The names of templates that are no variables: `host`, `hosts`, `groups` and `output`."""
+        """The names that templates have besides variables: `host`, `hosts`, `groups` and `output`."""
         return names_in_templates(self.name, self.groups, self.facts)
 
 

@@ -67,7 +67,7 @@ class Parameter:
             return None
         if self.secret and not isinstance(value, opaque.Value):
             if not isinstance(value, str) or len(value) < opaque.SHORTEST:
-                raise ValueError(f"a secret is a text of at least {opaque.SHORTEST} characters")
+                raise ValueError(f"a secret is a string of at least {opaque.SHORTEST} characters")
             value = opaque.Secret(f"{role}.{self.name}", value)
         types.of_annotation(TYPES[self.type], schema.NAMES).check(value)
         if self.choices and value not in self.choices:

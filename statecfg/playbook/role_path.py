@@ -32,7 +32,7 @@ class Found(NamedTuple):
 
 
 def is_name(text: str) -> bool:
-    """Return whether `include:` can mean a role by a text; otherwise it is the path of a file."""
+    """Return whether `include:` can mean a role by a string; otherwise it is the path of a file."""
     return bool(NAME.match(text)) and not text.endswith((".yml", ".yaml"))
 
 

@@ -142,7 +142,7 @@ def current() -> Ring:
 
 def _ask(question: str) -> Secret | Cause:
     if os.environ.get("CI") or not (os.isatty(0) and os.isatty(2)):
-        return Cause(f"there is no terminal to ask for the {question}", "")
+        return Cause(f"can't ask for the {question}: stdin is not a terminal", "")
     from getpass import getpass
 
     with user_code.waiting():

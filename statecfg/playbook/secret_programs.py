@@ -53,7 +53,7 @@ def output(argv: Sequence[str], directory: str, environ: Mapping[str, str]) -> O
     """
     name = argv[0]
     if not installed(name, directory):
-        return Cause(f"there is no program `{name}`", f"install {os.path.basename(name)}, or correct the name")
+        return Cause(f"the program `{name}` is not installed", f"install {os.path.basename(name)}, or correct the name")
     try:
         with user_code.waiting():
             ran = subprocess.run(
@@ -92,7 +92,7 @@ def sops(path: str, as_json: bool) -> Opened | Cause:
     """
     options = ["--output-type", "json"] if as_json else []
     found = output(["sops", "--decrypt", *options, path], os.path.dirname(path), environment())
-    if isinstance(found, Cause) and found.detail == "there is no program `sops`":
+    if isinstance(found, Cause) and found.detail == "the program `sops` is not installed":
         return found._replace(help="install sops: https://getsops.io")
     return found
 

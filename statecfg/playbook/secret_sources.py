@@ -151,12 +151,12 @@ def _selected(ring: Ring, name: str, source: Source, opened: Opened) -> Secret |
             of_it = f" in `{'.'.join(done)}`" if done else ""
             # The names of keys are secret too, except in a file of sops, where they are not encrypted.
             known = list(_keys(node)) if source.kind == "sops" else []
-            help_text = suggest(key, known) if known else "write the path to a text as key: NAME.NAME"
+            help_text = suggest(key, known) if known else "write the path to a string as key: NAME.NAME"
             return Cause(f"{source.shown} has no key `{key}`{of_it}", help_text)
         node, done = inner, [*done, key]
     if not isinstance(node.data, str):
         what = "a list or a map" if isinstance(node.data, (list, dict)) else "not text"
-        return Cause(f"`{'.'.join(done)}` in {source.shown} is {what}", "write the path to a text as key: NAME.NAME")
+        return Cause(f"`{'.'.join(done)}` in {source.shown} is {what}", "write the path to a string as key: NAME.NAME")
     return Secret(name, node.data)
 
 
@@ -173,7 +173,7 @@ def _keys(node: Opened) -> Iterator[str]:
 
 
 def _document(source: Source, opened: Opened) -> Opened | Cause:
-    """Return the lists, maps and texts of decrypted YAML or JSON. Numbers stay the texts that were written."""
+    """Return the lists, maps and strings of decrypted YAML or JSON. Numbers stay the strings that were written."""
     load: Any = partial(yaml.load, Loader=yaml.BaseLoader)
     if source.kind == "sops":
         load = partial(json.loads, parse_int=str, parse_float=str)

@@ -85,7 +85,7 @@ def secret(
     if len(given) != 1 or not _valid(given):
         texts = ", ".join(f"`{kind}`" for kind in _SOURCES)
         detail = f"secret `{name}` requires one of {texts}"
-        report(problem("SC0422", detail, "pass a text to one of them, or a list of texts to `command`", location))
+        report(problem("SC0422", detail, "pass a string to one of them, or a list of strings to `command`", location))
         return Secret("wrong", _UNKNOWN, available=False)
     if key is not None:
         given["key"] = list(key) if isinstance(key, tuple) else key
@@ -172,7 +172,7 @@ def _vault_text(value: Any, location: SourceLocation, hint: str) -> Secret:
     from statecfg.playbook import ansible_vault
 
     if not isinstance(value, str) or not ansible_vault.is_text(value):
-        detail = f"!vault requires a text that begins with {ansible_vault.MARK}"
+        detail = f"!vault requires a string that begins with {ansible_vault.MARK}"
         help_text = "write `!vault |`, then the lines that `ansible-vault encrypt_string` prints"
         report(problem("SC0422", detail, help_text, location))
         return Secret("wrong", _UNKNOWN, available=False)

@@ -14,7 +14,7 @@ from statecfg.remote.graph.wrong_values import show, type_words
 
 # Type → a description of valid values.
 TYPES = {
-    "string": "a text",
+    "string": "a string",
     "int": "a whole number of at most 64 bits",
     "float": "a number",
     "boolean": "true or false",

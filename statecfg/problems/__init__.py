@@ -1,4 +1,5 @@
-"""Describe mistakes in the user's input as values, so that all of them are shown at once. Imports only `remote`.
+"""Represent mistakes in the user's input as values, so that statecfg can show all of them at once. Imports only
+`remote`.
 
 The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/graph/errors.py`.
 
@@ -29,7 +30,7 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     ├── AmpError                  remote.units    bytes that are not an AMP message
     ├── ToolError                 remote.units    a hook's tool failed
     │   └── AgentError            remote.units    the agent refused the tool's request
-    ├── NotEditable               resources.shared  a text has no key that can be edited safely
+    ├── NotEditable               resources.shared  a file has no key that can be edited safely
     ├── SecretError               problems        a secret can't be used in this way (also a ValueError)
     ├── TypeProblem               graph           an annotation of a node type is not supported
     ├── Refused                   templates.filters  a template does something that is not allowed
@@ -200,7 +201,7 @@ def reporting() -> _Reporting:
 
 
 def problem(code: str, detail: str, help: str = "", *places: SourceLocation) -> Problem:
-    """Return a problem with the summary of its code. Secrets in the texts are masked.
+    """Return a problem with the summary of its code. Secrets in the strings are masked.
 
     :param code: a key of `CODES`
     :param detail: what is wrong, and why

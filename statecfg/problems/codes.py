@@ -111,7 +111,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0422": ("wrong secret", "The declaration of a secret is invalid."),
     "SC0423": (
         "placeholder of a secret damaged",
-        "Something changed, cut or encoded the placeholder of a secret in a text, or replaced it by the secret's mask.",
+        "Something changed, cut or encoded the placeholder of a secret in a string, or replaced it by a mask.",
     ),
     "SC0424": (
         "unused variable",
@@ -199,7 +199,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "SC0602": ("missing part of a hook", "A hook's registration lacks a required part."),
     "SC0603": ("wrong value in a hook", "A hook's registration contains an invalid value."),
-    "SC0604": ("unknown event", "A hook's registration or a command refers to an event that does not exist."),
+    "SC0604": ("unknown event", "A hook's registration or a command refers to an unknown event."),
     "SC0605": ("wrong duration", "A duration is not in ISO 8601 format, or its value is not allowed."),
     "SC0606": ("wrong hook address", "The address of an HTTP hook is missing, contradictory or unusable."),
     "SC0607": ("two hooks with the same name", "The names of two hooks are the same, apart from upper and lower case."),
@@ -210,7 +210,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0621": ("wrong hook type", "The configuration.yaml of a hook type does not describe its keys correctly."),
     "SC0622": ("wrong hook configuration", "A hook's configuration does not match the keys of its type."),
     "SC0623": ("hook exists already", "A hook with this name already exists and has a different definition."),
-    "SC0624": ("unknown hook", "There is no hook with this name."),
+    "SC0624": ("unknown hook", "The store has no hook with this name."),
     "SC0625": ("wrong hook name", "The name of a hook is empty, too long or contains invalid characters."),
     "SC0650": ("no Full Control", "`--no-hooks` skips all hooks of a run. You need Full Control of each of them."),
     "SC0651": (
@@ -258,7 +258,7 @@ CODES: dict[str, tuple[str, str]] = {
         "no such thing",
         "No type, entity, behavior or token has this name, several have it, or you lack the rights to it.",
     ),
-    "SC0803": ("changed meanwhile", "Somebody else changed the entity after you read it."),
+    "SC0803": ("changed meanwhile", "The entity was changed after you read it."),
     "SC0804": ("wrong entity file", "A file or the standard input does not contain a mapping in JSON or YAML."),
     "SC0805": ("wrong behavior", "statecfg can't run the execution of a behavior."),
     "SC0806": ("host not allowed", "A playbook selects a host that the `hosts` of its behavior do not include."),

@@ -76,7 +76,7 @@ def timeout(text: str | None) -> float:
     """Return the seconds of a Scoby hook's `timeout`, as Scoby interprets it.
 
     :param text: an ISO 8601 duration. A missing or invalid one means 15 seconds
-    :returns: the seconds; 0 or less means that the hook has no timeout of its own
+    :returns: the seconds; 0 or less means that the hook has no timeout
     """
     try:
         return DEFAULT_TIMEOUT if text is None else seconds(text)

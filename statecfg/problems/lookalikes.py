@@ -1,4 +1,4 @@
-"""Find names that are not what they look like: characters that reverse text, and words with letters of two scripts."""
+"""Find misleading names: characters that reverse text, and words with letters of two scripts."""
 
 from __future__ import annotations
 

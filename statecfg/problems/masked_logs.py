@@ -13,7 +13,7 @@ def mask_logs() -> None:
     if not isinstance(factory, type) or hasattr(factory, "shows_masks"):
         return
 
-    class Record(factory):  # type: ignore[valid-type, misc]  # the current class of log records, whatever it is
+    class Record(factory):  # type: ignore[valid-type, misc]  # the current class of log records
         shows_masks = True
 
         def getMessage(self) -> str:

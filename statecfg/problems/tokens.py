@@ -1,6 +1,6 @@
-"""Tokens: placeholders for secrets in texts, until the text reaches the place where the secret is used.
+"""Tokens: placeholders for secrets in strings, until the text reaches the place where the secret is used.
 
-A token is designed to break. Most of it consists of lone surrogates, which UTF-8 can't encode, so a text with a token
+A token is designed to break. Most of it consists of lone surrogates, which UTF-8 can't encode, so a string with a token
 can't be hashed, written or sent by accident. Between them are quotes, an ampersand and letters in both cases, so that
 quoting, escaping or changing the case damages the token.
 """
@@ -53,7 +53,7 @@ def _in_html(text: str) -> str:
     return escape(text)
 
 
-# Encodings that change a text character by character. If one was applied to a token, it is applied to the value too.
+# Encodings that change a string character by character. If one was applied to a token, it is applied to the value too.
 ENCODINGS: tuple[Callable[[str], str], ...] = (
     lambda text: json.dumps(text)[1:-1],
     lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
@@ -101,7 +101,7 @@ def secrets_in_use() -> list[SecretValue]:
 
 
 def split(text: str) -> list[str | tuple[SecretValue, Callable[[str], str] | None]] | None:
-    """Split a text at its tokens.
+    """Split a string at its tokens.
 
     :returns: pieces of text and, for each token, its secret and the encoding that was applied to it (None for none);
         None if the text contains no token
@@ -117,7 +117,7 @@ def split(text: str) -> list[str | tuple[SecretValue, Callable[[str], str] | Non
 
 
 def _suspect(text: str) -> bool:
-    """Return whether a text may contain a token, part of one, or a mask. This is a quick test for the many others."""
+    """Return whether a string may contain a token, part of one, or a mask. This is a quick test for the many others."""
     if not text.isascii() or "\\" in text or "&#" in text or "<secret " in text:
         return True
     return ("z" in text or "Z" in text) and ("j" in text or "J" in text) and _REST.search(text) is not None
@@ -164,7 +164,7 @@ def _refuse_rest(text: str) -> None:
 
 
 def _named_secrets(text: str) -> str:
-    """Return a description of the secrets whose tokens may be in a text."""
+    """Return a description of the secrets whose tokens may be in a string."""
     surrogates = "".join(letter for letter in text if "\uda00" <= letter <= "\udaff")
     names = []
     for secret in _SECRETS.values():
@@ -176,7 +176,7 @@ def _named_secrets(text: str) -> str:
 
 
 def masked(text: str) -> str:
-    """Return a text with a mask in place of each token and each damaged token."""
+    """Return a string with a mask in place of each token and each damaged token."""
     if not _SECRETS or not _suspect(text):
         return text
     pieces = [piece if isinstance(piece, str) else f"<secret {piece[0].name}>" for piece in _pieces(text)]

@@ -33,7 +33,7 @@ PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 7, -1)), "/usr
 _LAUNCH = (
     'b=$1; shift; for p in "$@"; do command -v "$p" >/dev/null 2>&1 || continue; f="$f $p";'
     ' "$p" -I -S -X utf8 -c "$b"; r=$?; [ $r = 96 ] || exit $r; done;'
-    ' echo "there is no Python 3.8 or newer on this host; searched for $*; found:${f:- none}" >&2; exit 96'
+    ' echo "no Python 3.8 or newer found on this host; searched for $*; found:${f:- none}" >&2; exit 96'
 )
 
 

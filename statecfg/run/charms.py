@@ -99,7 +99,7 @@ def read(directory: Path, *locations: SourceLocation) -> Charm | None:
 def _read(directory: Path, locations: tuple[SourceLocation, ...]) -> Charm | None:
     if not directory.is_dir():
         report(
-            problem("SC0703", f"there is no directory {directory}", "name the directory that has hooks/", *locations)
+            problem("SC0703", f"directory {directory} does not exist", "name the directory that has hooks/", *locations)
         )
         return None
     wrong = [unsafe for path in (directory.parent, directory) if (unsafe := others_could_change(path)) is not None]
@@ -234,10 +234,10 @@ class _Files:
         if meant is not None:
             self.misspelt = True
             location = SourceLocation(str(self._here(f"hooks/{name}")), 0)
-            report(problem("SC0706", f"there is no hook {name}", f"did you mean `{meant}`?", location))
+            report(problem("SC0706", f"no hook is named {name}", f"did you mean `{meant}`?", location))
 
     def digest(self, contents: Mapping[str, str]) -> str:
-        """Return the SHA-256 of names, modes, digests of contents, and texts of links.
+        """Return the SHA-256 of names, modes, digests of contents, and targets of links.
 
         :param contents: file → SHA-256 of its content
         """

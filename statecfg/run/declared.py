@@ -150,7 +150,7 @@ def _resolved(value: Any, variables: Mapping[str, Any]) -> Any:
 
 
 def _with_secrets(value: Any, option: Option) -> Any:
-    """Return a text that contains a secret as a secret with the option's name; return other values unchanged."""
+    """Return a string that contains a secret as a secret with the option's name; return other values unchanged."""
     value = opaque.resolve_tokens(value)
     if isinstance(value, opaque.Value) and value.on_host:
         value._bare()  # raises SecretError: units get their settings from the controller
@@ -221,7 +221,7 @@ def _part(end: Endpoint, relation: Relation, offered: Mapping[str, Ends]) -> Seq
     ends = offered.get(end.service)
     if ends is None:
         hint = suggest(end.service, offered, "there are")
-        report(problem("SC0712", f"there is no service {end.service} for {end}", hint, relation.position))
+        report(problem("SC0712", f"service {end.service} of {end} does not exist", hint, relation.position))
         return None
     role = ends.get(end.relation)
     if role is None and ends:

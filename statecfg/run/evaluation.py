@@ -49,7 +49,7 @@ def evaluate(
     """
     from statecfg.graph import opaque
 
-    # A secret inside a text, such as a rendered template, is known only because rendering revealed it.
+    # A secret inside a string, such as a rendered template, is known only because rendering revealed it.
     with opaque.recording() as used, reading.recording():
         graph, variables, again = _graph(host, plays, extra, reading)
         graph = _expanded(graph)

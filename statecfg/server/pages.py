@@ -63,7 +63,7 @@ def _static(request: Request) -> Response:
     name = request.path_params["file"]
     media_type = _TYPES.get(name.rpartition(".")[2])
     if media_type is None or name not in _files():
-        raise ApiError(404, "NOT_FOUND", f"There is no file {name}.")
+        raise ApiError(404, "NOT_FOUND", f"File {name} does not exist.")
     data = _files()[name]
     tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}

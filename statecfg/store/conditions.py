@@ -1,9 +1,9 @@
 """Translate filters of lists to SQL for both databases: comparisons of columns and of values inside JSON columns.
 
-A condition is a tree of tuples: `("and", conditions)`, `("or", conditions)`, and comparisons
-`(operator, field, path, value)`. The operator is one of == != < <= > >=. `field` is the name of a column. `path` is the
-keys inside its JSON value; it is empty for the column itself. `value` is a text or a number. For == and !=, it can also
-be a tuple of texts: the parts of a pattern, between which any text matches.
+A condition is a tree of tuples: `("and", conditions)`, `("or", conditions)`, and comparisons `(operator, field, path,
+value)`. The operator is one of == != < <= > >=. `field` is the name of a column. `path` is the keys inside its JSON
+value; it is empty for the column itself. `value` is a string or a number. For == and !=, it can also be a tuple of
+texts: the parts of a pattern, between which any text matches.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-# A number in JSON notation, so that 1e3 in a filter finds 1000. "007" is a text.
+# A number in JSON notation, so that 1e3 in a filter finds 1000. "007" is a string.
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 
 
@@ -59,7 +59,7 @@ def looks_inside(condition: Condition) -> bool:
 def sort_keys(column: Any, path: tuple[str, ...], shared: bool) -> list[Any]:
     """Return the expressions to sort a list by. Texts are sorted by code point, whatever the database's locale.
 
-    With a path into JSON, rows without a value come first, then numbers in numeric order, then texts.
+    With a path into JSON, rows without a value come first, then numbers in numeric order, then strings.
     """
     collation = "C" if shared else "BINARY"
     if path and not shared:
@@ -81,8 +81,8 @@ def _comparison(op: str, column: Any, path: tuple[str, ...], value: Any, shared:
         return _compared(op, text, value, shared)
     is_number = _NUMBER.fullmatch(value) is not None
     if not shared and op == "==" and value not in _TRUTH and not _is_truth(value, is_number):
-        # Same result as below, but reads the JSON only once. SQLite distinguishes numbers from texts, but not booleans
-        # from 0 and 1.
+        # Same result as below, but reads the JSON only once. SQLite distinguishes numbers from strings, but not
+        # booleans from 0 and 1.
         inner = func.json_extract(type_coerce(column, Text), _json_path(path))
         compared = inner.in_([literal(value), *([cast(literal(value), Numeric)] if is_number else [])])
     elif is_number:
@@ -115,7 +115,7 @@ def _ordered(op: str, left: Any, right: Any) -> Any:
 
 
 def _inside(column: Any, path: tuple[str, ...], shared: bool) -> tuple[Any, Any]:
-    """Return the value at a path inside a JSON column, as a text and, if it is a number, as a number."""
+    """Return the value at a path inside a JSON column, as a string and, if it is a number, as a number."""
     document: Any = type_coerce(column, Text)
     if shared:
         document = cast(document, JSON)

@@ -87,7 +87,7 @@ def like(column: ColumnElement[str], pattern: str) -> ColumnElement[bool]:
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Return whether a text matches a pattern with `*`. Case is ignored; "" matches any text."""
+    """Return whether a string matches a pattern with `*`. Case is ignored; "" matches any text."""
     return not pattern or re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), text, re.I | re.S) is not None
 
 
@@ -109,7 +109,7 @@ def _is_after(going: Going, cursor: Cursor) -> bool:
 def hosts_of_run(store: Store, id: str, words: Iterable[str] = ()) -> dict[str, HostResult]:
     """Return host → result of a run that has ended.
 
-    :param words: only the hosts whose name or report contains all of these texts
+    :param words: only the hosts whose name or report contains all of these strings
     """
     query = select(run_host.c.host, run_host.c.status, run_host.c.summary).where(run_host.c.run == id)
     report = type_coerce(run_host.c.report, Text)

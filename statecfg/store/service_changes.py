@@ -255,12 +255,12 @@ def resolve(store: Store, project: str, name: str, retry: bool) -> list[str]:
 def _living(connection: Connection, project: str, name: str) -> Row[Any]:
     row = service_ends.find(connection, project, name)
     if row is None or not row.alive:
-        raise InvalidInput([problem("SC0750", f"there is no service `{name}`", "`statecfg service list` shows all")])
+        raise InvalidInput([problem("SC0750", f"service `{name}` does not exist", "`statecfg service list` shows all")])
     return row
 
 
 def _unit(connection: Connection, project: str, name: str) -> UnitRow:
     row = next((row for row in unit_rows.units_in(connection, project) if row.name == name), None)
     if row is None:
-        raise InvalidInput([problem("SC0752", f"there is no unit `{name}`", "`statecfg service list` shows all")])
+        raise InvalidInput([problem("SC0752", f"unit `{name}` does not exist", "`statecfg service list` shows all")])
     return row

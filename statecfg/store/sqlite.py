@@ -87,7 +87,7 @@ def prepare(address: Address, fill: Callable[[Path], None]) -> None:
             detail = f"{path.parent}: it can't be created: {problem.strerror}"
             raise StoreError(detail, "choose another --store") from None
     if not path.parent.is_dir():
-        raise StoreError(f"{path}: there is no directory {path.parent}", "create it, or correct the store's address")
+        raise StoreError(f"{path}: directory {path.parent} does not exist", "create it, or correct the store's address")
     _refuse_network(path)
     try:
         info = os.stat(path)

@@ -35,14 +35,14 @@ class Json(TypeDecorator[Any]):
         return json.dumps(value, separators=(",", ":"))
 
     def process_result_value(self, value: str | None, dialect: Any) -> Any:
-        """Convert a text to its value.
+        """Convert a string to its value.
 
         :raises StoreError: the text is not JSON
         """
         try:
             return None if value is None else json.loads(value)
         except ValueError:
-            raise StoreError("the store is damaged: it contains a text that is not JSON", "restore a backup") from None
+            raise StoreError("the store is damaged: it contains a value that is not JSON", "restore a backup") from None
 
 
 def numbered(name: str, *columns: Any, number: str = "id", since: int = 1) -> Table:

@@ -47,7 +47,7 @@ _RESULT = "result"
 
 
 class Text(str):
-    """A text in a playbook, which may be a template.
+    """A string in a playbook, which may be a template.
 
     :param location: where the text starts
     :param block: whether its content starts on the line after `location`, as after `|`
@@ -66,14 +66,14 @@ class Text(str):
 
 
 def is_template(text: str) -> bool:
-    """Return whether a text contains Jinja2 syntax."""
+    """Return whether a string contains Jinja2 syntax."""
     return "{" in text and any(mark in text for mark in ("{{", "{%", "{#"))
 
 
 def evaluate(text: str, variables: Mapping[str, Any], location: SourceLocation, block: bool = False) -> Any:
     """Return the value of a scalar of a playbook.
 
-    A text that consists of one `{{ expression }}` returns the value of the expression with its type: numbers stay
+    A string that consists of one `{{ expression }}` returns the value of the expression with its type: numbers stay
     numbers and lists stay lists. Any other text is rendered as text. Text is never converted because of its content.
 
     :param text: the scalar
@@ -101,7 +101,7 @@ def expression(text: str, variables: Mapping[str, Any], location: SourceLocation
 
 
 def names(text: str, is_expression: bool = False) -> set[str]:
-    """Return the names of the variables that a text reads; all its words if it is not a valid template.
+    """Return the names of the variables that a string reads; all its words if it is not a valid template.
 
     :param is_expression: whether the text is an expression without braces, as in `when:`
     """
@@ -320,7 +320,7 @@ def _explain(error: Exception, location: SourceLocation, block: bool, variables:
         help = "templates can only read values; change values in a play in Python or Hy"
         return problem("SC0322", str(error), help, *locations)
     if isinstance(error, TemplateNotFound):
-        detail = f"there is no template `{error.name}`"
+        detail = f"template `{error.name}` does not exist"
         return problem("SC0301", detail, "put it in the playbook's directory or in templates/", *locations)
     if isinstance(error, RecursionError):
         files = _chain(error.__traceback__)

@@ -32,7 +32,7 @@ def undefined(error: Missing, variables: Mapping[str, Any], locations: list[Sour
     """
     if error.owner is missing:
         hint = suggest(str(error.name), sorted(variables), "variables here") if error.name else ""
-        return problem("SC0321", f"there is no variable `{error.name}`", hint, *locations)
+        return problem("SC0321", f"the variable `{error.name}` is not defined", hint, *locations)
     if isinstance(error.owner, Mapping):
         hint = suggest(str(error.name), [str(key) for key in error.owner], "it has")
         owner = _path(error.owner, variables) or "a map"

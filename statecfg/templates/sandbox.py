@@ -32,7 +32,7 @@ _PASSING = frozenset((
 ))  # fmt: skip
 _METHODS = frozenset((*CHANGING, *TELLING))
 _WIDTH = re.compile(r"\d{7,}|%[-+ #0]*\*")
-TOO_WIDE = "the template formats a text with a width of millions"
+TOO_WIDE = "the template formats a string with a width of millions"
 
 
 class Missing(StatecfgError, UndefinedError):
@@ -133,7 +133,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """Return the result of `a ~ b`: a `Value` if one of them is a `Value`."""
         texts = [part if isinstance(part, Value) else str(part) for part in parts]
         if sum(0 if isinstance(text, Value) and text.on_host else len(text) for text in texts) > SIZE:
-            raise TooMuch(f"a text becomes larger than {SIZE >> 20} MB")
+            raise TooMuch(f"a string becomes larger than {SIZE >> 20} MB")
         return composed(texts)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
@@ -159,7 +159,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return derived(super().call(__context, __obj, *revealed_args, **revealed_named), sources)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-        """Return the function that formats a text, unless the result could become huge."""
+        """Return the function that formats a string, unless the result could become huge."""
         if getattr(value, "__name__", "") in ("format", "format_map"):
             owner = getattr(value, "__self__", None)
             if isinstance(owner, str) and _WIDTH.search(owner):
@@ -213,7 +213,7 @@ def finalized(value: Any) -> Any:
 
 def _widths(name: str, args: Iterable[Any]) -> None:
     if name in _WIDE and any(isinstance(value, int) and value > SIZE for value in args):
-        raise TooMuch(f"`{name}` creates a text of more than {SIZE >> 20} MB")
+        raise TooMuch(f"`{name}` creates a string of more than {SIZE >> 20} MB")
 
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -91,7 +91,7 @@ _SU: _Reasons = (
 _ALL: _Reasons = (
     (
         rb"unknown user|no such user|user \S+ does not exist|No passwd entry",
-        "there is no user {user}",
+        "user {user} does not exist",
         "Create the user first, or become another user (--become-user).",
     ),
     (
@@ -132,7 +132,7 @@ _ENGLISH = "LC_ALL=C; export LC_ALL; "
 
 
 def is_user(name: str) -> bool:
-    """Return whether a text is a valid name of a user to become."""
+    """Return whether a string is a valid name of a user to become."""
     return _USER.fullmatch(name) is not None
 
 

@@ -166,7 +166,7 @@ def _number(target: Target, host_config: HostConfig, word: str, default: int) ->
 
 
 def is_user(name: str) -> bool:
-    """Return whether a text is a valid name of a user to log in as."""
+    """Return whether a string is a valid name of a user to log in as."""
     return _USER.fullmatch(name) is not None
 
 

@@ -22,7 +22,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: str, total
     """Yield a table with a bold first column, and the number of rows below it.
 
     :param heads: the titles of the columns
-    :param rows: the texts of each row
+    :param rows: the strings of each row
     :param words: singular and plural of the counted things, such as "task tasks"
     :param total: number of rows on all pages
     """
@@ -42,7 +42,7 @@ def one(title: str, right: str, pairs: Mapping[str, str], more: Mapping[str, Any
 
     :param title: its name
     :param right: text at the right edge of the heading
-    :param pairs: label → text; empty texts are left out
+    :param pairs: label → text; empty strings are left out
     :param more: label → data to show as JSON
     """
     yield make(("── ", "dim"), (title, "bold"), right=right, rule=True)

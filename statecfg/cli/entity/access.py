@@ -186,5 +186,5 @@ def delete_token(entities: EntityCalls, number: int) -> str:
     """Delete a token. Its sessions end."""
     if not entities.calls.delete_token(number):
         cure = "list the tokens with `statecfg serve token list`"
-        raise InvalidInput([problem("SC0802", f"there is no token {number}", cure)])
+        raise InvalidInput([problem("SC0802", f"token {number} does not exist", cure)])
     return f"token {number}: deleted"

@@ -104,7 +104,7 @@ class EntityCalls(ProjectStore):
             ids = ", ".join(entity.id for entity in page.values)
             raise _unknown(f"{page.total} entities have the name `{word}`", f"give the id of one: {ids}")
         names = [entity.name for entity in self.calls.list_entities(self.me, Query(page_size=128)).values]
-        raise _unknown(f"there is no entity `{word}`", _suggest(word, names))
+        raise _unknown(f"entity `{word}` does not exist", _suggest(word, names))
 
     def behavior(self, word: str, candidates: Iterable[Any]) -> str:
         """Return the id of a behavior.
@@ -117,7 +117,7 @@ class EntityCalls(ProjectStore):
         for behavior in behaviors:
             if word in (behavior.id, behavior.ref, behavior.name):
                 return str(behavior.id)
-        raise _unknown(f"there is no behavior `{word}`", _suggest(word, [behavior.name for behavior in behaviors]))
+        raise _unknown(f"behavior `{word}` does not exist", _suggest(word, [behavior.name for behavior in behaviors]))
 
     # Tasks
 
@@ -147,7 +147,7 @@ def _one(what: str, word: str, candidates: Sequence[Any]) -> str:
         full_names = ", ".join(str(item.coordinates) for item in matches)
         raise _unknown(f"{len(matches)} have the name `{word}`", f"write one of {full_names}")
     names = [name for item in candidates for name in (item.name, str(item.coordinates))]
-    raise _unknown(f"there is no {what} `{word}`", _suggest(word, names))
+    raise _unknown(f"{what} `{word}` does not exist", _suggest(word, names))
 
 
 def _suggest(word: str, names: Iterable[str]) -> str:

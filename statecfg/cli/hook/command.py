@@ -263,7 +263,7 @@ def unset(opened: HookStore, name: str, keys: Sequence[str]) -> Result:
 def _changed(outcome: tuple[list[str], list[str]], keys: Iterable[str], schema: Mapping[str, Any]) -> Result:
     """Return the output about changed keys.
 
-    :param outcome: a text for each changed key, and the details of refusals
+    :param outcome: a string for each changed key, and the details of refusals
     :raises InvalidInput: a key was refused
     """
     done, refused = outcome

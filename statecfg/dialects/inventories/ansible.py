@@ -214,7 +214,7 @@ class AnsibleInventory:
 
 
 def valid_name(name: str, location: SourceLocation) -> bool:
-    """Return whether a text can name a variable; report it otherwise."""
+    """Return whether a string can name a variable; report it otherwise."""
     if not name.isidentifier():
         help_text = "use letters, digits and _, and don't start with a digit"
         report(problem("SC0308", f"`{name}` is not a valid name of a variable", help_text, location))

@@ -20,7 +20,7 @@ _EXAMPLE = '{"web": {"hosts": ["web1"]}, "_meta": {"hostvars": {"web1": {"port":
 
 
 def parse(text: str, what: str, location: SourceLocation) -> Mapping[str, Any]:
-    """Return the JSON object in a text.
+    """Return the JSON object in a string.
 
     :param what: the program, for messages
     :raises InvalidInput: the text is not a JSON object

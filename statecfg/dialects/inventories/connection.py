@@ -134,7 +134,7 @@ class _Settings:
         if found is None or isinstance(found[1], Secret):
             return found[1] if found is not None else None
         name, _, location = found
-        detail = f"`{name}` is not a text of at least {SHORTEST} characters"
+        detail = f"`{name}` is not a string of at least {SHORTEST} characters"
         help_text = "use a longer password: statecfg can't mask a shorter one in output"
         report(problem("SC0421", detail, help_text, location))
         return None

@@ -44,7 +44,7 @@ def value(node: Node, name: str) -> Any:
 
 
 def is_template(text: str) -> bool:
-    """Return whether Ansible would evaluate a text as a template."""
+    """Return whether Ansible would evaluate a string as a template."""
     return any(mark in text for mark in TEMPLATES)
 
 

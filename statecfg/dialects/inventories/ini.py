@@ -62,7 +62,7 @@ class _Reader:
         for name, location in self.named.items():
             if name not in self.declared:
                 help_text = suggest(name, sorted(self.declared), "there are")
-                detail = f"there is no group `{name}`; a section [{name}] or [{name}:children] declares it"
+                detail = f"unknown group `{name}`; a section [{name}] or [{name}:children] declares it"
                 report(problem("SC0404", detail, help_text, location))
 
     def _section(self, line: str, location: SourceLocation) -> bool:
@@ -78,7 +78,7 @@ class _Reader:
         name, state = match[1], match[2] or "hosts"
         self.group, self.state = self.inventory.group(name, location), state
         if state not in SECTIONS:
-            detail = f"there are no sections of the kind `{state}`"
+            detail = f"unknown kind of section `{state}`"
             self._wrong(detail, suggest(state, SECTIONS, "there are"), location)
         elif state == "vars":
             self.named.setdefault(name, location)
@@ -107,7 +107,7 @@ class _Reader:
             name, equals, value = word.partition("=")
             at = location._replace(column=_column(raw, name + equals))
             if not name:  # the word before it may be `password`
-                self._wrong("there is no name before the `=`", "write NAME=VALUE without spaces around the `=`", at)
+                self._wrong("a name is missing before the `=`", "write NAME=VALUE without spaces around the `=`", at)
                 continue
             if not equals:
                 # The word may be a part of a password.
@@ -157,7 +157,7 @@ class _Reader:
 
 
 def _column(line: str, text: str) -> int:
-    """Return the column of a word that begins with a text; that of the first space if its quotes hide it."""
+    """Return the column of a word that begins with a string; that of the first space if its quotes hide it."""
     found = re.search(rf"(?<=\s){re.escape(text)}", line) or re.search(r"(?<=\s)", line)
     return found.start() + 1 if found is not None else 1
 

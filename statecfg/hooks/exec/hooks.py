@@ -44,7 +44,7 @@ class ExecHooks:
         if hook is None:
             names = [other.name for other in objects.every(self.store)]
             hint = suggest(name, names, "there are") or "`statecfg hook create` makes one"
-            raise InvalidInput([problem("SC0624", f"there is no hook `{name}`", hint)])
+            raise InvalidInput([problem("SC0624", f"hook `{name}` does not exist", hint)])
         return hook
 
     def adopt(self, registration: Registration, user: str) -> HookObject:

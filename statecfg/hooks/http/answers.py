@@ -13,7 +13,7 @@ Json = dict[str, Any]  # what a hook returned
 
 
 def clipped(text: str) -> str:
-    """Return a text for a message: long texts are cut."""
+    """Return a string for a message: long strings are cut."""
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 
@@ -42,7 +42,7 @@ def first_value(body: bytes) -> Any:
 
 
 def only_value(text: str) -> Any:
-    """Return the only value of a text.
+    """Return the only value of an answer's text.
 
     :raises Unreadable: the text is invalid or has more than one value
     """

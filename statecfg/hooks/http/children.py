@@ -158,7 +158,7 @@ class Children:
         name = by_kind.get(child["kind"])
         if name is None:
             help = suggest(child["kind"], by_kind, "there are")
-            self._refuse(key, f"is a {child['kind']}, and there is no node type with this name", help)
+            self._refuse(key, f"is a {child['kind']}, which is not a node type", help)
             return _nothing(key)
         attrs = self._attrs(key, name, child, None)
         provides = _metadata(child).get("name", key)

@@ -13,7 +13,7 @@ from statecfg.graph.types import hidden
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
 
-LARGEST = 16 << 10  # characters; longer texts are withheld
+LARGEST = 16 << 10  # characters; longer strings are withheld
 SECRET, CONTENT, VALUE = "$secret", "$content", "$value"
 MARKERS = (SECRET, CONTENT, VALUE)
 
@@ -36,7 +36,7 @@ class Held:
         """Return a value as JSON, with markers for withheld values.
 
         The markers are `{"$secret": NAME}` and `{"$content": SHA-256, "size": BYTES}`, or `{"$value": TYPE}` for other
-        objects. A text that contains a secret is withheld as a whole. A key that starts with `$` gets a second `$`.
+        objects. A string that contains a secret is withheld as a whole. A key that starts with `$` gets a second `$`.
         """
         if value is None or isinstance(value, (bool, int, float)):
             return value

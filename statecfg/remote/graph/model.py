@@ -105,7 +105,7 @@ class Blob:
 
     @classmethod
     def of(cls, content: Union[str, bytes, Blob]) -> Blob:
-        """Return the blob of a text (as UTF-8) or of bytes; a blob is returned as it is."""
+        """Return the blob of a string (as UTF-8) or of bytes; a blob is returned as it is."""
         if isinstance(content, Blob):
             return content
         data = content.encode("utf-8") if isinstance(content, str) else bytes(content)

@@ -160,7 +160,7 @@ class NodeType(Generic[P]):
         None means that the value is not known.
 
         :param function: `said` contains what the node's actions said in this run, or in the last run in which it acted.
-            An op says it with the key `said` of its result, a map of texts. Plans know nothing of an action that they
+            An op says it with the key `said` of its result, a map of strings. Plans know nothing of an action that they
             don't perform, so a value that takes `said` is `known after` a node that acts
         """
         self.outputs[function.__name__] = function

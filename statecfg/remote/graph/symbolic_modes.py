@@ -16,7 +16,7 @@ _BITS = {"r": 4, "w": 2, "x": 1}
 
 
 def valid(text: str) -> bool:
-    """Tell whether a text is a symbolic mode that can be applied."""
+    """Tell whether a string is a symbolic mode that can be applied."""
     for clause in text.split(","):
         found = _CLAUSE.match(clause)
         if found is None:

@@ -248,7 +248,7 @@ def plain_name(value: str) -> str:
 
 
 def one_line(value: str) -> str:
-    """Return a text.
+    """Return a string.
 
     :raises Wrong: if it contains a line break or NUL
     """

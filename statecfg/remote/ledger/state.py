@@ -69,7 +69,7 @@ def revealed(state_dir: str, playbook: str, name: str) -> Tuple[str, Dict[str, s
         with open(path, encoding="utf-8") as stream:
             return HostStatus.OK, {"revealed": stream.read()}
     except OSError as problem:
-        why = "there is no value of %s on this host: %s: %s" % (name, path, problem.strerror)
+        why = "this host has no value of %s: %s: %s" % (name, path, problem.strerror)
         return HostStatus.FAILED, {"error": why, "hint": "apply the playbook; if it was applied, restore the file"}
 
 

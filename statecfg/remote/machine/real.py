@@ -51,7 +51,7 @@ class Facets:
         facet = self.loaded.get(name)
         if facet is None:
             if name not in TABLES:
-                raise LookupError("there is no facet %s; there are: %s" % (name, sorted([*TABLES, "users", "groups"])))
+                raise LookupError("unknown facet %s; valid: %s" % (name, sorted([*TABLES, "users", "groups"])))
             before = self.changed
             facet = TABLES[name].load(host)
             if before == self.changed:  # otherwise it may be outdated already

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # The parts of a version in the order in which Debian and RPM compare them: text and numbers take turns.
 _PARTS = re.compile(r"([^0-9]*)([0-9]*)")
-_END = 1  # the weight of the end of a text: only `~` weighs less
+_END = 1  # the weight of the end of a string: only `~` weighs less
 
 
 def require(conditions: Sequence[Condition], world: Planned) -> None:
@@ -157,7 +157,7 @@ def _weights(text: str) -> List[Any]:
 
 
 def _weight(letter: str) -> int:
-    """Return the weight of a character: `~` comes before the end of a text, and letters before everything else."""
+    """Return the weight of a character: `~` comes before the end of a string, and letters before everything else."""
     return 0 if letter == "~" else ord(letter) + (2 if letter.isalpha() else 256)
 
 

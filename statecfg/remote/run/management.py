@@ -135,7 +135,7 @@ class Management:
         if not (order.mode in Mode.REMOVING or (order.prune and not order.partial)):
             return False
         if order.ledger and order.ledger != lineage:
-            now = "now %s, before %s" % (lineage[:12], order.ledger[:12]) if lineage else "now there is none"
+            now = "now %s, before %s" % (lineage[:12], order.ledger[:12]) if lineage else "it has none now"
             text = "the ledger was lost or replaced since this controller's last run (%s): statecfg prunes nothing"
             self.warnings.append(text % now)
             return False

@@ -225,7 +225,7 @@ class Planner:
         if isinstance(node, Orphan) and node.note:
             return ActionSpec()  # only its record is deleted
         if node_type is None:
-            raise CheckError("there is no node type %s" % node.type)
+            raise CheckError("unknown node type %s" % node.type)
         with reading_only():
             if isinstance(node, Dependent):
                 return normalised(node_type.methods["on_removal"](node, node.near, self.machine), node)

@@ -26,7 +26,7 @@ class AmpError(StatecfgError):
 def encode(box: Mapping[str, Union[str, bytes]]) -> bytes:
     """Encode a box; texts are encoded as UTF-8. The order of the keys is preserved.
 
-    :raises AmpError: a key is empty, a key or value or the box is too long, or a text can't be encoded
+    :raises AmpError: a key is empty, a key or value or the box is too long, or a string can't be encoded
     """
     encoded = bytearray()
     for name, value in box.items():
@@ -48,7 +48,7 @@ def _bytes(value: Union[str, bytes]) -> bytes:
         # Bytes of an argument or file name that are not UTF-8 are sent unchanged.
         return value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as problem:
-        raise AmpError("a text can't be sent as UTF-8: %s" % problem.reason) from None
+        raise AmpError("a string can't be sent as UTF-8: %s" % problem.reason) from None
 
 
 def decode_text(value: bytes) -> str:

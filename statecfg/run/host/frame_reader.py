@@ -29,7 +29,7 @@ class Decoder(wire.Decoder):
 
         :raises wire.ProtocolError: if the header would take too much memory
         """
-        room = FRAME - 4 * len(header)  # if a text contains an emoji, each of its characters takes four bytes
+        room = FRAME - 4 * len(header)  # if a string contains an emoji, each of its characters takes four bytes
         if _tokens(header) * _TOKEN > room and _tokens(wire.without_texts(header)) * _TOKEN > room:
             raise wire.ProtocolError(f"a frame would take more than {FRAME >> 20} MiB of memory")
 

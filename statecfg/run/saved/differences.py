@@ -57,7 +57,7 @@ def of_files(plan: SavedPlan, project: Project, moved: Mapping[str, Path]) -> li
         path = moved.get(item["path"]) or project.root / item["path"]
         now = inputs.digest(path)
         if now != item["sha256"]:
-            what = CHANGED if now else f"{path} can't be read" if os.path.lexists(path) else f"there is no {path}"
+            what = CHANGED if now else f"{path} can't be read" if os.path.lexists(path) else f"{path} does not exist"
             differences.append(f"{_named(item['kind'], item['path'])}: {what}")
     return differences
 

@@ -39,7 +39,7 @@ def read_in(connection: Connection, unit_id: int, node: Sequence[str], secrets: 
             return dict(service_row.leader)
         case ["relation", relation_id, name]:
             return _relation_settings(connection, row.id, relation_id, name)
-    raise ValueError(f"there is no settings node {list(node)}")
+    raise ValueError(f"settings node {list(node)} does not exist")
 
 
 def _relation_settings(connection: Connection, unit_id: int, relation_id: str, name: str) -> Settings:
@@ -87,7 +87,7 @@ def log(store: Store, project: str, entries: Iterable[Entry]) -> None:
         services: dict[str, int] = {row.name: row.id for row in rows}
         unknown = sorted(newest.keys() - services)
         if unknown:
-            raise UnitError("NoSuchUnit", f"there is no service {unknown[0]!r}")
+            raise UnitError("NoSuchUnit", f"service {unknown[0]!r} does not exist")
         pairs = [(services[service_id], line) for service_id, kept in newest.items() for line in kept]
         pairs.sort(key=lambda pair: pair[1].at)
         if pairs:

@@ -11,7 +11,7 @@ from statecfg.templates.filters.limits import Refused
 def chosen(name: str, values: Mapping[str, Any], what: str) -> Any:
     """Return the value of a name; refuse other names."""
     if name not in values:
-        raise Refused(f"there is no {what} {name!r}", f"write one of: {', '.join(values)}")
+        raise Refused(f"unknown {what} {name!r}", f"write one of: {', '.join(values)}")
     return values[name]
 
 
@@ -19,5 +19,5 @@ def known(options: Mapping[str, Any], names: Sequence[str]) -> Mapping[str, Any]
     """Return options; refuse unknown ones."""
     for name in options:
         if name not in names:
-            raise Refused(f"there is no option {name!r}", f"write one of: {', '.join(names)}")
+            raise Refused(f"unknown option {name!r}", f"write one of: {', '.join(names)}")
     return options

@@ -196,7 +196,7 @@ def _item(container: Any, key: Any) -> Any:
     try:
         return container[key]
     except (KeyError, IndexError, TypeError):
-        raise Refused(f"there is no item {key!r} in {container!r}") from None
+        raise Refused(f"the item {key!r} is not in {container!r}") from None
 
 
 def contains(items: Any, value: Any) -> bool:

@@ -18,7 +18,7 @@ def regex_replace(
     count: int = 0,
     mandatory_count: int = 0,
 ) -> str:
-    """Return a text with all matches replaced. `\\1` in the replacement is the first group."""
+    """Return a string with all matches replaced. `\\1` in the replacement is the first group."""
     found = _compiled(pattern, ignorecase, multiline)
     result, number = _searched(lambda timeout: found.subn(replacement, str(text), count, timeout=timeout))
     if mandatory_count and number != mandatory_count:
@@ -53,7 +53,7 @@ def regex_escape(text: str, re_type: str = "python") -> str:
     if re_type == "posix_basic":
         return re.sub(r"([].[^$*\\])", r"\\\1", text)
     if re_type != "python":
-        raise Refused(f"there is no type {re_type!r} of regular expressions", "write python or posix_basic")
+        raise Refused(f"unknown type {re_type!r} of regular expressions", "write python or posix_basic")
     return re.escape(text)
 
 
@@ -78,20 +78,20 @@ def _searched(search: Callable[[float], Any]) -> Any:
 
 
 def match(text: Any, pattern: str, ignorecase: bool = False, multiline: bool = False) -> bool:
-    """Tell whether a text begins with a match of a regular expression."""
+    """Tell whether a string begins with a match of a regular expression."""
     return regex_test(text, pattern, ignorecase, multiline, "match")
 
 
 def search(text: Any, pattern: str, ignorecase: bool = False, multiline: bool = False) -> bool:
-    """Tell whether a text contains a match of a regular expression."""
+    """Tell whether a string contains a match of a regular expression."""
     return regex_test(text, pattern, ignorecase, multiline)
 
 
 def regex_test(
     text: Any, pattern: str = "", ignorecase: bool = False, multiline: bool = False, match_type: str = "search"
 ) -> bool:
-    """Tell whether a text matches a regular expression by `search`, `match` or `fullmatch`."""
+    """Tell whether a string matches a regular expression by `search`, `match` or `fullmatch`."""
     if match_type not in ("search", "match", "fullmatch"):
-        raise Refused(f"there is no match_type {match_type!r}", "write one of: search, match, fullmatch")
+        raise Refused(f"unknown match_type {match_type!r}", "write one of: search, match, fullmatch")
     found = _compiled(pattern, ignorecase, multiline)
     return _searched(lambda timeout: getattr(found, match_type)(str(text), timeout=timeout)) is not None

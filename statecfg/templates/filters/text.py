@@ -42,7 +42,7 @@ def comment(
     end: str | None = None,
     newline: str = "\n",
 ) -> str:
-    """Return a text as a comment in the style `plain` (`#`), `erlang` (`%`), `c` (`//`), `cblock` or `xml`."""
+    """Return a string as a comment in the style `plain` (`#`), `erlang` (`%`), `c` (`//`), `cblock` or `xml`."""
     first, last, mark = chosen(style, _COMMENTS, "style of comments")
     mark = mark if decoration is None else decoration
     bare = mark.rstrip()
@@ -62,7 +62,7 @@ def comment(
 
 
 def b64encode(text: str, encoding: str = "utf-8") -> str:
-    """Return a text in Base64."""
+    """Return a string in Base64."""
     return base64.b64encode(text.encode(encoding)).decode()
 
 
@@ -80,40 +80,40 @@ def quote(value: Any) -> str:
 
 
 def split(text: str, separator: str | None = None, most: int = -1) -> list[str]:
-    """Return the parts of a text; without a separator, its words."""
+    """Return the parts of a string; without a separator, its words."""
     return text.split(separator, most)
 
 
 def hash_(value: Any, algorithm: str = "sha1") -> str:
-    """Return the digest of a text, by any algorithm that Python has everywhere."""
+    """Return the digest of a string, by any algorithm that Python has everywhere."""
     if algorithm not in hashlib.algorithms_guaranteed or algorithm.startswith("shake"):
         algorithms = sorted(name for name in hashlib.algorithms_guaranteed if not name.startswith("shake"))
-        raise Refused(f"there is no algorithm {algorithm!r}", f"write one of: {', '.join(algorithms)}")
+        raise Refused(f"unknown algorithm {algorithm!r}", f"write one of: {', '.join(algorithms)}")
     return hashlib.new(algorithm, str(value).encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
 
 
 def md5(value: Any) -> str:
-    """Return the MD5 digest of a text."""
+    """Return the MD5 digest of a string."""
     return hash_(value, "md5")
 
 
 def sha1(value: Any) -> str:
-    """Return the SHA-1 digest of a text."""
+    """Return the SHA-1 digest of a string."""
     return hash_(value, "sha1")
 
 
 def checksum(value: Any) -> str:
-    """Return the SHA-1 digest of a text, like `sha1`."""
+    """Return the SHA-1 digest of a string, like `sha1`."""
     return hash_(value, "sha1")
 
 
 def to_uuid(text: str, namespace: str | uuid.UUID = _UUIDS) -> str:
-    """Return a UUID of version 5 for a text."""
+    """Return a UUID of version 5 for a string."""
     return str(uuid.uuid5(uuid.UUID(str(namespace)), text))
 
 
 def urldecode(text: str) -> str:
-    """Return a text without the percent encoding of URLs."""
+    """Return a string without the percent encoding of URLs."""
     return unquote_plus(text)
 
 
@@ -171,5 +171,5 @@ def commonpath(paths: Iterable[str]) -> str:
 
 def _times(text: str, count: int) -> str:
     if len(text) * count > SIZE:
-        raise TooMuch(f"a text becomes larger than {SIZE >> 20} MB")
+        raise TooMuch(f"a string becomes larger than {SIZE >> 20} MB")
     return text * count

@@ -25,10 +25,10 @@ _SEMANTIC = re.compile(
 def version(value: Any, other: Any, operator: str = "eq", strict: bool = False, version_type: str = "loose") -> bool:
     """Return whether a version compares to another: `is version('1.24', '>=')`. Types: loose, strict, semver."""
     if operator not in _OPERATORS:
-        raise Refused(f"there is no operator {operator!r} for versions", "write one of: == != < <= > >=")
+        raise Refused(f"unknown operator {operator!r} for versions", "write one of: == != < <= > >=")
     name = "strict" if strict else version_type
     if name not in _KEYS:
-        raise Refused(f"there is no type {name!r} of versions", f"write one of: {', '.join(_KEYS)}")
+        raise Refused(f"unknown type {name!r} of versions", f"write one of: {', '.join(_KEYS)}")
     one, two = (_KEYS[name](str(text)) for text in (value, other))
     try:
         return _OPERATORS[operator](one, two)

@@ -60,4 +60,4 @@ def test_version_matches_the_package_metadata():
 def test_an_unknown_verb_gets_a_suggestion():
     shown = run("aply", "x.yml")
     assert shown.returncode == 5
-    assert "There is no command `aply`. Did you mean `apply`?" in shown.stderr
+    assert "Unknown command `aply`. Did you mean `apply`?" in shown.stderr

@@ -47,7 +47,7 @@ def test_standard_output_contains_only_the_json_report(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said", "about"),
     [
-        (["aply"], "There is no command `aply`. Did you mean `apply`?", "statecfg"),
+        (["aply"], "Unknown command `aply`. Did you mean `apply`?", "statecfg"),
         (["show", "nothing.plan"], "does not exist", "statecfg show"),
         (["plan", "--forks", "0", "x"], "is not in the range", "statecfg plan"),
         (["hook", "lst"], "Did you mean `list`?", "statecfg hook"),

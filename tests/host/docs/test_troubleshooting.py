@@ -53,7 +53,7 @@ CASES = (
     ("it did not accept any key", "key: {other}", ""),
     ("ssh_config sets ProxyCommand", "", "ProxyCommand nc %h %p"),
     ("ProxyJump is circular", "jump: {sshd.user}@{sshd.address}:{sshd.port}", ""),
-    ("there is no Python 3.8 or newer on this host", "python: /nowhere/python3", ""),
+    ("no Python 3.8 or newer found on this host", "python: /nowhere/python3", ""),
 )
 
 

@@ -353,7 +353,7 @@ def test_a_playbook_with_services_is_refused(site: Site) -> None:
     ("execution", "said"),
     [
         ({"type": "Function", "id": "sites"}, "the id of a Function is MODULE:FUNCTION"),
-        ({"type": "Function", "id": "site:create"}, "there is no behaviors/site.py; did you mean `sites`?"),
+        ({"type": "Function", "id": "site:create"}, "behaviors/site.py does not exist; did you mean `sites`?"),
         ({"type": "Function", "id": "../sites:create"}, "the id of a Function is MODULE:FUNCTION"),
         ({"type": "Playbook", "id": "playbooks/sites.yml"}, "did you mean `playbooks/site.yml`?"),
         ({"type": "Playbook", "id": "../site.yml"}, "'../site.yml' is outside the project"),

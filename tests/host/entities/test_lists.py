@@ -79,11 +79,11 @@ FILTERS = [
     ("creationDate=lt=1970-01-02T00:00:00.000Z", ""),
 ]
 WRONG = [
-    ("nme==a", "There is no field nme. Did you mean name?"),
-    ("color==a", "There is no field color."),
+    ("nme==a", "Unknown field nme. Did you mean name?"),
+    ("color==a", "Unknown field color."),
     ("entity==a", "entity is an object: name a key inside it, such as entity.size."),
-    ("entity.==a", "There is no field"),
-    ("name.x==a", "There is no field name.x."),
+    ("entity.==a", "Unknown field"),
+    ("name.x==a", "Unknown field name.x."),
     ("name", "is invalid from character 1 on: 'name'"),
     ("name=a", "is invalid"),
     ("name==a)", "is invalid from character 8 on"),

@@ -131,7 +131,7 @@ def test_create_refuses_invalid_hooks_with_a_hint(project: Path) -> None:
         (("mine", "tally", "--order", "5"), "The hook mine already exists, and the order fields do not match", ""),
         (("x", "tally", "-c", "cuont=2"), "configuration key 'cuont' is not defined", "did you mean `count`?"),
         (("x", "tally", "-c", "count"), "`count` is not KEY=VALUE", ""),
-        (("x", "tally", "--events", "node-boted"), "there is no event `node-boted`", "did you mean `node-booted`?"),
+        (("x", "tally", "--events", "node-boted"), "unknown event `node-boted`", "did you mean `node-booted`?"),
         (("x", "tally", "--deadline", "30"), "`30` is not an ISO 8601 duration", "PT30S"),
         (("x", "tally", "--hosts", "wbe1"), "wbe1", "web1"),
         (("a/b", "tally"), "`a/b` contains a slash", ""),
@@ -246,7 +246,7 @@ def test_every_verb_refuses_an_unknown_hook(project: Path) -> None:
         ("revoke", "mien", "alice"),
     ):
         ran = hook(project, *arguments, code=5)
-        assert "there is no hook `mien`" in ran.err
+        assert "hook `mien` does not exist" in ran.err
         assert "did you mean `mine`?" in ran.err
 
 

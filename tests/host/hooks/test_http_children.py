@@ -148,7 +148,7 @@ def test_a_new_child_of_a_foreign_kind_is_ignored(place: Place) -> None:
         (lambda c: c.update(twin=dict(c[MOTD])), "SC0110"),
         (
             lambda c: c.update(a={"apiVersion": "statecfg/v1", "kind": "Fil", "spec": {}}),
-            "the child `a` is a Fil, and there is no node type with this name (on web1",
+            "the child `a` is a Fil, which is not a node type (on web1",
         ),
     ],
 )

@@ -235,7 +235,7 @@ def test_saved_plan_is_applied_with_the_keys(place: Path) -> None:
     saved = (place / "it.plan").read_bytes()
     assert not [word for word in (*CANARIES, FILE["password"]) if word.encode() in saved]
     refused = run(place, "apply", "it.plan", "--yes", code=5)
-    assert "there is no terminal to ask for the vault password" in refused.err
+    assert "can't ask for the vault password: stdin is not a terminal" in refused.err
     run(place, "apply", "it.plan", "--yes", *KEYS)
     assert "vault-secret-1" in (place / "out").read_text()
 
@@ -248,13 +248,13 @@ def test_every_problem_is_reported_at_once(place: Path) -> None:
     assert ran.err.count("SC0420") == 5 and "5 problems found; nothing was touched." in ran.err
     for words in (
         "secrets.yml: can't be opened: the vault password is wrong",
-        "age.txt: can't be opened: there is no identity",
+        "age.txt: can't be opened without an identity",
         "sops.yml: `sops` failed with exit status 128: Failed to get the data key",
         "`sh` failed with exit status 3: no entry for …",
     ):
         assert words in " ".join(ran.err.split()).replace(f"{place}/playbooks/../", ""), ran.err
     missing = run(place, "plan", playbook, *KEYS, code=5, PATH="/usr/bin:/bin")
-    assert "there is no program `sops`" in missing.err and "https://getsops.io" in missing.err
+    assert "the program `sops` is not installed" in missing.err and "https://getsops.io" in missing.err
 
 
 @pytest.fixture

@@ -151,7 +151,7 @@ def test_wrong_names_are_errors_of_the_plan(site: Site, service: str) -> None:
     site.host.run(["systemctl", "start", service])
     grant = f"  - mariadb_grant: wrong\n    user: rot\n    database: mysql\n    socket: {SOCKET}\n"
     reason = nodes(site.report("plan", f"{grant}    privileges: [SELECT]\n", code=1))["mariadb_grant:wrong"]["reason"]
-    assert "there is no user rot@localhost in MariaDB; did you mean `root@localhost`?" in reason
+    assert "user rot@localhost does not exist in MariaDB; did you mean `root@localhost`?" in reason
     other = "  - mariadb_user: shop\n    socket: /run/mysqld/other.sock\n"
     reason = nodes(site.report("plan", other, code=1))["mariadb_user:shop"]["reason"]
     assert "no MariaDB server answers on /run/mysqld/other.sock" in reason

@@ -161,7 +161,7 @@ def test_wrong_names_are_errors_of_the_plan(site: Site, service: str) -> None:
     grant = f"  - postgresql_grant: wrong\n    port: {PORT}\n    role: postgress\n    database: postgres\n"
     wrong = grant + "    privileges: [CONNECT]\n"
     reason = nodes(site.report("plan", wrong, code=1))["postgresql_grant:wrong"]["reason"]
-    assert "there is no role postgress in PostgreSQL; did you mean `postgres`?" in reason
+    assert "role postgress does not exist in PostgreSQL; did you mean `postgres`?" in reason
     extension = f"  - postgresql_extension: none-such\n    port: {PORT}\n    database: postgres\n"
     reason = nodes(site.report("plan", extension, code=1))["postgresql_extension:none-such"]["reason"]
     assert "the server has no extension none-such" in reason

@@ -188,7 +188,7 @@ def test_a_process_that_fails_reports_the_reason(program: Program) -> None:
     program.path.unlink()
     report = program.apply()
     assert (report["outcome"], report["actions"]) == ("failed", [])
-    assert f"there is no program {program.path}" in report["reason"]
+    assert f"program {program.path} is not on this host" in report["reason"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has set-user-id programs")

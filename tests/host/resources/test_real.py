@@ -286,7 +286,7 @@ def test_a_changed_unit_file_is_reloaded_before_the_unit_starts(managed: Managed
     (refused,) = managed.plan(resources.service("nap", running=True))
     assert "masked: false" in refused["reason"]
     (missing,) = managed.plan(resources.service("cronn", running=True))
-    assert "there is no unit cronn.service" in missing["reason"]
+    assert "unit cronn.service does not exist" in missing["reason"]
 
 
 def test_a_template_instance_can_be_enabled_started_and_stopped(managed: Managed) -> None:

@@ -210,7 +210,7 @@ def test_lost_value_is_an_error_and_never_a_new_value(site: Secretive) -> None:
         assert nodes[f"file:{site.place}/app.conf"]["outcome"] == "skipped"
     assert site.host.read(f"{site.place}/app.conf") == before and path not in site.values()
     revealed = site("secret", "reveal", "site.yml", "db", code=1)
-    assert "there is no value of db on this host" in revealed.out + revealed.err
+    assert "this host has no value of db" in revealed.out + revealed.err
     site("secret", "rotate", "site.yml", "db", "--yes")
     assert site.host.read(f"{site.place}/app.conf") != before
     site.host.write(path, "changed by hand")

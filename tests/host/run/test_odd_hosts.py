@@ -146,7 +146,7 @@ def test_a_host_without_python_is_reported_as_unreachable(target: Host, user: st
     shims(target, home, "/bin/true")
     report = as_user(target, user, home).host()
     assert report["status"] == "unreachable"
-    assert "there is no Python 3.8 or newer on this host; searched for python3 python3.14" in report["error"]["summary"]
+    assert "no Python 3.8 or newer found on this host; searched for python3 python3.14" in report["error"]["summary"]
     assert "found: none" in report["error"]["summary"]
     assert "python: /path/to/python3" in report["error"]["hint"]
 

@@ -61,7 +61,7 @@ def test_the_inventory_can_request_sudo(host: Host, place: str) -> None:
         ("asked", Become(password="wrong"), "sudo rejected the password"),
         ("asked", Become(), "sudo asks for a password: pass -K"),
         ("nobodys", Become(password=PASSWORD), "sudo does not allow this login to become root"),
-        ("free", Become(user="nobody-there"), "there is no user nobody-there"),
+        ("free", Become(user="nobody-there"), "user nobody-there does not exist"),
     ],
 )
 def test_a_sudo_refusal_is_reported_and_nothing_changes(

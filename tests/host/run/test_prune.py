@@ -111,7 +111,7 @@ def test_destroy_works_without_the_playbook_file(site: Site, light_host: Host, p
     site("apply", "site.py", "--yes")
     (site.base / "site.py").unlink()
     assert (
-        "there is no file 'site.py'. With --hosts, the file does not have to exist."
+        "'site.py' does not exist. With --hosts, the file does not have to exist."
         in site("destroy", "site.py", code=5).err
     )
     nothing = site("destroy", "site.py", "--hosts", "all", "--yes")
@@ -197,7 +197,7 @@ def test_a_lost_ledger_prunes_nothing_and_says_why(site: Site, light_host: Host,
     site.play(*text(place, "b", "c"))
     planned = site("plan", "site.py", "--prune")
     assert (
-        "ledger was lost or replaced since this controller's last run (now there is none): statecfg prunes nothing"
+        "ledger was lost or replaced since this controller's last run (it has none now): statecfg prunes nothing"
         in planned.out
     )
     pruned = site("prune", "site.py", "--yes")

@@ -128,7 +128,7 @@ def test_commands_use_the_store_named_in_the_project_file(tmp_path: Path, monkey
     (tmp_path / "inventory.yml").write_text(INVENTORY)
     (tmp_path / "statecfg.toml").write_text('store = "state/team.db"\n')
     ran = statecfg("hosts", cwd=tmp_path, code=8)
-    assert "there is no directory" in ran.err
+    assert " does not exist" in ran.err
     (tmp_path / "state").mkdir()
     statecfg("hosts", "tag", "web1", "a", cwd=tmp_path)
     assert statecfg("store", "url", cwd=tmp_path).out == f"{tmp_path}/state/team.db\n"

@@ -116,7 +116,7 @@ def test_a_login_that_sudo_does_not_allow_is_reported(connections: dict[str, Con
 
 def test_an_unknown_user_is_reported(connections: dict[str, Connection]) -> None:
     stream = open_become(connections["free"], GREETER, Become(user="ghost"))
-    with pytest.raises(BecomeFailed, match="there is no user ghost"):
+    with pytest.raises(BecomeFailed, match="user ghost does not exist"):
         read_until(stream, b"never")
 
 
@@ -150,7 +150,7 @@ def test_doas_without_a_password_starts_the_program(doas: Host, connections: dic
     [
         ("permit free\n", "root", "doas asks for a password, which it reads only from a terminal"),
         ("permit nopass asked\n", "root", "doas does not allow this login to become root"),
-        ("permit nopass free\n", "ghost", "there is no user ghost"),
+        ("permit nopass free\n", "ghost", "user ghost does not exist"),
         (None, "root", "doas does not allow this login to become root"),
     ],
 )

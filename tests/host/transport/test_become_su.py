@@ -100,7 +100,7 @@ def test_a_missing_su_password_is_reported_and_nothing_is_sent(ann: Connection, 
 @pytest.mark.parametrize(
     ("user", "text"),
     [
-        ("ghost", "there is no user ghost"),
+        ("ghost", "user ghost does not exist"),
         ("shut", "su only starts the shell of shut, which does not run commands"),
         ("gone", "the account gone has expired"),
     ],

@@ -188,13 +188,13 @@ def test_mistakes_in_python_functions_have_their_place(code, expected):
 INI = [
     ("[web\nw1\n", "SC0414 x.ini:1:1"),
     ("[we b]\nw1\n", "SC0414 x.ini:1:1 `[we b]` is not a section"),
-    ("[web:child]\nw1\n", "SC0414 x.ini:1:1 there are no sections of the kind `child`"),
+    ("[web:child]\nw1\n", "SC0414 x.ini:1:1 unknown kind of section `child`"),
     ("[web]\nw1 port\n", "SC0414 x.ini:2:4 `port` is not a variable"),
     (
         "a=b\n[web]\nw1\n",
         "SC0414 x.ini:1:1 the line sets `a` outside of a section for variables (write variables",
     ),
-    ("[web]\nw1 a = b\n", "SC0414 x.ini:2:6 there is no name before the `=` (write NAME=VALUE without spaces"),
+    ("[web]\nw1 a = b\n", "SC0414 x.ini:2:6 a name is missing before the `=` (write NAME=VALUE without spaces"),
     ("[web]\nw1 a='b\n", "SC0414 x.ini:2:1 No closing quotation"),
     ("[web:vars]\nport 80\n[web]\n", "SC0414 x.ini:2:1 `port` has no value (write NAME=VALUE)"),
     ("[web:children]\ndb a=1\n[db]\n", "SC0414 x.ini:2:1 the line that begins with `db` is not a group"),
@@ -251,7 +251,7 @@ YAML = [
     ("sources: [{command: x --list}]\n", "SC0310 x.yml:1:21"),
     ("sources: [{command: [x], timeout: 0}]\n", "SC0405 x.yml:1:35"),
     ("sources: [x.yml]\n", "SC0417 x.yml:1:11 x.yml:1 x.yml is a source of the inventory twice"),
-    ("all: {vars: {a: !vault abc}}\n", "SC0422 x.yml:1:17 !vault requires a text that begins with $ANSIBLE_VAULT;"),
+    ("all: {vars: {a: !vault abc}}\n", "SC0422 x.yml:1:17 !vault requires a string that begins with $ANSIBLE_VAULT;"),
 ]
 
 

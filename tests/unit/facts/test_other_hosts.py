@@ -139,9 +139,9 @@ def test_unknown_hosts_and_groups_are_errors(project: Path) -> None:
     assert problems(project, text % "hosts.web3.address") == ["SC0321 2 `hosts` has no key `web3`"]
     assert problems(project, text % "groups.wep | first") == ["SC0321 2 `groups` has no key `wep`"]
     code = PYTHON.replace("in groups.web]", "in groups.wep]")
-    assert problems(project, code, "py") == ["SC0404 6 there is no group `wep`"]
+    assert problems(project, code, "py") == ["SC0404 6 the inventory has no group `wep`"]
     code = PYTHON.replace('hosts["db1"].address', 'hosts["db2"].address')
-    assert problems(project, code, "py") == ["SC0404 7 there is no host `db2`"]
+    assert problems(project, code, "py") == ["SC0404 7 the inventory has no host `db2`"]
     code = PYTHON.replace('hosts["db1"].address', 'str(hosts.get("db2"))')
     assert written(prepared(project, code, "py"))["web1"].splitlines()[-1].endswith("None True")
 

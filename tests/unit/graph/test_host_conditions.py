@@ -34,7 +34,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"package": "nginx", "version": "~> 1.2"}, 'write limits such as ">= 1.22"'),
     ({"command": ["true"], "reads": []}, "not declared read-only"),
     ({"command": ["true"], "reads": [], "read_only": False}, "not declared read-only"),
-    ({"command": ["true"], "read_only": True}, "does not say what it reads"),
+    ({"command": ["true"], "read_only": True}, "a condition with a command without `reads`"),
     ({**COMMAND, "reads": ["etc"]}, "`reads` with the value 'etc'"),
     ({**COMMAND, "command": []}, "`command` with the value"),
     ({"not": []}, "`not` without a condition"),

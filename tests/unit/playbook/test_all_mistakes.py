@@ -178,7 +178,7 @@ def test_problem_on_some_hosts_names_those_hosts(project) -> None:
     (project / "inventory.yml").write_text("hosts: {h1: {vars: {port: 1}}, h2: , h3: }\n")
     text = 'hosts: all\nresources: [{file: "/{{ port }}", content: x}, {file: /b, contnt: x}]\n'
     port, content = mistakes(project, "some.yml", text)
-    assert port.detail == "there is no variable `port` (on h2, h3)"
+    assert port.detail == "the variable `port` is not defined (on h2, h3)"
     assert "(on" not in content.detail
 
 

@@ -44,7 +44,7 @@ def wrong(module: str, **arguments: Any) -> list[tuple[str, str]]:
         ("nothing_like_it", "Ansible has no module nothing_like_it on this machine", "list them: ansible-doc -l"),
         (
             "nobody.nowhere.thing",
-            "there is no module nobody.nowhere.thing on this machine: the collection nobody.nowhere is not installed",
+            "the module nobody.nowhere.thing is not on this machine: the collection nobody.nowhere is not installed",
             "run: ansible-galaxy collection install nobody.nowhere",
         ),
         (

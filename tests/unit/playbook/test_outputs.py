@@ -87,7 +87,7 @@ def test_value_is_secret_if_its_source_uses_a_secret(monkeypatch: pytest.MonkeyP
     ("node", "value", "detail", "help_text"),
     [
         ("command:version", "stdot", "which does not produce it", "did you mean `stdout`?"),
-        ("command:versoin", "stdout", "there is no such node", "did you mean `command:version`?"),
+        ("command:versoin", "stdout", "which does not exist", "did you mean `command:version`?"),
         ("file:/user", "sha256", "itself", "other nodes"),
         ("directory:/d", "sha256", "does not produce it", "nodes of the type directory produce no values"),
         ("generate:db", "value", "does not declare", "!secret {generate: KIND, name: NAME}"),

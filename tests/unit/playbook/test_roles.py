@@ -253,7 +253,7 @@ def test_include_outside_a_play_is_an_error() -> None:
         ("params: {loop: {}}\n", "SC0308 1:10 `loop` is not"),
         ("params: {a: 1}\n", "SC0310 1:13 the parameter `a` must be a map"),
         ("params: {a: {typ: port}}\n", "SC0311 1:14 the parameter `a` has no key `typ`"),
-        ("params: {a: {type: prot}}\n", "SC0325 1:14 the parameter `a` of the role bad: there is no type prot"),
+        ("params: {a: {type: prot}}\n", "SC0325 1:14 the parameter `a` of the role bad: unknown type prot"),
         ("params: {a: {required: maybe}}\n", "SC0325 1:14 the parameter `a` of the role bad: `required` must be true"),
         (
             "params: {a: {required: true, default: 1}}\n",

@@ -122,7 +122,7 @@ def test_text_in_armor_is_opened(place: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "identities", "words"),
     [
-        ("for-one.age", [], "there is no identity; name a file"),
+        ("for-one.age", [], "can't be opened without an identity; name a file"),
         ("for-one.age", ["two.txt"], "the identity does not match"),
         ("for-one.age", ["two.txt", "ssh"], "none of the 2 identities matches"),
         ("cut.age", ["one.txt"], "can't be opened: it is damaged"),
@@ -146,7 +146,7 @@ def test_wrong_passphrase_is_reported(place: Path, monkeypatch: pytest.MonkeyPat
     assert "protected.age can't be opened: the passphrase is wrong" in value(place, "for-one.age", "protected.age")
     monkeypatch.undo()
     monkeypatch.setenv("CI", "1")
-    assert "there is no terminal to ask for the passphrase of" in value(place, "by-passphrase.age")
+    assert "can't ask for the passphrase of" in value(place, "by-passphrase.age")
 
 
 def test_missing_library_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,7 +204,7 @@ def test_missing_terminal_is_reported(place: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("CI", "true")
     with secret_keys.opening(Keys()), collecting() as problems:
         declared(place, vault="secrets.yml").reveal()
-    assert "there is no terminal to ask for the vault password" in problems[0].detail
+    assert "can't ask for the vault password: stdin is not a terminal" in problems[0].detail
     assert "--vault-id" in problems[0].help
 
 

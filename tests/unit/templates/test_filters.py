@@ -105,8 +105,8 @@ def test_ipaddr_selects_valid_addresses_of_a_list() -> None:
     ("expression", "detail"),
     [
         ("'Y' | bool", "'Y' is neither true nor false"),
-        ("'a' | comment('basic')", "there is no style of comments 'basic'"),
-        ("'x' | hash('crc')", "there is no algorithm 'crc'"),
+        ("'a' | comment('basic')", "unknown style of comments 'basic'"),
+        ("'x' | hash('crc')", "unknown algorithm 'crc'"),
         ("'x' | password_hash", "password_hash needs a salt"),
         ("'x' | password_hash('sha512', 'salt', rounds=9000000)", "sha512 takes at most 1,000,000 rounds"),
         ("'x' | password_hash('sha512', 'a b')", "sha512: "),
@@ -116,22 +116,22 @@ def test_ipaddr_selects_valid_addresses_of_a_list() -> None:
         ("'x' | regex_search('x', 'y')", "'y' is not the name of a group"),
         ("'aa' | regex_replace('a', 'b', mandatory_count=3)", "matches 2 times instead of 3 times"),
         ("[1] | combine({})", "combine needs maps, got [1]"),
-        ("{} | combine({}, list_merge='mix')", "there is no way to merge lists 'mix'"),
-        ("[{'a': 1}] | items2dict", "there is no item 'key'"),
+        ("{} | combine({}, list_merge='mix')", "unknown way to merge lists 'mix'"),
+        ("[{'a': 1}] | items2dict", "the item 'key' is not in"),
         ("[{'n': 1}, {'n': 1}] | rekey_on_member('n')", "two items have the n 1"),
         ("'{' | from_json", "the text is not JSON"),
         ("'a: [' | from_yaml", "the text is not YAML"),
         ("'a: *part-of-it' | from_yaml", "the text is not YAML (line 1, column 4)"),
-        ("{} | to_yaml(colour=1)", "there is no option 'colour'"),
+        ("{} | to_yaml(colour=1)", "unknown option 'colour'"),
         ("'much' | human_to_bytes", "'much' is not a size"),
         ("'1.1' is version('1.a', '<')", "'1.1' and '1.a' can't be compared"),
-        ("'1.1' is version('1.1', '~')", "there is no operator '~' for versions"),
-        ("'1.1' is version('1.1', version_type='pep440')", "there is no type 'pep440' of versions"),
+        ("'1.1' is version('1.1', '~')", "unknown operator '~' for versions"),
+        ("'1.1' is version('1.1', version_type='pep440')", "unknown type 'pep440' of versions"),
         ("'1.1' is version('1.1', version_type='semver')", "'1.1' is not a semantic version"),
         ("'1.1' | ipaddr('net', 1)", "TypeError"),
         ("'1.1.1.1' | ipaddr('nett')", "ipaddr has no query 'nett'"),
         ("'a' | relpath('/b')", "relpath needs two absolute paths"),
-        ("'http://h' | urlsplit('host')", "there is no part of a URL 'host'"),
+        ("'http://h' | urlsplit('host')", "unknown part of a URL 'host'"),
     ],
 )
 def test_wrong_arguments_are_refused_with_a_reason(expression: str, detail: str) -> None:
@@ -142,7 +142,7 @@ def test_wrong_arguments_are_refused_with_a_reason(expression: str, detail: str)
 
 
 def test_mandatory_names_an_undefined_variable() -> None:
-    assert problem("port | mandatory").detail == "there is no variable `port`"
+    assert problem("port | mandatory").detail == "the variable `port` is not defined"
     assert problem("port | mandatory('set port')").detail == "set port"
 
 

@@ -76,7 +76,7 @@ def yaml_text(value: Any) -> str:
 def smart(value: Any) -> str:
     """Return a value in the default format, for users and shells.
 
-    None gives no output, a text is unchanged, a list of texts has one line each, and other lists and maps are JSON.
+    None gives no output, a string is unchanged, a list of strings has one line each, and other lists and maps are JSON.
     """
     if value is None:
         return ""

@@ -1,4 +1,4 @@
-"""Parse the YAML that charms' libraries pass to `relation-set --file`: a map of texts and nulls.
+"""Parse the YAML that charms' libraries pass to `relation-set --file`: a map of strings and nulls.
 
 Either each key starts at the left margin, or the map is in braces, as PyYAML wrote it until 2019.
 """
@@ -40,7 +40,7 @@ IN_QUOTES = re.compile(r"\\(?:x(?P<x>..)|u(?P<u>.{4})|U(?P<U>.{8})|\n[ \t]*|(?P<
 
 
 def parse(text: str, name: str) -> Dict[str, str]:
-    """Parse a map. A null value becomes ""; any other plain value is a text.
+    """Parse a map. A null value becomes ""; any other plain value is a string.
 
     :param name: name of the source, for errors
     :raises ToolError: the text is anything else; the error names the line
@@ -100,5 +100,5 @@ def _unescape(match: Match[str]) -> str:
     if sign is None:
         return ""  # an escaped line break
     if sign not in ESCAPES:
-        raise ValueError("there is no escape \\%s" % sign)
+        raise ValueError("unknown escape \\%s" % sign)
     return ESCAPES[sign]
