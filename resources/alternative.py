@@ -1,4 +1,4 @@
-"""Alternatives of Debian: which of several programs a name stands for."""
+"""Alternatives of Debian: which of several programs a name refers to."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def alternative(
     priority: int | None = None,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Choose the program that a name of update-alternatives(1) stands for, such as `editor`.
+    """Choose the program that a name of update-alternatives(1) refers to, such as `editor`.
 
-    Without `path`, the name is in automatic mode: it stands for the program with the highest priority. With `link` and
+    Without `path`, the name is in automatic mode: it refers to the program with the highest priority. With `link` and
     `priority`, statecfg first registers the program, if it is not registered.
 
     Undo: statecfg restores the former mode and the former choice. It removes a program that the node registered.

@@ -29,14 +29,15 @@ def ansible_module(
     A module that fully supports check mode runs in check mode in plans, and the plan shows its diff. If a required node
     changes something first, its result is `known after` that node. After an apply, check mode must report no more
     changes. For other modules, the plan shows that the result is known after the module has run, and every apply runs
-    the module. The node is unchanged if the module says so. If a node in `restart_on` changes, the module runs.
+    the module. The node is unchanged if the module reports no change. If a node in `restart_on` changes, the module
+    runs.
 
     statecfg can't see what a module changes. It therefore reports what requires the node as `known after` it, unless
     `effects` lists the changes. Modules run one at a time on a host, but not before or after other nodes: use
     `requires` if another node edits the same object.
 
     Arguments can contain secrets. They are sent through standard input, and masked in plans and reports; so are
-    arguments that the module declares as `no_log`. What a module does with its arguments is up to the module.
+    arguments that the module declares as `no_log`. statecfg does not control what a module does with its arguments.
 
     Undo: none. When the node leaves the definition, what the module did stays.
 
@@ -70,7 +71,7 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 
 @ansible_module.needs
 def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need what arguments with the usual names stand for."""
+    """Need what arguments with the usual names refer to."""
     return ansible_rules.needs(attrs)
 
 

@@ -20,7 +20,7 @@ def apt_pin(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Let apt prefer or avoid versions of packages. The pin is in a file of its own in /etc/apt/preferences.d.
+    """Let apt prefer or avoid versions of packages. The pin is in a separate file in /etc/apt/preferences.d.
 
     A pin changes no installed package. It decides which version apt takes from then on. Packages automatically require
     it.
@@ -28,7 +28,7 @@ def apt_pin(
     Undo: statecfg restores the file that had this name before, or removes the pin.
 
     :param name: the name of the file: letters, digits, `_` and `-`
-    :param packages: the packages, also as patterns such as ``linux-*``; ``*`` stands for all packages
+    :param packages: the packages, also as patterns such as ``linux-*``; ``*`` means all packages
     :param pin: what it prefers: ``release n=CODENAME``, ``version 1.22.*`` or ``origin HOST``; apt_preferences(5) has
         more
     :param priority: below 0: never install it; 100: only if no other version is installed; 500: as usual; 990:

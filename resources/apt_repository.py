@@ -29,7 +29,7 @@ def apt_repository(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Let apt install packages from a repository. The repository is in a file of its own, in the format deb822.
+    """Let apt install packages from a repository. The repository is in a separate file, in the format deb822.
 
     If the file changes, or if apt has no lists of the repository yet, statecfg fetches the lists of this repository.
     It fetches no other lists: `update_cache` of a `package` does that. Packages automatically require the repository.

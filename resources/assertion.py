@@ -68,7 +68,7 @@ def assertion(
     :param command: a read-only command (a list, or a string for the shell) that must end with status 0
     :param user: with `command`: the user who runs it
     :param contains: with `path` or `url`: a regular expression for the content (``^`` and ``$`` match at each line)
-    :param message: what the error says first, such as what to do
+    :param message: the beginning of the error message, such as what to do
 
     In YAML::
 

@@ -1,4 +1,4 @@
-"""Keys with which somebody may log in over SSH."""
+"""Keys for logins over SSH."""
 
 from __future__ import annotations
 

@@ -57,16 +57,16 @@ def block_in_file(
     :param path: the path of the file; a link is followed
     :param block: the lines of the block; an empty text leaves only the markers
     :param name: the name of the block in its markers; the default is the node's name
-    :param marker: the text of the marker lines; ``{mark}`` stands for `BEGIN` or `END`, ``{name}`` for the name of the
-        block. The default is ``# {mark} managed by statecfg: {name}``
+    :param marker: the text of the marker lines; ``{mark}`` is replaced by `BEGIN` or `END`, ``{name}`` by the name of
+        the block. The default is ``# {mark} managed by statecfg: {name}``
     :param after: a regular expression: a new block goes after the last line that matches, or to the end of the file
     :param before: a regular expression: a new block goes before the first line that matches, or to the end of the file
     :param create: create the file if it does not exist
     :param mode: permission bits of the file as an octal string, such as ``"0600"``
     :param owner: user who owns the file, by name or number
     :param group: group that owns it, by name or number
-    :param validate: a command, as a list, that must succeed before statecfg installs the new content; ``{}`` stands for
-        the path of the file to check
+    :param validate: a command, as a list, that must succeed before statecfg installs the new content; ``{}`` is
+        replaced by the path of the file to check
     :param backup: suffix of the copy of the old file that statecfg keeps next to the new one
     :param absent: the file must not contain the block and its markers
 

@@ -53,17 +53,17 @@ def command(
 
     The guards are `creates`, `removes`, `unless` and `onlyif`. A command without guards runs in every run, and every
     run reports a change; statecfg warns about it unless it has `always`, `effects` or `restart_on`. If a node in
-    `restart_on` changes, the command runs, whatever its guards say. With `restart_on` and without guards and `always`,
+    `restart_on` changes, the command runs, regardless of its guards. With `restart_on` and without guards and `always`,
     it runs only then. Plans run guard commands as well, so a guard command must not change anything. statecfg cannot
     see in advance what a command changes. It therefore reports what requires the command as `known after` it, unless
     `effects` lists the changes.
 
-    Success: a command fails if its exit status is not in `expect`, if `failed_when` says so, if a signal ends it, or
+    Success: a command fails if its exit status is not in `expect`, if it matches `failed_when`, if a signal ends it, or
     after `timeout`. If `failed_when` lists exit statuses and there is no `expect`, every other status means success.
     The patterns of `failed_when` apply in addition to the exit status.
 
     Undo: when the node leaves the definition, statecfg runs `undo`. Without `undo`, it only forgets the node. If
-    `creates`, `removes` or `unless` said before the first apply that the command was not needed, its result existed
+    `creates`, `removes` or `unless` showed before the first apply that the command was not needed, its result existed
     already, and statecfg undoes nothing. After `undo`, these guards must say that the command is needed again; this
     confirms that `undo` worked. The host stores no secrets. If `undo` contains a secret, or names a variable of `env`
     that contains one, statecfg takes the secret from the playbook when you destroy that playbook. If the playbook no
@@ -81,7 +81,7 @@ def command(
     :param removes: a path; if nothing exists there, the command is not needed
     :param unless: a command (a list, or a string for the shell); if it succeeds, this command is not needed
     :param onlyif: a command in the same form; if it fails, this command is not needed
-    :param always: true: the command shall run in every apply. It takes no guards then
+    :param always: true: run the command in every apply. It takes no guards then
     :param undo: a command (a list, or a string for the shell) that reverts what this command does; it runs in the same
         directory as the same user, and must end with status 0
     :param cwd: the working directory

@@ -22,7 +22,7 @@ def cron(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Run a command at certain times. The job is in a file of its own in /etc/cron.d.
+    """Run a command at certain times. The job is in a separate file in /etc/cron.d.
 
     statecfg checks the times before it contacts a host. cron would end a command at a `%`, so statecfg escapes it. If
     there is an environment, only root may read the file.

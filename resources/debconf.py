@@ -24,7 +24,7 @@ def debconf(
     Packages delete passwords after they have read them, so statecfg sets `passwords` only until the package is
     installed. It passes all answers through stdin, and no plan or report shows a password.
 
-    Undo: statecfg restores the former answers, and removes the questions that nobody had answered. It does not store
+    Undo: statecfg restores the former answers, and removes the questions that had no answers before. It does not store
     passwords: a changed password stays changed.
 
     :param package: the package that asks

@@ -66,13 +66,13 @@ def download(
     :param mode: permission bits as an octal string, such as ``"0644"``
     :param owner: user who owns the file, by name or number
     :param group: group that owns it, by name or number
-    :param validate: a command, as a list, that must succeed before statecfg installs new content; ``{}`` stands for the
-        path of the file to check
+    :param validate: a command, as a list, that must succeed before statecfg installs new content; ``{}`` is replaced by
+        the path of the file to check
     :param backup: suffix of the copy of the old file that statecfg keeps next to the new one when the content changes
     :param headers: additional headers of the request; values may be secrets. The host does not send them to another
         server to which the first one redirects
     :param proxy: the URL of a proxy, such as ``http://proxy.example.org:3128``; may be a secret. Without it, the host
-        connects directly, whatever its environment says
+        connects directly, regardless of its environment
     :param ca: a file with certificates of authorities, instead of those that the host trusts; with `via: controller`, a
         file on your machine
     :param timeout: seconds for the whole download

@@ -23,7 +23,7 @@ def filesystem(
     error, unless it already contains a file system of this type. A file must begin with zeros. `label` and
     `format_options` apply only to a new file system. The host needs the program mkfs of the type.
 
-    Undo: the file system stays, because it may contain data by then; the report says so.
+    Undo: the file system stays, because it may contain data by then; the report contains a message about it.
 
     :param path: the device, or a file
     :param fstype: the type of the file system

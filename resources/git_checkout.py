@@ -26,7 +26,7 @@ def git_checkout(
 ) -> None:
     """Manage a checkout of a git repository. HEAD is detached at the wanted commit.
 
-    A plan asks the repository which commit a branch or tag stands for, and shows it. If a required node changes
+    A plan asks the repository which commit a branch or tag points to, and shows it. If a required node changes
     something first, the commit is `known after` that node. Files that are not in the repository stay. If files of the
     repository have been changed, the node fails, unless you set `discard_changes`. Hooks of the checkout don't run. The
     host needs git.

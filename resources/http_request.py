@@ -38,7 +38,7 @@ def http_request(
     A request with ``changes: true`` needs a guard in `unless`: a request that only reads. If its response is the
     expected one, the change is not needed. Otherwise the plan contains the request, and only the apply sends it. After
     that, the guard must say that the change is done. If a node in `restart_on` changes, statecfg sends the request
-    whatever its guard says.
+    regardless of its guard.
 
     Undo: when the node leaves the definition, statecfg sends `undo`, unless the result existed before. After that, the
     guard must say that the change is needed again. Without `undo`, statecfg only forgets the node. The host stores no
@@ -53,7 +53,7 @@ def http_request(
     :param json: a value to send as JSON, instead of `body`
     :param status: the expected statuses of the response; default: 200 to 299
     :param contains: a regular expression that the response must contain (``^`` and ``$`` match at each line)
-    :param changes: whether the request changes something. GET and HEAD only read unless you say otherwise; for other
+    :param changes: whether the request changes something. GET and HEAD only read by default; for other
         methods, it is required
     :param unless: a request that only reads, with `url` and optionally `method`, `headers`, `body`, `json`, `status`
         and `contains`; if its response is the expected one, the change is not needed

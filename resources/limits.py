@@ -22,13 +22,13 @@ def limits(
 ) -> None:
     """Limit the resources of sessions that PAM opens, such as logins, cron and su. Services of systemd have their own.
 
-    The limits are in a file of their own in /etc/security/limits.d. They apply to new sessions. pam_limits reads the
+    The limits are in a separate file in /etc/security/limits.d. They apply to new sessions. pam_limits reads the
     files in alphabetical order, and of two entries for one domain the last one counts.
 
     Undo: statecfg restores the file that had this name before, or removes the limits.
 
     :param name: the name of the file, without ``.conf``
-    :param domain: who is limited: a user, a group as ``@group``, or ``*`` for everybody
+    :param domain: who is limited: a user, a group as ``@group``, or ``*`` for all users
     :param soft: the limits that apply at first: item → number, or ``unlimited``; limits.conf(5) lists the items
     :param hard: the limits up to which a user may raise the soft ones
     :param absent: there must be no file of this name

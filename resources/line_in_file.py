@@ -61,11 +61,11 @@ def line_in_file(
     :param mode: permission bits of the file as an octal string, such as ``"0600"``
     :param owner: user who owns the file, by name or number
     :param group: group that owns it, by name or number
-    :param validate: a command, as a list, that must succeed before statecfg installs the new content; ``{}`` stands for
-        the path of the file to check
+    :param validate: a command, as a list, that must succeed before statecfg installs the new content; ``{}`` is
+        replaced by the path of the file to check
     :param backup: suffix of the copy of the old file that statecfg keeps next to the new one
     :param absent: no line of the file may equal `line` or match `match`
-    :param backrefs: ``\\1`` and ``\\g<name>`` in `line` stand for groups of `match`, and ``\\\\`` for a backslash, also
+    :param backrefs: ``\\1`` and ``\\g<name>`` in `line` refer to groups of `match`, and ``\\\\`` is a backslash, also
         in a secret. If no line matches, the file stays as it is
     :param if_file_exists: do nothing if the file does not exist when the node's turn comes
 

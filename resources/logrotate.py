@@ -21,7 +21,7 @@ def logrotate(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Rotate log files with logrotate. The rules are in a file of their own in /etc/logrotate.d.
+    """Rotate log files with logrotate. The rules are in a separate file in /etc/logrotate.d.
 
     statecfg checks the names of directives and scripts before it contacts a host. The host needs the package logrotate,
     which brings the directory.

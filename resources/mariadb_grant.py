@@ -23,7 +23,7 @@ def mariadb_grant(
 ) -> None:
     """Grant privileges to a user of a MariaDB server on the host (see [mariadb_user](#mariadb_user)).
 
-    Other privileges of the user stay. In the name of a database, ``_`` and ``%`` stand for themselves.
+    Other privileges of the user stay. In the name of a database, ``_`` and ``%`` are ordinary characters.
 
     Undo: statecfg revokes the privileges that the user did not have before.
 

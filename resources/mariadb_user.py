@@ -26,7 +26,7 @@ def mariadb_user(
 
     statecfg connects through the server's socket as the user who runs statecfg, so root needs no password. It sends a
     digest in place of the password; neither the server's log nor the arguments of a program contain the password. If
-    you write neither `password` nor `unix_socket`, an existing login stays, and nobody can log in as a new user.
+    you write neither `password` nor `unix_socket`, an existing login stays, and a new user can't log in.
 
     The same name with several hosts is several users; each of these nodes then needs its own `provides`.
 
@@ -34,7 +34,7 @@ def mariadb_user(
     an older user, it restores the attributes that the node sets. It does not store passwords: a changed login stays.
 
     :param name: the name of the user
-    :param host: the host from which the user connects; ``%`` stands for any characters
+    :param host: the host from which the user connects; ``%`` matches any characters
     :param password: the password; a secret
     :param unix_socket: whether the user of the host with the same name can log in through the socket
     :param locked: whether the user can't log in

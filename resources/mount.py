@@ -27,7 +27,7 @@ def mount(
     an error. The plan shows what is in the directory as `known after` the mount.
 
     Undo: statecfg unmounts a file system that was not mounted before, and restores the former line, or removes the
-    line. A mount that somebody uses stays, and the node fails.
+    line. A mount that is in use stays, and the node fails.
 
     :param path: the directory
     :param source: the device, ``UUID=…``, ``LABEL=…``, or another source as fstab(5) describes it

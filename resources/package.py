@@ -30,7 +30,7 @@ def package(
 
     statecfg installs the packages of a layer in one transaction. A plan simulates this transaction together with
     everything that the earlier layers install and remove, so it finds packages that exclude each other before anything
-    changes. Packages with other values of `recommends` or `default_release` have a transaction of their own. If a
+    changes. Packages with other values of `recommends` or `default_release` have a separate transaction. If a
     required node changes what apt reads, such as its sources, the dependencies are `known after` that node. An
     installation removes another package only if `replaces` names it, and it keeps configuration files that were changed
     on the host. Without `version`, an installed package keeps its version. Before statecfg removes a package, it stops
@@ -55,7 +55,7 @@ def package(
         fails if there are any
     :param hold: true: put the package on hold, so that upgrades don't change it, and only this node does; false:
         release it
-    :param recommends: whether apt installs what the package recommends, other than its own setting says
+    :param recommends: whether apt installs what the package recommends, regardless of its own setting
     :param default_release: the release from which apt takes the package and what it needs, such as
         ``bookworm-backports``
     :param replaces: packages that the installation may remove, because they conflict with this one. The plan lists

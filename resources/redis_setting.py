@@ -24,9 +24,9 @@ def redis_setting(
 ) -> None:
     """Manage a setting of a Redis server on the host: its line in the configuration file, and the running value.
 
-    The setting applies at once, without a restart. For one that Redis can only read when it starts, write
-    ``running: false``, and put the node into `restart_on` of the service. Passwords are sent to the server on a
-    connection of their own; they are in no argument or environment of a program.
+    The setting applies at once, without a restart. For one that Redis can only read when it starts, write ``running:
+    false``, and put the node into `restart_on` of the service. Passwords are sent to the server on a separate
+    connection; they are not in arguments or environments of programs.
 
     Several servers can have the same setting; each node then needs its own `provides`.
 
@@ -36,7 +36,7 @@ def redis_setting(
     that only the server had is not restored either.
 
     :param name: the name of the setting, such as ``maxmemory``
-    :param value: its value as in the file, such as ``256mb``; true and false stand for yes and no. ``requirepass`` and
+    :param value: its value as in the file, such as ``256mb``; true and false become yes and no. ``requirepass`` and
         other passwords are secrets
     :param path: the configuration file of the server
     :param running: false: change only the file

@@ -63,8 +63,8 @@ def release_binary(
     :param mode: permission bits as an octal string
     :param owner: user who owns the program, by name or number
     :param group: group that owns it, by name or number
-    :param validate: a command, as a list, that must succeed before statecfg installs a new program; ``{}`` stands for
-        the path of the program to check
+    :param validate: a command, as a list, that must succeed before statecfg installs a new program; ``{}`` is replaced
+        by the path of the program to check
     :param headers: additional headers of the request; values may be secrets
     :param proxy: the URL of a proxy; may be a secret
     :param ca: a file with certificates of authorities, instead of those that the host trusts; with `via: controller`, a

@@ -22,7 +22,8 @@ def remove(
     systems that are mounted in a directory.
 
     Undo: statecfg restores a file (up to 64 MiB), a link, or a directory with its content (up to 10,000 files, at most
-    200 levels deep). It does not restore pipes, sockets and devices, and the plan of the removal says so.
+    200 levels deep). It does not restore pipes, sockets and devices, and the plan of the removal contains a message
+    about it.
 
     :param path: the path
     :param recursive: also remove a directory that is not empty
@@ -49,13 +50,13 @@ def contradictions(attrs: dict[str, Any]) -> None:
 
 @remove.to_wire
 def to_wire(node: Any) -> Any:
-    """Say in the way of other node types that nothing is at the path."""
+    """Declare in the form of other node types that nothing is at the path."""
     return node.with_attrs(absent=True)
 
 
 @remove.check
 def check(node: HostNode, world: World) -> list[Action]:
-    """Look what is at the path."""
+    """Check what is at the path."""
     path = node.attrs["path"]
     stat = world.stat(path)
     if stat is not None and stat.kind == "directory":

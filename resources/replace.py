@@ -50,14 +50,14 @@ def replace(
 
     :param path: the path of the file; a link is followed
     :param pattern: the regular expression
-    :param replacement: the new text. ``\\1`` and ``\\g<name>`` stand for groups of the pattern, ``\\n`` for a line
-        break and ``\\\\`` for a backslash, also in a secret. An empty text deletes what matches
+    :param replacement: the new text. ``\\1`` and ``\\g<name>`` are groups of the pattern, ``\\n`` is a line
+        break and ``\\\\`` a backslash, also in a secret. An empty text deletes what matches
     :param after: a regular expression: replace only text after the first place that matches, or nothing
     :param before: a regular expression: replace only text before the first place that matches (with `after`: the first
         one after that), or nothing
     :param count_at_least: the node fails if fewer places than this match the pattern or already contain the replacement
-    :param validate: a command, as a list, that must succeed before statecfg installs the new content; ``{}`` stands for
-        the path of the file to check
+    :param validate: a command, as a list, that must succeed before statecfg installs the new content; ``{}`` is
+        replaced by the path of the file to check
     :param backup: suffix of the copy of the old file that statecfg keeps next to the new one
 
     In YAML::
@@ -93,7 +93,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
     text_rules.refuse_references(pattern, replacement, "replacement")
     # A secret has another type than text.
     if count is not None and isinstance(replacement, str) and not any(replacing.own_text(replacement)):
-        raise ValueError("count_at_least needs a replacement with text of its own, which statecfg counts")
+        raise ValueError("count_at_least needs a replacement with text besides groups, which statecfg counts")
 
 
 @replace.check

@@ -20,7 +20,7 @@ def ssh_config(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Manage settings of SSH clients for all users of the host, in a file of their own in /etc/ssh/ssh_config.d.
+    """Manage settings of SSH clients for all users of the host, in a separate file in /etc/ssh/ssh_config.d.
 
     ssh reads the files in the order of their names, and of each setting it takes the first value that it finds. Files
     of users come before them. ``ssh -G`` checks each new content on the host before statecfg installs it.

@@ -20,7 +20,7 @@ def sshd_config(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Manage settings of the SSH server in a file of their own in /etc/ssh/sshd_config.d.
+    """Manage settings of the SSH server in a separate file in /etc/ssh/sshd_config.d.
 
     sshd reads the files in the order of their names, and of each setting it takes the first value that it finds: a name
     such as ``10-hardening`` comes early. After each change, ``sshd -t`` checks the whole configuration on the host. If

@@ -22,9 +22,9 @@ def sudoers(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Allow users to run commands as other users with sudo. The rule is in a file of its own in /etc/sudoers.d.
+    """Allow users to run commands as other users with sudo. The rule is in a separate file in /etc/sudoers.d.
 
-    ``visudo`` checks each new content on the host before statecfg installs it, because one mistake locks everybody out
+    ``visudo`` checks each new content on the host before statecfg installs it, because one mistake locks all users out
     of sudo. The host needs the package sudo.
 
     Undo: statecfg restores the file that had this name before, or removes the rule.

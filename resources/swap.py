@@ -23,7 +23,7 @@ def swap(
     supported. statecfg formats an empty device, and refuses a device or file that contains anything but swap space.
     Containers can't use swap space.
 
-    Undo: statecfg stops to use the swap space, if it was not in use before, restores the line in /etc/fstab, and
+    Undo: statecfg stops using the swap space, if it was not in use before, restores the line in /etc/fstab, and
     removes the file that it created. If the node removed a file, statecfg creates it again.
 
     :param path: the file or device

@@ -57,8 +57,8 @@ def toml_key(
     :param mode: permission bits of the file as an octal string, such as ``"0600"``
     :param owner: user who owns the file, by name or number
     :param group: group that owns it, by name or number
-    :param validate: a command, as a list, that must succeed before statecfg installs the new content; ``{}`` stands for
-        the path of the file to check
+    :param validate: a command, as a list, that must succeed before statecfg installs the new content; ``{}`` is
+        replaced by the path of the file to check
     :param backup: suffix of the copy of the old file that statecfg keeps next to the new one
     :param absent: the file must not contain the key
 

@@ -53,13 +53,13 @@ def register(machine: Machine, name: str, link: str, path: str, priority: int, a
 
 @op(turn="alternatives")
 def choose(machine: Machine, name: str, path: str) -> Result:
-    """Let a name stand for a program, whatever its priority is."""
+    """Select a program for a name, regardless of its priority."""
     return _run(machine, name, ["--set", name, path], {"mode": "manual", "path": path})
 
 
 @op(turn="alternatives")
 def automatic(machine: Machine, name: str, best: str) -> Result:
-    """Let a name stand for the program with the highest priority.
+    """Select the program with the highest priority for a name.
 
     :param best: this program, for the plan
     """

@@ -21,7 +21,7 @@ STAYS = "made by the Ansible module %s, which can't undo it: it stays"
 MARK = "runs the Ansible module %s; statecfg can't undo it"
 UNSEEN = "; it has no complete check mode, so whether it changes something is known after it has run"
 
-# Runs a module in a process of its own. It reads a line with the arguments, and the code, from standard input, where
+# Runs a module in a separate process. It reads a line with the arguments, and the code, from standard input, where
 # other users can't see them. The directory is for the code and for the module's own temporary files.
 PROGRAM = """\
 import json, os, runpy, shutil, signal, sys, tempfile
@@ -62,7 +62,7 @@ def command() -> list[str]:
 def order(attrs: records.Attrs, check: bool) -> bytes:
     """Return what the program reads from its standard input.
 
-    :param check: whether the module only says what it would change
+    :param check: whether the module only reports what it would change
     """
     options = {
         "_ansible_check_mode": check,
@@ -102,7 +102,7 @@ def failure(name: str, result: Mapping[str, object]) -> str:
 
 
 def log(result: Mapping[str, object]) -> str:
-    """Return what a module says beside the usual keys, as text."""
+    """Return what a module reports besides the usual keys, as text."""
     rest = {key: value for key, value in result.items() if key not in OURS and value not in ("", None, [], {})}
     text = json.dumps(rest, indent=1, sort_keys=True, ensure_ascii=False) if rest else ""
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
@@ -193,7 +193,7 @@ def _run(machine: Machine, attrs: records.Attrs, foreseen: records.Fields) -> Re
 
 
 def note(changes: Changes, name: str, diff: object) -> None:
-    """Add what a module says in check mode to the changes of a plan.
+    """Add what a module reports in check mode to the changes of a plan.
 
     :param diff: the value of `diff` in its result: one map or a list of them
     """
@@ -220,5 +220,5 @@ def _fields(changes: Changes, thing: str, before: object, after: object) -> None
 
 
 def undo(node: Node) -> ActionSpec:
-    """Say that what the module has done stays."""
+    """Report that what the module has done stays."""
     return ActionSpec(left=[STAYS % node.attrs["module"]])

@@ -25,7 +25,7 @@ UPDATED = "now"  # instead of a time: this run fetches the lists
 TIMEOUT = 1800.0
 LOCK = ("-o", "DPkg::Lock::Timeout=300")  # seconds to wait until another apt ends
 QUIET = {"DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none", "NEEDRESTART_MODE": "l"}
-# Keep configuration files that were changed on the host. Nobody could answer a question about them.
+# Keep configuration files that were changed on the host. apt must not ask about them.
 KEEP = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold", "-o", "Dpkg::Use-Pty=0")
 GONE: records.WantedPackage = {"gone": True}  # an entry of the facet `asked`: this run removes the package
 # apt's answers depend on these: the installed packages, its configuration and its lists.

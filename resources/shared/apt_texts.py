@@ -87,7 +87,7 @@ def check_uri(uri: str) -> None:
         raise Wrong(f"uris: not the address of a repository: {show(uri)}", "write one such as https://example.org/apt")
     if re.match(r"//[^/@]*:[^/@]*@", rest):
         text = "put the password into a `file` in /etc/apt/auth.conf.d with mode 0600: apt_auth.conf(5)"
-        raise Wrong("uris: an address with a password, which everybody on the host could read", text)
+        raise Wrong("uris: an address with a password, which all users of the host could read", text)
 
 
 def _check_words(attrs: records.Attrs, names: Iterable[str]) -> None:
@@ -185,7 +185,7 @@ def check_pin(attrs: records.Attrs) -> None:
     if attrs.get("absent"):
         return
     if not attrs["packages"]:
-        raise ValueError('packages is empty; ["*"] stands for all packages')
+        raise ValueError('packages is empty; ["*"] means all packages')
     _check_words(attrs, ("packages",))
     if not _PIN.match(attrs["pin"]):
         help = 'write "release n=bookworm-backports", "version 1.22.*" or "origin deb.example.org"'

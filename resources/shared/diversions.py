@@ -10,7 +10,7 @@ from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import records, system_records
 
 DATABASE = "/var/lib/dpkg/diversions"
-LOCAL = ":"  # stands for the administrator in place of a package
+LOCAL = ":"  # means the administrator, in place of a package
 
 
 @table("diversion")

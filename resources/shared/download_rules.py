@@ -29,7 +29,7 @@ def check(attrs: records.Attrs) -> None:
         _check_checksum(checksum)
     elif isinstance(attrs["url"], str) and attrs["url"].startswith("http:"):
         raise Wrong(
-            "anybody in the network can change what http transfers", "use https, or write the checksum of the content"
+            "content over http can be changed on the network", "use https, or write the checksum of the content"
         )
     if attrs.get("proxy") is not None:
         _check_url("proxy", attrs["proxy"], ("http",))

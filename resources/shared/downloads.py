@@ -68,7 +68,7 @@ class Download(Blob):
             raise LookupError("%s has the checksum %s:%s" % (self.url, algorithm, digest.hexdigest()))
 
     def _open(self) -> Any:
-        # Most hosts have no downloads, so nobody else should wait for these imports.
+        # Most hosts have no downloads and should not wait for these imports.
         import urllib.request as web
 
         try:

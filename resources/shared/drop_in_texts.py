@@ -178,9 +178,7 @@ def check_limits(attrs: records.Attrs) -> None:
     for kind in ("soft", "hard"):
         for item, value in (attrs.get(kind) or {}).items():
             if item not in LIMITS:
-                raise Wrong(
-                    f"{kind}: {show(item)} is not a limit", did_you_mean(item, LIMITS) or "see limits.conf(5)"
-                )
+                raise Wrong(f"{kind}: {show(item)} is not a limit", did_you_mean(item, LIMITS) or "see limits.conf(5)")
             if not re.match(r"(-?[0-9]+|unlimited|infinity)\Z", str(value)):
                 raise Wrong(f"{kind}: {item} is {show(value)}", "write a number, or unlimited")
 

@@ -1,6 +1,6 @@
 """One entry in a file that consists of lines, such as a host in /etc/hosts.
 
-A node type says which line its node wants and how to recognize the line that it replaces. Everything else is that of
+A node type defines the line of its node and how to recognize the line that it replaces. Everything else is that of
 `line_in_file`: the check, the snapshot and the undo.
 """
 
@@ -19,7 +19,7 @@ def entry(node: Node, path: str, line: str, match: str, **attrs: object) -> Node
     """Return a node as `line_in_file` would declare it.
 
     :param line: the wanted line
-    :param match: a regular expression for the line of this entry, whatever its values are
+    :param match: a regular expression for the line of this entry, with any values
     :param attrs: other attributes of `line_in_file`, such as the mode of a new file
     """
     absent = bool(node.attrs.get("absent"))

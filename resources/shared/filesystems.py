@@ -1,4 +1,4 @@
-"""File systems: what a device contains, the op that creates a file system, and what the undo says."""
+"""File systems: what a device contains, the op that creates a file system, and the messages of the undo."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def remember(node: Node, world: World) -> system_records.FilesystemMemory:
 
 
 def undo(node: Node, memory: system_records.FilesystemMemory, world: World) -> ActionSpec:
-    """Change nothing, and say that a new file system stays."""
+    """Change nothing, and report that a new file system stays."""
     path = memory["path"]
     if memory["fstype"] or world.stat(path) is None:
         return ActionSpec()

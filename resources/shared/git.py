@@ -15,7 +15,7 @@ from statecfg.resources.shared import paths, records
 
 COMMIT = re.compile(r"[0-9a-f]{40}\Z")
 SHOWN = 3  # changed files that a message names
-# Nothing in a repository may start a program: its files can belong to another user. Nobody can answer questions.
+# Nothing in a repository may start a program: its files can belong to another user. Git must not ask questions.
 SAFE = ["-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0"]
 _BRANCHES = "+refs/heads/*:refs/remotes/origin/*"
 
@@ -100,7 +100,7 @@ def wanted(attrs: records.Attrs, world: World) -> str:
         return str(version)
     options = {"user": attrs["user"]} if attrs.get("user") is not None else {}
     names = ["HEAD"] if version == "HEAD" else ["refs/heads/" + version, "refs/tags/" + version]
-    names += [name + "^{}" for name in names[1:]]  # the commit that an annotated tag stands for
+    names += [name + "^{}" for name in names[1:]]  # the commit of an annotated tag
     ask = ["git", *SAFE, "ls-remote", "--", attrs["repository"], *names]
     answer = world.probe(ask, timeout=attrs["timeout"], env=environment(attrs.get("ssh_key")), **options)
     if answer.status:

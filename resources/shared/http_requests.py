@@ -12,7 +12,7 @@ from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.resources.shared import commands, records, restore
 
-SECONDS = 10.0  # for one request, if nothing else is said
+SECONDS = 10.0  # for one request, by default
 LONGEST = 300  # characters of a line of output that a reason shows
 ANSWERED = 1  # exit status of the program if the response is not the expected one; another status: no response
 
@@ -67,7 +67,7 @@ def request(attrs: records.Attrs, own: records.Attrs | None = None) -> records.F
     """Return a request as the program reads it.
 
     :param attrs: the attributes of the node
-    :param own: what its `unless` or `undo` say instead; None: the request of the node itself
+    :param own: the values in its `unless` or `undo` that override them; None: the request of the node itself
     """
     said = attrs if own is None else own
     headers = said.get("headers") if said.get("headers") is not None else attrs.get("headers")

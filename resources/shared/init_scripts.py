@@ -23,7 +23,7 @@ SCRIPTS = "/etc/init.d"
 RUNLEVELS = tuple("/etc/rc%s.d" % level for level in "S2345")
 ALL_RUNLEVELS = (*RUNLEVELS, *("/etc/rc%s.d" % level for level in "016"))
 SUFFIX = ".service"
-NO_LINKS = "none"  # stands for a runlevel: before its node, the service had no links at all
+NO_LINKS = "none"  # in place of a runlevel: before its node, the service had no links
 NO_SERVICES = ("README", "functions", "functions.sh", "rc", "rcS", "skeleton")
 _RELOADS = re.compile(r"^\s*(extra_(started_)?commands|opts)=(\"[^\"]*|'[^']*|\S*)\breload\b", re.M)
 # The exit statuses of `rc-service NAME status`; others mean that it is stopped. Source: openrc-run of OpenRC.
@@ -121,7 +121,7 @@ def change(machine: Machine, verb: str, unit: str, fields: records.Fields) -> Re
         if verb == "enable":
             argv = ["rc-update", "add", name, "default"]
         elif verb == "disable":
-            # Status 1 says that the service is not in every runlevel.
+            # Status 1 means that the service is not in every runlevel.
             argv, codes = ["rc-update", "--all", "delete", name], (0, 1)
         else:
             again = "reload" if _can_reload(machine, name) else "restart"
@@ -157,7 +157,7 @@ def enable_in(machine: Machine, unit: str, level: str) -> Result:
 def drop_links(machine: Machine, unit: str, level: str) -> Result:
     """Remove all links of System V that start and stop the service.
 
-    :param level: says so in reports
+    :param level: for reports
     """
     argv = ["update-rc.d", "-f", unit[: -len(SUFFIX)], "remove"]
     return machine.run(argv, {"units": {unit: {"enabled": "disabled"}}}, timeout=unit_states.TIMEOUT)

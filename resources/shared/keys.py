@@ -74,7 +74,7 @@ def names(form: str, attrs: records.Attrs) -> list[str]:
 
 
 def has(form: str, text: str, key: list[str], value: Any) -> bool:
-    """Tell whether a key has this value. A masked secret in it stands for any text."""
+    """Tell whether a key has this value. A masked secret in it matches any text."""
     return _same(form, EDITORS[form].get(text, key), value)
 
 
@@ -171,12 +171,12 @@ def undone(text: str, former: str, form: str, key: list[str], value: Any, absent
         if (now is not MISSING if absent else not _same(form, now, value)) or was is UNKNOWN:
             return text, 1
         return editor.remove(text, key) if was is MISSING else editor.put(text, key, was), 0
-    except NotEditable:  # the node never changed it, or others have changed it beyond recognition
+    except NotEditable:  # the node never changed it, or others have changed it so much that it can't be found
         return text, 0
 
 
 def _matches(text: str, expected: str) -> bool:
-    """Tell whether two strings are equal. A masked secret in the second one stands for any text in its line."""
+    """Tell whether two strings are equal. A masked secret in the second one matches any text in its line."""
     if not lines.SECRET.search(expected):
         return text == expected
     return re.fullmatch(".*".join(map(re.escape, lines.SECRET.split(expected))), text) is not None

@@ -67,7 +67,7 @@ def _sockets(host: World) -> Iterator[str]:
 
 
 def _told(host: World, socket: str, sql: str) -> list[dict[str, Any]]:
-    """Return the rows of queries, which are JSON; none if nobody answers."""
+    """Return the rows of queries, which are JSON; none if no server answers."""
     answer = host.probe(command(socket), input=(MODE + sql).encode())
     return [json.loads(line) for line in answer.text.splitlines()] if answer.status == 0 else []
 

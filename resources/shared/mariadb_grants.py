@@ -41,12 +41,12 @@ def kind(attrs: records.Attrs) -> str:
 
 
 def pattern(database: str) -> str:
-    """Return the name of a database as grants contain it, where `_` and `%` stand for any characters."""
+    """Return the name of a database as grants contain it, where `_` and `%` match any characters."""
     return database.replace("_", "\\_").replace("%", "\\%")
 
 
 def privileges(attrs: records.Attrs, server: records.Fields) -> list[str]:
-    """Return the privileges of a node; `ALL` stands for all of the kind that statecfg can grant on the server."""
+    """Return the privileges of a node; `ALL` means all of the kind that statecfg can grant on the server."""
     words = {" ".join(word.upper().split()) for word in attrs["privileges"]}
     return sorted({*words - {"ALL"}, *(_known(attrs, server) if "ALL" in words else ())})
 

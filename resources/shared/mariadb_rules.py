@@ -65,7 +65,7 @@ def check_user(attrs: Mapping[str, Any]) -> None:
     check_name(attrs["name"], "user")
     check_name(attrs["host"], "host")
     if attrs.get("password") == "":
-        raise Wrong("password is empty", "omit it; then nobody can log in with a password")
+        raise Wrong("password is empty", "omit it to prevent logins with a password")
     if not 0 <= (attrs.get("max_connections") or 0) < 1 << 31:
         raise ValueError("max_connections is a number from 0, which means no limit")
     if attrs["host"].lower() == "localhost" and attrs["name"] in ACCOUNTS:

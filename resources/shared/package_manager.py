@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # hosts don't need the protocol
         install: Op
         """Installs, in one transaction; an action of it takes a list of items."""
         remove: Op
-        """Removes, in one transaction, and refuses to remove more than it is told."""
+        """Removes, in one transaction, and refuses to remove more than requested."""
         hold: Op
         """Puts an installed package on hold, or releases it."""
         mark_automatic: Op

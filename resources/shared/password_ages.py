@@ -27,7 +27,7 @@ FIELDS = {
 
 @table("password_aging")
 def ages(host: World) -> dict[str, records.Fields]:
-    """Load the rules: user → fields. The number -1 stands for an empty field.
+    """Load the rules: user → fields. The number -1 means an empty field.
 
     :raises OSError: if this user may not read /etc/shadow
     """

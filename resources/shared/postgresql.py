@@ -69,7 +69,7 @@ def _servers(host: World) -> Iterator[tuple[int, str]]:
 
 
 def _told(host: World, port: int, user: str, database: str, sql: str) -> Any:
-    """Return what a query returns as JSON, {} for nothing; None if nobody answers."""
+    """Return what a query returns as JSON, {} for nothing; None if no server answers."""
     answer = host.probe(command(port, database), user=user, input=sql.encode())
     return json.loads(answer.text.strip() or "{}") if answer.status == 0 else None
 

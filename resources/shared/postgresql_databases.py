@@ -206,7 +206,8 @@ def undo_extension(node: Node, memory: records.EntryMemory, world: World) -> Act
         return ActionSpec()
     if was is not None:
         same = attrs.get("version") is None or entry["version"] == was["version"]
-        text = "the extension %s stays in version %s: extensions have no way back" % (attrs["name"], entry["version"])
+        text = "the extension %s stays in version %s: PostgreSQL can't downgrade extensions"
+        text %= (attrs["name"], entry["version"])
         return ActionSpec(left=[] if same else [text])
     sql = "SELECT count(*) FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid WHERE d.deptype = 'n' AND "
     sql += "d.refclassid = 'pg_extension'::regclass AND e.extname = %s" % literal(attrs["name"])

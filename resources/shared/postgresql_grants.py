@@ -48,7 +48,7 @@ def kind(attrs: records.Attrs) -> str:
 
 
 def privileges(attrs: records.Attrs) -> list[str]:
-    """Return the privileges of a node; `ALL` stands for all of the kind."""
+    """Return the privileges of a node; `ALL` means all of the kind."""
     words = ["TEMPORARY" if word.upper() == "TEMP" else word.upper() for word in attrs["privileges"]]
     return sorted(PRIVILEGES[kind(attrs)] if "ALL" in words else set(words))
 

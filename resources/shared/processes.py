@@ -186,7 +186,7 @@ def _running(pid: int) -> records.Fields | None:
             uids = next(line for line in stream if line.startswith(b"Uid:"))
     except OSError:
         return None
-    # The real user, who started it: a set-user-id program runs as root for anybody, with any name and arguments.
+    # The real user, who started it: a set-user-id program runs as root for any user, with any name and arguments.
     owner = int(uids.split()[1])
     if not words or _started(pid) is None:
         return None

@@ -50,7 +50,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     if actions or attrs.get("absent") or "@" in unit or world.entry("units", unit) is not None:
         return actions
     if world.acted:
-        text = "podman makes no unit %s of %s; `%s --dryrun` says why"
+        text = "podman makes no unit %s of %s; `%s --dryrun` shows why"
         raise CheckError(text % (unit, attrs["path"], generators[0]))
     return [unit_files.read_units(unit, {"active": "inactive", "enabled": "generated", "reload": None})]
 

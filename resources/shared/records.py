@@ -237,7 +237,7 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         block: list[RemovedLine]
 
     class Replacement(TypedDict):
-        """The attributes of a `replace` that say what it replaces."""
+        """The attributes of a `replace` that define what it replaces."""
 
         pattern: str
         replacement: str

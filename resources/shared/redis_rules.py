@@ -39,7 +39,7 @@ def check(attrs: Mapping[str, Any]) -> None:
         help = "write running: false, and put this node into restart_on of the service"
         raise Wrong(f"Redis reads {name} only when it starts", help)
     if value is not None and not isinstance(value, (str, int)) and name not in redis_settings.PASSWORDS:
-        raise Wrong(f"a secret in {name}, which anybody who may log in can read", "use a value that is not a secret")
+        raise Wrong(f"a secret in {name}, which every user who can log in can read", "use a value that is not a secret")
     if isinstance(value, str) and not value.strip() and name not in ("save", *redis_settings.EMPTY):
         raise Wrong("value is empty", "write absent: true to remove the line")
     if attrs.get("user") is not None and attrs.get("password") is None:

@@ -69,7 +69,7 @@ def content(archive: archives.Archive, member: str, sha256: str, url: str, size:
         digest.update(piece)
         yield piece
     if digest.hexdigest() != sha256:
-        text = "%s in %s has the checksum sha256:%s; member_checksum says sha256:%s"
+        text = "%s in %s has the checksum sha256:%s; member_checksum is sha256:%s"
         raise LookupError(text % (name, url, digest.hexdigest(), sha256))
 
 

@@ -82,7 +82,7 @@ def like(text: str, windows: bool) -> str:
 
 
 def count(text: str, how: records.Replacement) -> int:
-    """Return how many places of a string contain the replacement. Its groups stand for any text in a line."""
+    """Return how many places of a string contain the replacement. Its groups match any text in a line."""
     text, _ = unix(text)
     start, end = section(text, how["after"], how["before"])
     if start < 0:

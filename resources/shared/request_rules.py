@@ -25,12 +25,12 @@ def check(attrs: Mapping[str, Any]) -> None:
     changes, method = attrs.get("changes"), attrs.get("method") or "GET"
     if changes is None and method not in READING:
         raise Wrong(
-            f"nothing says what the {method} changes",
+            f"`changes` is required for {method}",
             "write changes: true and a guard in `unless`, or changes: false if it only reads",
         )
     if changes and attrs.get("unless") is None and not attrs.get("when_triggered"):
         raise Wrong(
-            "nothing guards this request: it would be sent in every apply",
+            "this request has no guard: it would be sent in every apply",
             "write a request that only reads in `unless`, or when_triggered: true to send it only if a node in "
             "restart_on changes",
         )

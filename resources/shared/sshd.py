@@ -1,4 +1,4 @@
-"""sshd: validate its configuration before a restart, because a wrong one locks everybody out."""
+"""sshd: validate its configuration before a restart, because a wrong one prevents all logins."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ LONG = 3600.0  # seconds to write a large file, or to move the content of swap s
 
 @table("swap")
 def swaps(host: World) -> dict[str, records.Fields]:
-    """Load the swap space in use: path → `used`, and `priority` if somebody set one. Source: proc_swaps(5)."""
+    """Load the swap space in use: path → `used`, and `priority` if it was set. Source: proc_swaps(5)."""
     found: dict[str, records.Fields] = {}
     rows = host.read(IN_USE).decode("utf-8", "surrogateescape").splitlines() if host.stat(IN_USE) is not None else []
     for row in rows[1:]:
@@ -87,7 +87,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     lines += mounts.reading(world) if lines else []
     stopped = [stop(path)] if used is not None else []
     if attrs.get("absent"):
-        if stat is None or stat.kind != "file":  # a device stays, whatever it contains
+        if stat is None or stat.kind != "file":  # a device stays, regardless of its content
             return [*stopped, *lines]
         _require_swap(world, path, stat, used)
         return [*stopped, *lines, paths.remove(path)]

@@ -188,7 +188,7 @@ def _find(text: str, key: Sequence[str]) -> tuple[list[_Entry], _Entry | None]:
                 raise NotEditable(entry.row, "`%s` is also in line %d" % (dotted(key), found.row + 1))
             found = entry
         elif entry.end is not None and wanted[: len(path)] == path:
-            raise NotEditable(entry.row, "`%s` is not a table with lines of its own" % dotted(path))
+            raise NotEditable(entry.row, "`%s` is not a table with its own lines" % dotted(path))
         elif path[: len(wanted)] == wanted:
             raise NotEditable(entry.row, "`%s` is a table" % dotted(key))
     return entries, found

@@ -11,7 +11,7 @@ from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths, records
 
-# A host does not survive if one of these is emptied. To do it anyway, name the entries inside.
+# Emptying one of these would break the host. To do it anyway, name the entries inside.
 VITAL = frozenset(
     """
     bin boot dev etc home lib lib64 opt proc root run sbin srv sys tmp usr var

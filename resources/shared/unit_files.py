@@ -37,7 +37,7 @@ def install(machine: Machine, path: str, content: Blob, mode: int, unit: str, ve
     result = machine.write(path, content, mode, "root", "root", validate=argv)
     if result["status"] == "error" and result["reason"].startswith("sh rejects"):
         reason = result["reason"].replace("sh rejects", "systemd-analyze rejects", 1)
-        return error(reason + "; verify: false installs it all the same", result.get("log"))
+        return error(reason + "; verify: false installs it anyway", result.get("log"))
     return result
 
 

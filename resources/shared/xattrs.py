@@ -19,7 +19,7 @@ FIELD = "capabilities"  # the field of the facet with this name
 
 
 class OnDemand:
-    """A facet whose entries are read when somebody asks for them.
+    """A facet whose entries are read on first use.
 
     :param fields: returns the fields of a file from its attributes
     """

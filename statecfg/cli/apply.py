@@ -68,7 +68,7 @@ def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: 
                 "--prune-hosts needs a playbook: a saved plan only changes the hosts that it was made for."
             )
         if how.ask_become_pass and source == saved_plan.STDIN:
-            raise click.UsageError("-K reads the password from stdin, which has the plan: pass the plan as a file.")
+            raise click.UsageError("-K reads the password from stdin, and so does the plan: pass the plan as a file.")
         finished, problems = saved_plan.apply(
             source,
             data,

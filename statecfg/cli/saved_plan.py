@@ -107,7 +107,8 @@ def apply(
     store: str | None,
     hooks: Callable[[Path, Selection], Any],
 ) -> tuple[Finished, Sequence[str]]:
-    """Apply a plan. If the playbook now compiles to another definition for a host, refuse this host unvisited.
+    """Apply a plan. If the playbook now compiles to another definition for a host, refuse this host without contacting
+    it.
 
     :param source: the file of the plan, or "-"
     :param data: its content
@@ -181,7 +182,8 @@ def _changed_facts(here: _Here, work: Work) -> dict[str, list[str]]:
 
 
 def _refused(here: _Here, work: Work) -> dict[str, list[str]]:
-    """Return host → differences for the hosts to refuse unvisited. Definitions that wait for facts don't count yet."""
+    """Return host → differences for the hosts to refuse without contacting them. Definitions that wait for facts don't
+    count yet."""
     from statecfg.run.saved import differences, digests
 
     waiting = work.awaited.names if work.awaited is not None else ()
@@ -300,7 +302,7 @@ def _same_store(here: _Here, store: str | None) -> None:
 
 
 def _refusal(differs: Sequence[str], report: Host, called: Sequence[Mapping[str, Any]]) -> Host:
-    """Return the report of a host that was refused unvisited.
+    """Return the report of a host that was refused without contacting it.
 
     :param differs: the differences from the plan
     :param report: the host's report in the plan

@@ -55,7 +55,7 @@ def rotate(
     """Generate new values of secrets, and apply the playbook.
 
     The hosts replace the values, and the same run updates each resource that contains them and restarts what depends on
-    it. The old values are gone then: a resource that needs the old value to change to the new one, such as a database
+    it. The old values are lost: a resource that needs the old value to change to the new one, such as a database
     user, must allow that.
     """
     chosen: Selection = take(Selection, values)
@@ -113,7 +113,7 @@ def reveal(playbook: str, name: str, **values: Any) -> int:
 
 
 def _mark(work: Work, names: Sequence[str]) -> None:
-    """Mark the nodes whose hosts shall generate new values."""
+    """Mark the nodes for which hosts generate new values."""
     for nodes in _generating(work, names).values():
         for node in nodes:
             node["options"] = {**node.get("options", {}), "rotate": True}

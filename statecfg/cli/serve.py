@@ -117,8 +117,8 @@ def _problems(how: Serving) -> tuple[list[Problem], ssl.SSLContext | None]:
     if how.tls_cert is None or how.tls_key is None:
         if auth.is_loopback(how.bind):
             return [], None
-        detail = f"--bind {how.bind} can be reached from other machines, which would send their tokens in the clear."
-        return [problem("SC0450", detail, "Give --tls-cert and --tls-key, or leave --bind out.")], None
+        detail = f"--bind {how.bind} can be reached from other machines, which would send their tokens unencrypted."
+        return [problem("SC0450", detail, "Pass --tls-cert and --tls-key, or omit --bind.")], None
     certificate, key = Path(how.tls_cert), Path(how.tls_key)
     try:
         mode = os.stat(key).st_mode

@@ -335,7 +335,7 @@ def _needs_yes(host: HostData) -> bool:
 
 
 def _to_do(arguments: Sequence[str]) -> Line:
-    return make(("To do it: ", "dim"), f"statecfg apply {shlex.join(arguments)}")._replace(whole=True)
+    return make(("To apply it: ", "dim"), f"statecfg apply {shlex.join(arguments)}")._replace(whole=True)
 
 
 def asks(yes: bool, help: str = "Pass --yes.") -> bool:

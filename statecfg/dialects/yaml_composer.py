@@ -224,4 +224,4 @@ class Composer:
 
 
 class _Stop(StatecfgError):
-    """Reading on is impossible or would take too long."""
+    """The rest can't be read, or reading it would take too long."""

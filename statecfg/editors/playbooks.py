@@ -48,7 +48,7 @@ _ABOUT = {
     "resources": "The nodes: each entry begins with a node type and its argument.",
     "hosts": "A host, a group or a pattern, or a list of them.",
     "name": "The name of the play.",
-    "prune": "`true`: every apply removes what left the definition.",
+    "prune": "`true`: every apply removes resources that are no longer defined.",
     "service": "The name of a service. Each of its hosts has one unit.",
     "charm": "Directory with the hooks of the service, relative to the playbook.",
     "schema": "The options of the service: their types, defaults and descriptions.",

@@ -1,4 +1,4 @@
-"""JSON Schemas of values as they are written in YAML: also templates, secrets and nothing."""
+"""JSON Schemas of values as they are written in YAML: including templates, secrets and empty values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOT_OF_TEMPLATES = ("minLength", "maxLength", "format", "anyOf")
 def template(expects: str) -> Json:
     """Return the schema of a template.
 
-    :param expects: a description of valid values, for the message about other texts
+    :param expects: a description of valid values, for the message about other strings
     """
     return {"type": "string", "pattern": _TEMPLATE, "patternErrorMessage": f"Expected {expects}, or a template."}
 

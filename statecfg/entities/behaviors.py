@@ -174,7 +174,7 @@ def _noop(invocation: Invocation, properties: Mapping[str, Any]) -> Outcome:
     error = properties.get("returnError")
     if isinstance(error, Mapping):
         return Outcome.failed(
-            str(error.get("message") or "the behavior says that it failed"),
+            str(error.get("message") or "the behavior reported a failure"),
             str(error.get("minorErrorCode") or FAILED),
             major_code(error.get("majorErrorCode")),
         )

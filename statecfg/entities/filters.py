@@ -74,7 +74,7 @@ def _field(name: str, fields: Fields) -> tuple[Field, tuple[str, ...]]:
         raise bad(f"{first} is an object: name a key inside it, such as {first}.size.", INVALID)
     if field is None or field.value_type != "json" or not all(path):
         meant = nearest(name, fields)
-        hint = f" Did you mean {meant[0]}?" if meant else f" There are: {', '.join(fields)}."
+        hint = f" Did you mean {meant[0]}?" if meant else f" Valid fields: {', '.join(fields)}."
         raise bad(f"Unknown field {name[:100]}.{hint}", INVALID)
     return field, tuple(path)
 

@@ -108,7 +108,7 @@ def problem(id: Any, root: Path | None) -> str:
         modules = sorted(file.stem for file in (root / FOLDER).glob("*.py"))
         return f"{path.relative_to(root)} does not exist; {suggest(module, modules, 'there are') or 'write one'}"
     if _writable(path):
-        return f"{path.relative_to(root)} or its directory can be written by everybody, so it is not run: chmod o-w"
+        return f"{path.relative_to(root)} or its directory can be written by all users, so it is not run: chmod o-w"
     try:
         names = _names(parse(path.read_bytes()))
     except (SyntaxError, ValueError) as error:

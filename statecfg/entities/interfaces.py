@@ -33,7 +33,8 @@ class _NewBehavior(TypedDict):
 
 
 class InterfaceCalls(Calls):
-    """Calls about interfaces and their behaviors. Everybody reads them; only administrators create and change them."""
+    """Calls about interfaces and their behaviors. All users can read them; only administrators create and change
+    them."""
 
     def create_interface(self, principal: Principal, body: Any) -> Interface:
         """Create an interface (name, vendor, nss, version; id and readonly are optional)."""

@@ -84,7 +84,8 @@ class Invocation:
 
     @property
     def destroys(self) -> bool:
-        """Whether a playbook removes its resources: always in deletion hooks, otherwise if its properties say so."""
+        """Whether a playbook removes its resources: always in deletion hooks, otherwise if its properties request
+        it."""
         properties = self.execution.get("execution_properties") or {}
         return self.hook in (PRE_DELETE, POST_DELETE) or properties.get("destroy") is True
 

@@ -26,7 +26,7 @@ class Coordinates:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """Whose an entity is.
+    """The owner of an entity.
 
     :param owner: name of its owner, a user of the organization `org`
     :param tenant: name of the organization it was created for: `org`, or the one that an administrator named

@@ -169,7 +169,7 @@ def _value(text: str) -> _Value:
     unknown = [name for name in builtins if name not in _BUILTINS]
     if not steps or isinstance(steps[0], int) or text[at:].strip() or unknown:
         raise TemplateError(
-            f"the template's ${{{text[:60]}}} is not understood: write ${{path.to.value}}, "
+            f"the template's ${{{text[:60]}}} is not supported: write ${{path.to.value}}, "
             'maybe with !"default" or ?json_string'
         )
     return _Value(text.strip(), steps, default, builtins)

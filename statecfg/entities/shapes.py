@@ -175,7 +175,7 @@ def _metadata_value(type: str, value: Schema) -> Schema:
 
 
 _COORDINATES = ("vendor", "nss", "version")
-# The bodies of requests. The schema of a request says everything that can be checked without the store.
+# The bodies of requests. The schema of a request checks everything that can be checked without the store.
 REQUESTS: dict[str, Schema] = {
     "NewInterface": INTERFACE.creation("name", *_COORDINATES),
     "ChangedInterface": INTERFACE.change("name"),

@@ -185,7 +185,7 @@ def advance(connection: Connection, task: Row[Any], now: float) -> Invocation | 
     entity = records.find(connection, tables.entity, id=task.entity)
     if entity is None:
         # It was deleted without hooks in the meantime. A deletion has succeeded, any other task has failed.
-        gone = Outcome(True) if task.name == DELETE else failed("The entity is gone.", "RDE_ENTITY_GONE")
+        gone = Outcome(True) if task.name == DELETE else failed("The entity was deleted.", "RDE_ENTITY_GONE")
         _end(connection, task, now, gone)
         return None
     if task.work["do"] in ("create", "update") and entity.state == IN_DELETION:
@@ -331,7 +331,7 @@ def _runs(connection: Connection, id: str, now: float) -> None:
 def _end(connection: Connection, task: Row[Any], now: float, outcome: Outcome) -> None:
     """End a task and its current step, which will not run."""
     if task.work.get("task", task.id) != task.id:
-        finish(connection, task.work["task"], now, failed("The entity is gone.", "RDE_ENTITY_GONE"))
+        finish(connection, task.work["task"], now, failed("The entity was deleted.", "RDE_ENTITY_GONE"))
     finish(connection, task.id, now, outcome)
 
 

@@ -42,7 +42,7 @@ class WireHook(TypedDict):
 
 
 class HookFiles(TypedDict):
-    """What a host needs besides to run a hook: name → mode and content, and the digest of these files."""
+    """What else a host needs to run a hook: name → mode and content, and the digest of these files."""
 
     id: int | None
     digest: str
@@ -58,7 +58,7 @@ class WireHookWithFiles(WireHook, HookFiles):
 class CallResult(TypedDict):
     """The result of a hook's call as `remote.hooks.lifecycle` reads it.
 
-    `error`: why the hook failed, or the error that it reported nevertheless. `entry`: what the log says, shortened.
+    `error`: why the hook failed, or the error that it reported nevertheless. `entry`: the text for the log, shortened.
     `waited`: seconds until the hook started.
     """
 

@@ -1,1 +1,2 @@
-"""What a playbook says: plays, services, hosts, the project. Imports `problems`, `graph`, `templates` and `remote`."""
+"""The parts of a playbook: plays, services, hosts, the project. Imports `problems`, `graph`, `templates` and
+`remote`."""

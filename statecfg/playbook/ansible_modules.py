@@ -313,7 +313,7 @@ def _hidden(trees: Sequence[ast.Module], options: Mapping[str, Any], secretive: 
 
     :param trees: the sources of the module, and of what it imports of Ansible
     :param options: the documented options
-    :param secretive: the names that Ansible regards as secret if nothing says otherwise
+    :param secretive: the names that Ansible regards as secret by default
     """
     said: dict[str, bool] = {}
     for tree in trees:

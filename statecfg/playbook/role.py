@@ -71,7 +71,7 @@ class Parameter:
             value = opaque.Secret(f"{role}.{self.name}", value)
         types.of_annotation(TYPES[self.type], schema.NAMES).check(value)
         if self.choices and value not in self.choices:
-            raise ValueError(f"{show(value)} is none of {', '.join(map(show, self.choices))}")
+            raise ValueError(f"{show(value)} is not one of {', '.join(map(show, self.choices))}")
         return value  # not what the check returns: nodes check the value again, and expect it as it was written
 
 

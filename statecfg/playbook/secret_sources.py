@@ -112,7 +112,7 @@ def _opened(ring: Ring, source: Source, file: str) -> Opened | Cause:
 def _printed(ring: Ring, source: Source, file: str) -> Opened | Cause:
     """Return what a program prints, unless another user could have chosen or written the program."""
     program = os.path.join(source.directory, source.argv[0]) if "/" in source.argv[0] else None
-    for path, so in ((file, "runs no program that it names"), (program, "does not run it")):
+    for path, so in ((file, "does not run a program that it names"), (program, "does not run it")):
         untrusted = trust.others_could_change(Path(path)) if path is not None and os.path.exists(path) else None
         if untrusted is not None:
             return Cause(f"{untrusted.detail}, so statecfg {so}", untrusted.help)

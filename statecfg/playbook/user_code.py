@@ -141,7 +141,7 @@ def _by_signal(seconds: float) -> Iterator[None]:
 @contextlib.contextmanager
 def waiting() -> Iterator[None]:
     """Stop the time limit of the user's code in the block, in which statecfg waits for a user or a program."""
-    if threading.current_thread() is not threading.main_thread():  # nobody is asked there
+    if threading.current_thread() is not threading.main_thread():  # other threads don't ask the user
         yield
         return
     remaining, _ = signal.setitimer(signal.ITIMER_REAL, 0)

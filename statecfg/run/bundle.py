@@ -168,7 +168,7 @@ def _part(name: str) -> Part:
 
 
 def _about(name: str, package: bool, file: str) -> int | tuple[bool, str]:
-    """Return what a part says about a module: 0 or 1 if the bootstrap finds the file name by itself."""
+    """Return a part's entry for a module: 0 or 1 if the bootstrap can derive the file name."""
     path = name.replace(".", "/").replace("statecfg/resources", "resources")
     default = f"{path}/__init__.py" if package else f"{path}.py"
     return int(package) if file == default else (package, file)

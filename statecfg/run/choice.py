@@ -38,7 +38,7 @@ class Choice:
     :param instance: distinguishes several uses of a playbook on the same hosts; "" if there is only one
     :param given: names in `extra` that the user wrote; statecfg reports those that nothing reads
     :param added: returns service → hosts with units that were added by hand; these hosts get the service's resources
-    :param sources: whether the jobs shall contain what their definitions were made from
+    :param sources: whether the jobs contain the sources of their definitions
     :param keys: the keys of encrypted secrets, in addition to those in the project's settings
     :param known: the facts that the run knows without asking its hosts
     """

@@ -92,7 +92,7 @@ def _work(play: Play, service: Service, hosts: tuple[str, ...], extra: Mapping[s
     size = len(json.dumps(whole, default=lambda value: "x" * len(value)))
     if size > LARGEST:
         detail = f"the settings of {service.name} have {size:,} bytes; the maximum is {LARGEST:,}"
-        report(problem("SC0709", detail, "put large texts into files", service.location_of("settings")))
+        report(problem("SC0709", detail, "put large values into files", service.location_of("settings")))
     return ServiceWork(replace(service, schema=MappingProxyType(schema), settings=settings), hosts, charm)
 
 

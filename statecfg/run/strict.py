@@ -67,7 +67,7 @@ class OneOf:
 class Strict:
     """The base class of frozen classes that are read from JSON.
 
-    They are not dataclasses: nobody calls their methods, and every start of statecfg would generate these again.
+    They are not dataclasses: their methods would be generated at every start of statecfg and are not needed.
     """
 
     _compiled: ClassVar[tuple[dict[str, Reader], frozenset[str]] | None] = None
@@ -175,7 +175,7 @@ def _reader(hint: Any) -> Reader:
         return hint.from_json
     if hint in _SCALARS:
         return _scalar(*_SCALARS[hint])
-    raise TypeError(f"{hint!r} has no form in JSON")
+    raise TypeError(f"{hint!r} can't be represented in JSON")
 
 
 _SCALARS: dict[Any, tuple[tuple[type, ...], str]] = {

@@ -1,4 +1,4 @@
-"""Find commands that nothing guards: they run in every apply, which is rarely intended."""
+"""Find commands without guards: they run in every apply, which is rarely intended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DELIBERATE = ("creates", "removes", "unless", "onlyif", "effects")
 
 
 def warnings(jobs: Iterable[Job]) -> tuple[str, ...]:
-    """Return a warning for each command that nothing guards; only one if several hosts have the command."""
+    """Return a warning for each command without a guard; only one if several hosts have the command."""
     found: dict[tuple[str, str], str] = {}
     for job in jobs:
         for layer in job.definition.layers:
@@ -33,6 +33,6 @@ def _unguarded(attrs: Mapping[str, Any]) -> bool:
 def _warning(position: str, name: str) -> str:
     where = f"{position}: " if position else ""
     return (
-        f"{where}{name}: nothing guards this command: it runs in every apply; guard it with `creates`, `unless` or "
+        f"{where}{name}: this command has no guard, so it runs in every apply; guard it with `creates`, `unless` or "
         "`onlyif`, run it after changes only with `restart_on`, or write `always: true`"
     )

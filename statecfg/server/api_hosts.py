@@ -30,7 +30,7 @@ from statecfg.store.run_lists import TROUBLE, RunFilter
 
 routes = Routes()
 RUNS, EVENTS = 20, 50  # maximum numbers that are shown for a host
-_REASONS = Parameter("reasons", {"type": "boolean", "default": False}, "Whether to say why hosts are in trouble.")
+_REASONS = Parameter("reasons", {"type": "boolean", "default": False}, "Whether to include the problems of hosts.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def error(name: str, value: Any) -> str:
     """
     needed = [key for choice in REQUESTS[name].get("anyOf", ()) for key in choice["required"]]
     if needed and isinstance(value, dict) and not any(key in value for key in needed):
-        return f"it has none of {', '.join(needed)}"
+        return f"it needs one of {', '.join(needed)}"
     return schemas.error(_whole(name), value, ours=True)
 
 

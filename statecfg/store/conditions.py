@@ -57,7 +57,7 @@ def looks_inside(condition: Condition) -> bool:
 
 
 def sort_keys(column: Any, path: tuple[str, ...], shared: bool) -> list[Any]:
-    """Return the expressions to sort a list by. Texts are sorted by code point, whatever the database's locale.
+    """Return the expressions to sort a list by. Texts are sorted by code point, regardless of the database's locale.
 
     With a path into JSON, rows without a value come first, then numbers in numeric order, then strings.
     """

@@ -76,7 +76,7 @@ class Store:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Provide a connection that sees one consistent state of the store, whatever others write meanwhile.
+        """Provide a connection that sees one consistent state of the store, regardless of what others write meanwhile.
 
         Keep the block short: in SQLite, no writer can commit while a reader reads.
 

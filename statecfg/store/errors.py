@@ -6,7 +6,7 @@ from statecfg.remote.graph.errors import StatecfgError
 
 
 class StoreError(StatecfgError):
-    """The store can't be used. Stop whatever needs it (exit code 8).
+    """The store can't be used. Stop everything that needs it (exit code 8).
 
     :param detail: what is wrong and where the store is; never contains a password
     :param help: what to do; "" for no advice

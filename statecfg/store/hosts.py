@@ -1,7 +1,7 @@
 """Hosts in the store: their facts, tags, metadata and bound playbooks.
 
-Two projects may have a host with the same name. So every function, unless it says otherwise, works on the hosts of the
-project for which the store was opened.
+Two projects may have a host with the same name. Unless stated otherwise, a function works on the hosts of the project
+for which the store was opened.
 """
 
 from __future__ import annotations

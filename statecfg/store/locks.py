@@ -87,7 +87,7 @@ def _locked(store: Store, name: str, wait: float) -> Iterator[Lock]:
             try:
                 yield Lock()
             finally:
-                os.unlink(path)  # while this process holds the lock: nobody else can have locked this file
+                os.unlink(path)  # while this process holds the lock: no other process can have locked this file
             return
         finally:
             os.close(handle)
@@ -167,7 +167,7 @@ class _Lease(Lock):
         return True
 
     def hold(self, connection: Connection) -> None:
-        """Ensure that nobody took the lease meanwhile, and lock its row until the transaction ends."""
+        """Ensure that no other process took the lease meanwhile, and lock its row until the transaction ends."""
         query = select(self.row.c.token).where(self.mine).with_for_update()
         if connection.execute(query).scalar() != self.token:
             raise StoreError(

@@ -17,7 +17,7 @@ from statecfg.store.tables import binding, event, going, going_host, host, invoc
 def read(store: Store, dead: float) -> dict[str, str]:
     """Return topic → mark. This is cheap: it reads rows only of small tables, and aggregates of the others.
 
-    :param dead: unfinished runs with their last sign of life before this time count as interrupted (seconds since 1970)
+    :param dead: unfinished runs with their last heartbeat before this time count as interrupted (seconds since 1970)
     """
     with store.reading() as connection:
         return {topic: _digest(connection, queries) for topic, queries in _topics(dead).items()}

@@ -15,8 +15,8 @@ from statecfg.store.tables import going, going_host, run, run_host
 
 KEPT = 1000  # maximum number of runs in the store
 LARGEST = 4 << 20  # maximum bytes of JSON of one host's report
-BEAT = 10.0  # seconds between two signs of life of a run
-CUT_OFF = 45.0  # seconds without a sign of life after which a run counts as interrupted
+BEAT = 10.0  # seconds between two heartbeats of a run
+CUT_OFF = 45.0  # seconds without a heartbeat after which a run counts as interrupted
 HostData = Mapping[str, Any]  # a host's part of a report in format 1
 
 
@@ -65,7 +65,7 @@ class Going:
 
     :param id: the run's id in its report
     :param started: seconds since 1970
-    :param beat: time of its last sign of life; 0 if it has ended and could not be recorded
+    :param beat: time of its last heartbeat; 0 if it has ended and could not be recorded
     :param mode: "apply", …
     :param who: `user@machine`
     :param playbook: relative to its project; "" for a run without a playbook
@@ -86,7 +86,7 @@ class Going:
         return cls(row.id, row.started, row.beat, row.mode, row.who, row.playbook, hosts)
 
     def cut_off(self, now: float) -> bool:
-        """Return whether the run sent no sign of life for `CUT_OFF` seconds: its process was probably killed."""
+        """Return whether the run sent no heartbeat for `CUT_OFF` seconds: its process was probably killed."""
         return now - self.beat > CUT_OFF
 
 
@@ -119,7 +119,7 @@ def _forget_old(connection: Connection, table: Table) -> None:
 
 
 def beat(store: Store, id: str, over: bool = False) -> None:
-    """Store a sign of life of a run.
+    """Store a heartbeat of a run.
 
     :param over: the run has ended and could not be recorded
     """

@@ -1,6 +1,7 @@
 """Manual changes of services, units and relations. They are stored immediately; the next apply acts on them.
 
-The caller checks the names against the result of `show`. Things that vanish in between raise InvalidInput as well.
+The caller checks the names against the result of `show`. An object that is deleted in between raises InvalidInput as
+well.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ run_host = Table(
     Column("report", Json, nullable=False),
 )
 
-# A run that has not ended. `beat` is the time of its last sign of life. The row is deleted when the run is recorded.
+# A run that has not ended. `beat` is the time of its last heartbeat. The row is deleted when the run is recorded.
 going = Table(
     "going",
     metadata,

@@ -137,7 +137,7 @@ def is_user(name: str) -> bool:
 
 
 def prompt(become: Become, nonce: str) -> str:
-    """Return the expected prompt: for sudo a prompt that nobody else can know, otherwise PAM's prompt in English."""
+    """Return the expected prompt: for sudo a random prompt, otherwise PAM's prompt in English."""
     return f"[statecfg {nonce}] " if become.method == "sudo" else "Password: "
 
 

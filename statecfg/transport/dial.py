@@ -59,7 +59,7 @@ def resolve(host: str, name: str, port: int, seconds: float) -> list[Address]:
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Call a function that has no time limit of its own in a daemon thread.
+    """Call a function without a time limit in a daemon thread.
 
     :param seconds: the time limit
     :param work: the function; it continues in its thread after the time limit

@@ -1,4 +1,4 @@
-"""The exceptions of the transports. Their texts are safe to print.
+"""The exceptions of the transports. Their messages are safe to print.
 
 TransportError
 ├── Unreachable            no connection: name, network, jump host, handshake

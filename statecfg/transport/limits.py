@@ -1,6 +1,6 @@
 """Limit what an unauthenticated server can make us read, and how long it can block our writes.
 
-A mixin for paramiko's Packetizer, which has no limits of its own (RFC 4253: 35,000 bytes must be accepted).
+A mixin for paramiko's Packetizer, which sets no limits (RFC 4253: 35,000 bytes must be accepted).
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class LocalStream:
         try:
             info = os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
-            # A close in another thread reaped it between the two looks.
+            # A close in another thread reaped it between the two calls.
             return self.process.returncode
         if info is None:
             return None

@@ -23,7 +23,7 @@ class RunUnit:
     :param dying: whether it is being removed
     :param over: whether it was removed
     :param running: the hook that runs now; None for none
-    :param quiet: whether no hook was due at the last look into the store
+    :param quiet: whether no hook was due when the store was last read
     :param blocked: why no further hook runs; "" if hooks may run
     :param settled: False if a hook ran too often and was stopped
     :param state: its state in the store

@@ -15,7 +15,7 @@ Json = Mapping[str, Any]
 
 
 def explanation_lines(data: Json) -> Iterator[Line]:
-    """Yield the explanations of everything that a name stands for.
+    """Yield the explanations of everything that has a name.
 
     :param data: lists of `nodes`, `variables` and `hosts`
     """

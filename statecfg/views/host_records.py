@@ -58,7 +58,7 @@ def one(record: HostRecord, groups: Sequence[str]) -> Iterator[Line]:
     installed = f"{record.installed}, {when(record.installed_at)}" if record.installed else "nothing"
     yield from pairs(
         {
-            "first met": when(record.registered),
+            "first seen": when(record.registered),
             "last check-in": when(record.last_checkin),
             "tags": ", ".join(record.tags) or "none",
             "playbooks": ", ".join(record.playbooks) or "none",

@@ -1,4 +1,4 @@
-"""Progress as plain lines, for logs and pipes: events of the hosts, and a regular sign of life."""
+"""Progress as plain lines, for logs and pipes: events of the hosts, and a regular heartbeat."""
 
 from __future__ import annotations
 
@@ -126,13 +126,13 @@ class _Hosts:
 
 
 class PlainProgress:
-    """Writes a line for each important event, and a sign of life after 30 s without output.
+    """Writes a line for each important event, and a heartbeat after 30 s without output.
 
     :param stream: usually stderr
     :param total: number of hosts in the run
     :param redactor: masks secrets
     :param verbose: 0 for changes and failures only, 1 for every node, 2 for all output
-    :param heartbeat: seconds without output before a sign of life
+    :param heartbeat: seconds without output before a heartbeat
     :param moment: seconds that a hook may take before a line says that the host waits for it
     """
 

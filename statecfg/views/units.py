@@ -46,7 +46,7 @@ def due_lines(host: Host, verbose: bool) -> Iterator[Line]:
 
 def _at_rest(host: Host, part: Literal["due", "hooks"], verbose: bool) -> Iterator[Line]:
     """Yield how many units have no hooks to show in a part of a host's report."""
-    if not touched(host):  # the due hooks had no turn
+    if not touched(host):  # the due hooks did not run
         return
     here = [unit for unit in host.get("units") or () if part in unit and not unit.get("error")]
     hooks = [unit.get("due", []) if part == "due" else unit.get("hooks", []) for unit in here]

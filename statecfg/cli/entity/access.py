@@ -103,7 +103,7 @@ def revoke(entities: EntityCalls, what: str, name: str, who: str, org: str, whol
         raise InvalidInput([problem("SC0802", f"{who} was not granted access to {id}", hint)])
     for grant in mine:
         entities.calls.delete_grant(entities.me, id, grant.id)
-    return f"{who}: no access to {id} any more"
+    return f"{who}: access to {id} revoked"
 
 
 @access.verb("allow", "statecfg entity access allow site restart ReadWrite")

@@ -156,7 +156,7 @@ def restore(entities: EntityCalls, type: str, name: str) -> str:
     """Remove a type's override of a behavior. The behavior of the interface applies again."""
     which = entities.behavior(name, _behaviors(entities, None, type))
     entities.calls.delete_override(entities.me, entities.type(type).id, which)
-    return f"{which}: taken back"
+    return f"{which}: override removed"
 
 
 def _behaviors(entities: EntityCalls, interface: str | None, type_name: str | None) -> list[Any]:

@@ -286,7 +286,7 @@ def grant(opened: HookStore, name: str, user: str) -> str:
 @click.argument("name")
 @click.argument("user")
 def revoke(opened: HookStore, name: str, user: str) -> str:
-    """Take Full Control of a hook away from a user."""
+    """Revoke a user's Full Control of a hook."""
     return _access(opened, name, user, False)
 
 

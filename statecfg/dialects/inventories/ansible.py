@@ -92,7 +92,7 @@ class AnsibleInventory:
     def host(self, name: str, location: SourceLocation, group: AnsibleGroup, port: int | None = None) -> AnsibleHost:
         """Return the host with a name; add it if it is new, and add it to a group. Report a wrong name.
 
-        :param port: the port behind its name, which only counts where Ansible meets the host first
+        :param port: the port after its name, which counts only at the first occurrence of the host
         """
         group.hosts.setdefault(name, location)
         if name not in self.hosts:
@@ -154,7 +154,7 @@ class AnsibleInventory:
     def _memberships(self) -> dict[str, set[str]]:
         """Return host → the groups that contain it directly or indirectly, without `all`.
 
-        A host is in `ungrouped` if no other group contains it, whatever the sources say.
+        A host is in `ungrouped` if no other group contains it, regardless of the sources.
         """
         parents: dict[str, set[str]] = {name: set() for name in self.groups}
         for group in self.groups.values():

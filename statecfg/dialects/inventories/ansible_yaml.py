@@ -58,7 +58,7 @@ def _set(inventory: AnsibleInventory, owner: AnsibleGroup | AnsibleHost, variabl
 def _entries(node: Node | None, what: str, example: str, single: bool = True) -> Mapping | None:
     """Return a node as a map; None if it is empty or was reported.
 
-    :param single: whether a string stands for a map with one key, as Ansible allows for hosts and children
+    :param single: whether a string means a map with one key, as Ansible allows for hosts and children
     """
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return None

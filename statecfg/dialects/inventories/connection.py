@@ -163,7 +163,7 @@ class _Settings:
         return None
 
     def way(self) -> Way:
-        """Return what the arguments for ssh say. Later variables override earlier ones."""
+        """Return the connection options in the arguments for ssh. Later variables override earlier ones."""
         total = Way()
         for name in ARGUMENTS:
             value, location = self.variables.get(name, ("", None))

@@ -21,7 +21,7 @@ class WrongRange(StatecfgError):
 
 
 def expand(pattern: str) -> tuple[list[str], int | None]:
-    """Return the names that a pattern stands for, and its port.
+    """Return the names that a pattern expands to, and its port.
 
     :raises WrongRange: the pattern contains an invalid range or port
     """
@@ -38,7 +38,7 @@ def expand(pattern: str) -> tuple[list[str], int | None]:
     for choice in choices:
         total *= len(choice)
     if total > MAX_HOSTS:
-        raise WrongRange(f"`{pattern}` stands for {total:,} hosts; the maximum is {MAX_HOSTS:,}")
+        raise WrongRange(f"`{pattern}` expands to {total:,} hosts; the maximum is {MAX_HOSTS:,}")
     return ["".join(one) for one in itertools.product(*choices)], port
 
 

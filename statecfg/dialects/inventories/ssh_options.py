@@ -1,4 +1,4 @@
-"""What `ansible_ssh_common_args` and similar variables say about the way to a host."""
+"""Read the route to a host from `ansible_ssh_common_args` and similar variables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statecfg.problems import suggest
 from statecfg.remote.graph.errors import StatecfgError
 
-# ssh's options that don't change which host is reached, as whom and on which way. statecfg has its own connections,
+# ssh's options that don't change the host, the user or the route. statecfg has its own connections,
 # checks and limits; it always checks host keys.
 WITHOUT_EFFECT = frozenset(
     [
@@ -72,7 +72,7 @@ class WrongOption(StatecfgError):
 
 @dataclass
 class Way:
-    """The way to a host; None and empty for what the arguments don't say.
+    """The route to a host; None or empty for options that are not in the arguments.
 
     :param jump: jump hosts, in the format of ssh's `-J`; "none" for a direct connection
     """
@@ -85,7 +85,7 @@ class Way:
 
 
 def read(text: str) -> Way:
-    """Return what the arguments of an ssh command say.
+    """Return the route in the arguments of an ssh command.
 
     :raises WrongOption: an option can't be read, or statecfg can't do what it asks for
     """
@@ -155,7 +155,7 @@ def jump_of(command: str) -> str:
     if command.strip().lower() == "none":
         return "none"
     words = _split(command)
-    help_text = "write -o ProxyJump=[USER@]HOST[:PORT]; keys of the jump host belong into ~/.ssh/config"
+    help_text = "write -o ProxyJump=[USER@]HOST[:PORT]; set keys of the jump host in ~/.ssh/config"
     host = user = port = None
     forwards = False
     for flag, value in _flags(words[1:]) if words and words[0].rpartition("/")[2] == "ssh" else ():
@@ -169,7 +169,7 @@ def jump_of(command: str) -> str:
             host = value
         elif not flag or flag in ("i", "F", "J", "identityfile", "proxyjump", "proxycommand"):
             what = "a key for the jump host" if flag in ("i", "identityfile") else f"`{value}`"
-            raise WrongOption(f"the ProxyCommand uses {what}, which has no place in a jump host", help_text)
+            raise WrongOption(f"the ProxyCommand uses {what}, which is not supported for jump hosts", help_text)
     if host is None or not forwards:
         raise WrongOption("statecfg can't run a ProxyCommand; it only reads `ssh -W %h:%p HOST`", help_text)
     if user and "@" not in host:

@@ -12,7 +12,7 @@ from statecfg.playbook.inventory import Vars
 from statecfg.problems import SourceLocation, inputs, problem, report, reporting, suggest_file
 
 ENDINGS = ("", ".yml", ".yaml", ".json")
-MAX_NESTING = 20  # directories; a link to a directory above would otherwise never end
+MAX_NESTING = 20  # directories; stops at links to parent directories, which would never end
 
 Check = Callable[[Iterable[tuple[str, Any, SourceLocation]]], Vars]
 

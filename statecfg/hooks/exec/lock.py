@@ -22,7 +22,7 @@ GIVEN_UP = "it was stopped while it waited for other hooks"
 
 
 def never() -> bool:
-    """Return False: nobody stops."""
+    """Return False: the wait is never stopped."""
     return False
 
 

@@ -65,7 +65,8 @@ class Asking:
         children: Mapping[str, Child] | None,
         secrets: Mapping[str, str],
     ) -> tuple[Reply, int]:
-        """Return the last reply of a hook, and the number of attempts. The failure rule says whether it is retried."""
+        """Return the last reply of a hook, and the number of attempts. The failure rule decides whether it is
+        retried."""
         sent = described(self.store, object)
         refusal = leak(sent, children, secrets)
         if refusal is not None:

@@ -1,8 +1,8 @@
 """One call of an HTTP hook: the request, and the meaning of the response.
 
 Requests, responses and error messages are those of TriggerMesh Scoby's hooks API v1. Two choices are our own: an empty
-`object` or `children` means no change, as the documentation says, and a child that is null is refused. A call has
-limits on time and memory, whatever the service does.
+`object` or `children` means no change, as the documentation says, and a child that is null is refused. Each call has
+limits on time and memory.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any, NotRequired, TypedDict, TypeGuard
 Status = Mapping[str, Any]  # what hooks set, and `conditions`
 
 READY = "Ready"  # all other conditions are true
-APPLIED = "Applied"  # the last run did what the playbook says
+APPLIED = "Applied"  # the last run applied the playbook
 OWN = (APPLIED, READY)
 STATES = ("True", "False", "Unknown")
 

@@ -1,1 +1,1 @@
-"""Registrations: the files `hooks/*.yml` of a project. They say when which hook is called."""
+"""Registrations: the files `hooks/*.yml` of a project. They define when each hook is called."""

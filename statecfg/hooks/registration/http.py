@@ -23,7 +23,7 @@ def read(spec: Mapping) -> Registration:
     """Return the registration of a service, without its name; report its errors."""
     warnings: list[Problem] = []
     if "events" in spec.items:
-        help = "hook.capabilities says when it is called"
+        help = "hook.capabilities defines when it is called"
         report(problem("SC0311", "an HTTP hook has no `events:`", help, spec.keys["events"].location))
     http_hook = HttpHook(None, None)
     hook = map_of(spec, "hook", "hook: {version: v1, address: {uri: http://…}, capabilities: [pre-reconcile]}")

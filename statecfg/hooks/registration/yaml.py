@@ -20,7 +20,7 @@ from statecfg.remote.hooks.on_failure import RULES
 
 SHAPE = "a registration: metadata: {name: NAME}, spec: {…}"
 TOP_KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
-# Further keys of Scoby registrations. They say how Scoby makes children; here, the playbook does.
+# Further keys of Scoby registrations. They define how Scoby makes children; here, the playbook does that.
 SCOBY_KEYS = ("crd", "workload")
 OWN_KEYS = ("select", "where", "order", "deadline", "onFailure", "fullControl")
 SPEC_KEYS = ("exec", "events", "hook", *OWN_KEYS, *SCOBY_KEYS)

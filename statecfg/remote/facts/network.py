@@ -1,4 +1,4 @@
-"""Facts about the network, which the kernel tells over netlink. Source: rtnetlink(7)."""
+"""Facts about the network, which the kernel reports over netlink. Source: rtnetlink(7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a fact of the project on the host: in a process of its own, read-only, and with a time limit."""
+"""Runs a fact of the project on the host: in a separate process, read-only, and with a time limit."""
 
 from __future__ import annotations
 

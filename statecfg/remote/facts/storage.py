@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List
 
-_SECTOR = 512  # bytes: the unit of `size` in sysfs, whatever the sectors of the disk are
+_SECTOR = 512  # bytes: the unit of `size` in sysfs, regardless of the disk's sector size
 _NO_DISKS = ("loop", "ram", "zram", "dm-", "md", "nbd", "sr", "fd")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 

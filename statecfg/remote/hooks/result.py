@@ -26,7 +26,7 @@ class Judged:
     :param entry: the event as in Razor's log: event, exit_status, msg, error, actions; empty values are left out
     :param configuration: the hook's new configuration
     :param metadata: the node's new metadata; None if the event has no node
-    :param detail: what the entry does not say: the signal, or where the JSON is wrong; "" for nothing
+    :param detail: what the entry does not contain: the signal, or where the JSON is wrong; "" for nothing
     :param sound: whether the hook succeeded, by its exit status and output; stderr does not count
     """
 
@@ -56,7 +56,7 @@ def judge(
     :param metadata: the node's metadata before the call; None if there is no node
     :param ended: how the program ended; if it was stopped or not started, its output is not applied
 
-    Source: the Razor server's engine. Changes are applied whatever the exit status is. Output of a shape on which
+    Source: the Razor server's engine. Changes are applied regardless of the exit status. Output of a shape on which
     Razor itself fails is an error of the hook here.
     """
     stdout, errors = ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str]) -> Recorded:
-    """Return what the ledger says about a playbook. Call this only if there is a ledger, or if the run is acting.
+    """Return the records of a playbook in the ledger. Call this only if there is a ledger, or if the run is acting.
 
     :param state_dir: the state directory
     :param acting: the run may change the host, so a missing ledger is created

@@ -1,4 +1,4 @@
-"""What a ledger says about one playbook."""
+"""The records of one playbook in a ledger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Recorded:
-    """What the ledger says about one playbook when a run begins.
+    """The records of one playbook in the ledger when a run begins.
 
     :param state_dir: the state directory
     :ivar ledger: None if there is none, or only one of another machine

@@ -26,7 +26,7 @@ SPOOL = "spool-"  # the prefix of directories with received content
 class StateError(StatecfgError):
     """The host can't keep its record, so no run may change it.
 
-    :param hint: what to do; "" if the message says it
+    :param hint: what to do; "" if the message contains it
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -76,7 +76,7 @@ def revealed(state_dir: str, playbook: str, name: str) -> Tuple[str, Dict[str, s
 def prepare(state_dir: str) -> None:
     """Create the state directory, accessible only to this user.
 
-    :raises StateError: if it can't be created, or if it belongs to somebody else
+    :raises StateError: if it can't be created, or if it belongs to another user
     """
     try:
         os.makedirs(state_dir, 0o700, exist_ok=True)
@@ -108,7 +108,7 @@ def sweep(state_dir: str) -> None:
 
 
 def set_aside(state_dir: str, mark: str) -> str:
-    """Move the ledger, the journals and the former content to a directory of their own; return its path.
+    """Move the ledger, the journals and the former content to a separate directory; return its path.
 
     :param state_dir: the state directory
     :param mark: a part of the new directory's name

@@ -1,4 +1,4 @@
-"""POSIX access lists: who may do more with a file or directory than its mode says."""
+"""POSIX access lists: who may do more with a file or directory than its mode allows."""
 
 from __future__ import annotations
 

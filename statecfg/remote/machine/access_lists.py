@@ -76,7 +76,7 @@ def _base(path: str) -> Dict[int, int]:
 
 
 def _put(path: str, attribute: str, own: Dict[int, int], named: Sequence[AclEntry]) -> None:
-    """Write one list in the kernel's format, or remove it if it names nobody."""
+    """Write one list in the kernel's format, or remove it if it has no entries."""
     if not named:
         try:
             os.removexattr(path, attribute)

@@ -99,7 +99,7 @@ def changes_hands(info: os.stat_result, owner: Optional[str]) -> bool:
 
 
 def fill(name: str, parent: int, blob: Blob, finish: Callable[[int], None], proven: bool = True) -> None:
-    """Create a file with this content and make it durable. Nobody else can read it before `finish` is called.
+    """Create a file with this content and make it durable. No other user can read it before `finish` is called.
 
     :param finish: sets owner and mode of the open file
     :param proven: False if the content comes from a file that others may be writing; then it is verified

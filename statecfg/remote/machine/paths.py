@@ -30,7 +30,7 @@ def normal(path: str) -> str:
 
 
 def trusted(directory: os.stat_result, link: os.stat_result) -> bool:
-    """Tell whether a link may be followed: it belongs to root or to us, and nobody else can replace it.
+    """Tell whether a link may be followed: it belongs to root or to us, and no other user can replace it.
 
     Source of the rule: systemd's CHASE_SAFE, which never follows a link from an unprivileged owner to a privileged one.
     """

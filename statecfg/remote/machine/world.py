@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Effect = Mapping[str, Any]
     Inputs = Tuple[str, Sequence[str]]
 
-# The effect of a command that declares none: after it, nothing about the host is certain.
+# The effect of a command that declares none: after it, the whole state of the host is unknown.
 ANYTHING: Effect = {"unknown": ["*"]}
 
 
@@ -90,7 +90,7 @@ class World:
     """The nodes of the layer being checked, this one among them: what they do is done side by side."""
 
     claimed: Mapping[str, Tuple[str, str]] = {}
-    """What nodes of other playbooks are about on this host: claim → playbook and name."""
+    """What nodes of other playbooks manage on this host: claim → playbook and name."""
 
     memo: Dict[str, Any]
     """What checks of one layer have worked out about it together; empty when the next layer begins."""
@@ -191,8 +191,8 @@ class Machine(World):
         the new owner) may have made it.
 
         :param backup: suffix of the copy of the old file that is kept next to the new one
-        :param validate: a command in which `{}` stands for the temporary file with the new content; if it fails,
-            nothing changes
+        :param validate: a command; `{}` in it is replaced by the path of the temporary file with the new content; if it
+            fails, nothing changes
         """
         raise NotImplementedError
 
@@ -223,7 +223,8 @@ class Machine(World):
         raise NotImplementedError
 
     def remove(self, path: str, recursive: bool = False) -> Result:
-        """Remove a file, a link or an empty directory; with `recursive`, a whole tree. A missing path is fine."""
+        """Remove a file, a link or an empty directory; with `recursive`, a whole tree. A missing path is not an
+        error."""
         raise NotImplementedError
 
     def run(
@@ -257,7 +258,7 @@ class Machine(World):
     def outside(self, function: Callable[[], Any]) -> Any:
         """Call a function that changes the host itself (the Borg document's plain `fn`) and return its result.
 
-        A plan does not call it, because nobody can foresee what it does.
+        A plan does not call it, because its effects are unknown.
         """
         raise NotImplementedError
 

@@ -70,7 +70,7 @@ class Definitions:
         return claims(Node(node.provides, node.type, (), dict(node.attrs, **self._without_secrets(node))))
 
     def digest(self, node: Node) -> str:
-        """Return a digest of a node's definition; it includes the lineage so that nobody can guess a secret from it."""
+        """Return a digest of a node's definition; it includes the lineage so that a secret can't be guessed from it."""
         digest = self._digests.get(node.provides)
         if digest is None:
             # As defined: a run replaces references by values.

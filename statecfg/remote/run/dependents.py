@@ -62,7 +62,7 @@ class Dependents:
         self.nodes: List[Dependent] = []
         for resource in resources if removed else ():
             required, triggers = resource.definition.requires, resource.definition.triggers
-            # Records of 0.3.0 don't say which requirements trigger. An extra restart is safer than a missing one.
+            # Records of 0.3.0 don't contain which requirements trigger. An extra restart is safer than a missing one.
             named = required if triggers is None else triggers
             near = {name: removed[name] for name in required if name in removed and name != resource.name}
             causes = [removed[name].provides for name in named if name in near]

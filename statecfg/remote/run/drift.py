@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Drift:
     """Finds the causes for the nodes of one plan.
 
-    :param recorded: what the ledger says
+    :param recorded: the playbook's records in the ledger
     :param definitions: converts nodes
     :param playbook: the owning playbook
     """

@@ -35,9 +35,9 @@ class Execution:
     :param record: the journal
     :param stopped: returns why nothing new may start, "" if it may
     :param keep_going: after a failure, skip only the nodes that depend on the failed node
-    :param owed: node → the nodes whose change it still has to answer, from earlier runs
+    :param owed: node → the nodes to whose change it still has to react, from earlier runs
     :param life: makes nodes managed and fires the events before and after each node; None: neither happens
-    :param guard: restores sshd's settings if they lock everybody out
+    :param guard: restores sshd's settings if they prevent all logins
     :ivar state: the executions of all nodes by name
     :ivar shutdown: the reports of the shutdown-first actions
     :ivar spent: the bytes of JSON that the reports took so far, as a list of one number

@@ -86,7 +86,7 @@ class Generated:
                     node.attrs[name] = self.filled(node.attrs[name])
         for orphan in managed.all_orphans():
             filled = {name: self.filled(value) for name, value in orphan.secret_attrs.items()}
-            # Without a reference whose value is lost, the undo says that it lacks the secret.
+            # Without a reference whose value is lost, the undo reports that it lacks the secret.
             orphan.secret_attrs = {name: value for name, value in filled.items() if state.REFERENCE not in repr(value)}
 
     def filled(self, value: Any) -> Any:
@@ -95,7 +95,7 @@ class Generated:
 
 
 def read(path: str) -> Optional[str]:
-    """Return the value in a file, None if it can't be read; the check of its node says why."""
+    """Return the value in a file, None if it can't be read; the check of its node reports why."""
     try:
         with open(path, "rb") as stream:
             return stream.read(LARGEST).decode("ascii")

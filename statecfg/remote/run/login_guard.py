@@ -72,7 +72,7 @@ class LoginGuard:
         self.before: Before = self._files() if self.units else {}
 
     def look(self) -> Optional[Lockout]:
-        """Request a test login if a program restarted sshd since the last look; restore the settings if it fails.
+        """Request a test login if a program restarted sshd since the last check; restore the settings if it fails.
 
         :returns: the failure, None if there is none
         """

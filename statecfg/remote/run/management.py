@@ -42,7 +42,7 @@ class Management:
     :param state_dir: the state directory
     :param order: the controller's instructions
     :param warnings: receives warnings for the user
-    :ivar recorded: what the ledger says
+    :ivar recorded: the playbook's records in the ledger
     :ivar definitions: converts nodes for the ledger; None without a ledger
     :ivar orphans: the resources that left the definition; None without a ledger
     :ivar dependents: the resources that their removal affects; None without a ledger

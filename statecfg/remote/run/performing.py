@@ -75,7 +75,7 @@ class Performer:
     def act(self, node: NodeRun) -> None:
         """Perform a node's actions in order, up to the first failure.
 
-        If each of them says that it had nothing to change, the node is unchanged.
+        If each of them reports that it had nothing to change, the node is unchanged.
         """
         idle = not node.done and node.shutdown is None
         for action in node.step.spec.actions[len(node.done) :]:
@@ -125,8 +125,8 @@ class Performer:
                 mutex.release()
         if "said" in result:
             self.said.setdefault(name, {}).update(result["said"])
-            # A value of a node with secrets may contain one, so only this run knows it. A type without values says only
-            # what its undo needs.
+            # A value of a node with secrets may contain one, so only this run knows it. A type without values reports
+            # only what its undo needs.
             node_type = REGISTRY.get(node.step.node.type)
             if node.step.node.hides and (node_type is None or node_type.outputs):
                 del result["said"]

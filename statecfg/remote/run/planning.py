@@ -34,7 +34,7 @@ class Planner:
 
     :param types: node types by name
     :param machine: the simulated machine on which the plan acts
-    :param owed: node → the nodes whose change it still has to answer, from earlier runs
+    :param owed: node → the nodes to whose change it still has to react, from earlier runs
     :ivar recorded: the managed resources by name, with the values that their nodes said
     """
 

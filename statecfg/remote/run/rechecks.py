@@ -27,7 +27,7 @@ class Rechecks:
     :param plan: the plan; its steps are updated
     :param types: node types by name
     :param facets: the host's facets, shared with the plan
-    :param owed: node → the nodes whose change it still has to answer, from earlier runs
+    :param owed: node → the nodes to whose change it still has to react, from earlier runs
     :param state: the executions of all nodes by name
     """
 

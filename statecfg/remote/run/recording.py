@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Recording:
     """Makes the records of one run.
 
-    :param recorded: what the ledger says
+    :param recorded: the playbook's records in the ledger
     :param definitions: converts nodes
     :param nodes: the defined nodes by name
     :param renamed: new name → record of the same object under its earlier name

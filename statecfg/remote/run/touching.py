@@ -44,7 +44,7 @@ def chains(nodes: Sequence[NodeRun]) -> List[List[NodeRun]]:
 
 
 def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: Iterable[NodeRun]) -> str:
-    """Say which nodes gave work to a node that was planned as unchanged, and how to fix that.
+    """Describe which nodes gave work to a node that was planned as unchanged, and the fix.
 
     :param node: the node, which was just checked again on `machine`
     :param nodes: all nodes by name

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BEAT = 5.0  # seconds between heartbeats
 DEAD = 15.0  # seconds of silence after which the other side counts as lost
 LOOK = 3.0  # seconds; the listener looks every second, so a longer pause means that the process was stopped
-BACKLOG = 4 << 20  # maximum bytes of received content that nobody has taken yet
+BACKLOG = 4 << 20  # maximum bytes of received content that no thread has taken yet
 LONGEST_LINE = 1 << 20  # characters of output to wait for until a line ends
 LAST = 10.0  # seconds that running actions get after the controller is lost
 

@@ -91,7 +91,7 @@ class Decoder:
             if flags & PACKED:
                 data = _unpack(data, first + BODY_LIMIT + 1)
             if len(data) < first:
-                raise ProtocolError("a frame is shorter than it says")
+                raise ProtocolError("a frame is shorter than its header states")
             self.volume += first
             self.weigh(data[:first])
             yield _header(data[:first]), data[first:]

@@ -61,7 +61,7 @@ def test_plan_changes_nothing_and_apply_does_what_was_planned(statecfg):
     assert planned.returncode == 2, planned.stderr
     assert planned.stdout.endswith("Plan: 3 to add, 0 to change, 0 to destroy.\n")
     assert "+ Hello." in planned.stdout
-    assert "To do it: statecfg apply hello.py\n" in planned.stdout
+    assert "To apply it: statecfg apply hello.py\n" in planned.stdout
     assert not statecfg.scratch.exists()
     applied = statecfg("apply", "hello.py", "--yes")
     assert applied.returncode == 0, applied.stderr
@@ -118,7 +118,7 @@ def test_the_same_plan_gives_the_same_markdown(statecfg):
 def test_variables_tags_and_limits_select_what_is_planned(statecfg):
     told = statecfg("plan", "hello.py", "-e", "text=Moin.", "-l", "@local", "-t", "text").stdout
     assert "+ Moin." in told
-    assert "To do it: statecfg apply hello.py -l @local -t text -e '…'\n" in told
+    assert "To apply it: statecfg apply hello.py -l @local -t text -e '…'\n" in told
     assert "+ Moin." in statecfg("plan", "hello.py", "-e", '{"text": "Moin."}').stdout
     (statecfg.base / "vars.json").write_text('{"text": "Moin."}')
     (statecfg.base / "vars.yml").write_text("text: Servus.\n")

@@ -109,7 +109,7 @@ def test_k_alone_does_not_change_the_user(cli: Cli) -> None:
 
 def test_plan_suggests_an_apply_command_with_the_same_options(cli: Cli, project: Path) -> None:
     ran = cli("plan", "site.py", "-l", "light1", "-u", "free", "-b")
-    assert f"To do it: statecfg apply site.py -l light1 -u free --ssh-config {project}/ssh_config -b\n" in ran.out
+    assert f"To apply it: statecfg apply site.py -l light1 -u free --ssh-config {project}/ssh_config -b\n" in ran.out
 
 
 def test_one_run_reports_each_hosts_own_outcome(fleet: list[Host], project: Path, cli: Cli) -> None:

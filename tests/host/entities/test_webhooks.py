@@ -137,8 +137,8 @@ def test_a_template_sets_the_body_and_headers(site: Site) -> None:
     ("template", "said"),
     [
         ("<#if x>1</#if>", "the template has '<#if x>'"),
-        ("${entity.a + 1}", "is not understood"),
-        ("${entity.a?upper_case}", "is not understood"),
+        ("${entity.a + 1}", "is not supported"),
+        ("${entity.a?upper_case}", "is not supported"),
         ("${entity.a", "the template has '${entity.a'"),
         ('<#assign header_Host = "x"/>', "can't set the header 'Host'"),
         ('<#assign header_x-vcloud-signature = "x"/>', "can't set the header"),

@@ -232,7 +232,7 @@ def checked(tmp_path: Path) -> Callable[..., str]:
 
 
 def test_validate_warns_once_about_each_command_that_nothing_guards(checked: Callable[..., str]) -> None:
-    text = "nothing guards this command: it runs in every apply; guard it with `creates`, `unless` or `onlyif`, "
+    text = "this command has no guard, so it runs in every apply; guard it with `creates`, `unless` or `onlyif`, "
     text += "run it after changes only with `restart_on`, or write `always: true`\n"
     build = '  - command: build-{{ host.name }}\n    argv: ["true"]\n'
     other = '  - command: other\n    argv: ["true"]\n    always: false\n'

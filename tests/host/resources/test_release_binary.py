@@ -105,7 +105,7 @@ def test_a_program_that_existed_comes_back(site: Site, web: Web) -> None:
 def test_nothing_is_installed_if_a_checksum_or_the_member_is_wrong(site: Site, web: Web) -> None:
     good = tool(site, web, "1.0")
     wrong = {
-        "member_checksum says sha256:000": good.replace(digest(program("1.0")), "sha256:" + "0" * 64),
+        "member_checksum is sha256:000": good.replace(digest(program("1.0")), "sha256:" + "0" * 64),
         "has the checksum sha256:": good.replace(archive(web, "1.0"), "sha256:" + "0" * 64),
         "did you mean `tool-1.0/bin/tool`?": good.replace("bin/tool\n    m", "bin/tol\n    m"),
         "false rejects the new content": f"{good}    validate: ['false', '{{}}']\n",
@@ -130,7 +130,7 @@ def test_the_controller_fetches_the_archive_and_sends_the_program(site: Site, we
     assert site.host.run([f"{site.place}/bin/tool"]).stdout == "3.0\n"
     assert site.host.run(["grep", "-rl", SECRET, "/var/lib/statecfg"], check=False).stdout == ""
     wrong = sent.replace(digest(program("3.0")), "sha256:" + "0" * 64)
-    assert "member_checksum says sha256:000" in site.say("plan", wrong, code=None).out
+    assert "member_checksum is sha256:000" in site.say("plan", wrong, code=None).out
 
 
 def test_destroy_keeps_what_others_installed(site: Site, web: Web) -> None:

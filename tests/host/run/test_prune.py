@@ -48,7 +48,7 @@ def test_resources_that_left_the_definition_stay_until_pruned(site: Site, light_
     assert f"  - file:{place}/mine  restored  (site.py:" in planned.out
     assert "        - mine\n        + was here\n" in planned.out
     assert "      mode  0644 → 0600\n" in planned.out
-    assert "To do it: statecfg apply site.py --prune --ssh-config" in planned.out
+    assert "To apply it: statecfg apply site.py --prune --ssh-config" in planned.out
     assert planned.out.endswith("Plan: 0 to add, 0 to change, 2 to destroy.\n")
     assert light_host.read(f"{place}/mine") == "mine\n"
     done = site("apply", "site.py", "--prune", "--yes")
@@ -149,7 +149,7 @@ def test_pruning_more_than_half_of_a_host_needs_an_explicit_yes(site: Site, ligh
     site.play(*text(place))
     why = "this would remove 3 of the 4 resources that statecfg manages on this host"
     planned = site("plan", "site.py", "--prune", "--out", "x.plan").out
-    assert f"an apply would be refused: {why}" in planned and "To do it: statecfg apply x.plan --yes\n" in planned
+    assert f"an apply would be refused: {why}" in planned and "To apply it: statecfg apply x.plan --yes\n" in planned
     for arguments in (["apply", "site.py", "--prune"], ["apply", "x.plan"], ["prune", "site.py"]):
         refused = site(*arguments, code=5, STATECFG_YES="1")
         assert why in refused.out

@@ -310,7 +310,7 @@ def test_a_partial_change_keeps_omitted_values(define: Any) -> None:
     assert client.put(path, json={"entityState": "IN_DELETION"}).json()["entityState"] == "IN_DELETION"
     assert client.get(path).json()["name"] == "two"
     message = refused(client.put(path, json={"nmae": "three"}), 400, "BAD_REQUEST")
-    assert "it has none of entityType, name, externalId, entity, state, entityState" in message
+    assert "it needs one of entityType, name, externalId, entity, state, entityState" in message
     of = f"{API}/entityTypes/{scenes.made(client, 'entityTypes', scenes.entity_type('kept2'))['id']}"
     changed = client.put(of, json={"description": "mine"}).json()
     assert (changed["description"], changed["schema"]["required"]) == ("mine", ["foo"])

@@ -287,7 +287,7 @@ def test_choices_and_types_limit_values(project: Path) -> None:
     )
     text = "hosts: all\nresources: [{include: few, vars: {mode: slwo, list: [1], count: true}}]\n"
     details = [item.detail for item in refused(project, text)]
-    assert len(details) == 3 and "'slwo' is none of 'fast', 'slow'" in details[0]
+    assert len(details) == 3 and "'slwo' is not one of 'fast', 'slow'" in details[0]
 
 
 def test_values_reach_nodes_as_they_were_written(project: Path) -> None:

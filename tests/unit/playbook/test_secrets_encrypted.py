@@ -278,7 +278,7 @@ def test_program_of_a_file_that_others_can_change_is_not_run(place: Path) -> Non
     (place / "x.yml").chmod(0o666)
     with secret_keys.opening(Keys()), collecting() as problems:
         declared(place, command=["printf", "canary"], name="it").reveal()
-    assert "has mode 0666" in problems[0].detail and "runs no program" in problems[0].detail
+    assert "has mode 0666" in problems[0].detail and "does not run a program" in problems[0].detail
 
 
 def test_program_that_others_can_change_is_not_run(place: Path) -> None:

@@ -49,7 +49,7 @@ def test_the_program_is_taken_out_of_the_archive(archive: str) -> None:
     [
         ("tool-1.0/tol", "0" * 64, "contains no file tool-1.0/tol; did you mean `tool-1.0/tool`?"),
         ("tool-1.0/link", "0" * 64, "tool-1.0/link in https://example.org/tool.tar.gz is not a file"),
-        ("tool-1.0/tool", "0" * 64, "member_checksum says sha256:0000"),
+        ("tool-1.0/tool", "0" * 64, "member_checksum is sha256:0000"),
     ],
 )
 def test_nothing_else_is_taken_or_kept(archive: str, name: str, sha256: str, reason: str) -> None:
