@@ -25,7 +25,8 @@ def quadlet(
     statecfg makes systemd read the file, which lets podman make the unit. The node fails if podman makes none of it.
     A `service` node starts the unit: ``shop.container`` makes the service ``shop``, ``data.volume`` the service
     ``data-volume``. Its section ``Install`` starts it at boot. The host needs podman 4.4 or later. Every user of the
-    host can read the file: put secrets into podman's own secrets, or into a `file` that ``EnvironmentFile`` names.
+    host can read the file, so it must not contain secrets: put them into podman's own secrets, or into a `file` that
+    ``EnvironmentFile`` names.
 
     Undo: statecfg restores the file that existed before, or removes the node's file, and makes systemd read it.
     Volumes and images stay.
@@ -74,7 +75,7 @@ def to_wire(node: Any, context: Any) -> Any:
     """Send the content of the file."""
     if node.attrs.get("sections") is not None:
         node = node.with_attrs(content=drop_in_texts.unit(node.attrs["sections"]), sections=None)
-    sent = file_sources.with_content(node, context)
+    sent = file_sources.with_content(node, context, quadlet_rules.PRIVATE)
     return drop_in_texts.sent(sent, quadlets.path_of(node.attrs["name"]), sent.attrs.get("content"))
 
 

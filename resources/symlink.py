@@ -16,7 +16,7 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import links, paths
+from statecfg.resources.shared import file_sources, links, paths
 
 
 @node_type
@@ -65,6 +65,9 @@ def validate(attrs: dict[str, Any]) -> None:
     paths.refuse_with_absent(attrs, ("path", "absent"))
     if not attrs.get("absent") and not attrs.get("target"):
         raise ValueError("a link requires a target")
+    file_sources.refuse_secret(
+        attrs.get("target"), "target", "every user can read where a link points: use a name that is not secret"
+    )
 
 
 @symlink.check

@@ -7,6 +7,9 @@ from typing import Any, Unpack
 from statecfg import LocalPath, Name, NodeOptions, NoNul, node_type
 from statecfg.resources.shared import drop_in_texts, file_sources, files, paths, systemd, unit_files
 
+PRIVATE = (
+    "put it into a `file` of mode 0600, and name that in EnvironmentFile or LoadCredential"  # the help for secrets
+)
 CONTENT = ("sections", "content", "source", "template")
 
 
@@ -29,7 +32,8 @@ def systemd_unit(
     statecfg makes systemd read the changed file. Before it installs a file, ``systemd-analyze verify`` checks the unit
     with it: unknown settings, wrong values and missing programs are errors. A `service` node starts the unit and makes
     it start at boot. It requires this node automatically; write `restart_on` to restart it with each change. Every user
-    of the host can read the file: put secrets into a `file`, and name it in ``EnvironmentFile``.
+    of the host can read the file, so it must not contain secrets: put them into a `file`, and name it in
+    ``EnvironmentFile`` or ``LoadCredential``.
 
     Undo: statecfg restores the file that existed before, or removes the node's file, and makes systemd read it.
 
@@ -77,6 +81,8 @@ def contradictions(attrs: dict[str, Any]) -> None:
     paths.refuse_with_absent({**attrs, "verify": None}, ("name", "drop_in", "absent"))
     drop_in_texts.check_unit_name(systemd.unit_name(attrs["name"]))
     given = [name for name in CONTENT if attrs.get(name) is not None]
+    for name in ("content", "vars"):
+        file_sources.refuse_secret(attrs.get(name), name, PRIVATE)
     if len(given) > 1:
         raise ValueError("%s: only one of them is allowed" % " and ".join(given))
     if not given and not attrs.get("absent"):
@@ -93,7 +99,7 @@ def to_wire(node: Any, context: Any) -> Any:
     path = unit_files.path_of(systemd.unit_name(attrs["name"]), attrs.get("drop_in"))
     if attrs.get("sections") is not None:
         node = node.with_attrs(content=drop_in_texts.unit(attrs["sections"]), sections=None)
-    sent = file_sources.with_content(node, context)
+    sent = file_sources.with_content(node, context, PRIVATE)
     content = sent.attrs.get("content")
     return drop_in_texts.sent(sent, path, content, installable=drop_in_texts.can_be_enabled(content) or None)
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from statecfg.remote.graph.wrong_values import Wrong, show
-from statecfg.resources.shared import drop_in_texts, paths, quadlets
+from statecfg.resources.shared import drop_in_texts, file_sources, paths, quadlets
 
+PRIVATE = "put it into a secret of podman, or into a `file` of mode 0600 that EnvironmentFile names"
 CONTENT = ("sections", "content", "source", "template")
 # Suffix → the section of the file, and the setting that it must have. Source: podman-systemd.unit(5).
 SECTIONS = {
@@ -33,6 +34,8 @@ def check(attrs: Mapping[str, Any]) -> None:
         help = f"its suffix is one of {', '.join(quadlets.UNITS)}, such as shop.container"
         raise Wrong(f"{show(attrs['name'])} is not the name of a quadlet", help)
     given = [name for name in CONTENT if attrs.get(name) is not None]
+    for name in ("content", "vars"):
+        file_sources.refuse_secret(attrs.get(name), name, PRIVATE)
     if len(given) > 1:
         raise ValueError("%s: only one of them is allowed" % " and ".join(given))
     if not given and not attrs.get("absent"):

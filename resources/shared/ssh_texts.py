@@ -8,7 +8,7 @@ from typing import Any
 
 from statecfg.remote.graph.suggestions import did_you_mean
 from statecfg.remote.graph.wrong_values import Wrong, show
-from statecfg.resources.shared import drop_in_texts, records
+from statecfg.resources.shared import drop_in_texts, file_sources, records
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -82,6 +82,7 @@ def check(attrs: records.Attrs, known: Sequence[str]) -> None:
     if (settings is None) == (content is None):
         raise ValueError("either settings or content is required unless absent is true")
     if content is not None:
+        file_sources.refuse_secret(content, "content", "let ssh read it from a `file` of mode 0600")
         return
     if not settings:
         raise ValueError("settings is empty; absent: true removes the file")

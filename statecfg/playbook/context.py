@@ -196,6 +196,26 @@ class WireContext:
         :param variables: variables in addition to those of the host
         :raises InvalidInput: the file is missing, the template is wrong, or a variable is undefined
         """
+        return self._rendered(node, template, variables)
+
+    def render_public(self, node: Node, template: str, help: str, variables: Mapping[str, Any] | None = None) -> str:
+        """Return a rendered Jinja2 template for a file that every user of the host can read.
+
+        :param help: where to put a secret instead
+        :raises InvalidInput: as with `render`, or the template uses a secret
+        """
+        from statecfg.graph import opaque
+
+        with opaque.recording() as used:
+            text = self._rendered(node, template, variables)
+        if used:
+            detail = f"`template` of {node.provides} uses {', '.join(f'the secret {name}' for name in sorted(used))}, "
+            raise InvalidInput(
+                [problem("SC0425", f"{detail}and every user of the host can read the file", help, *node.positions)]
+            )
+        return text
+
+    def _rendered(self, node: Node, template: str, variables: Mapping[str, Any] | None) -> str:
         from statecfg.templates import render_file, render_text
 
         host_vars = self.own.get(node.provides, self.vars)

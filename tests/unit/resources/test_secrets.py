@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from statecfg import problems, resources
+from statecfg import merge_graphs, problems, resources
+from statecfg.graph.generated import GeneratedSecret
 from statecfg.graph.opaque import Secret
+from statecfg.graph.outputs import output
 from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
 from tests.each import each
@@ -19,6 +22,13 @@ NODES: list[tuple[str, str, dict[str, Any]]] = [
     ("limits", "a", {"domain": "a", "soft": {"nofile": "3"}}),
     ("logrotate", "a", {"paths": ["/a"], "directives": ["weekly"], "scripts": {"postrotate": "true"}}),
     ("systemd_unit", "a", {"sections": {"Service": {"ExecStart": "/bin/true", "Environment": ["A=a", "B=b"]}}}),
+    ("systemd_unit", "a", {"content": "[Service]\nExecStart=/bin/true\n"}),
+    ("quadlet", "a.container", {"content": "[Container]\nImage=a\n"}),
+    ("quadlet", "a.container", {"sections": {"Container": {"Image": "a", "Environment": "A=a"}}}),
+    ("ssh_config", "a", {"content": "Host a\n"}),
+    ("ssh_config", "a", {"settings": {"User": "a"}}),
+    ("sshd_config", "a", {"content": "Banner none\n"}),
+    ("symlink", "/a", {"target": "b"}),
     ("host_entry", "192.0.2.1", {"names": ["a"]}),
     ("known_host", "a", {"key": KEY}),
     ("authorized_key", "a", {"user": "root", "key": KEY}),
@@ -64,6 +74,28 @@ def test_secret_that_others_could_read_is_refused(
         getattr(resources, kind)(argument, **changed)
     assert all(found.code in ("SC0107", "SC0201", "SC0202", "SC0425") for found in caught.value.problems)
     assert not any("hunter2" in f"{found.detail} {found.help}" for found in caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "advice"), [("systemd_unit", "a", "LoadCredential"), ("quadlet", "a.container", "podman")]
+)
+@pytest.mark.parametrize("secret", [Secret("token", "hunter2 hunter2"), GeneratedSecret("token", {"kind": "password"})])
+def test_secret_in_a_template_of_a_file_that_others_can_read_is_refused(
+    kind: str, name: str, advice: str, secret: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates/unit").write_text("[Container]\nImage={{ word }}\n")
+    graph = getattr(resources, kind)(name, template="unit")
+    with problems.collecting() as found, problems.reporting():
+        compile_graph(graph, WireContext("a", {"word": secret}, base=tmp_path))
+    (problem,) = found
+    assert problem.code == "SC0425" and problem.places and advice in problem.help
+    assert "uses the secret token, and every user of the host can read the file" in problem.detail
+    plain = getattr(resources, kind)(name, template="unit", vars={"word": output("command:a", "stdout")})
+    command = resources.command("a", argv=["/bin/true"])
+    assert compile_graph(merge_graphs(command, plain), WireContext("a", base=tmp_path)).layers
+    with pytest.raises(problems.InvalidInput, match=r"`vars` of .* contains a secret"):
+        getattr(resources, kind)(name, template="unit", vars={"word": ["a", secret]})
 
 
 def test_secret_is_allowed_where_only_its_readers_see_it() -> None:
