@@ -1,4 +1,4 @@
-"""Packages of the system, which apt installs."""
+"""Packages of the system, which its package manager installs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Unpack
 
 from statecfg import ActionSpec, HostNode, Name, NodeOptions, PackageName, PublicLine, World, node_type
-from statecfg.resources.shared import package_removal, package_snapshot, package_transaction
+from statecfg.resources.shared import package_manager, package_removal, package_snapshot, package_transaction
 
 
 @node_type
@@ -21,43 +21,52 @@ def package(
     hold: bool | None = None,
     recommends: bool | None = None,
     default_release: PublicLine | None = None,
+    enable_repositories: list[Name] | None = None,
     replaces: list[PackageName] | None = None,
     provides_units: list[Name] | None = None,
     provides_programs: list[Name] | None = None,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Install or remove a package of a Debian system, using apt.
+    """Install or remove a package with the package manager of the host: apt or dnf 4.
+
+    os-release names the host's system, and that decides which package manager it is, if the database of this package
+    manager exists. So a Debian host on which dnf is installed uses apt. `version` has the form that the package manager
+    uses, such as ``2.4.57-5.el9`` for dnf; a pattern such as ``"2.4.*"`` is valid for all. An option that only another
+    package manager has is an error.
 
     statecfg installs the packages of a layer in one transaction. A plan simulates this transaction together with
     everything that the earlier layers install and remove, so it finds packages that exclude each other before anything
-    changes. Packages with other values of `recommends` or `default_release` have a separate transaction. If a
-    required node changes what apt reads, such as its sources, the dependencies are `known after` that node. An
-    installation removes another package only if `replaces` names it, and it keeps configuration files that were changed
-    on the host. Without `version`, an installed package keeps its version. Before statecfg removes a package, it stops
-    the running units of the package, because not every package does that itself. The plan lists these units, and it
-    names those that systemd refuses to stop manually.
+    changes. Packages with other values of `recommends`, `default_release` or `enable_repositories` have a separate
+    transaction. If a required node changes what the package manager reads, such as its repositories, the dependencies
+    are `known after` that node. An installation removes another package only if `replaces` names it, and it keeps
+    configuration files that were changed on the host. Without `version`, an installed package keeps its version. Before
+    statecfg removes a package, it stops the running units of the package, because not every package does that itself.
+    The plan lists these units, and it names those that systemd refuses to stop manually.
 
     Undo: statecfg purges a package that was not installed before. It does so after all other nodes of the run except
     those that the package requires, because restoring them may need the package. A dependency is removed together with
     the last package that needs it. A package that something else needs by then stays, and so does a package that
     another node manages, also in another playbook. Plan and report list what stays: dependencies with the packages that
     need them, and packages that were upgraded. If the package was installed before and the node set a version or
-    removed it, its former version is installed again, provided that apt still has it; with `purge`, its configuration
-    files are restored as well.
+    removed it, its former version is installed again, provided that the package manager still has it, with the
+    configuration files that were removed.
 
     :param name: the name of the package, with ``:architecture`` for a foreign architecture
     :param version: the required version, exact or as a pattern such as ``"1.22.*"``; a newer version is replaced
-    :param update_cache: before installing the package, update apt's package lists if they are older than this many
+    :param update_cache: before installing the package, update the package lists if they are older than this many
         seconds
     :param absent: the package must not be installed
-    :param purge: with `absent`: also remove the configuration of the package
+    :param purge: with `absent`: also remove the configuration of the package; with dnf: changed configuration files,
+        which rpm would rename
     :param dependents: with `absent`: also remove the packages that depend on this one; without `dependents`, the node
         fails if there are any
     :param hold: true: put the package on hold, so that upgrades don't change it, and only this node does; false:
-        release it
-    :param recommends: whether apt installs what the package recommends, regardless of its own setting
-    :param default_release: the release from which apt takes the package and what it needs, such as
+        release it; dnf needs its plugin versionlock for this
+    :param recommends: whether the package manager installs what the package recommends, regardless of its own
+        setting
+    :param default_release: apt only: the release from which it takes the package and what it needs, such as
         ``bookworm-backports``
+    :param enable_repositories: dnf only: disabled repositories that this installation uses
     :param replaces: packages that the installation may remove, because they conflict with this one. The plan lists
         them, and undo installs them again
     :param provides_units: units that the package contains, if their names differ from the package's. Services of these
@@ -81,11 +90,15 @@ def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other."""
     if attrs.get("absent") and (attrs.get("version") or attrs.get("update_cache") is not None):
         raise ValueError("absent can't be combined with version or update_cache")
-    for name in ("hold", "recommends", "default_release", "replaces"):
+    for name in ("hold", "recommends", "default_release", "enable_repositories", "replaces"):
         if attrs.get("absent") and attrs.get(name) and name != "recommends":
             raise ValueError("absent can't be combined with %s" % name)
     if attrs.get("absent") and attrs.get("recommends") is not None:
         raise ValueError("absent can't be combined with recommends")
+    if attrs.get("default_release") and attrs.get("enable_repositories"):
+        raise ValueError(
+            "default_release is an option of apt, and enable_repositories is one of dnf: remove one of them"
+        )
     if attrs["name"] in (attrs.get("replaces") or ()):
         raise ValueError("a package can't replace itself: remove %s from replaces" % attrs["name"])
     for name in ("purge", "dependents"):
@@ -113,6 +126,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> Action
     """Compare the installed package with the wanted one, and ask the package manager what it would do."""
     if node.attrs.get("absent"):
         return package_transaction.removal(node, nodes, world)
+    package_manager.manager(world).options(node.attrs)
     if package_transaction.satisfied(world, node):
         return package_transaction.held(node, world)
     return package_transaction.installation(node, nodes, world)

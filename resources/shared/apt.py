@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import Action, CheckError, Unknown, error, ok
+from statecfg.remote.graph.model import Action, CheckError, Unknown, ok
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import package_units, records
+from statecfg.resources.shared import package_steps, records
+from statecfg.resources.shared.apt_settings import LISTS, LOCK, QUIET, TIMEOUT
 from statecfg.resources.shared.dpkg import automatic as automatic
 from statecfg.resources.shared.dpkg import dependencies as dependencies
 from statecfg.resources.shared.dpkg import packages as packages
 from statecfg.resources.shared.dpkg import unit_packages as unit_packages
+from statecfg.resources.shared.package_steps import GONE as GONE
 from statecfg.resources.shared.paths import nearest
 
-LISTS = "/var/lib/apt/lists"
-UPDATED = "now"  # instead of a time: this run fetches the lists
-TIMEOUT = 1800.0
-LOCK = ("-o", "DPkg::Lock::Timeout=300")  # seconds to wait until another apt ends
-QUIET = {"DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none", "NEEDRESTART_MODE": "l"}
+NAME = "apt"
+SHIPPED = ".dpkg-dist"
+SAVED = None  # a removal leaves the configuration; a purge removes it
 # Keep configuration files that were changed on the host. apt must not ask about them.
 KEEP = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold", "-o", "Dpkg::Use-Pty=0")
-GONE: records.WantedPackage = {"gone": True}  # an entry of the facet `asked`: this run removes the package
 # apt's answers depend on these: the installed packages, its configuration and its lists.
 INPUTS = ("packages", ("/etc/apt", "/var/lib/apt", "/var/lib/dpkg", "/etc/dpkg"))
-# Only after the scripts of a package have run is it known what else the package created.
-BRINGS = ["files", "units", "users", "groups"]
 
 # Packages that exclude each other: apt refuses the transaction, and newer lists would not help.
 _EXCLUDED = re.compile(r"\b(Conflicts|Breaks): |remove is disabled|would remove ")
@@ -57,15 +55,10 @@ def fetched(host: World) -> bool:
 def update_lists(machine: Machine, older_than: float) -> Result:
     """Fetch apt's lists if they are older than this many seconds."""
     moment = (machine.entry("apt", "lists") or {}).get("updated", 0)
-    if moment != UPDATED and time.time() - moment <= older_than:
+    if moment != package_steps.UPDATED and time.time() - moment <= older_than:
         return ok()
     argv = ["apt-get", "-q", *LOCK, "-o", "APT::Update::Error-Mode=any", "update"]
-    return machine.run(argv, {"apt": {"lists": {"updated": UPDATED}}}, env=QUIET, timeout=TIMEOUT)
-
-
-def installed(version: str | None) -> records.Fields | None:
-    """Return the fields of a package that is installed in this version; None if it is removed."""
-    return {"version": version, "state": None} if version is not None else None
+    return machine.run(argv, {"apt": {"lists": {"updated": package_steps.UPDATED}}}, env=QUIET, timeout=TIMEOUT)
 
 
 @op(turn="apt", batch="packages")
@@ -86,17 +79,7 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
         released = mark(machine, "unhold", held)
         if released["status"] != "ok":
             return released
-    effect: records.Effect = {"packages": {}, "automatic": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
-    for package in packages:
-        if options:  # without its options, apt might not find these again
-            effect["asked"].update({name: {"version": version} for name, version in package["others"].items()})
-        effect["packages"].update({name: installed(version) for name, version in package["others"].items()})
-        effect["packages"].update(dict.fromkeys(package.get("replaced", ())))
-        effect["asked"].update(dict.fromkeys(package.get("replaced", ()), GONE))
-    for package in packages:
-        effect["asked"][package["name"]] = {"version": package["version"], "gone": False}
-        effect["automatic"][package["name"]] = None
-        effect["packages"][package["name"]] = installed(package["version"] or "newest")
+    effect = package_steps.installation(packages, options)
     named = [package["name"] + ("=" + package["version"] if package["version"] else "") for package in packages]
     chosen = ["--allow-downgrades", *options, "install", "--", *dict.fromkeys(named)]
     allowed = {other for package in packages for other in package.get("replaces", ())}
@@ -125,19 +108,9 @@ def guarded(
     :param removable: the packages that it may remove
     :param begin: a function to call just before apt-get starts
     """
-    stopped: list[str] = []
-
-    def check() -> Result | None:
-        refused = ready(machine, argv, foreseen, removable, units, stopped)
-        if refused is None and begin is not None:
-            begin()
-        return refused
-
     whole = ["apt-get", "-qy", *LOCK, *KEEP, *argv]
-    result = machine.run(whole, effect, env=QUIET, timeout=TIMEOUT, interruptible=False, first=check)
-    if result["status"] != "ok" and stopped:
-        package_units.start_again(machine, stopped)
-    return result
+    guard = package_steps.Guard(machine, NAME, QUIET)
+    return guard.run(whole, effect, functools.partial(simulate, machine, argv), units, foreseen, removable, begin)
 
 
 @op(turn="apt", batch="packages")
@@ -147,18 +120,8 @@ def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
     If apt would now change a package that the plan does not name, fail and remove nothing. If apt fails, start the
     stopped units again.
     """
-    effect: records.Effect = {"packages": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
-    for package in packages:
-        package_names = (package["name"], *package["others"])
-        effect["packages"].update(dict.fromkeys(package_names))
-        effect["asked"].update(dict.fromkeys(package_names, GONE))
-        effect["packages"].update({name: installed(version) for name, version in package.get("instead", {}).items()})
-    for package in packages:
-        back = package.get("back", {})
-        effect["packages"].update({name: installed(version) for name, version in back.items()})
-        effect["asked"].update({name: {"version": version, "gone": False} for name, version in back.items()})
+    effect = package_steps.removal(packages)
     foreseen = set(effect["packages"])
-    effect["units"] = package_units.effect(packages)
     held = sorted(name for package in packages for name in package.get("held", ()))
     result = mark(machine, "unhold", held) if held else ok()
     for verb, purge in (("remove", False), ("purge", True)):
@@ -171,49 +134,6 @@ def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
             allow = ["--allow-downgrades"] if again else []
             result = guarded(machine, [*allow, verb, "--", *names, *again], effect, units, foreseen=foreseen)
     return result
-
-
-def ready(
-    machine: Machine,
-    argv: Sequence[str],
-    foreseen: set[str] | None,
-    removable: set[str] | None,
-    units: Sequence[str],
-    stopped: list[str],
-) -> Result | None:
-    """Stop the units of packages that are about to be removed.
-
-    :param argv: the arguments of apt-get
-    :param foreseen: the packages that it may change; None: all
-    :param removable: the packages that it may remove; None: all
-    :param stopped: receives the units that this function began to stop
-    :returns: an error if apt must not do this, otherwise None
-    """
-    refused = unforeseen(machine, argv, foreseen, removable)
-    if refused is None and units:
-        stopped += units
-        result = package_units.stop(machine, units)
-        refused = result if result["status"] != "ok" else None
-    return refused
-
-
-def unforeseen(
-    machine: Machine, argv: Sequence[str], foreseen: set[str] | None, removable: set[str] | None
-) -> Result | None:
-    """Return an error if apt would now do something that the plan does not name, otherwise None."""
-    try:
-        steps = simulate(machine, argv)
-    except CheckError as problem:
-        return error(str(problem))
-    others = sorted(set(steps) - foreseen) if foreseen is not None else []
-    if others:
-        text = "nothing was changed: apt would also change %s, which was not planned; plan again"
-        return error(text % ", ".join(others))
-    removed = {name for name, version in steps.items() if version is None}
-    others = sorted(removed - removable) if removable is not None else []
-    if others:
-        return error("nothing was installed: apt would also remove %s; add it to replaces" % ", ".join(others))
-    return None
 
 
 @op(turn="apt")
@@ -237,7 +157,7 @@ def mark(machine: Machine, verb: str, names: Sequence[str]) -> Result:
 @op(turn="apt")
 def configure(machine: Machine) -> Result:
     """Complete the work of an interrupted dpkg; until then, apt refuses to work."""
-    effect = {"unknown": ["packages", *BRINGS]}
+    effect = {"unknown": ["packages", *package_steps.BRINGS]}
     argv = ["dpkg", "--force-confdef", "--force-confold", "--configure", "-a"]
     return machine.run(argv, effect, env=QUIET, timeout=TIMEOUT, interruptible=False)
 
@@ -313,14 +233,9 @@ def transaction(world: World, wanted: records.WantedPackages, purge: bool = Fals
     if not named:
         return simulate(world, ["purge" if purge else "remove", "--", *unwanted]) if unwanted else {}
     options = next((entry["options"] for _, entry in present if entry.get("options")), ())
-    keep = [] if unwanted or replaceable(wanted) else ["--no-remove"]
+    keep = [] if unwanted or package_steps.replaceable(wanted) else ["--no-remove"]
     argv = [*keep, "--allow-downgrades", *options, "install", "--", *named]
     return simulate(world, [*argv, *(name + "-" for name in unwanted)])
-
-
-def replaceable(wanted: records.WantedPackages) -> set[str]:
-    """Return the packages that a transaction may remove."""
-    return {name for entry in wanted.values() for name in entry.get("replaces", ())}
 
 
 def together(world: World, wanted: records.WantedPackages) -> records.Steps:
@@ -328,13 +243,7 @@ def together(world: World, wanted: records.WantedPackages) -> records.Steps:
 
     :raises CheckError: if apt refuses, or would remove another package
     """
-    steps = transaction(world, wanted)
-    removed = sorted(name for name, version in steps.items() if version is None)
-    allowed = replaceable(wanted)
-    removed = [name for name in removed if not wanted.get(name, {}).get("gone") and name not in allowed]
-    if removed:
-        raise CheckError("apt would have to remove %s; `replaces` allows it" % ", ".join(removed))
-    return steps
+    return package_steps.refuse_removals(transaction(world, wanted), wanted, NAME)
 
 
 def unneeded(world: World, names: Iterable[str]) -> set[str]:
@@ -347,7 +256,7 @@ def unneeded(world: World, names: Iterable[str]) -> set[str]:
 def stale(world: World, age: int | None) -> bool | None:
     """Tell whether apt's lists are older than `age` seconds; None if an earlier node fetches them."""
     moment = (world.entry("apt", "lists") or {}).get("updated", 0)
-    if moment == UPDATED:
+    if moment == package_steps.UPDATED:
         return None
     return age is not None and time.time() - moment > age
 
@@ -387,7 +296,11 @@ def choice(
 
 
 def options(attrs: Mapping[str, Any]) -> list[str]:
-    """Return the options of apt-get for the transaction that installs a node's package."""
+    """Return the options of apt-get for the transaction that installs a node's package.
+
+    :raises CheckError: if an attribute of the node is an option of another package manager
+    """
+    package_steps.refuse_options(attrs, NAME)
     found = ["-t", attrs["default_release"]] if attrs.get("default_release") else []
     if attrs.get("recommends") is not None:
         found.append("--%sinstall-recommends" % ("" if attrs["recommends"] else "no-"))

@@ -8,15 +8,15 @@ from statecfg.remote.graph.model import Action, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import apt, drop_ins
+from statecfg.resources.shared import apt_settings, drop_ins
 
 
 @op(turn="apt")
 def fetch_lists(machine: Machine, path: str) -> Result:
     """Fetch the lists of the repositories in one file."""
     only = ["-o", "Dir::Etc::sourcelist=" + path, "-o", "Dir::Etc::sourceparts=-", "-o", "APT::Get::List-Cleanup=false"]
-    argv = ["apt-get", "-q", *apt.LOCK, *only, "-o", "APT::Update::Error-Mode=any", "update"]
-    return machine.run(argv, {"files": [apt.LISTS]}, env=apt.QUIET, timeout=apt.TIMEOUT)
+    argv = ["apt-get", "-q", *apt_settings.LOCK, *only, "-o", "APT::Update::Error-Mode=any", "update"]
+    return machine.run(argv, {"files": [apt_settings.LISTS]}, env=apt_settings.QUIET, timeout=apt_settings.TIMEOUT)
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
@@ -36,5 +36,5 @@ def missing(world: World, beginnings: list[str]) -> bool:
 
     :param beginnings: how the names of the files begin, one for each suite
     """
-    names = world.listdir(apt.LISTS) if world.stat(apt.LISTS) is not None else []
+    names = world.listdir(apt_settings.LISTS) if world.stat(apt_settings.LISTS) is not None else []
     return not all(any(name.startswith(beginning) for name in names) for beginning in beginnings)

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import apt, package_changes, package_transaction, records
-
-EVERYTHING = ["packages", "automatic", "dependencies", *apt.BRINGS]
+from statecfg.resources.shared import apt, package_changes, package_steps, package_transaction, records
 
 
 def arguments(full: bool, clean: bool, named: Sequence[str]) -> list[str]:
@@ -61,10 +59,10 @@ def upgrade(
         updated = apt.update_lists(machine, update)
         if updated["status"] != "ok":
             return updated
-    effect: records.Effect = {"unknown": EVERYTHING}
+    effect: records.Effect = {"unknown": package_steps.EVERYTHING}
     if steps is not None:
-        changed = {name: apt.installed(version) for name, version in steps.items()}
-        effect = {"packages": changed, "automatic": {}, "dependencies": {}, "unknown": apt.BRINGS}
+        changed = {name: package_steps.installed(version) for name, version in steps.items()}
+        effect = {"packages": changed, "automatic": {}, "dependencies": {}, "unknown": package_steps.BRINGS}
     named = _named(machine, keep, {})
     foreseen = {*steps, *keep} if steps is not None else None
     recorder = package_changes.Recorder(machine)

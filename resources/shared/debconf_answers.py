@@ -10,7 +10,7 @@ from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import apt, records, system_records
+from statecfg.resources.shared import apt_settings, records, system_records
 
 PROGRAM = "/usr/bin/debconf-set-selections"
 ANSWERS, PASSWORDS = "/var/cache/debconf/config.dat", "/var/cache/debconf/passwords.dat"
@@ -50,7 +50,7 @@ def answer(machine: Machine, package: str, answers: dict[str, str], passwords: d
             rows.append("%s %s %s %s\n" % (package, question, kind, escaped))
     shown = {**answers, **dict.fromkeys(passwords, "(a new password)")}
     effect = {"debconf": {question: {"value": value, "unseen": None} for question, value in shown.items()}}
-    return machine.run([PROGRAM], effect, input="".join(rows).encode(), env=apt.QUIET, timeout=300.0)
+    return machine.run([PROGRAM], effect, input="".join(rows).encode(), env=apt_settings.QUIET, timeout=300.0)
 
 
 @op(turn="apt")
@@ -63,7 +63,7 @@ def restore_answers(machine: Machine, package: str, commands: list[str], gone: S
     effect = {"debconf": dict.fromkeys(gone), "unknown": [] if gone else ["debconf"]}
     argv = ["debconf-communicate", package]
     # 10: a question does not exist, because the removal of the package also removed it.
-    return machine.run(argv, effect, input=text.encode(), env=apt.QUIET, timeout=300.0, codes=(0, 10))
+    return machine.run(argv, effect, input=text.encode(), env=apt_settings.QUIET, timeout=300.0, codes=(0, 10))
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from statecfg.remote.graph.model import Action, CheckError
+from statecfg.remote.graph.model import Action, CheckError, Unknown
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import Op
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import apt, records
+from statecfg.resources.shared import records
 
 if TYPE_CHECKING:  # hosts don't need the protocol
 
     class Manager(Protocol):
         """The functions of a package manager."""
 
+        NAME: str
+        """Its name."""
+        SHIPPED: str | None
+        """The suffix of the package's own configuration file, if the host has a changed one; None: it is not kept."""
+        SAVED: str | None
+        """The suffix that a removal adds to changed configuration files; None: a removal leaves them as they are."""
         GONE: records.WantedPackage
         """An entry of the facet `asked`: the package is to be removed."""
         install: Op
@@ -86,9 +93,53 @@ if TYPE_CHECKING:  # hosts don't need the protocol
             """Return the paths of a package's configuration files."""
 
 
+# Systems, as the files in `OS_RELEASE` name them in ID and ID_LIKE → the package manager. Source: os-release(5).
+SYSTEMS = {
+    "debian": "apt", "ubuntu": "apt", "fedora": "dnf", "rhel": "dnf", "centos": "dnf", "amzn": "dnf",
+}  # fmt: skip
+OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
+# Package manager → where its database may be. The order counts if os-release names no known system.
+DATABASES = {"apt": ("/var/lib/dpkg/status",), "dnf": ("/usr/lib/sysimage/rpm", "/var/lib/rpm")}
+
+
+@table("package_manager")
+def package_manager(host: Any) -> dict[str, records.Fields]:
+    """Load which package manager owns the system: `host` → `name`.
+
+    It is the one of the system that os-release names, provided that its database exists; otherwise, the first one that
+    has a database. So a Debian host on which dnf is installed uses apt.
+
+    :raises CheckError: if the host has no package manager that statecfg knows
+    """
+    text = next((host.read(path).decode("utf-8", "replace") for path in OS_RELEASE if host.stat(path) is not None), "")
+    fields = dict(re.findall(r"^(ID|ID_LIKE)=[\"']?([^\"'\n]*)", text, re.M))
+    systems = (fields.get("ID", "") + " " + fields.get("ID_LIKE", "")).split()
+    names = [SYSTEMS[system] for system in systems if system in SYSTEMS]
+    for name in (*names, *DATABASES):
+        if any(host.stat(path) is not None for path in DATABASES[name]):
+            return {"host": {"name": name}}
+    raise CheckError("statecfg finds no package manager on this host; it knows %s" % ", ".join(DATABASES))
+
+
 def manager(world: World) -> Manager:
-    """Return the host's package manager."""
-    return apt
+    """Return the host's package manager.
+
+    :raises CheckError: if the host has none that statecfg knows
+    """
+    try:
+        found = (world.entry("package_manager", "host") or {}).get("name", "apt")
+    except Unknown:  # an earlier command may change anything, but not the system
+        found = next(name for name in DATABASES if any(world.apparent(path) for path in DATABASES[name]))
+    return named(found)
+
+
+def named(name: str) -> Manager:
+    """Return a package manager. The code of all of them is a part of the bundle (`statecfg.run.host_modules`)."""
+    from statecfg.resources.shared import apt, dnf
+
+    managers: dict[str, Any] = {"apt": apt, "dnf": dnf}
+    found: Manager = managers[name]
+    return found
 
 
 @table("packages")

@@ -14,7 +14,6 @@ from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_transaction, paths, records, restore, snapshot
 from statecfg.resources.shared.package_manager import manager
 
-SHIPPED = ".dpkg-dist"
 CONFIGURED = "-"  # instead of a version: only the package's configuration files exist
 
 
@@ -120,13 +119,15 @@ def learned(world: World, name: str, memory: records.PackageMemory) -> records.L
 def brought_back(world: World, name: str, memory: records.PackageMemory) -> ActionSpec:
     """Return what installs again the packages that a node removed, with the configuration that it purged.
 
-    Configuration files are restored before their package is installed, so that its service starts with them.
+    Configuration files are restored before their package is installed, so that its service starts with them, if the
+    package manager keeps files that were there before.
     """
     was = memory["entry"] or {}
     removed = memory.get("gone") or ([[name, was["version"]]] if "version" in was else [])
     automatic = memory.get("automatic") or ([name] if memory["auto"] else [])
     spec = installed_again(world, removed, automatic)
     first: list[Action] = []
+    shipped, saved = manager(world).SHIPPED, manager(world).SAVED
     for path, entry in sorted((memory.get("files") or {}).items()):
         if entry is None or "content" not in entry:
             continue
@@ -136,14 +137,17 @@ def brought_back(world: World, name: str, memory: records.PackageMemory) -> Acti
             if now is None or now.size != content.size or world.digest(path) != content.sha256:
                 put = put_back(path, content, entry["mode"], entry["owner"], entry["group"])
                 there = world.entry("users", entry["owner"]) and world.entry("groups", entry["group"])
-                if there and world.stat(path + SHIPPED) is None:
+                if there and shipped and world.stat(path + shipped) is None:
                     first.append(put)
-                    spec.actions.append(paths.remove(path + SHIPPED))  # dpkg writes the package's own file beside it
+                    spec.actions.append(paths.remove(path + shipped))  # the package's own file is written beside it
                 else:
                     spec.actions.append(put)
             else:
                 restoring.attributes(path, now, entry, ("mode", "owner", "group"))
                 spec.actions.extend(restoring.actions)
+            copy = world.stat(path + saved) if saved else None
+            if copy is not None and copy.size == content.size and world.digest(path + (saved or "")) == content.sha256:
+                spec.actions.append(paths.remove(path + (saved or "")))
     spec.actions[:0] = first
     spec.left.extend(memory.get("lost") or ())
     return spec
@@ -256,7 +260,7 @@ def remember(node: Node, world: World, others: Sequence[records.ManagedPackage] 
             [package, table[package]["version"]] for package in removed if "version" in table.get(package, {})
         ]
         memory["automatic"] = [package for package in removed if world.entry("automatic", package) is not None]
-        if attrs.get("purge"):
+        if attrs.get("purge") or apt.SAVED:
             memory["files"] = {path: snap.entry(path) for package in removed for path in apt.conffiles(world, package)}
     return snap.with_lost(memory)
 

@@ -171,10 +171,17 @@ def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: str | 
 
 def _asks(world: World, node: Node) -> dict[str, records.WantedPackage]:
     """Return the packages that the layer installs in one transaction with the node's: name → what is wanted."""
-    options = manager(world).options
-    mine = options(node.attrs)
+    mine = manager(world).options(node.attrs)
     peers = [peer for peer in beside(world, node, absent=False) if peer is node or not satisfied(world, peer)]
-    return {peer.attrs["name"]: _ask(peer.attrs, mine) for peer in peers if options(peer.attrs) == mine}
+    return {peer.attrs["name"]: _ask(peer.attrs, mine) for peer in peers if _options(world, peer) == mine}
+
+
+def _options(world: World, node: Node) -> list[str] | None:
+    """Return the options of the package manager for a node; None if it can't have them: its own check reports that."""
+    try:
+        return manager(world).options(node.attrs)
+    except CheckError:
+        return None
 
 
 def _ask(attrs: records.Attrs, options: list[str]) -> records.WantedPackage:

@@ -9,7 +9,6 @@ from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown
 from statecfg.remote.ledger.records import SAID
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import (
-    apt_upgrade,
     package_changes,
     package_snapshot,
     package_transaction,
@@ -21,7 +20,9 @@ from statecfg.resources.shared.package_manager import manager
 
 def upgrader(world: World) -> Any:
     """Return the module that upgrades the packages of this host."""
-    return apt_upgrade
+    from statecfg.resources.shared import apt_upgrade, dnf_upgrade
+
+    return {"apt": apt_upgrade, "dnf": dnf_upgrade}[manager(world).NAME]
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:

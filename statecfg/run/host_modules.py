@@ -21,6 +21,7 @@ from statecfg.run.stripping_cache import cache
 Module = tuple[bool, str, str]
 """Whether it is a package, the file name in tracebacks, and the source."""
 
+MANAGERS = ("apt", "apt_upgrade", "dnf", "dnf_program", "dnf_upgrade", "dpkg", "rpm")  # of packages
 # Code that only some hosts need: part of the bundle → modules and packages.
 PARTS = {
     "facts": ("statecfg.remote.facts",),
@@ -34,9 +35,13 @@ PARTS = {
     "modes": ("statecfg.remote.graph.symbolic_modes",),
     "exclusions": ("statecfg.resources.shared.exclusions",),
     "services": ("statecfg.resources.shared.init_scripts",),
+    "managers": tuple(f"statecfg.resources.shared.{name}" for name in MANAGERS),
 }
 # A part that a host gets if its node types import a certain module. The part builds on this module.
-TOGETHER = {"services": "statecfg.resources.shared.systemd"}
+TOGETHER = {
+    "services": "statecfg.resources.shared.systemd",
+    "managers": "statecfg.resources.shared.package_manager",
+}
 # Modules that only the controller uses. Node types import them inside functions that only the controller calls.
 _CONTROLLER = ("statecfg.remote.graph.wrong_values",)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.lab import login, owner
@@ -96,6 +97,26 @@ def bare_layer() -> Path:
             directory.chmod(0o700)
         _authorize(keys, home)
     return layer
+
+
+def hide(layer: Path, names: Iterable[str]) -> None:
+    """Hide files and directories of this machine in a layer."""
+    for name in names:
+        _hide(layer, name)
+
+
+def write(layer: Path, name: str, text: str) -> None:
+    """Write a file into a layer."""
+    _parents(layer, name)
+    (layer / name).write_text(text)
+
+
+def directory(layer: Path, name: str) -> None:
+    """Make a directory in a layer that is empty on hosts."""
+    whiteout = layer / name
+    if whiteout.is_char_device():
+        whiteout.unlink()
+    _empty(layer, name, 0o755)
 
 
 def _authorize(keys: Path, home: Path) -> None:

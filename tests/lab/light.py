@@ -46,10 +46,11 @@ class Begun:
     number: int
 
 
-def light_hosts(n: int, *, prefix: str = "light") -> list[Host]:
+def light_hosts(n: int, *, prefix: str = "light", over: Path | None = None) -> list[Host]:
     """Start n hosts with the names `light1`, `light2` and so on. Wait until SSH answers on all of them. Needs root.
 
     Each has its own processes, network address, host name and copy-on-write view of this machine's files.
+    Parameters: `over`, a layer above the one that all light hosts have.
     Errors: `Unavailable` if this machine can't run such hosts.
     """
     owner.require_root_hosts()
@@ -57,7 +58,7 @@ def light_hosts(n: int, *, prefix: str = "light") -> list[Host]:
     begun = []
     try:
         for index in range(1, n + 1):
-            begun.append(begin(f"{prefix}{index}", [*unshare, "sh", "-c", LIGHT]))
+            begun.append(begin(f"{prefix}{index}", [*unshare, "sh", "-c", LIGHT], over=over))
         proceed(begun)
         for each in begun:
             each.host.pid = processes.children(each.host.process.pid)[0] if n < 10 else 0
@@ -75,12 +76,19 @@ def light_hosts(n: int, *, prefix: str = "light") -> list[Host]:
     return [each.host for each in begun]
 
 
-def begin(name: str, argv: list[str], cgroups: list[Path] | None = None, bare: Path | None = None) -> Begun:
+def begin(
+    name: str,
+    argv: list[str],
+    cgroups: list[Path] | None = None,
+    bare: Path | None = None,
+    over: Path | None = None,
+) -> Begun:
     """Create the files of one host, and start its script.
 
-    Parameters: `bare`, the file system that the host sees instead of this machine's.
+    Parameters: `bare`, the file system that the host sees instead of this machine's; `over`, a layer above the others.
     """
     lower = f"{layer.bare_layer()}:{bare}" if bare else f"{layer.lower_layer()}:/"
+    lower = f"{over}:{lower}" if over else lower
     number, address = network.next_address()
     home = owner.base() / f"{name}-{number}"
     etc = home / "upper/etc"

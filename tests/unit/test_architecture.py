@@ -229,9 +229,17 @@ def test_each_library_is_imported_only_by_its_home_modules(library: str) -> None
     assert {user for user in users if not re.fullmatch(HOMES[library], user)} == set()
 
 
-PACKAGE_PROGRAMS = re.compile(r"(?<![\w.-])(apt|apt-cache|apt-get|apt-mark|dpkg|dpkg-(deb|divert|query))(?![\w.-])")
-# Only systems with dpkg have diversions, whatever installs their packages.
-PACKAGE_MANAGERS = {f"resources/shared/{name}.py" for name in ("apt", "apt_lists", "diversions", "dpkg")}
+PACKAGE_PROGRAMS = re.compile(
+    r"(?<![\w.-])(apt|apt-cache|apt-get|apt-mark|dnf|dpkg|dpkg-(deb|divert|query)|rpm)(?![\w.-])"
+)
+# Only systems with dpkg have diversions, whatever installs their packages. `package_manager` and `package_steps` have
+# the names of all managers. The fact about packages reads the databases without a node type.
+PACKAGE_MANAGERS = {
+    "remote/facts/installed.py",
+    *(f"resources/shared/{name}.py" for name in ("apt", "apt_lists", "diversions", "dpkg")),
+    *(f"resources/shared/{name}.py" for name in ("dnf", "dnf_program", "dnf_upgrade", "rpm")),
+    *(f"resources/shared/{name}.py" for name in ("package_manager", "package_steps")),
+}
 
 
 def arguments(path: Path) -> Iterator[tuple[str, int]]:

@@ -299,18 +299,16 @@ def suffix(value: str) -> str:
 
 
 def package_name(value: str) -> str:
-    """Return the name of a Debian package. Source: Debian Policy 5.6.1 and 5.6.7.
+    """Return the name of a package. Source: Debian Policy 5.6.1 and 5.6.7; rpm and pacman allow more letters.
 
     :raises Wrong: for other text
     """
     no_nul(value)
-    if not re.match(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9][a-z0-9-]*)?\Z", value):
-        lower = value.strip().lower()
-        valid_lower = re.match(r"[a-z0-9][a-z0-9+.-]+\Z", lower)
-        versioned = re.match(r"([a-z0-9][a-z0-9+.-]+)=(.+)\Z", value)
+    if not re.match(r"[A-Za-z0-9_][A-Za-z0-9_+.-]*(:[a-z0-9][a-z0-9_-]*)?\Z", value):
+        versioned = re.match(r"([A-Za-z0-9_][A-Za-z0-9_+.-]*)=(.+)\Z", value)
         if versioned:
             raise Wrong("a name with a version", 'write the version apart: version: "%s"' % versioned.group(2))
-        raise Wrong("not a valid package name", "write %s" % lower if valid_lower else "such as nginx or libc6:i386")
+        raise Wrong("not a valid package name", "such as nginx or libc6:i386")
     if len(value) > MAX_NAME:
         raise Wrong("a name of %d bytes; at most %d are allowed" % (len(value), MAX_NAME))
     return value

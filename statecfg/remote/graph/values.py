@@ -131,6 +131,6 @@ Pause = Annotated[float, Rule("a number of seconds, 0 for none", pause, {"minimu
 Argv = Annotated["list[str]", Rule("a list of a program and its arguments", argv, {"minItems": 1})]
 LocalPath = Annotated[str, Rule("a path on this machine", local_path, {"minLength": 1}, shown=True)]
 Suffix = Annotated[str, Rule("a suffix such as .bak", suffix, {"minLength": 1, "maxLength": 64}, shown=True)]
-PackageName = Annotated[str, Rule("the name of a package", package_name, {"minLength": 2})]
+PackageName = Annotated[str, Rule("the name of a package", package_name, {"minLength": 1})]
 Content = Annotated["str | bytes | Blob", Rule("a string or bytes", content, {"type": "string"}, takes=True)]
 Pattern = Annotated[str, Rule("a regular expression", pattern, {"format": "regex"})]

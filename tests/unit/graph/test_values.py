@@ -136,7 +136,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("Name", "a b", "a space or control character", ""),
     ("Line", "a\nb", "contains a line break; write one line", ""),
     ("NoNul", "a\0", "NUL byte at index 1", ""),
-    ("PackageName", "Nginx", "not a valid package name", "write nginx"),
+    ("PackageName", "-nginx", "not a valid package name", "such as"),
     ("PackageName", "nginx=1.2", "a name with a version", 'version: "1.2"'),
     ("PackageName", "ngi nx", "not a valid package name", "such as"),
     ("Suffix", "../x", "not a suffix", ".bak"),
@@ -154,9 +154,7 @@ def test_type_refuses_invalid_values_with_help(annotation: str, given: Any, mess
     assert len(str(caught.value)) < 300
 
 
-@each(
-    "value", ["x" * 10**6, b"x" * 1000, list(range(999)), 10**6000, {"a": "b" * 500}, "\0" * 500], ids=show
-)
+@each("value", ["x" * 10**6, b"x" * 1000, list(range(999)), 10**6000, {"a": "b" * 500}, "\0" * 500], ids=show)
 def test_show_shortens_long_values(value: Any) -> None:
     assert len(show(value)) <= wrong_values.MAX_SHOWN
 

@@ -105,9 +105,7 @@ def test_the_code_that_is_sent_contains_the_module_and_is_always_the_same() -> N
     assert ansible_modules.find("ansible.builtin.lineinfile").code == module.code
 
 
-@each(
-    ("module", "supports"), [("tempfile", False), ("get_url", False), ("cron", True), ("deb822_repository", True)]
-)
+@each(("module", "supports"), [("tempfile", False), ("get_url", False), ("cron", True), ("deb822_repository", True)])
 def test_check_mode_is_supported_if_the_module_says_so_for_all_cases(module: str, supports: bool) -> None:
     """deb822_repository does not document it; its code does."""
     assert ansible_modules.find(module).check_mode is supports

@@ -184,8 +184,6 @@ def test_workflow_names_hook_files_errors_and_states() -> None:
     assert (workflow.shown("started", ""), workflow.shown("started", "stop_error")) == ("started", "stop_error")
 
 
-@each(
-    ("units", "leads"), [({}, None), ({2: False, 1: False}, 1), ({1: True, 2: False}, 2), ({4: True, 3: True}, 3)]
-)
+@each(("units", "leads"), [({}, None), ({2: False, 1: False}, 1), ({1: True, 2: False}, 2), ({4: True, 3: True}, 3)])
 def test_leader_is_the_first_unit_that_is_not_dying(units: dict[int, bool], leads: int | None) -> None:
     assert workflow.leader(units) == leads

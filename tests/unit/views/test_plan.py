@@ -169,9 +169,7 @@ def test_changes_count_as_add_change_destroy_or_replace(changes, kind):
     assert of_changes(changes) == kind
 
 
-@each(
-    ("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (12.3, "12 s"), (185, "3 min 5 s"), (7260, "2 h 1 min")]
-)
+@each(("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (12.3, "12 s"), (185, "3 min 5 s"), (7260, "2 h 1 min")])
 def test_duration_is_shown_in_suitable_units(seconds, text):
     assert duration(seconds) == text
 

@@ -1,0 +1,183 @@
+"""What the package managers share: the effects of their transactions, and the check just before one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from statecfg.remote.graph.model import CheckError, error
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import package_units, records
+
+GONE: records.WantedPackage = {"gone": True}  # an entry of the facet `asked`: this run removes the package
+UPDATED = "now"  # instead of a time: this run fetches the lists
+TIMEOUT = 1800.0
+# Only after the scripts of a package have run is it known what else the package created.
+BRINGS = ["files", "units", "users", "groups"]
+EVERYTHING = ["packages", "automatic", "dependencies", *BRINGS]
+OPTIONS = {
+    "recommends": ("apt", "dnf", "zypper"),
+    "default_release": ("apt",),
+    "enable_repositories": ("dnf",),
+    "replaces": ("apt", "dnf", "zypper"),
+    "hold": ("apt", "dnf", "zypper", "pacman"),
+}
+
+
+def installed(version: str | None) -> records.Fields | None:
+    """Return the fields of a package that is installed in this version; None if it is removed."""
+    return {"version": version, "state": None} if version is not None else None
+
+
+def refuse_options(attrs: Mapping[str, Any], manager: str) -> None:
+    """Check that a node has no option of another package manager.
+
+    :param manager: the package manager of this host
+    :raises CheckError: if it has one
+    """
+    for name, managers in OPTIONS.items():
+        if attrs.get(name) is not None and manager not in managers:
+            text = "%s is an option of %s, and this host has %s: remove it, or set it only for other hosts"
+            raise CheckError(text % (name, " and ".join(managers), manager))
+
+
+def installation(packages: Iterable[records.InstallItem], options: Sequence[str]) -> records.Effect:
+    """Return the effect of an installation.
+
+    :param options: the options of the package manager for this transaction
+    """
+    effect: records.Effect = {"packages": {}, "automatic": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
+    for package in packages:
+        if options:  # without its options, the manager might not find these again
+            effect["asked"].update({name: {"version": version} for name, version in package["others"].items()})
+        effect["packages"].update({name: installed(version) for name, version in package["others"].items()})
+        effect["packages"].update(dict.fromkeys(package.get("replaced", ())))
+        effect["asked"].update(dict.fromkeys(package.get("replaced", ()), GONE))
+    for package in packages:
+        effect["asked"][package["name"]] = {"version": package["version"], "gone": False}
+        effect["automatic"][package["name"]] = None
+        effect["packages"][package["name"]] = installed(package["version"] or "newest")
+    return effect
+
+
+def removal(packages: Iterable[records.RemoveItem]) -> records.Effect:
+    """Return the effect of a removal."""
+    effect: records.Effect = {"packages": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
+    for package in packages:
+        package_names = (package["name"], *package["others"])
+        effect["packages"].update(dict.fromkeys(package_names))
+        effect["asked"].update(dict.fromkeys(package_names, GONE))
+        effect["packages"].update({name: installed(version) for name, version in package.get("instead", {}).items()})
+    for package in packages:
+        back = package.get("back", {})
+        effect["packages"].update({name: installed(version) for name, version in back.items()})
+        effect["asked"].update({name: {"version": version, "gone": False} for name, version in back.items()})
+    effect["units"] = package_units.effect(packages)
+    return effect
+
+
+def replaceable(wanted: records.WantedPackages) -> set[str]:
+    """Return the packages that a transaction may remove."""
+    return {name for entry in wanted.values() for name in entry.get("replaces", ())}
+
+
+def refuse_removals(steps: records.Steps, wanted: records.WantedPackages, manager: str) -> records.Steps:
+    """Return the steps of a transaction that removes only packages marked as `gone` or in `replaces`.
+
+    :raises CheckError: if it would remove another package
+    """
+    removed = sorted(name for name, version in steps.items() if version is None)
+    allowed = replaceable(wanted)
+    removed = [name for name in removed if not wanted.get(name, {}).get("gone") and name not in allowed]
+    if removed:
+        raise CheckError("%s would have to remove %s; `replaces` allows it" % (manager, ", ".join(removed)))
+    return steps
+
+
+def held_among(world: World, names: Iterable[str]) -> list[str]:
+    """Return which of these packages are on hold."""
+    return sorted(name for name in names if (world.entry("packages", name) or {}).get("held"))
+
+
+class Guard:
+    """Runs a package manager, unless it would now do something else than planned.
+
+    :param machine: the machine
+    :param manager: the name of the package manager, for messages
+    :param env: its environment
+    """
+
+    def __init__(self, machine: Machine, manager: str, env: Mapping[str, str] | None = None) -> None:
+        self.machine, self.manager, self.env = machine, manager, env
+
+    def run(
+        self,
+        argv: Sequence[str],
+        effect: records.Effect,
+        simulate: Callable[[], records.Steps],
+        units: Sequence[str] = (),
+        foreseen: set[str] | None = None,
+        removable: set[str] | None = None,
+        begin: Callable[[], object] | None = None,
+    ) -> Result:
+        """Run it. If it fails, start the stopped units again.
+
+        :param argv: the program with its arguments
+        :param simulate: returns what it would do
+        :param units: the units to stop just before
+        :param foreseen: the packages that it may change; None: all
+        :param removable: the packages that it may remove; None: all
+        :param begin: a function to call just before it starts
+        """
+        stopped: list[str] = []
+
+        def first() -> Result | None:
+            refused = self._ready(simulate, units, foreseen, removable, stopped)
+            if refused is None and begin is not None:
+                begin()
+            return refused
+
+        result = self.machine.run(argv, effect, env=self.env, timeout=TIMEOUT, interruptible=False, first=first)
+        if result["status"] != "ok" and stopped:
+            package_units.start_again(self.machine, stopped)
+        return result
+
+    def _ready(
+        self,
+        simulate: Callable[[], records.Steps],
+        units: Sequence[str],
+        foreseen: set[str] | None,
+        removable: set[str] | None,
+        stopped: list[str],
+    ) -> Result | None:
+        """Stop the units of packages that are about to be removed.
+
+        :param stopped: receives the units that this function began to stop
+        :returns: an error if the package manager must not do this, otherwise None
+        """
+        refused = self._unforeseen(simulate, foreseen, removable)
+        if refused is None and units:
+            stopped += units
+            result = package_units.stop(self.machine, units)
+            refused = result if result["status"] != "ok" else None
+        return refused
+
+    def _unforeseen(
+        self, simulate: Callable[[], records.Steps], foreseen: set[str] | None, removable: set[str] | None
+    ) -> Result | None:
+        """Return an error if it would now do something that the plan does not name, otherwise None."""
+        try:
+            steps = simulate()
+        except CheckError as problem:
+            return error(str(problem))
+        others = sorted(set(steps) - foreseen) if foreseen is not None else []
+        if others:
+            text = "nothing was changed: %s would also change %s, which was not planned; plan again"
+            return error(text % (self.manager, ", ".join(others)))
+        removed = {name for name, version in steps.items() if version is None}
+        others = sorted(removed - removable) if removable is not None else []
+        if others:
+            text = "nothing was installed: %s would also remove %s; add it to replaces"
+            return error(text % (self.manager, ", ".join(others)))
+        return None

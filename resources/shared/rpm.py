@@ -1,0 +1,75 @@
+"""The database of rpm: which packages are installed, which units they own, and their configuration files."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Any
+
+from statecfg.remote.graph.model import CheckError
+from statecfg.remote.machine.world import World
+from statecfg.resources.shared import records, systemd
+
+PLACES = ("/usr/lib/sysimage/rpm", "/var/lib/rpm")  # where its database may be
+SAVED = ".rpmsave"  # suffix of the name that a changed configuration file of a removed package gets
+_FORMAT = "%{NAME}\\t%{ARCH}\\t%|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELEASE}\\t%{INSTALLTIME}\\n"
+_KEYS = "gpg-pubkey"  # rpm lists the imported keys as packages
+
+
+def query(world: World, argv: list[str], codes: tuple[int, ...] = (0,)) -> list[str]:
+    """Return the lines that rpm prints.
+
+    :param codes: exit statuses that mean success
+    :raises CheckError: if rpm fails
+    """
+    probe = world.probe(["rpm", *argv], inputs=("packages", PLACES))
+    if probe.status not in codes:
+        why = (probe.errors.decode("utf-8", "replace").strip() or "status %d" % probe.status).splitlines()[-1]
+        raise CheckError("rpm can't read its database: %s" % why)
+    return probe.text.splitlines()
+
+
+def packages(host: Any) -> dict[str, records.Fields]:
+    """Load rpm's packages: name → `version`, as [EPOCH:]VERSION-RELEASE; of several, the one installed last.
+
+    The name of a package of a foreign architecture ends with ``:architecture``.
+
+    :raises CheckError: if rpm fails
+    """
+    native = ("noarch", *query(host, ["--eval", "%_target_cpu"]))
+    loaded: dict[str, records.Fields] = {}
+    moments: dict[str, int] = {}
+    for line in query(host, ["--query", "--all", "--queryformat", _FORMAT]):
+        name, architecture, version, moment = line.split("\t")
+        key = name if architecture in native else "%s:%s" % (name, architecture)
+        if name != _KEYS and int(moment) >= moments.get(key, 0):
+            loaded[key], moments[key] = {"version": version}, int(moment)
+    return loaded
+
+
+def unit_packages(host: World) -> dict[str, records.Fields]:
+    """Load which packages own the files of units: name of a unit's file → `packages`.
+
+    :raises CheckError: if rpm fails
+    """
+    folders = [folder for folder in systemd.DIRECTORIES if folder.startswith("/usr/lib") and host.stat(folder)]
+    files = [posixpath.join(folder, name) for folder in folders for name in sorted(host.listdir(folder))]
+    found: dict[str, records.Fields] = {}
+    if not files:
+        return found
+    whole = "[%{=NAME}\\t%{FILENAMES}\\n]"
+    # The exit status is the number of files that no package owns.
+    for line in query(host, ["--query", "--file", "--queryformat", whole, "--", *files], tuple(range(256))):
+        name, tab, path = line.partition("\t")
+        if tab and posixpath.dirname(path) in folders:
+            owners = found.setdefault(posixpath.basename(path), {"packages": []})["packages"]
+            owners += [name] if name not in owners else []
+    return found
+
+
+def conffiles(world: World, name: str) -> list[str]:
+    """Return the paths of a package's configuration files.
+
+    :raises CheckError: if rpm fails
+    """
+    lines = query(world, ["--query", "--configfiles", "--", name.replace(":", ".")])
+    return [line for line in lines if line.startswith("/")]

@@ -1,0 +1,272 @@
+"""Packages on a real host with rpm and dnf: transactions, versions, locks, removals, what stays, and the undo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import lab
+from tests.host.resources.test_packages_together import Site
+from tests.lab.fixtures import or_skip
+from tests.lab.rpm import RpmRepository, rpm_host
+
+CONF = "/etc/tool-a.conf"
+NOBODY = "fedora-release 40-1 unknown"  # rpm installed it, and not dnf
+
+
+class DnfSite(Site):
+    """A host with dnf and a project for it."""
+
+    def packages(self) -> list[str]:
+        """Return the host's packages, each with its version, with why dnf installed it, and whether it is locked."""
+        show = ["dnf", "-q", "--disablerepo=*", "repoquery", "--installed", "--qf", "%{name} %{evr} %{reason}"]
+        locks = self.host.read("/etc/dnf/plugins/versionlock.list")
+        lines = sorted(line for line in self.host.run(show).stdout.splitlines() if line)
+        return [f"{line}{' locked' if f'{line.split()[0]}-0:' in locks else ''}" for line in lines]
+
+    def has(self, *names: str) -> list[str]:
+        """Return which of these packages are installed."""
+        installed = self.host.run(["rpm", "-qa", "--qf", "%{NAME}\\n"]).stdout.split()
+        return [name for name in names if name in installed]
+
+    def dnf(self, *arguments: str) -> str:
+        """Run dnf."""
+        return self.host.run(["dnf", "-y", *arguments]).stdout
+
+
+def small_packages(directory: Path) -> RpmRepository:
+    """Build small packages that need, replace and exclude each other."""
+    repository = RpmRepository(directory)
+    for version in ("1.0", "2.0"):
+        files = {"/usr/bin/tool-a": (f"#!/bin/sh\necho {version}\n", 0o755), CONF: (f"version = {version}\n", 0o644)}
+        repository.add("tool-a", version, files=files, config=[CONF])
+    repository.add("tool-b", "1.0", requires="tool-a")
+    repository.add("extra", "1.0")
+    repository.add("wants-extra", "1.0", recommends="extra")
+    for name, other in (("mail-a", "mail-b"), ("mail-b", "mail-a")):
+        repository.add(name, "1.0", conflicts=other, provides="mail")
+    repository.add("needs-mail", "1.0", requires="mail")
+    repository.add("Capital_name", "1.0", scripts={"post": "echo installed > /var/tmp/capital"})
+    return repository
+
+
+@pytest.fixture(scope="module")
+def fedora(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Host]:
+    """Give a host with dnf and one repository, whose lists it has."""
+    with or_skip():
+        repository = small_packages(tmp_path_factory.mktemp("rpm") / "packages")
+        host = rpm_host("fedora", repository)
+    try:
+        repository.index()
+        repository.copy(host)
+        host.write("/etc/yum.repos.d/tests.repo", "[tests]\nname=tests\nbaseurl=file:///srv/rpm\ngpgcheck=0\n")
+        host.run(["dnf", "-q", "makecache"])
+        yield host
+    finally:
+        host.stop()
+
+
+@pytest.fixture
+def site(fedora: lab.Host, tmp_path: Path) -> Iterator[DnfSite]:
+    """Give a project for the host, and check that the host has the same packages before and after the test."""
+    site = DnfSite(fedora, tmp_path)
+    assert site.packages() == [NOBODY]
+    yield site
+    after = site.packages()
+    others = [line.split()[0] for line in after if line != NOBODY]
+    if others:
+        fedora.run(["rpm", "--erase", "--nodeps", *others], check=False)
+    fedora.run(["sh", "-c", "rm -rf /var/lib/statecfg /var/tmp/capital; : > /etc/dnf/plugins/versionlock.list"])
+    assert after == [NOBODY]
+
+
+def names(site: DnfSite) -> list[str]:
+    """Return the names of the installed packages."""
+    return sorted(site.host.run(["rpm", "-qa", "--qf", "%{NAME}\\n"]).stdout.split())
+
+
+def test_a_package_comes_and_goes_with_what_only_it_needs(site: DnfSite) -> None:
+    playbook = site.write("tool.yml", "package: tool-b")
+    planned = site.report("plan", playbook)["package:tool-b"]
+    assert planned["actions"][0]["args"]["packages"][0]["others"] == {"tool-a": "2.0-1"}
+    applied = site.report("apply", playbook, "--yes")["package:tool-b"]
+    assert applied["changes"] == planned["changes"]
+    assert site.packages() == [NOBODY, "tool-a 2.0-1 dependency", "tool-b 1.0-1 user"]
+    assert site.report("apply", playbook, "--yes")["package:tool-b"]["outcome"] == "unchanged"
+    site("destroy", playbook, "--yes")
+
+
+def test_several_packages_are_one_transaction(site: DnfSite) -> None:
+    playbook = site.write("several.yml", "package: tool-b", "package: Capital_name", 'package: tool-a, version: "1.*"')
+    site("apply", playbook, "--yes")
+    assert site.has("tool-a", "tool-b", "Capital_name") == ["tool-a", "tool-b", "Capital_name"]
+    assert site.host.run(["tool-a"]).stdout == "1.0\n"
+    assert site.host.read("/var/tmp/capital") == "installed\n"
+    last = site.dnf("history", "info", "last")
+    assert all(f"Install {name}-" in last for name in ("tool-a", "tool-b", "Capital_name"))
+    site("destroy", playbook, "--yes")
+
+
+def test_versions_are_chosen_and_restored(site: DnfSite) -> None:
+    site.dnf("install", "tool-a-1.0")
+    before = site.packages()
+    playbook = site.write("newer.yml", 'package: tool-a, version: "2.0-1"')
+    planned = site.report("plan", playbook)["package:tool-a"]
+    assert [(change["before"], change["after"]) for change in planned["changes"]] == [("1.0-1", "2.0-1")]
+    assert site.report("apply", playbook, "--yes")["package:tool-a"]["changes"] == planned["changes"]
+    wrong = site.write("wrong.yml", 'package: tool-a, version: "3.*"')
+    assert "it has: 1.0-1, 2.0-1" in site.report("plan", wrong, code=1)["package:tool-a"]["reason"]
+    site("destroy", playbook, "--yes")
+    assert site.packages() == before
+    site.dnf("remove", "tool-a")
+
+
+def test_mistakes_are_explained(site: DnfSite) -> None:
+    playbook = site.write("wrong.yml", "package: tool-aa", "package: mail", "package: tool-a, default_release: stable")
+    found = site.report("plan", playbook, code=1)
+    assert (
+        "dnf does not know a package tool-aa; did you mean `tool-a` or `tool-b`?" in found["package:tool-aa"]["reason"]
+    )
+    assert "mail is a virtual package, provided by mail-a" in found["package:mail"]["reason"]
+    text = "default_release is an option of apt, and this host has dnf"
+    assert text in found["package:tool-a"]["reason"]
+
+
+def test_a_locked_package_is_released_and_locked_again(site: DnfSite) -> None:
+    site.dnf("install", "tool-a-1.0")
+    site.dnf("versionlock", "add", "tool-a")
+    before = site.packages()
+    assert before[-1].endswith(" locked")
+    refused = site.write("tool.yml", 'package: tool-a, version: "2.*"')
+    assert "tool-a is on hold" in site.report("plan", refused, code=1)["package:tool-a"]["reason"]
+    playbook = site.write("tool.yml", 'package: tool-a, version: "2.*", hold: true')
+    report = site.report("apply", playbook, "--yes")["package:tool-a"]
+    assert [action["op"] for action in report["actions"]] == ["install", "hold"]
+    assert site.packages()[-1] == "tool-a 2.0-1 user locked"
+    assert site.report("plan", playbook)["package:tool-a"]["outcome"] == "unchanged"
+    site("destroy", playbook, "--yes")
+    assert site.packages() == before
+    site.dnf("versionlock", "delete", "tool-a")
+    site.dnf("remove", "tool-a")
+
+
+def test_a_removal_that_takes_others_is_refused_and_is_undone(site: DnfSite) -> None:
+    """With `dependents`, the others go, too. The undo restores all, with the changed configuration file."""
+    site.dnf("install", "tool-b")
+    site.host.write(CONF, "changed here\n")
+    before = site.packages()
+    refused = site.write("gone.yml", "package: tool-a, absent: true")
+    assert "other packages depend on tool-a: tool-b" in site.report("plan", refused, code=1)["package:tool-a"]["reason"]
+    both = site.write("gone.yml", "package: tool-a, absent: true, dependents: true", "package: tool-b")
+    assert "package:tool-b installs" in site.report("plan", both, code=1)["package:tool-a"]["reason"]
+    playbook = site.write("gone.yml", "package: tool-a, absent: true, dependents: true")
+    site("apply", playbook, "--yes")
+    assert site.has("tool-a", "tool-b") == []
+    assert site.host.read(f"{CONF}.rpmsave") == "changed here\n"
+    site("destroy", playbook, "--yes")
+    assert site.packages() == before
+    assert site.host.read(CONF) == "changed here\n"
+    assert site.host.run(["sh", "-c", f"ls {CONF}*"]).stdout == f"{CONF}\n"
+    site.dnf("remove", "tool-b")
+    site.host.run(["rm", "-f", f"{CONF}.rpmsave"])
+
+
+def test_a_purge_takes_changed_configuration_too(site: DnfSite) -> None:
+    site.dnf("install", "tool-a")
+    site.host.write(CONF, "changed here\n")
+    playbook = site.write("gone.yml", "package: tool-a, absent: true, purge: true")
+    site("apply", playbook, "--yes")
+    assert site.host.run(["sh", "-c", f"ls {CONF}* || true"]).stdout == ""
+    site("destroy", playbook, "--yes")
+    assert site.host.read(CONF) == "changed here\n"
+    site.dnf("remove", "tool-a")
+    site.host.run(["rm", "-f", f"{CONF}.rpmsave"])
+
+
+def test_a_conflicting_package_is_replaced_and_comes_back(site: DnfSite) -> None:
+    """Something needs one of two packages that exclude each other. Nothing else is removed, there and back."""
+    site.dnf("install", "needs-mail", "mail-a")
+    before = site.packages()
+    refused = site.write("mail.yml", "package: mail-b")
+    assert "mail-a" in site.report("plan", refused, code=1)["package:mail-b"]["reason"]
+    playbook = site.write("mail.yml", "package: mail-b, replaces: [mail-a]")
+    planned = site.report("plan", playbook)["package:mail-b"]
+    applied = site.report("apply", playbook, "--yes")["package:mail-b"]
+    assert applied["changes"] == planned["changes"]
+    assert site.has("mail-a", "mail-b", "needs-mail") == ["mail-b", "needs-mail"]
+    site("destroy", playbook, "--yes")
+    assert site.packages() == before
+    site.dnf("remove", "needs-mail", "mail-a")
+
+
+def test_packages_that_exclude_each_other_are_found_before_anything_changes(site: DnfSite) -> None:
+    playbook = site.write("mail.yml", "package: mail-a", "package: mail-b")
+    reason = site.report("plan", playbook, code=1)["package:mail-b"]["reason"]
+    assert "mail-b can't be installed together with mail-a" in reason
+    site("apply", playbook, "--yes", code=1)
+    assert names(site) == ["fedora-release"]
+
+
+def test_recommended_packages_are_left_out(site: DnfSite) -> None:
+    without = site.write("extra.yml", "package: wants-extra, recommends: false")
+    site("apply", without, "--yes")
+    assert site.has("extra", "wants-extra") == ["wants-extra"]
+    site("destroy", without, "--yes")
+    with_them = site.write("extra.yml", "package: wants-extra, recommends: true")
+    site("apply", with_them, "--yes")
+    assert site.has("extra", "wants-extra") == ["extra", "wants-extra"]
+    site("destroy", with_them, "--yes")
+
+
+def test_a_dependency_that_others_need_by_then_stays(site: DnfSite) -> None:
+    playbook = site.write("tool.yml", "package: tool-a")
+    site("apply", playbook, "--yes")
+    site.dnf("install", "tool-b")
+    left = site.report("destroy", playbook, "--yes")["package:tool-a"]
+    assert "tool-a stays: tool-b needs it" in str(left)
+    assert site.packages()[1:] == ["tool-a 2.0-1 dependency", "tool-b 1.0-1 user"]
+    site.dnf("remove", "tool-b")
+
+
+def test_all_packages_are_upgraded_and_downgraded_again(site: DnfSite) -> None:
+    site.dnf("install", "tool-a-1.0", "extra")
+    before = site.packages()
+    playbook = site.write("all.yml", "package_upgrade: all")
+    planned = site.report("plan", playbook)["package_upgrade:all"]
+    assert [(change["object"], change["before"], change["after"]) for change in planned["changes"]] == [
+        ("package tool-a", "1.0-1", "2.0-1")
+    ]
+    kept = site.write("kept.yml", "package_upgrade: all", 'package: tool-a, version: "1.0-1"')
+    assert site.report("plan", kept)["package_upgrade:all"]["outcome"] == "unchanged"
+    applied = site.report("apply", playbook, "--yes")["package_upgrade:all"]
+    assert applied["changes"] == planned["changes"]
+    assert site.report("apply", playbook, "--yes")["package_upgrade:all"]["outcome"] == "unchanged"
+    site("destroy", playbook, "--yes")
+    assert site.packages() == before
+    site.dnf("remove", "tool-a", "extra")
+
+
+def test_old_lists_are_fetched_before_the_installation(site: DnfSite) -> None:
+    site.host.run(["sh", "-c", "rm -rf /var/cache/dnf/*"])
+    refused = site.write("tool.yml", "package: extra")
+    assert "update_cache: 86400 fetches them" in site.report("plan", refused, code=1)["package:extra"]["reason"]
+    playbook = site.write("tool.yml", "package: extra, update_cache: 3600")
+    site("apply", playbook, "--yes")
+    assert site.has("extra") == ["extra"]
+    site("destroy", playbook, "--yes")
+
+
+def test_facts_and_conditions_know_the_packages_of_rpm(site: DnfSite) -> None:
+    site.dnf("install", "tool-a-1.0")
+    present = "file: /var/tmp/fact, content: \"{{ host.facts.packages['tool-a'] }}\""
+    condition = 'file: /var/tmp/condition, content: "yes", when_host: {package: tool-a, version: "< 2"}'
+    other = 'file: /var/tmp/other, content: "yes", when_host: {package: tool-a, version: ">= 2"}'
+    playbook = site.write("facts.yml", present, condition, other)
+    site("apply", playbook, "--yes")
+    assert site.host.read("/var/tmp/fact") == "1.0-1"
+    assert site.host.read("/var/tmp/condition") == "yes"
+    assert not site.host.path("/var/tmp/other").exists()
+    site("destroy", playbook, "--yes")
+    site.dnf("remove", "tool-a")

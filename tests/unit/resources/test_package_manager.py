@@ -1,0 +1,67 @@
+"""Which package manager owns a host, and what statecfg reads from the database of rpm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from statecfg.remote.graph.model import CheckError
+from statecfg.remote.machine.memory import MemoryMachine
+from statecfg.remote.machine.world import Probe
+from statecfg.resources.shared import dnf, package_manager, rpm
+
+DPKG, RPM = "/var/lib/dpkg/status", "/usr/lib/sysimage/rpm/rpmdb.sqlite"
+DEBIAN, ALMA = "ID=debian\n", 'NAME="AlmaLinux"\nID="almalinux"\nID_LIKE="rhel centos fedora"\n'
+HOSTS = {
+    "a Debian": ({"/etc/os-release": DEBIAN, DPKG: ""}, "apt"),
+    "a Debian with dnf": ({"/etc/os-release": DEBIAN, DPKG: "", RPM: "", "/usr/bin/dnf": ""}, "apt"),
+    "a derivative": ({"/etc/os-release": "ID=mint\nID_LIKE='ubuntu debian'\n", DPKG: ""}, "apt"),
+    "an Alma": ({"/etc/os-release": ALMA, RPM: ""}, "dnf"),
+    "a Fedora with dpkg": ({"/etc/os-release": "ID=fedora\n", RPM: "", DPKG: ""}, "dnf"),
+    "an old place of the database": ({"/usr/lib/os-release": ALMA, "/var/lib/rpm/Packages": ""}, "dnf"),
+    "an unknown system": ({"/etc/os-release": "ID=other\n", RPM: ""}, "dnf"),
+    "a system without os-release": ({DPKG: ""}, "apt"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_the_system_and_the_database_decide(name: str) -> None:
+    files, manager = HOSTS[name]
+    host = MemoryMachine(files)
+    found = package_manager.package_manager.load(host)
+    assert found == {"host": {"name": manager}}
+    world = MemoryMachine(files, {"package_manager": found})
+    assert package_manager.manager(world) is package_manager.named(manager)
+
+
+def test_a_host_without_a_known_database_is_refused() -> None:
+    with pytest.raises(CheckError, match="finds no package manager on this host; it knows apt, dnf"):
+        package_manager.package_manager.load(MemoryMachine({"/etc/os-release": "ID=alpine\n"}))
+
+
+def answers(text: str, status: int = 0) -> Mapping[str, Probe]:
+    """Return what rpm prints."""
+    query = " ".join(["rpm", "--query", "--all", "--queryformat", rpm._FORMAT])
+    return {"rpm --eval %_target_cpu": Probe(0, b"x86_64\n"), query: Probe(status, text.encode(), b"rpmdb: damaged\n")}
+
+
+def test_packages_of_rpm() -> None:
+    rows = ["bash\tx86_64\t5.1.8-9.el9\t100", "glibc\tx86_64\t2.34-1\t100", "glibc\ti686\t2.34-1\t90"]
+    rows += ["kernel\tx86_64\t5.14-2\t300", "kernel\tx86_64\t5.14-1\t200", "tzdata\tnoarch\t1:2026a-1\t1"]
+    rows += ["gpg-pubkey\t(none)\t3228467c-613798eb\t5"]
+    locks = "# a comment\nkernel-0:5.14-2.*\n!bash-0:5.2-1.*\ntzdata-1:2026a-1.noarch\n"
+    host = MemoryMachine({dnf.LOCKS: locks}, probes=answers("\n".join(rows)))
+    assert dnf.packages(host) == {
+        "bash": {"version": "5.1.8-9.el9"},
+        "glibc": {"version": "2.34-1"},
+        "glibc:i686": {"version": "2.34-1"},
+        "kernel": {"version": "5.14-2", "held": True},
+        "tzdata": {"version": "1:2026a-1", "held": True},
+    }
+
+
+def test_a_failed_query_is_an_error() -> None:
+    """Otherwise, all packages would seem to be missing."""
+    with pytest.raises(CheckError, match="rpm can't read its database: rpmdb: damaged"):
+        rpm.packages(MemoryMachine(probes=answers("", 1)))
