@@ -21,7 +21,7 @@ def ca_certificate(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Let the host trust a certificate authority of your own, on Debian and its relatives.
+    """Let the host trust your own certificate authority, on Debian and its relatives.
 
     The certificate is in a file in /usr/local/share/ca-certificates. ``update-ca-certificates`` of the package
     ca-certificates adds it to the certificates that the programs of the host trust. The node acts if the file differs,

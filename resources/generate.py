@@ -28,9 +28,9 @@ def generate(
     `restart_on`. The value never leaves the host. It is in a file of mode 0600 in the state directory, beside the
     ledger, which contains only the file's name. Each playbook has its own values.
 
-    statecfg never replaces a value by itself: if the file is lost, or does not fit `kind`, `length` and `encoding`, the
-    node fails. `statecfg secret rotate` generates a new value and updates what contains it. `statecfg secret reveal`
-    prints the value.
+    statecfg never replaces a value automatically: if the file is lost, or does not fit `kind`, `length` and `encoding`,
+    the node fails. `statecfg secret rotate` generates a new value and updates what contains it. `statecfg secret
+    reveal` prints the value.
 
     Undo: statecfg removes the file. The value is lost then.
 

@@ -1,4 +1,4 @@
-"""Removal of whatever is at a path."""
+"""Removal of everything at a path."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def ufw_rule(
     :param log: log the first packet of connections, or all packets
     :param comment: a comment, which ``ufw status`` shows
     :param first: a new rule comes before all others. An existing rule stays at its place
-    :param absent: there must be no rule about these packets, whatever its action is
+    :param absent: there must be no rule about these packets, with any action
 
     In YAML::
 

@@ -87,8 +87,8 @@ def here(demo: Demo) -> None:
     for ending in ("py", "hy"):
         demo.expect(demo.statecfg("plan", f"playbooks/hello.{ending}", *given), unchanged=5)
     greeting = root / "greeting.txt"
-    demo.step("Somebody edits a file by hand.", f"{greeting}", "The plan shows that difference, and nothing else.")
-    greeting.write_text("Hello from somebody else.\n", encoding="utf-8")
+    demo.step("A user edits a file by hand.", f"{greeting}", "The plan shows that difference, and nothing else.")
+    greeting.write_text("Hello from another user.\n", encoding="utf-8")
     demo.expect(demo.statecfg("plan", PLAYBOOK, *given), changed=1, unchanged=4)
     demo.expect(demo.statecfg("apply", PLAYBOOK, *given, "--yes"), changed=1, unchanged=4)
     demo.step("Take it all back.", "The machine remembers what the playbook made, and what was there before: nothing.")
@@ -119,7 +119,7 @@ def over_ssh(demo: Demo) -> None:
     with server(demo.scratch / "sshd", program, demo.scratch / "state") as (port, place):
         demo.step(
             "The same over SSH.",
-            f"An sshd of our own listens on 127.0.0.1, port {port}, with keys made for this minute.",
+            f"A separate sshd listens on 127.0.0.1, port {port}, with keys made for this minute.",
             "The playbook is a copy that says `hosts: demo`. The plan is saved, then done exactly as it was saved.",
         )
         demo.folder = project(demo.scratch / "project", port, account.pw_name, place)

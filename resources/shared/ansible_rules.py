@@ -36,7 +36,8 @@ def needs(attrs: records.Attrs) -> list[str]:
 
 
 def with_code(node: Any, context: Any) -> Any:
-    """Check the arguments, and return the node as it is sent: with the module's code, and with its secrets as such.
+    """Check the arguments, and return the node as it is sent: with the module's code, and with its secrets marked as
+    secrets.
 
     :raises Wrong: if there is no such module on this machine, or hosts can't run it
     """

@@ -18,7 +18,7 @@ WRITTEN = (
     "settings", "fetch",
 )  # fmt: skip
 SCHEMES = ("http", "https", "file", "cdrom", "copy", "ftp", "mirror", "mirror+file", "mirror+http", "mirror+https")
-# Fields of a deb822 source that have no attribute of their own. Source: sources.list(5) of apt 2.6 and 3.0.
+# Fields of a deb822 source without a corresponding attribute. Source: sources.list(5) of apt 2.6 and 3.0.
 SETTINGS = (
     "Languages", "Targets", "PDiffs", "By-Hash", "Allow-Insecure", "Allow-Weak", "Allow-Downgrade-To-Insecure",
     "Snapshot", "Check-Valid-Until", "Valid-Until-Min", "Valid-Until-Max", "Check-Date", "Date-Max-Future",

@@ -144,7 +144,7 @@ def check_own_name(name: str) -> None:
 
 
 def check_mount_options(options: Sequence[str]) -> None:
-    """Check the options of a mount, each by itself.
+    """Check each option of a mount.
 
     :raises Wrong: if one is empty, or contains a blank
     """

@@ -82,7 +82,7 @@ def check_ufw_rule(attrs: records.Attrs) -> None:
         raise Wrong("direction can't be combined with route", "write interface, and out_interface")
     comment = attrs.get("comment")
     if comment is not None and (not comment or "'" in comment or comment.startswith("-")):
-        raise Wrong(f"comment: ufw can't store {show(comment)}", "write a text without ', and without - at its start")
+        raise Wrong(f"comment: ufw can't store {show(comment)}", "write a string without ', and without - at its start")
 
 
 def _check_app(attrs: records.Attrs) -> None:

@@ -21,7 +21,7 @@ from statecfg.resources.shared.paths import nearest
 SOCKET = "/run/mysqld/mysqld.sock"
 DIRECTORIES = ("/run/mysqld", "/run/mysql", "/var/lib/mysql")  # of sockets: Debian, SUSE, Red Hat
 GRANTS = "mariadb_grants"  # what actions that change privileges make unknown
-# The statements are written for this mode, whatever the server's default is.
+# The statements are written for this mode, regardless of the server's default.
 MODE = "SET sql_mode = 'NO_AUTO_CREATE_USER,STRICT_ALL_TABLES'; "
 _OVERVIEW = """
 SELECT JSON_OBJECT('version', VERSION());

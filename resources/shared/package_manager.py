@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # hosts don't need the protocol
         SAVED: str | None
         """The suffix that a removal adds to changed configuration files; None: a removal leaves them as they are."""
         GONE: records.WantedPackage
-        """An entry of the facet `asked`: the package is to be removed."""
+        """An entry of the facet `asked`: the package will be removed."""
         install: Op
         """Installs, in one transaction; an action of it takes a list of items."""
         remove: Op

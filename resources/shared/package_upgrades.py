@@ -83,7 +83,7 @@ def undo(node: Node, memory: system_records.UpgradeMemory, world: World) -> Acti
     """Install the former versions again. A package that others changed stays as it is.
 
     Ledgers of earlier versions have `changed` instead of `own`. It also lists what others upgraded between two runs of
-    the node, so it is no reason to downgrade a package.
+    the node, so it does not justify a downgrade.
     """
     own, before = _own(memory), _versions(memory["before"].read().decode())
     kept = package_changes.kept(world, before, own)

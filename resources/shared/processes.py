@@ -75,7 +75,7 @@ def start(fields, detached):
     return int(said.split()[1])
 def stop(pid):
     started = stat(pid)
-    # What we started leads a group of its own, and its children end with it.
+    # What we started leads its own group, and its children end with it.
     end = os.killpg if os.getpgid(pid) == pid else os.kill
     for number, patience in ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0)):
         deadline = time.monotonic() + patience

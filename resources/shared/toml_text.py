@@ -34,7 +34,7 @@ class _Entry:
 
 
 class _Reader:
-    """Reads a text once from its beginning to its end."""
+    """Reads the text of a file once from its beginning to its end."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0

@@ -96,7 +96,7 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
         elif now is None or (was is not None and all(now[field] == was[field] for field in now)):
             continue
         elif now != _wanted(attrs):
-            spec.left.append("somebody changed the rule %s to %s: it stays" % (name, now["action"]))
+            spec.left.append("the rule %s was changed to %s by others: it stays" % (name, now["action"]))
         else:
             spec.actions.append(_delete(attrs, [family], now) if was is None else _add(attrs, [family], was))
     return spec

@@ -41,7 +41,7 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
         if was in (None, "") or was == now:
             continue
         if now != node.attrs[name]:
-            spec.left.append("somebody set %s of ufw to %s: it stays" % (name, now))
+            spec.left.append("others set %s of ufw to %s: it stays" % (name, now))
         elif name == "state" and was not in ("enabled", "disabled"):
             spec.left.append("the state of ufw was: %s. It stays %s" % (was, now))
         else:

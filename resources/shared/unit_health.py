@@ -33,7 +33,7 @@ def account(world: World, unit: str) -> str:
     world.probe(["journalctl", "--sync"])
     argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=%d" % LINES, *match]
     for line in world.probe(argv).text.splitlines()[-LINES:]:
-        # A line is shown in full or not at all, because half of a secret could not be masked.
+        # A line is shown in full or omitted, because half of a secret could not be masked.
         text += "\n  %s" % (line if len(line) <= LONGEST else "(a line of %d characters)" % len(line))
     return text
 

@@ -37,7 +37,7 @@ statecfg destroy shop/old.yml --hosts 'web*'      what a deleted playbook create
 @options.store_option
 @options.output
 def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: str | None, **values: Any) -> int:
-    """Remove everything that the playbook owns on its hosts, whatever it defines now.
+    """Remove everything that the playbook owns on its hosts, regardless of its present definition.
 
     statecfg compiles the playbook as for a plan, because it names the hosts and the secrets to mask. It reports
     mistakes in the playbook before it contacts any host. Each host removes what it recorded for the playbook. statecfg

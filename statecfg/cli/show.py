@@ -107,7 +107,7 @@ def into_file(name: str, text: str | bytes) -> None:
     data = text.encode() if isinstance(text, str) else text
     try:
         if path.exists() and not path.is_file():
-            # /dev/stdout, a pipe and the like can't be replaced by renaming a file.
+            # /dev/stdout, a pipe and similar files can't be replaced by renaming a file.
             path.write_bytes(data)
         else:
             durable.replace(str(path.resolve()), [data], 0o666)

@@ -35,7 +35,7 @@ def _different(paths: Mapping[str, list[Node]]) -> Iterable[Problem]:
         sharing = [node for node in group if node.type in SHARING]
         for field in PERMISSIONS:
             setting = [node for node in sharing if node.attrs.get(field) is not None]
-            # Different declarations of one node are reported as such.
+            # Different declarations of one node are reported separately.
             different = (node for node in setting if node.provides != setting[0].provides)
             other = next((node for node in different if _text(node, field) != _text(setting[0], field)), None)
             if other is not None:

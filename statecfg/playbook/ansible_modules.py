@@ -197,7 +197,7 @@ def _missing(name: str, redirects: Sequence[str]) -> Wrong:
 
 
 def _names(collection: str) -> list[str]:
-    """Return the short names of the modules of a collection; "" stands for those of ansible-core."""
+    """Return the short names of the modules of a collection; "" means those of ansible-core."""
     import ansible
 
     if collection in ("", "ansible.builtin", "ansible.legacy"):

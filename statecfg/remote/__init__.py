@@ -41,7 +41,7 @@ class _Moved:
     @staticmethod
     def create_module(spec: ModuleSpec) -> ModuleType:
         new_name = "%s.%s" % (__name__, MOVED[spec.name.rpartition(".")[2]])
-        if "__version__" in vars(sys.modules["statecfg"]):  # not on hosts, where nobody would read it
+        if "__version__" in vars(sys.modules["statecfg"]):  # not on hosts, where no user would see it
             import warnings
 
             text = "%s is now %s. The former name will be removed in 1.0." % (spec.name, new_name)

@@ -58,7 +58,7 @@ def main(source: int, sink: int, hello: JsonMap, frames: List[Frame]) -> None:
     except Exception as problem:
         from traceback import format_exc
 
-        # A bug in statecfg: the controller reports it as such, with the traceback.
+        # A bug in statecfg: the controller reports it as a bug, with the traceback.
         status, more = HostStatus.FAILED, {"error": "the executor failed: %r" % problem, "trace": format_exc()}
     finally:
         session.close()

@@ -78,7 +78,8 @@ class Answers:
 
 
 class Awaited:
-    """Completes the jobs of the hosts that wait for facts, of their own or of other hosts. Only one thread may call it.
+    """Completes the jobs of the hosts that wait for their own facts or for those of other hosts. Only one thread may
+    call it.
 
     :param jobs: evaluates the plays
     :param hosts: the waiting hosts with their plays

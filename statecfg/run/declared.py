@@ -30,7 +30,7 @@ class ServiceWork:
     """A service to deploy.
 
     :param service: the declared service, with the charm's options in its schema and with evaluated settings
-    :param hosts: names of all hosts of its pattern in the inventory's order, whatever the limit
+    :param hosts: names of all hosts of its pattern in the inventory's order, regardless of the limit
     :param charm: None for a service without hooks
     """
 

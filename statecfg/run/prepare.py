@@ -60,10 +60,10 @@ class Work:
     :param secrets: name → value of every secret in the jobs
     :param missing: names of secrets that were not found and have placeholders
     :param failed: failures of hooks; their hosts have no job
-    :param services: all services of the playbook, whatever the limit
-    :param relations: all relations of the playbook, whatever the limit
+    :param services: all services of the playbook, regardless of the limit
+    :param relations: all relations of the playbook, regardless of the limit
     :param warnings: warnings for the user
-    :param everywhere: names of all hosts of the playbook, whatever the limit
+    :param everywhere: names of all hosts of the playbook, regardless of the limit
     :param inventory: the inventory with these hosts
     :param facts: what its definitions have to do with facts
     """
@@ -249,7 +249,7 @@ class _Chosen:
     """A playbook, and each of its hosts with its plays. If it is empty, a problem was reported.
 
     :param added: service → hosts with units that were added by hand
-    :param everywhere: names of all hosts of the plays, whatever the limit
+    :param everywhere: names of all hosts of the plays, regardless of the limit
     """
 
     project: Project

@@ -21,7 +21,7 @@ def warnings(jobs: Iterable[Job]) -> tuple[str, ...]:
                 guarded = node.get("triggers") or "when_host" in node.get("options", {})
                 if node["type"] == "command" and not guarded and _unguarded(node.get("attrs", {})):
                     position, name = node.get("position", ""), node["provides"]
-                    # The command of each host may have the host's name in its own.
+                    # The name of each host's command may contain the host's name.
                     found.setdefault((position, name.replace(job.host.name, "\0")), _warning(position, name))
     return tuple(found.values())
 

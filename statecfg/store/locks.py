@@ -72,7 +72,7 @@ def _pauses(wait: float, first: float, longest: float) -> Iterator[None]:
 def _locked(store: Store, name: str, wait: float) -> Iterator[Lock]:
     assert store.address.path is not None
     path = f"{store.address.path}-turn-{quote(name, safe='')}"
-    holder = "somebody"
+    holder = "another process"
     for _ in _pauses(wait, 0.001, 0.05):
         handle = _open(path)
         try:
@@ -124,7 +124,7 @@ def _holder(handle: int) -> str:
         holder = json.loads(os.pread(handle, 4096, 0))
         return f"{holder['who']} (process {holder['pid']})"
     except (ValueError, KeyError, TypeError):
-        return "somebody"
+        return "another process"
 
 
 def _busy(store: Store, name: str, who: str) -> Busy:
@@ -201,7 +201,7 @@ def _leased(store: Store, name: str, wait: float) -> Iterator[Lock]:
     else:
         with store.reading() as connection:
             who = connection.execute(select(tables.lease.c.who).where(tables.lease.c.name == name)).scalar()
-        raise _busy(store, name, str(who or "somebody"))
+        raise _busy(store, name, str(who or "another process"))
     lease.thread.start()
     try:
         yield lease

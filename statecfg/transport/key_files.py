@@ -13,7 +13,7 @@ _PUBLIC = (b"ssh-", b"ecdsa-", b"sk-", b"-----BEGIN PUBLIC KEY", b"-----BEGIN RS
 
 
 def unusable(path: str) -> str:
-    """Return the reason why a private key file cannot be used, and the fix; "" if there is no reason.
+    """Return the reason why a private key file cannot be used, and the fix; "" if it can be used.
 
     :param path: an existing file
     :raises OSError: the file cannot be read

@@ -25,7 +25,7 @@ def change_lines(node: Node, full: bool) -> Iterator[Line]:
     """Yield the lines for a node's changes.
 
     :param node: a node of a report
-    :param full: whether to show everything, whatever its length
+    :param full: whether to show everything, regardless of its length
     """
     objects = by_object(node.get("changes") or [])
     most = len(objects) if full else OBJECTS

@@ -141,7 +141,7 @@ def one_hook(hook: HookObject, handled: Sequence[str]) -> Iterator[Line]:
         "order": str(spec.order),
         "deadline": spec.deadline,
         "on failure": spec.on_failure,
-        "full control": ", ".join(hook.access) or "nobody",
+        "full control": ", ".join(hook.access) or "no users",
         "created": when(hook.created),
     }
     yield from pairs(details)

@@ -73,7 +73,7 @@ def one(record: HostRecord, groups: Sequence[str]) -> Iterator[Line]:
 
 
 def pairs(values: Mapping[str, str], indent: int = 2) -> Iterator[Line]:
-    """Yield a line per value, with its key in a column of its own."""
+    """Yield a line per value, with its key in a separate column."""
     width = max(map(len, values), default=0)
     for key, text in values.items():
         yield make(" " * indent, (f"{key:<{width}}", "skip"), f"  {text}", hang=width + indent + 2)

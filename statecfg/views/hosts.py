@@ -88,7 +88,7 @@ def login(host: Host) -> str:
 def _holder(holder: Mapping[str, Any]) -> str:
     """Return who holds the lock of a host, in words."""
     details = dict(holder)
-    parts = [str(details.pop("who", "somebody"))]
+    parts = [str(details.pop("who", "an unknown user"))]
     since = details.pop("since", None)
     if isinstance(since, int | float):
         parts.append(f"since {moment(since)}")

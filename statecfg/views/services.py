@@ -207,7 +207,7 @@ def one_unit(unit: UnitRow, relations: Sequence[UnitRelation], settings: bool, r
     )
     for relation in relations:
         yield BLANK
-        members = ", ".join(relation.members) or "nobody"
+        members = ", ".join(relation.members) or "no units"
         yield make("  ", (relation.id, "bold"), f"  {members}" + (", ends" if relation.dying else ""), hang=4)
         for text in safe.block(relation.error) if relation.error else ():
             yield make("    ", (text, "remove"), hang=4)

@@ -8,7 +8,7 @@ The kinds of hosts, from fast to slow, and their packages:
 - `booted_host()`: the same with systemd as process 1. It needs root and starts in about a second.
 - `apt_repository(directory)`: small Debian packages for light and booted hosts, without a network.
 
-All hosts stop on `.stop()`, at the end of the test process, and when somebody kills it (the kernel then kills its
+All hosts stop on `.stop()`, at the end of the test process, and when it is killed (the kernel then kills its
 children). A killed test process leaves a bridge, a tmpfs and empty cgroups. Their names contain its process id, and the
 next run removes them. Start hosts only from the main thread: the kernel kills them when the starting thread ends.
 

@@ -133,7 +133,7 @@ def disallow(entities: EntityCalls, type: str, behavior: str) -> str:
         if urn.ref_of(grant.behavior) != which
     ]
     entities.calls.replace_behavior_grants(entities.me, entity_type.id, {"values": values})
-    return f"{which}: nobody"
+    return f"{which}: no users"
 
 
 def _behavior(entities: EntityCalls, type: str, name: str) -> str:

@@ -115,7 +115,7 @@ class _Composer(Composer):
         if tag is not None or (event.style and event.tag not in _CORE):
             return Scalar(at, tag, event.value, event.style == "|")
         kind = event.tag if event.tag in _CORE else self.resolver.resolve(yaml.ScalarNode, event.value, (True, False))
-        if kind not in _READ:  # `<<` and `=` have types of their own
+        if kind not in _READ:  # `<<` and `=` have special types
             return Scalar(at, None, event.value)
         try:
             found = self.constructor.construct_object(yaml.ScalarNode(kind, event.value))

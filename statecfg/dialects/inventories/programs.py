@@ -94,7 +94,7 @@ def _run(argv: Sequence[str], directory: str, timeout: float, location: SourceLo
 def _end(process: subprocess.Popen[bytes]) -> bytes:
     """End a program and the processes that it started, and return its standard error.
 
-    They have a session of their own. A process that left it can keep the pipes open, so this does not wait for it.
+    They have a separate session. A process that left it can keep the pipes open, so this does not wait for it.
     """
     try:
         os.killpg(process.pid, signal.SIGKILL)

@@ -64,7 +64,7 @@ class _Line:
                     # Shut down the plain socket. The TLS socket would first send a closing message, and wait.
                     socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
                 except OSError:
-                    pass  # it has ended by itself
+                    pass  # it has already ended
 
 
 def ready() -> None:

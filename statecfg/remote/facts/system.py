@@ -1,4 +1,4 @@
-"""Facts about the system: its operating system, kernel, processor, memory, users and the like."""
+"""Facts about the system: its operating system, kernel, processor, memory, users and so on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Separate the fixed text of our own messages from the values in them, because a secret may also be a word of ours."""
+"""Separate the fixed text of our own messages from the values in them, because a secret may also be one of our
+words."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class WriteAttempt(StatecfgError):
 
 
 class reading_only:
-    """Make changes on this thread raise `WriteAttempt`: opening for writing, starting programs and the like.
+    """Make changes on this thread raise `WriteAttempt`: opening for writing, starting programs and so on.
 
     If the code swallows the exception, the end of the block raises it again.
     """

@@ -154,7 +154,7 @@ class Overlay(Machine):
         for part in target.split("/"):
             if part == "..":
                 stat = self._standing(here)
-                # A path that is not a directory has no parent. "..." stands for a name that does not exist.
+                # A path that is not a directory has no parent. "..." is a name that does not exist.
                 here = os.path.dirname(here) if stat and stat.kind == "directory" else _inside(here, "...")
             elif part not in ("", "."):
                 here = self._enter(here, part, links)

@@ -123,7 +123,7 @@ class Aftercare:
 
 
 def guard_of(plan: Plan, channel: Channel, facets: Facets, remote: bool, warnings: List[str]) -> Optional[LoginGuard]:
-    """Return the guard of a run; None on a host without systemd, where nothing restarts sshd by itself.
+    """Return the guard of a run; None on a host without systemd, where nothing restarts sshd automatically.
 
     :param remote: the controller can try a new login
     :param warnings: receives warnings for the user

@@ -85,7 +85,7 @@ class Management:
         from statecfg.remote.ledger.orphans import find_orphans, refusal
 
         defined = {node.provides: node for layer in layers for node in layer}
-        nodes = {} if order.mode == Mode.DESTROY else defined  # destroy removes everything, whatever is defined
+        nodes = {} if order.mode == Mode.DESTROY else defined  # destroy removes everything, defined or not
         _update_claims(resources, nodes, definitions)
         same = {
             name for name, node in nodes.items()

@@ -132,7 +132,7 @@ class Recording:
         try:
             known = with_content(memory, self.before)
             more = node_type.run_learn(node, known, RealMachine(self.facets), said)
-        except Exception:  # the undo then finds out as much as it can
+        except Exception:  # the undo then reads what it still can
             return None
         return dict(memory, **encode_value(more, -1))
 

@@ -1,7 +1,7 @@
 """The agent's socket. While a hook runs, programs on this host read and change settings of units through it.
 
 Each command is an AMP box (see `amp`). The first commands are compatible with the original, so that its command-line
-tools work here. `c` stands for `client_id`; arguments with `?` are optional. JSON answers are one document in `data`.
+tools work here. `c` means `client_id`; arguments with `?` are optional. JSON answers are one document in `data`.
 In requests and answers, a long value continues in `data.1`, `data.2` and so on.
 
 =========================  ============================================  =========================================

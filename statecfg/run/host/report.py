@@ -322,4 +322,4 @@ def _holder(holder: Json) -> str:
     when = ""
     if isinstance(since, int | float) and 0 < since < 1e11:
         when = f", since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(since))}"
-    return f"{holder.get('who') or 'somebody'}{when}, run {holder.get('run') or 'unknown'}" if holder else ""
+    return f"{holder.get('who') or 'an unknown user'}{when}, run {holder.get('run') or 'unknown'}" if holder else ""

@@ -16,7 +16,7 @@ const PAGE = 50;
 const FILTERS = ["find", "playbook", "outcome", "since", "until", "after"];
 
 export const noHosts = () =>
-  empty("The store has no hosts yet.", code("statecfg inventory\nstatecfg apply playbooks/hello.yml"), h("p.dim", {}, "A host appears here when a run meets it for the first time."));
+  empty("The store has no hosts yet.", code("statecfg inventory\nstatecfg apply playbooks/hello.yml"), h("p.dim", {}, "A host appears here when a run first contacts it."));
 
 const tags = (host) => (host.tags.length ? h("span.tags", {}, host.tags.map((tag) => h("span.tag", {}, tag))) : null);
 

@@ -41,7 +41,7 @@ export function task(item) {
   );
 }
 
-// Return a text with links to the runs, entities and tasks in it. Only administrators get links to runs.
+// Return a string with links to the runs, entities and tasks in it. Only administrators get links to runs.
 export function linked(text) {
   const parts = [];
   let end = 0;

@@ -1,4 +1,4 @@
-"""Determine the next hook of a unit, and store its result, completely or not at all.
+"""Determine the next hook of a unit, and store its result, in one transaction.
 
 All functions work on a connection inside a transaction of the caller.
 """

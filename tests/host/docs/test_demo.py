@@ -64,7 +64,7 @@ def check_output(said: str) -> None:
     """Check that a demo began without resources: locally, and over SSH if there is an sshd."""
     local, _, remote = said.partition("Over SSH" if "Over SSH: left out" in said else "The same over SSH")
     assert local.count(PLANS) == 1 and local.count(AGAIN) == 3
-    assert "- Hello from somebody else.\n        + Hello from statecfg.\n" in local
+    assert "- Hello from another user.\n        + Hello from statecfg.\n" in local
     if shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin"):
         assert remote.count(PLANS) == 1 and remote.count(AGAIN) == 1
 
@@ -114,7 +114,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
         said = ""
         for line in demo.stdout:
             said += line
-            if "An sshd of our own" in line:
+            if "A separate sshd" in line:
                 break
         assert mentions(str(scratch)), said
         demo.send_signal(signal.SIGTERM)

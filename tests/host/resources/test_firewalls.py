@@ -96,7 +96,7 @@ def test_a_rule_that_others_changed_stays(site: Site) -> None:
     site.host.run(["ufw", "deny", "80"])
     site.host.run(["ufw", "delete", "allow", "22/tcp"])
     said = site.say("destroy").out
-    assert "somebody changed the rule in from any to any port 80, IPv4 to deny: it stays" in " ".join(said.split())
+    assert "the rule in from any to any port 80, IPv4 was changed to deny by others: it stays" in " ".join(said.split())
     assert added(site) == ["ufw deny 80"]
     site.host.run(["ufw", "delete", "deny", "80"])
 
