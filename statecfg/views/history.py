@@ -53,8 +53,8 @@ def run_lines(past: Mapping[str, Any]) -> Iterator[Line]:
     took = _took(past)
     yield make(
         "  ", (str(past["run"]), "bold"), f"  {host_lines.moment(past['started'])}  {past['mode'] or '?':<7}  ",
-        (status, _STYLES.get(status, "unknown")), (took, "dim"), f"  {past['who'] or 'unknown user'}  {past['playbook']}",
-        hang=4,
+        (status, _STYLES.get(status, "unknown")), (took, "dim"),
+        f"  {past['who'] or 'unknown user'}  {past['playbook']}", hang=4,
     )  # fmt: skip
     counts = ", ".join(f"{number} {outcome}" for outcome, number in sorted(past["summary"].items()))
     if "outcomes" not in past:

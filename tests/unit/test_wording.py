@@ -38,7 +38,7 @@ RULES = (
     Rule(r"\b[Aa] text\b(?! (file|block|operation|field|line|editor))", "a string; the text of …"),
     Rule(r"\bstands? for\b", "means; matches; is replaced by"),
     Rule(
-        r"\bof (its|their|our|your) own\b(?= ?$|[.,;:)]| (in|on|at|for|from|with|that|which|and|or|because|to|is|are)\b)",
+        r"\bof (its|their|our|your) own\b(?= ?$|[.,;:)]| (in|on|at|for|from|with|that|which|and|or|to|is|are)\b)",
         "its own …; a separate …",
     ),
     Rule(r"\bat all\b", "omit it"),
