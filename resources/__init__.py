@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from importlib import import_module
+# A project's node type may have any name that does not start with an underscore. It becomes a name of this module.
+import os as _os
+import sys as _sys
+from importlib import import_module as _import_module
 
-from statecfg.remote.graph.names import named
-from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.graph.names import named as _named
+from statecfg.remote.graph.nodetype import REGISTRY as _REGISTRY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,16 +97,16 @@ if TYPE_CHECKING:
 SUFFIXES = (".py", ".hy")
 
 
-class _Resources(type(sys)):  # type: ignore[misc]  # naming the class of modules takes an import of `types`
+class _Resources(type(_sys)):  # type: ignore[misc]  # naming the class of modules takes an import of `types`
     """This package. The name of a submodule refers to the node type of the same name, if the submodule defines one."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, type(sys)):
+        if isinstance(value, type(_sys)):
             value = getattr(value, name, value)
-        type(sys).__setattr__(self, name, value)
+        type(_sys).__setattr__(self, name, value)
 
 
-sys.modules[__name__].__class__ = _Resources
+_sys.modules[__name__].__class__ = _Resources
 
 
 def __getattr__(name: str) -> NodeType[...]:
@@ -113,18 +114,18 @@ def __getattr__(name: str) -> NodeType[...]:
         raise AttributeError(name)
     path = _file(name)
     if path is None:
-        search = named("add_installed_node_types")
+        search = _named("add_installed_node_types")
         path = _file(name) if search is not None and search() else None
     if path is None:
         raise _unknown(name)
     if path.endswith(".hy"):
-        named("load_module")(__name__ + "." + name, path)
+        _named("load_module")(__name__ + "." + name, path)
     else:
-        import_module(__name__ + "." + name)
-    node_type = REGISTRY.get(name)
+        _import_module(__name__ + "." + name)
+    node_type = _REGISTRY.get(name)
     if node_type is None:
-        raise named("no_node_type_in")(name, path)
-    setattr(sys.modules[__name__], name, node_type)
+        raise _named("no_node_type_in")(name, path)
+    setattr(_sys.modules[__name__], name, node_type)
     return node_type
 
 
@@ -134,7 +135,7 @@ def __dir__() -> List[str]:
 
 def available() -> List[str]:
     """Return the names of the node types in all directories of resources, sorted, without importing any."""
-    return sorted({name for directory in __path__ if os.path.isdir(directory) for name in available_in(directory)})
+    return sorted({name for directory in __path__ if _os.path.isdir(directory) for name in available_in(directory)})
 
 
 def add_directory(directory: str) -> None:
@@ -142,38 +143,38 @@ def add_directory(directory: str) -> None:
 
     :raises InvalidInput: if one has the name of a built-in node type
     """
-    directory = os.path.abspath(directory)
-    if not os.path.isdir(directory) or os.path.realpath(directory) in map(os.path.realpath, __path__):
+    directory = _os.path.abspath(directory)
+    if not _os.path.isdir(directory) or _os.path.realpath(directory) in map(_os.path.realpath, __path__):
         return
     # In a checkout of statecfg itself, these are the built-in node types, even if another statecfg is installed.
-    link = os.path.join(os.path.dirname(directory), "statecfg", "resources")
-    if os.path.realpath(link) == os.path.realpath(directory):
+    link = _os.path.join(_os.path.dirname(directory), "statecfg", "resources")
+    if _os.path.realpath(link) == _os.path.realpath(directory):
         return
     twice = sorted(set(available()).intersection(available_in(directory)))
     if twice:
-        named("report_twice")(twice, directory)
+        _named("report_twice")(twice, directory)
     __path__.append(directory)
 
 
 def available_in(directory: str) -> List[str]:
     """Return the names of the node types in one directory, sorted."""
-    parts = [os.path.splitext(entry) for entry in os.listdir(directory)]
+    parts = [_os.path.splitext(entry) for entry in _os.listdir(directory)]
     return sorted(stem for stem, suffix in parts if suffix in SUFFIXES and not stem.startswith("_"))
 
 
 def _file(name: str) -> Any:
     for directory in __path__:
         for suffix in SUFFIXES:
-            path = os.path.join(directory, name + suffix)
-            if os.path.isfile(path):
+            path = _os.path.join(directory, name + suffix)
+            if _os.path.isfile(path):
                 return path
     return None
 
 
 def _unknown(name: str) -> Exception:
     # On a host, only a mistake of a node type's author can cause this.
-    unknown = named("unknown_node_type")
+    unknown = _named("unknown_node_type")
     if unknown is None:
         return AttributeError("no node type %s in resources/" % name)
-    problem: Exception = unknown(name, sys._getframe(2))
+    problem: Exception = unknown(name, _sys._getframe(2))
     return problem

@@ -67,6 +67,8 @@ def enter(root: str) -> None:
     """Make `root` the current project: add its `resources/`, and unload the modules of the previous project."""
     global _root
     if _root != root:
+        own = {node_type.module for node_type in REGISTRY.values()}
+        _imported.update(name for name in own if _root and _file(sys.modules.get(name)).startswith(_root + os.sep))
         for name in _imported:
             sys.modules.pop(name, None)
             for node_type in [node_type for node_type in REGISTRY.values() if node_type.module == name]:

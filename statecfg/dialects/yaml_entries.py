@@ -305,7 +305,7 @@ class Entries:
         yield from self.graphs(files.entries, {**place.top, **variables}, inside)
         for function in files.functions:
             host = current_host() or _host(place.top)
-            own = replace(host, vars=Vars({**host.vars.unrecorded, **variables}))
+            own = host.with_vars(host.vars.extended(variables))
             with recording.within(use, (*place.labels, label)):
                 graphs = list(graphs_of(function(own), f"the role {role.name}", role.position))
             yield from graphs

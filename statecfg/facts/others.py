@@ -56,7 +56,7 @@ class NamedHost(str):
     @property
     def facts(self) -> Facts:
         """Its facts: of this run if the run visits it, otherwise those in the store."""
-        return self._reading.facts(self._host.name).view
+        return self._reading.facts_of(self._host.name).view
 
 
 class Hosts(Mapping[str, NamedHost]):

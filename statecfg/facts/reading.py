@@ -63,6 +63,9 @@ class Reading:
     :param inventory: the hosts that the definition can read; None for none
     :param extra: variables of the command line, which override those of the inventory
     :ivar names: the names of the host's variables in its plays
+    :ivar looked_up: the names of the host's variables that were looked up, whether they exist or not; None: all names
+    :ivar attributes: the fields of `host` that were read, such as `name`
+    :ivar by_name: the hosts whose facts were read through `hosts` or `groups`
     :ivar variables: the variables that were read, such as `port`, or `hosts[db1].vars.port` of another host
     """
 
@@ -75,6 +78,9 @@ class Reading:
     ) -> None:
         self.host, self.inventory = host, inventory
         self.names: set[str] = set()
+        self.looked_up: set[str | None] = set()
+        self.attributes: set[str] = set()
+        self.by_name: set[str] = set()
         self.variables: dict[str, None] = {}
         self._known, self._extra = facts, extra
         self._facts: dict[str, HostFacts] = {}
@@ -106,17 +112,38 @@ class Reading:
 
         :param variables: name → value
         """
-        return Vars(variables, self.note)
+        return Vars(variables, self.look_up)
 
     def vars_of(self, host: KnownHost) -> Vars:
         """Return the variables of another host: those of the inventory, and of the command line."""
-        return Vars({**host.vars, **self._extra}, lambda name: self.note(f"hosts[{host.name}].vars.{name}"))
+        variables = {**host.vars, **self._extra}
 
-    def note(self, name: str) -> None:
-        """Record that a variable was read."""
-        self.variables[name] = None
+        def note(name: str | None) -> None:
+            if name in variables:
+                self.variables[f"hosts[{host.name}].vars.{name}"] = None
+
+        return Vars(variables, note)
+
+    def facts_of(self, host: str) -> HostFacts:
+        """Return the facts of a host that the definition names; it may be its own host."""
+        self.by_name.add(host)
+        return self.facts(host)
+
+    def look_up(self, name: str | None) -> None:
+        """Record that a variable of the definition's host was looked up.
+
+        :param name: its name, whether it exists or not; None if all names were
+        """
+        self.looked_up.add(name)
+        if name is not None and name in self.names:
+            self.variables[name] = None
 
     # What was read
+
+    @property
+    def hosts_facts(self) -> Mapping[str, HostFacts]:
+        """Host → its facts, of which some may have been read."""
+        return self._facts
 
     @property
     def missing(self) -> dict[str, Missing]:
@@ -143,10 +170,10 @@ CURRENT: ContextVar[Reading | None] = ContextVar("the reading of the definition 
 
 
 def note(name: str) -> None:
-    """Record that a template read a name, if this is a variable of the host whose definition is being evaluated."""
+    """Record that a template looked up a name, which may be a variable of the definition's host."""
     reading = CURRENT.get()
-    if reading is not None and name in reading.names:
-        reading.note(name)
+    if reading is not None:
+        reading.look_up(name)
 
 
 def named(host: str, own: str, names: Iterable[str]) -> list[str]:

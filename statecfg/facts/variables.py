@@ -20,22 +20,21 @@ class Vars(Mapping[str, Any]):
     """A host's variables, as items or attributes. Reading an unknown variable raises an error that lists all names.
 
     :param values: name → value
-    :param note: called with the name of each variable that is read; None records nothing
+    :param note: called with each name that is looked up, whether it exists or not, and with None if all names are; None
+        records nothing
     """
 
     __slots__ = ("_note", "_values")
 
-    def __init__(self, values: Mapping[str, Any] = NO_VARS, note: Callable[[str], None] | None = None) -> None:
+    def __init__(self, values: Mapping[str, Any] = NO_VARS, note: Callable[[str | None], None] | None = None) -> None:
         self._values, self._note = dict(values), note
 
     def __getitem__(self, key: object) -> Any:
         name = str(getattr(key, "name", key))
         name = name if name in self._values else name.replace("-", "_")
-        if name not in self._values:
-            return self.__missing__(key)
         if self._note is not None:
             self._note(name)
-        return self._values[name]
+        return self._values[name] if name in self._values else self.__missing__(key)
 
     def __missing__(self, key: object) -> Any:
         name = str(getattr(key, "name", key))
@@ -49,13 +48,21 @@ class Vars(Mapping[str, Any]):
         return self[name]
 
     def __iter__(self) -> Iterator[str]:
+        if self._note is not None:
+            self._note(None)
         return iter(self._values)
 
     def __len__(self) -> int:
+        if self._note is not None:
+            self._note(None)
         return len(self._values)
 
     def __repr__(self) -> str:
         return f"Vars({', '.join(self._values)})"  # names only: values may be secrets
+
+    def extended(self, more: Mapping[str, Any]) -> Vars:
+        """Return these variables with more of them, which override those of the same name."""
+        return Vars({**self._values, **more}, self._note)
 
     @property
     def unrecorded(self) -> dict[str, Any]:

@@ -66,14 +66,19 @@ class HostFacts:
     :param values: name of a fact → its value
     :param own: the names of the project's own facts
     :ivar missing: name of a fact that was read and is not in `values` → where it was read
-    :ivar used: path of a value, such as `os.family` or `packages[nginx]` → the value that was read
+    :ivar read_paths: keys that lead to a value → the value that was read, None if it does not exist
     """
 
     def __init__(self, values: Mapping[str, Any] | None = None, own: Collection[str] = ()) -> None:
         self.values: Mapping[str, Any] = values or {}
         self.own = own
         self.missing: dict[str, dict[SourceLocation, None]] = {}
-        self.used: dict[str, Any] = {}
+        self.read_paths: dict[Path, Any] = {}
+
+    @property
+    def used(self) -> dict[str, Any]:
+        """Path of a value, such as `os.family` or `packages[nginx]` → the value that was read."""
+        return {written(path): value for path, value in self.read_paths.items()}
 
     @property
     def view(self) -> Facts:
@@ -83,7 +88,7 @@ class HostFacts:
     @property
     def names(self) -> frozenset[str]:
         """The names of the facts whose values were read."""
-        return frozenset(name for name in self.values if any(_is_of(path, name) for path in self.used))
+        return frozenset(map(fact_of, self.read_paths)) & self.values.keys()
 
     def read(self, path: Path) -> Any:
         """Return a value, and record that it was read.
@@ -91,8 +96,19 @@ class HostFacts:
         :raises MissingFact: the fact is not known
         """
         value = self.peek(path)
-        self.used[written(path)] = value
+        self.read_paths[path] = value
         return value
+
+    def read_again(self, path: Path) -> Any:
+        """Return and record the value at a path that the definition of another host has read; None if there is none.
+
+        :raises MissingFact: the fact is not known
+        """
+        try:
+            return self.read(path)
+        except (KeyError, TypeError):  # an item of a table that this host does not have
+            self.read_paths[path] = None
+            return None
 
     def peek(self, path: Path) -> Any:
         """Return a value without recording it.
@@ -262,7 +278,7 @@ class Table(View):
     def _note(self, name: str) -> None:
         """Record that a name does not exist, because that decided something, too."""
         if isinstance(self._source, HostFacts):
-            self._source.used[written((*self._path, name))] = None
+            self._source.read_paths[(*self._path, name)] = None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._source.read(self._path))

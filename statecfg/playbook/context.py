@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.facts.catalogue import Facts
 from statecfg.facts.variables import Vars
-from statecfg.facts.view import HostFacts
-from statecfg.playbook.plays import names_in_templates
+from statecfg.playbook.plays import HostContext
 from statecfg.problems import InvalidInput, inputs, positions, problem, report, suggest_file
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.model import Blob
@@ -30,23 +29,37 @@ HELD = 1 << 16  # bytes; of a larger file, and the files of a larger tree, only 
 class WireContext:
     """Access to the project while the nodes of one host are prepared.
 
-    :param host: the host's name
-    :param vars: its merged variables
-    :param groups: the groups that contain it
+    :param target: the host, with its merged variables
     :param base: the project's directory
     :param own: node name → variables of the play that declares the node; `vars` applies to all other nodes
     :param declared_again: node name → the source locations of its declarations in other plays, each with the variables
         of its play
-    :param facts: the facts of the host
     """
 
-    host: str = "localhost"
-    vars: Mapping[str, Any] = field(default_factory=dict)
-    groups: Sequence[str] = ()
+    target: HostContext = field(default_factory=lambda: HostContext("localhost"))
     base: Path = field(default_factory=Path.cwd)
-    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    declared_again: Mapping[str, Sequence[tuple[SourceLocation, Mapping[str, Any]]]] = field(default_factory=dict)
-    facts: Facts = field(default_factory=lambda: HostFacts().view)
+    own: Mapping[str, Vars] = field(default_factory=dict)
+    declared_again: Mapping[str, Sequence[tuple[SourceLocation, Vars]]] = field(default_factory=dict)
+
+    @property
+    def host(self) -> str:
+        """The name of the host."""
+        return self.target.name
+
+    @property
+    def vars(self) -> Vars:
+        """Its merged variables."""
+        return self.target.vars
+
+    @property
+    def groups(self) -> Sequence[str]:
+        """The groups that contain it."""
+        return self.target.groups
+
+    @property
+    def facts(self) -> Facts:
+        """Its facts."""
+        return self.target.facts
 
     def relative(self, location: SourceLocation) -> SourceLocation:
         """Return a source location with its file relative to the project's directory."""
@@ -218,11 +231,9 @@ class WireContext:
     def _rendered(self, node: Node, template: str, variables: Mapping[str, Any] | None) -> str:
         from statecfg.templates import render_file, render_text
 
-        host_vars = self.own.get(node.provides, self.vars)
-        host_vars = host_vars.unrecorded if isinstance(host_vars, Vars) else host_vars
-        always = names_in_templates(self.host, self.groups, self.facts)
+        host_vars = self.own.get(node.provides, self.vars).unrecorded
         in_role = node.role.variables if node.role is not None else {}
-        values = {**always, **host_vars, **in_role, **(variables or {})}
+        values = {**self.target.in_templates, **host_vars, **in_role, **(variables or {})}
         if "\n" in template or "{" in template:
             return render_text(template, values, node.position)
         more = os.path.join(node.role.directory, "templates") if node.role is not None else ""

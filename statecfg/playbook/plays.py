@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["HostContext", "Play", "Vars", "collected", "evaluate", "play", "written_options"]
 
 OPTIONS = ("hosts", "vars", "name", "prune")
+NOTED = ("name", "groups", "local")  # the fields of a host that a definition's reading records
+_IN_TEMPLATES = ("name", "groups", "facts")
 Defined = TypeVar("Defined")
 
 _COLLECTED: ContextVar[list[Any] | None] = ContextVar("plays and relations being defined", default=None)
@@ -45,6 +47,7 @@ class HostContext:
     :param groups: the groups that contain it
     :param local: whether it is this machine
     :param facts: what statecfg reads on the host itself, such as `host.facts.os.family`
+    :param noted: called with the name of each field in `NOTED` that is read; None records nothing
     """
 
     name: str
@@ -52,6 +55,16 @@ class HostContext:
     groups: tuple[str, ...] = ()
     local: bool = False
     facts: Facts = field(default_factory=lambda: HostFacts().view)
+    noted: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
+
+    def peek(self, name: str) -> Any:
+        """Return a field in `NOTED`, and do not record this: it does not influence the definition."""
+        return self.__dict__[f"_{name}"]
+
+    def with_vars(self, vars: Vars) -> HostContext:
+        """Return the same host with other variables."""
+        name, groups, local = (self.peek(name) for name in NOTED)
+        return HostContext(name, vars, groups, local, self.facts, self.noted)
 
     def __getitem__(self, key: object) -> Any:
         """Return a field by its name or keyword, as in Hy's `(:name host)`."""
@@ -59,19 +72,53 @@ class HostContext:
 
     @property
     def in_templates(self) -> dict[str, Any]:
-        """The names that templates have besides variables: `host`, `hosts`, `groups` and `output`."""
-        return names_in_templates(self.name, self.groups, self.facts)
+        """The names that templates have besides variables. Variables named `hosts`, `groups` or `output` override them."""
+        return {"host": TemplateHost(self), "hosts": others.hosts, "groups": others.groups, "output": output}
 
 
-def names_in_templates(name: str, groups: Iterable[str], facts: Facts) -> dict[str, Any]:
-    """Return the names that every template has, with their values. Variables of these names override all but `host`.
+class _Noted:
+    """A field of a host that records each time it is read."""
 
-    :param name: the name of the host
-    :param groups: the groups that contain it
-    :param facts: its facts
-    """
-    host = {"name": name, "groups": list(groups), "facts": facts}
-    return {"host": host, "hosts": others.hosts, "groups": others.groups, "output": output}
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, host: HostContext | None, owner: type[HostContext]) -> Any:
+        if host is None:
+            return self
+        if host.noted is not None:
+            host.noted(self.name)
+        return host.peek(self.name)
+
+    def __set__(self, host: HostContext, value: Any) -> None:
+        host.__dict__[f"_{self.name}"] = value
+
+
+for _name in NOTED:
+    setattr(HostContext, _name, _Noted(_name))
+
+
+class TemplateHost(Mapping[str, Any]):
+    """The host as templates see it: its name, groups and facts."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: HostContext) -> None:
+        self._context = context
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in _IN_TEMPLATES:
+            raise KeyError(key)
+        value = getattr(self._context, key)
+        return list(value) if key == "groups" else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_IN_TEMPLATES)
+
+    def __len__(self) -> int:
+        return len(_IN_TEMPLATES)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 @dataclass(frozen=True)
@@ -276,7 +323,7 @@ def evaluate(play_: Play, host: HostContext) -> Graph:
     """
     from statecfg.playbook.user_code import guarded, innermost
 
-    activity = f"building {play_.name} for {host.name}"
+    activity = f"building {play_.name} for {host.peek('name')}"
     graphs: list[Graph] | None = None
     what = f"the play {play_.name}"
     with (

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from statecfg.graph.nodes import Node
     from statecfg.playbook.compile import Definition
     from statecfg.playbook.inventory import Host
-    from statecfg.playbook.plays import HostContext, Play
+    from statecfg.playbook.plays import HostContext, Play, Vars
     from statecfg.playbook.project import Project
     from statecfg.playbook.secrets import Secret
     from statecfg.problems import SourceLocation
@@ -68,14 +68,14 @@ def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project,
     from statecfg.graph import opaque
     from statecfg.playbook.compile import WireContext, compile_graph
 
+    recorded = {id(values): reading.vars(values) for values in evaluated.variables.values()}
+    for other in evaluated.again.values():
+        recorded |= {id(values): reading.vars(values) for _, values in other if id(values) not in recorded}
     context = WireContext(
-        host.name,
-        reading.vars(host.vars),
-        host.groups,
+        _context(host, reading, reading.vars(host.vars)),
         project.root,
-        evaluated.variables,
-        evaluated.again,
-        reading.own.view,
+        {name: recorded[id(values)] for name, values in evaluated.variables.items()},
+        {name: [(at, recorded[id(values)]) for at, values in others] for name, others in evaluated.again.items()},
     )
     with opaque.recording() as used, reading.recording():
         compiled = compile_graph(graph, context)
@@ -83,21 +83,29 @@ def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project,
     return replace(compiled, secrets=opaque.by_name([*secrets.items(), *compiled.secrets.items()]))
 
 
+def _context(host: Host, reading: Reading, variables: Vars) -> HostContext:
+    """Return the host as its definition sees it."""
+    from statecfg.playbook.plays import HostContext
+
+    local = host.transport == "local"
+    return HostContext(host.name, variables, tuple(host.groups), local, reading.own.view, reading.attributes.add)
+
+
 def _graph(
     host: Host, plays: Sequence[Play], extra: Mapping[str, Any], reading: Reading
 ) -> tuple[Graph, Variables, Again]:
     """Return the graph of a host, and `variables` and `again` of `Evaluated`."""
     from statecfg.graph.graph import merge_graphs
-    from statecfg.playbook.plays import HostContext, Vars, evaluate
+    from statecfg.playbook.plays import Vars, evaluate
 
     graphs: list[Graph] = []
     own: dict[str, Mapping[str, Any]] = {}
     again: dict[str, list[tuple[SourceLocation, Mapping[str, Any]]]] = {}
-    plain = HostContext(host.name, Vars(), tuple(host.groups), host.transport == "local", reading.own.view)
+    plain = _context(host, reading, Vars())
     for play, others in _with_others(host, plays, extra, plain):
         reading.names |= {*host.vars, *play.vars, *others}
         merged = play.variables(host.vars, others, plain)
-        graphs.append(evaluate(play, replace(plain, vars=reading.vars(merged))))
+        graphs.append(evaluate(play, plain.with_vars(reading.vars(merged))))
         for node in graphs[-1].nodes():
             if own.setdefault(node.provides, merged) is not merged:
                 again.setdefault(node.provides, []).extend((position, merged) for position in node.positions)

@@ -10,8 +10,10 @@ from statecfg.facts.reading import Reading
 from statecfg.playbook.compile import Definition, WireNode
 from statecfg.problems import Problem, collecting, reporting
 from statecfg.run import evaluation
+from statecfg.run.shared import Evaluation, Shared
 
 if TYPE_CHECKING:
+    from statecfg.graph.recording import Scope
     from statecfg.playbook.inventory import Host, Inventory
     from statecfg.playbook.plays import Play
     from statecfg.playbook.project import Project
@@ -50,6 +52,7 @@ class HostJobs:
         self.readings: dict[str, Reading] = {}
         self.tags: set[str] = set()
         self.slow = False
+        self._shared = Shared(self._reading)
 
     def job(self, host: Host, plays: Sequence[Play]) -> Job | None:
         """Return the job of a host; None if its definition is wrong, or no resource has the requested tags.
@@ -61,27 +64,42 @@ class HostJobs:
         from statecfg.run.job import Job, Sources
 
         choice = self.choice
-        reading = self.readings[host.name] = Reading(host.name, self.source.of, self.inventory, choice.extra)
-        definition = None
-        with collecting() as problems, reporting():
+        found: Sequence[Scope] = ()
+        shared = self._shared.find(host, plays) if not choice.sources else None
+        if shared is not None:
+            result, reading = shared
+        else:
+            reading = self._reading(host.name)
             with scopes(choice.sources) as found:
-                evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags, reading)
-            self.tags |= evaluated.tags
-            definition = evaluation.definition(host, evaluated.graph, evaluated, self.project, reading)
-        self.slow = self.slow or any(item.code in SLOW for item in problems)
-        self.problems.add(host.name, problems)
-        if problems:
+                result = self._evaluate(host, plays, reading)
+            self._shared.add(result)
+        self.readings[host.name] = reading
+        self.problems.add(host.name, result.problems)
+        evaluated, definition = result.evaluated, result.definition
+        if result.problems:
             return None
-        if reading.missing:
-            definition = _certain(definition or Definition([]))
         # With tags, skip hosts without tagged resources, but not those that were asked for facts because of them.
         asked = self.source.collected.get(host.name)
         if definition is None or (choice.tags and not definition.layers and not asked and not reading.missing):
             return None
         prune = choice.prune or any(one.prune for play in plays for one in (play, *play.others))
         partial = bool(choice.tags)
-        sources = Sources(evaluated.graph, plays, found) if choice.sources else None
+        sources = Sources(evaluated.graph, plays, found) if choice.sources and evaluated is not None else None
         return Job(host, definition, self.playbook, prune and not partial, partial, owner=self.owner, sources=sources)
+
+    def _reading(self, host: str) -> Reading:
+        return Reading(host, self.source.of, self.inventory, self.choice.extra)
+
+    def _evaluate(self, host: Host, plays: Sequence[Play], reading: Reading) -> Evaluation:
+        evaluated = definition = None
+        with collecting() as problems, reporting():
+            evaluated = evaluation.evaluate(host, plays, self.choice.extra, self.choice.tags, reading)
+            self.tags |= evaluated.tags
+            definition = evaluation.definition(host, evaluated.graph, evaluated, self.project, reading)
+        self.slow = self.slow or any(item.code in SLOW for item in problems)
+        if not problems and reading.missing:
+            definition = _certain(definition or Definition([]))
+        return Evaluation(host, plays, reading, problems, evaluated, definition)
 
 
 def _certain(definition: Definition) -> Definition:

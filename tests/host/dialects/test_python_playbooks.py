@@ -142,7 +142,7 @@ def layers(path: Path) -> list[list[dict]]:
     (play,) = load(path)
     values = play.variables({}, {}, HostContext("web1", Vars({})))
     graph = evaluate(play, HostContext("web1", Vars(values)))
-    made = compile_graph(graph, WireContext("web1", values, (), path.parent)).layers
+    made = compile_graph(graph, WireContext(HostContext("web1", Vars(values)), path.parent)).layers
     return [[{key: value for key, value in node.items() if key != "position"} for node in layer] for layer in made]
 
 

@@ -21,6 +21,7 @@ import pytest
 
 from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
+from statecfg.playbook.plays import HostContext
 from statecfg.remote.wire.frames import Decoder
 from tests import ROOT
 
@@ -139,7 +140,7 @@ class Machine:
         :param more: further keys of the controller's run frame
         """
         self.number += 1
-        definition = compile_graph(merge_graphs(*graphs), WireContext("host", {}, (), self.folder))
+        definition = compile_graph(merge_graphs(*graphs), WireContext(HostContext("host"), self.folder))
         order = {"type": "run", "mode": mode, "run": f"r{self.number:04}", "who": "ann@desk", "playbook": playbook}
         order["types"] = {name: self.module(name) for name in definition.types}
         order.update({"secrets": dict(definition.secrets), **self.orders, **more})

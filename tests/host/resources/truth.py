@@ -22,6 +22,7 @@ from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.playbook.inventory import Host as Target
 from statecfg.playbook.inventory import Login
+from statecfg.playbook.plays import HostContext
 from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.ledger import state
 from statecfg.resources import (
@@ -74,7 +75,7 @@ def fleet_run(
     """Run the graphs on a test host over SSH; return the host's part of the report."""
     target = Target(host.name, host.address, host.port, login=Login(host.user, (str(host.identity),)))
     settings = SshSettings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False, default_keys=False)
-    definition = compile_graph(merge_graphs(*graphs), WireContext(host.name, {}, (), Path.cwd()))
+    definition = compile_graph(merge_graphs(*graphs), WireContext(HostContext(host.name), Path.cwd()))
     job = fleet.Job(target, definition, playbook)
     report = fleet.run([job], fleet.Options(mode=mode, access=fleet.Access(settings), **options), lambda event: None)
     found: dict[str, Any] = report["hosts"][host.name]

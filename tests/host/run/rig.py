@@ -17,6 +17,7 @@ from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import Definition, WireContext, compile_graph
 from statecfg.playbook.inventory import Host as Inventoried
 from statecfg.playbook.inventory import Login
+from statecfg.playbook.plays import HostContext
 from statecfg.resources import command, directory, file
 from statecfg.run import fleet
 from statecfg.transport import SshSettings
@@ -30,7 +31,7 @@ Json = dict[str, Any]
 
 def define(*graphs: Graph) -> Definition:
     """Compile the graphs into the definition that a host receives."""
-    return compile_graph(merge_graphs(*graphs), WireContext("host", {}, (), ROOT))
+    return compile_graph(merge_graphs(*graphs), WireContext(HostContext("host"), ROOT))
 
 
 def settings(*hosts: Host | PlainSshd) -> SshSettings:

@@ -6,6 +6,7 @@ import pytest
 
 from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
+from statecfg.playbook.plays import HostContext
 from statecfg.problems import InvalidInput, Problem
 from statecfg.resources import directory, file, line_in_file, symlink
 from tests.each import each
@@ -13,7 +14,7 @@ from tests.each import each
 
 def wrong(*graphs: Graph) -> list[Problem]:
     try:
-        compile_graph(merge_graphs(*graphs), WireContext("host"))
+        compile_graph(merge_graphs(*graphs), WireContext(HostContext("host")))
     except InvalidInput as error:
         return error.problems
     return []

@@ -16,6 +16,7 @@ from statecfg.graph.graph import merge_graphs
 from statecfg.graph.opaque import composed, mask_secrets
 from statecfg.playbook import secrets
 from statecfg.playbook.compile import Definition, WireContext, compile_graph, for_undoing
+from statecfg.playbook.plays import HostContext, Vars
 from statecfg.problems import InvalidInput, collecting
 from statecfg.problems.positions import SourceLocation
 from statecfg.problems.tokens import SecretError
@@ -30,7 +31,10 @@ def password(name: str = "db", **attrs: Any) -> Any:
 
 
 def compiled(*graphs: Any, base: Path | None = None, variables: dict[str, Any] | None = None) -> Definition:
-    return compile_graph(merge_graphs(*graphs), WireContext(base=base or Path(__file__).parent, vars=variables or {}))
+    return compile_graph(
+        merge_graphs(*graphs),
+        WireContext(HostContext("localhost", Vars(variables or {})), base or Path(__file__).parent),
+    )
 
 
 def test_first_layer_generates_what_the_others_require() -> None:

@@ -10,6 +10,7 @@ import pytest
 from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import Definition, WireContext, compile_graph
 from statecfg.playbook.inventory import Host
+from statecfg.playbook.plays import HostContext
 from statecfg.remote.wire import frames as wire
 from statecfg.resources import command, file
 from statecfg.run.bundle import Bundle
@@ -27,7 +28,7 @@ HOOK = {"name": "guard", "where": "controller"}
 
 
 def definition(*graphs: Graph) -> Definition:
-    return compile_graph(merge_graphs(*graphs or (file("/etc/motd", content="x\n"),)), WireContext("web1"))
+    return compile_graph(merge_graphs(*graphs or (file("/etc/motd", content="x\n"),)), WireContext(HostContext("web1")))
 
 
 class Case:

@@ -1,0 +1,228 @@
+"""Hosts whose definitions read equal inputs share one evaluation; all others get their own."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statecfg.facts.recorded import Recorded
+from statecfg.problems import InvalidInput
+from statecfg.run import prepare
+from statecfg.run.choice import Choice, KnownFacts
+from statecfg.run.shared import COMPARED, same
+from tests.unit.facts.test_definitions import awaited
+
+INVENTORY = """\
+hosts:
+  web1: {vars: {port: 80, size: 1, options: {a: 1, b: 2}}}
+  web2: {vars: {port: 80, size: true, options: {b: 2, a: 1}}}
+  web3: {vars: {port: 81, size: 1, options: {a: 1, b: 2}, extra: x}}
+groups:
+  web: {hosts: [web1, web2, web3], vars: {shared: "for all"}}
+  some: {hosts: [web3]}
+"""
+PYTHON = """\
+from statecfg import groups, hosts, play
+from statecfg.resources import file
+
+@play(hosts="web")
+def web(host):
+    return file("/etc/a", content=str(%s))
+"""
+FACTS = {
+    "web1": {"cpus": 2, "architecture": "x86_64", "packages": {"nginx": "1"}},
+    "web2": {"cpus": 2, "architecture": "aarch64", "packages": {}},
+    "web3": {"cpus": 4, "architecture": "x86_64", "packages": {"nginx": "1", "curl": "8"}},
+}
+
+
+def groups_of(path: Path, **choice: Any) -> str:
+    """Return which hosts share a definition, such as ``web1 web2 | web3``, and check that each would get the same."""
+    work = prepare.playbook(path, Choice(**choice))
+    shared: dict[int, list[str]] = {}
+    for job in work.jobs:
+        shared.setdefault(id(job.definition), []).append(job.host.name)
+        (alone,) = prepare.playbook(path, Choice(**{**choice, "limit": job.host.name})).jobs
+        assert alone.definition.layers == job.definition.layers
+        assert alone.definition.digest == job.definition.digest
+    return " | ".join(" ".join(names) for names in shared.values())
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "inventory.yml").write_text(INVENTORY)
+    return tmp_path
+
+
+def written(project: Path, text: str, ending: str) -> Path:
+    path = project / f"play.{ending}"
+    path.write_text(textwrap.dedent(text))
+    return path
+
+
+ALL, ALONE, PORT = "web1 web2 web3", "web1 | web2 | web3", "web1 web2 | web3"
+EXPRESSIONS = {
+    "1": ALL,
+    "host.vars.shared": ALL,
+    "host.vars.port": PORT,
+    "host.vars['port']": PORT,
+    "host.vars.size": "web1 web3 | web2",
+    "host.vars.options": "web1 web3 | web2",
+    "host.vars.get('extra', 1)": PORT,
+    "'extra' in host.vars": PORT,
+    "getattr(host.vars, 'extra', None)": PORT,
+    "sorted(host.vars)": ALONE,
+    "len(host.vars)": ALONE,
+    "host.name": ALONE,
+    "host.groups": PORT,
+    "host.local": ALL,
+    "hosts.web1.vars.port": ALL,
+    "[one for one in groups.web if one != host.name]": ALONE,
+}
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_python_shares_what_reads_equal_inputs(project: Path, expression: str) -> None:
+    assert groups_of(written(project, PYTHON % expression, "py")) == EXPRESSIONS[expression]
+
+
+TEMPLATES = {
+    "x": ALL,
+    "{{ shared }}": ALL,
+    "{{ port }}": PORT,
+    "{{ own }}": PORT,
+    "{{ options | tojson }}": "web1 web3 | web2",
+    "{{ extra | default(1) }}": PORT,
+    "{{ extra is defined | string }}": PORT,
+    "{{ host.name }}": ALONE,
+    "{{ host['name'] }}": ALONE,
+    "{{ host.get('name') }}": ALONE,
+    "{{ host | length }}": ALL,
+    "{{ host.groups | length }}": PORT,
+    "{% set port = 1 %}{{ shared }}": ALL,
+    "{% for one in groups.web %}{{ one.vars.port }}{% endfor %}": ALL,
+}
+
+
+@pytest.mark.parametrize("place", ["content", "template", "when", "for_each", "include"])
+@pytest.mark.parametrize("text", TEMPLATES)
+def test_yaml_shares_what_reads_equal_inputs(project: Path, text: str, place: str) -> None:
+    (project / "templates").mkdir()
+    (project / "templates/a.j2").write_text(text)
+    (project / "part.yml").write_text("resources: [{file: /etc/b, content: '{{ given }}'}]\n")
+    bare = text.strip("{} ") if text.startswith("{{") else "true"
+    quoted = json.dumps(text)
+    node = {
+        "content": f"file: /etc/a, content: {quoted}",
+        "template": "file: /etc/a, template: a.j2",
+        "when": f"file: /etc/a, content: x, when: {json.dumps(f'({bare}) | string != 1')}",
+        "for_each": f'file: "/etc/{{{{ loop.index }}}}", content: x, for_each: {json.dumps(f"[({bare}) | string]")}',
+        "include": f"include: part.yml, vars: {{given: {quoted}}}",
+    }[place]
+    path = written(project, f"hosts: web\nvars: {{own: '{{{{ port }}}}'}}\nresources: [{{{node}}}]\n", "yml")
+    expected = TEMPLATES[text] if text.startswith("{{") or place not in ("when", "for_each") else ALL
+    # The variable of the play reads `port` for every host, whether the play uses it or not.
+    assert groups_of(path) == {ALL: PORT, "web1 web3 | web2": ALONE}.get(expected, expected)
+
+
+def test_function_of_a_role_reads_variables(project: Path) -> None:
+    (project / "roles/one").mkdir(parents=True)
+    (project / "roles/one/role.yml").write_text("description: a role\n")
+    code = "from statecfg.resources import file\ndef role(host): return file('/etc/a', content=str(host.vars.port))\n"
+    (project / "roles/one/role.py").write_text(code)
+    assert groups_of(written(project, "hosts: web\nresources: [{include: one}]\n", "yml")) == PORT
+
+
+@pytest.mark.parametrize(("read", "expected"), [("host", ALONE), ("groups", PORT), ("vars.port", PORT), ("base", ALL)])
+def test_node_type_reads_the_host(project: Path, read: str, expected: str) -> None:
+    (project / "resources").mkdir()
+    code = '''\
+    """A type."""
+    from statecfg import NodeOptions, node_type
+    from typing import Unpack
+
+    @node_type
+    def os(name: str, text: str = "", **options: Unpack[NodeOptions]) -> None:
+        """A type.
+
+        :param name: its name
+        :param text: its text
+        """
+
+    @os.to_wire
+    def to_wire(node, context):
+        return node.with_attrs(text=f"{context.%s}")
+
+    @os.check
+    def check(attrs, machine):
+        return None
+    '''
+    (project / "resources/os.py").write_text(textwrap.dedent(code % read))
+    assert groups_of(written(project, "hosts: web\nresources: [{os: /a}]\n", "yml")) == expected
+
+
+FACT_READS = {
+    "host.facts.cpus": PORT,
+    "host.facts.architecture": "web1 web3 | web2",
+    "host.facts.packages.get('nginx')": "web1 web3 | web2",
+    "'curl' in host.facts.packages": PORT,
+    "sorted(host.facts.packages)": ALONE,
+    "hosts.web1.facts.cpus": "web1 | web2 web3",
+    "[one.facts.cpus for one in groups.web]": ALONE,
+}
+
+
+@pytest.mark.parametrize("expression", FACT_READS)
+def test_hosts_with_equal_facts_share(project: Path, expression: str) -> None:
+    path = written(project, PYTHON % expression, "py")
+    facts = {host: Recorded(values, {}) for host, values in FACTS.items()}
+    assert groups_of(path, known=KnownFacts(facts=facts)) == FACT_READS[expression]
+    work = prepare.playbook(path, Choice(known=KnownFacts(facts=facts)))
+    for host in FACTS:
+        alone = prepare.playbook(path, Choice(known=KnownFacts(facts=facts), limit=host))
+        assert alone.facts.used(host) == work.facts.used(host)
+        assert [*alone.facts.readings[host].variables] == [*work.facts.readings[host].variables]
+
+
+def test_facts_that_arrive_during_the_run_are_compared(project: Path) -> None:
+    work = prepare.playbook(written(project, PYTHON % "host.facts.cpus", "py"), Choice())
+    assert {job.host.name: job.needs for job in work.jobs} == dict.fromkeys(FACTS, ("cpus",))
+    waiting = awaited(work)
+    for host, facts in FACTS.items():
+        assert waiting.add(host, {"cpus": facts["cpus"]}) == {}
+    jobs = waiting.finish()
+    assert jobs["web1"].definition is jobs["web2"].definition  # type: ignore[union-attr]  # no host was refused
+    assert jobs["web1"].definition.digest != jobs["web3"].definition.digest  # type: ignore[union-attr]  # as above
+
+
+def test_problem_of_shared_definitions_is_reported_once(project: Path) -> None:
+    path = written(project, "hosts: web\nresources: [{file: /etc/a, content: '{{ nothing }}'}]\n", "yml")
+    with pytest.raises(InvalidInput) as caught:
+        prepare.playbook(path, Choice())
+    (one,) = caught.value.problems
+    assert "web" not in one.detail
+
+
+def test_function_of_a_play_runs_once_for_equal_inputs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    classes = COMPARED // 2
+    hosts = ", ".join(f"h{number}: {{vars: {{port: {number % classes}}}}}" for number in range(200))
+    (tmp_path / "inventory.yml").write_text(f"hosts: {{{hosts}}}\n")
+    text = (PYTHON % "host.vars.port").replace("    return", "    print('called')\n    return")
+    text = text.replace('"web"', '"all"')
+    work = prepare.playbook(written(tmp_path, text, "py"), Choice())
+    assert len({id(job.definition) for job in work.jobs}) == classes
+    assert capfd.readouterr().err.count("called") == classes
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(1, True), (1, 1.0), ("1", 1), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), ([1], [True]), ([1], (1,)), ([1], [1, 2])],
+)
+def test_values_of_other_types_or_orders_are_not_the_same(one: Any, other: Any) -> None:
+    assert not same(one, other)
+    assert same(one, one)
+    assert same([one], [one])
