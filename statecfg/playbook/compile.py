@@ -35,6 +35,7 @@ from statecfg.graph.nodes import MAX_NODES, Node
 from statecfg.graph.ordering import Order, ordered
 from statecfg.graph.types import MAX_DEPTH
 from statecfg.playbook.context import WireContext
+from statecfg.playbook.packed import PackedLayers
 from statecfg.playbook.user_code import explained
 from statecfg.playbook.wire_node import WireNode
 from statecfg.problems import InvalidInput, Problem, collecting, problem, tokens
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Definition", "WireContext", "WireNode", "compile_graph"]
 
+NO_LAYERS = PackedLayers(())
 PLAIN = frozenset((str, int, bool, float, type(None)))
 
 
@@ -65,6 +67,7 @@ class Definition:
     :param automatic: node name → name of a node that it requires automatically → reason. The layers contain these
         requirements as well
     :param left_out: automatic requirements that would have closed a cycle
+    :param packed: the layers as frames
     """
 
     layers: list[list[WireNode]]
@@ -74,6 +77,11 @@ class Definition:
     digest: str = ""
     automatic: Automatic = field(default_factory=dict)
     left_out: Sequence[LeftOut] = ()
+    packed: PackedLayers = field(default=NO_LAYERS, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.packed.layers is not self.layers:  # not a copy with the same layers
+            object.__setattr__(self, "packed", PackedLayers(self.layers))
 
 
 def for_undoing(definition: Definition) -> Definition:

@@ -1,12 +1,10 @@
-"""Frames that the controller sends: uncompressed frames for the bootstrap, and nodes split to fit into frames."""
+"""Frames that the controller sends: uncompressed frames for the bootstrap, and answers to units."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-from statecfg.playbook.compile import WireNode
 from statecfg.remote.wire import frames as wire
 
 Json = dict[str, Any]  # the header of a frame
@@ -16,18 +14,6 @@ def plain(header: Json, body: bytes = b"") -> bytes:
     """Return an uncompressed frame for the bootstrap, which cannot decompress."""
     text = json.dumps(header, separators=(",", ":")).encode()
     return wire.HEAD.pack(len(text), len(body), 0) + text + body
-
-
-def node_frames(number: int, nodes: list[WireNode]) -> Iterator[bytes]:
-    """Yield frames with these nodes of a layer, split if one frame would be too large."""
-    try:
-        yield wire.encode({"type": "nodes", "layer": number, "nodes": nodes})
-    except wire.ProtocolError:
-        if len(nodes) == 1:
-            raise
-        half = len(nodes) // 2
-        yield from node_frames(number, nodes[:half])
-        yield from node_frames(number, nodes[half:])
 
 
 def answer_frame(answer: Json) -> bytes:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host
+from statecfg.playbook.packed import longest
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.wire import frames as wire
 from statecfg.run.bundle import Bundle, of_facts
 from statecfg.run.host.new_login import by_ssh
-from statecfg.run.host.outgoing import node_frames, plain
+from statecfg.run.host.outgoing import plain
 from statecfg.run.options import Access, Limits
 from statecfg.transport import Target
 from statecfg.transport.become import Become
 
 EXPECTED = 5_000  # maximum number of fingerprints in one frame
-NODES = 200  # maximum number of nodes in one frame
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,8 @@ class Request:
     @property
     def patience(self) -> float:
         """Maximum number of seconds that the host may take without progress."""
-        nodes = [node.get("attrs", {}) for layer in self.definition.layers for node in layer]
-        units = (self.more.get("units") or {}).get("longest")
-        # A command that is repeated may be silent while it waits and while it runs.
-        delays = _longest(attrs["retry_delay"] for attrs in nodes if "retry_delay" in attrs)
-        longest = max(_longest(attrs.get("timeout") for attrs in nodes) + delays, _longest([units]))
-        return self.order.limits.patience + longest
+        units = longest([(self.more.get("units") or {}).get("longest")])
+        return self.order.limits.patience + max(self.definition.packed.longest, units)
 
     def opening(self, nonce: str) -> Iterator[bytes]:
         """Yield the frames to send before the host has answered.
@@ -126,13 +122,7 @@ class Request:
         for start in range(0, len(expect), EXPECTED):
             yield wire.encode({"type": "expect", "nodes": dict(expect[start : start + EXPECTED])})
         if not self.waits_for_facts:
-            yield from self.nodes()
-
-    def nodes(self) -> Iterator[bytes]:
-        """Yield the frames with the nodes of the definition."""
-        for number, layer in enumerate(self.definition.layers):
-            for start in range(0, len(layer), NODES):
-                yield from node_frames(number, layer[start : start + NODES])
+            yield from self.definition.packed.frames
 
     def begin(self, parts: list[str]) -> bytes:
         """Return the frame that completes the request.
@@ -141,9 +131,3 @@ class Request:
         """
         late = {"types": self.bundle.modules, "secrets": dict(self.definition.secrets)} if self.waits_for_facts else {}
         return wire.encode({**self.more, **late, "type": "begin", "parts": parts})
-
-
-def _longest(spans: Iterable[Any]) -> float:
-    """Return the longest of some numbers of seconds, also in lists; 0 if there is none."""
-    every = [one for span in spans for one in (span if isinstance(span, list) else [span])]
-    return max((float(span) for span in every if isinstance(span, int | float)), default=0.0)

@@ -57,9 +57,9 @@ class HostSession:
         self.request, self.emit = request, emit
         self.nonce = secrets.token_hex(16)
         self.report = HostReport(request.definition, request.order.mode, emit)
-        nodes = sum(map(len, request.definition.layers))
         if request.facts is not None:
             self.report.asked = frozenset(request.facts["names"])
+        nodes = request.definition.packed.count
         self.reader = FrameReader(self.nonce, nodes, self.report.read, decoding or nullcontext())
         self.deadlines = Deadlines(clock, request.patience)
         self.supplies = Supplies(emit)
@@ -106,8 +106,8 @@ class HostSession:
         self.deadlines = Deadlines(self.deadlines.clock, self.request.patience, started=True)
         self.report.define(definition)
         self.report.state = State.PLANNING
-        self.reader.room += NODE * sum(map(len, definition.layers))
-        yield from self.request.nodes()
+        self.reader.room += NODE * definition.packed.count
+        yield from definition.packed.frames
         yield self._begin(types)
 
     def ask(self, facts: Mapping[str, Any]) -> bytes:
