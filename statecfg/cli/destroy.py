@@ -51,7 +51,7 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
     how: ConnectionOptions = take(ConnectionOptions, values)
     output: Output = take(Output, values)
     from statecfg.cli import lifecycle, session
-    from statecfg.playbook.compile import for_undoing
+    from statecfg.playbook.definition import for_undoing
 
     if hosts is None and not Path(playbook).exists():
         raise click.BadParameter(

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from statecfg.cli import session
 from statecfg.cli.options import Selection
-from statecfg.playbook.compile import for_undoing
+from statecfg.playbook.definition import for_undoing
 from statecfg.run import fleet
 from statecfg.transport import SshSettings
 from tests.host.command import statecfg

@@ -15,7 +15,8 @@ from statecfg.graph.generated import GeneratedSecret, reference
 from statecfg.graph.graph import merge_graphs
 from statecfg.graph.opaque import composed, mask_secrets
 from statecfg.playbook import secrets
-from statecfg.playbook.compile import Definition, WireContext, compile_graph, for_undoing
+from statecfg.playbook.compile import Definition, WireContext, compile_graph
+from statecfg.playbook.definition import for_undoing
 from statecfg.playbook.plays import HostContext, Vars
 from statecfg.problems import InvalidInput, collecting
 from statecfg.problems.positions import SourceLocation
