@@ -72,7 +72,7 @@ class HostContext:
 
     @property
     def in_templates(self) -> dict[str, Any]:
-        """The names that templates have besides variables. Variables named `hosts`, `groups` or `output` override them."""
+        """The names that templates have besides variables, which override all of them but `host`."""
         return {"host": TemplateHost(self), "hosts": others.hosts, "groups": others.groups, "output": output}
 
 
