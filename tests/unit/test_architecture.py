@@ -3,52 +3,35 @@
 from __future__ import annotations
 
 import ast
-import functools
 import graphlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import statecfg
+from statecfg.remote.graph import names
 from tests.each import each
-
-ROOT = Path(statecfg.__file__).parent
-# The rooms, from the lowest floor to the highest. Each room is on a separate floor and imports only from lower floors.
-ROOMS = (
-    "remote.graph",
-    "remote.machine",
-    "remote.wire",
-    "remote.ledger",
-    "remote.hooks",
-    "remote.run",
-    "remote.units",
-    "remote",
-    "resources.shared",
-    "resources",
-    "problems",
-    "graph",
-    "facts",
-    "templates.filters",
-    "templates",
-    "playbook",
-    "dialects",
-    "editors",
-    "transport",
-    "unit_rules",
-    "store",
-    "run",
-    "testing",
-    "units",
-    "hooks",
-    "entities",
-    "views",
-    "server",
-    "cli",
-    "__main__",
+from tests.unit.sources import (
+    FILES,
+    FLOORS,
+    MODULES,
+    ROOMS,
+    ROOT,
+    SOURCES,
+    TRAVELS,
+    absolute,
+    all_imports,
+    dotted,
+    imports,
+    module_name,
+    nodes,
+    parsed,
+    part,
+    part_of,
+    run_time,
+    shown,
+    walk,
 )
-FLOORS = {room: floor for floor, room in enumerate(ROOMS)}
-# The package `statecfg` contains only a table of names. An import of a name is an import of its module in the table.
-TABLE = {**statecfg._HOMES, **statecfg._CALLED}
+
 # Library → the only modules that import it.
 HOMES = {
     "paramiko": r"transport/ssh(_\w+)?\.py",
@@ -69,107 +52,14 @@ HOMES = {
     "ansible": r"playbook/ansible_modules\.py",
     "sqlalchemy": r"store/.*\.py",
 }
-FILES = sorted(path for path in ROOT.rglob("*.py")) + sorted((ROOT / "resources").rglob("*.py"))
-FILES = sorted({path.resolve(): path for path in FILES}.values())
-
-
-def shown(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
-def is_type_checking(node: ast.AST) -> bool:
-    test = node.test if isinstance(node, ast.If) else None
-    names = [item.id for item in ast.walk(test) if isinstance(item, ast.Name)] if test is not None else []
-    return names == ["TYPE_CHECKING"]
-
-
-def run_time(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a tree without those under `if TYPE_CHECKING`."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        left_out = node.body if isinstance(node, ast.If) and is_type_checking(node) else []
-        waiting.extend(child for child in ast.iter_child_nodes(node) if child not in left_out)
-
-
-@functools.cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
-@functools.cache
-def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """Return all nodes of a file's tree."""
-    return tuple(ast.walk(parsed(path)))
-
-
-@functools.cache
-def imports(path: Path) -> tuple[tuple[str, int], ...]:
-    """Return the full name and the line of each module that a file imports at run time."""
-    return tuple(imported(path, run_time(parsed(path))))
-
-
-@functools.cache
-def all_imports(path: Path) -> tuple[tuple[str, int], ...]:
-    """Return the same, including the imports under `if TYPE_CHECKING`."""
-    return tuple(imported(path, nodes(path)))
-
-
-def imported(path: Path, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from ((item.name, node.lineno) for item in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            module = absolute(path, node)
-            for item in node.names:
-                whole = f"{module}.{item.name}"
-                home = TABLE.get(item.name, "") if module == "statecfg" else ""
-                yield home or (whole if whole in MODULES else module), node.lineno
-        elif isinstance(node, ast.Call) and dotted(node.func).endswith("import_module"):
-            yield named(node.args[0]), node.lineno
-
-
-def dotted(node: ast.expr) -> str:
-    """Return a dotted name such as `sys.exit`, or "" for any other expression."""
-    if isinstance(node, ast.Attribute):
-        return f"{dotted(node.value)}.{node.attr}"
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def named(argument: ast.expr) -> str:
-    """Return the constant start of the argument of `import_module`, or "" if the code does not contain it."""
-    if isinstance(argument, ast.JoinedStr):
-        argument = argument.values[0]
-    return str(argument.value).rstrip(".") if isinstance(argument, ast.Constant) else ""
-
-
-def absolute(path: Path, node: ast.ImportFrom) -> str:
-    """Return the full name of the module in a `from … import` of a file."""
-    if not node.level:
-        return node.module or ""
-    package = ("statecfg", *path.relative_to(ROOT).parent.parts)
-    return ".".join((*package[: len(package) - node.level + 1], *filter(None, [node.module])))
-
-
-def part(module: str) -> str:
-    """Return the room of a module of statecfg, or "" for the package itself."""
-    below = module.split(".")[1:]
-    within = ".".join(below[:2])
-    return within if within in FLOORS else below[0] if below else ""
-
-
-def part_of(path: Path) -> str:
-    return part(module_name(path))
-
-
-def module_name(path: Path) -> str:
-    parts = ("statecfg", *path.relative_to(ROOT).with_suffix("").parts)
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {module_name(path) for path in FILES}
-SOURCES = [path for path in FILES if part_of(path)]
+# The value of an expression that ends in one of these keys or attributes is such a name.
+COMPARED = {
+    "outcome": names.Outcome.ALL,
+    "status": (*names.HostStatus.ALL, *names.ActionStatus.ALL, *names.HookStatus.ALL, *names.RunStatus.ALL),
+    "mode": names.Mode.ALL,
+}
+# The tasks of entities have other statuses.
+FOREIGN = {"store/marks.py"}
 
 
 def test_every_file_is_in_a_room_with_a_floor() -> None:
@@ -217,9 +107,6 @@ def test_every_room_has_files() -> None:
 def test_every_room_has_a_docstring_about_its_purpose(room: str) -> None:
     first = ast.get_docstring(parsed(ROOT.joinpath(*room.split("."), "__init__.py")))
     assert first and len(first.splitlines()[0]) > 30, room
-
-
-TRAVELS = [path for path in FILES if FLOORS.get(part_of(path), 99) <= FLOORS["resources"]]
 
 
 @each("library", HOMES)
@@ -304,7 +191,7 @@ def test_modules_have_no_import_cycles() -> None:
     edges: dict[str, set[str]] = {}
     for path in FILES:
         found = edges.setdefault(module_name(path), set())
-        for node in top_level(parsed(path)):
+        for node in top_level(nodes(path)):
             modules = [item.name for item in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 source = absolute(path, node)
@@ -314,8 +201,8 @@ def test_modules_have_no_import_cycles() -> None:
     graphlib.TopologicalSorter(edges).prepare()
 
 
-def top_level(node: ast.AST) -> Iterator[ast.AST]:
-    for child in run_time(node):
+def top_level(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    for child in run_time([node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom | ast.If)]):
         if isinstance(child, ast.Import | ast.ImportFrom) and child.col_offset == 0:
             yield child
 
@@ -372,3 +259,42 @@ def test_a_class_has_few_attributes() -> None:
         if not is_document(path, node) and not is_list_of_names(node)
     ]
     assert not large
+
+
+def test_code_compares_with_names_instead_of_strings() -> None:
+    wrong = [
+        f"{shown(path)}:{line}: {text!r}"
+        for path in FILES
+        if shown(path) not in FOREIGN and "resources" not in path.parts
+        for line, text in literals(nodes(path))
+    ]
+    assert wrong == []
+
+
+def literals(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Yield the strings that code compares with an outcome, a status, a mode or a failure rule."""
+    for node in nodes:
+        if not isinstance(node, ast.Compare):
+            continue
+        sides = [node.left, *node.comparators]
+        expected = {name for side in sides for name in COMPARED.get(last_word(side), ())}
+        for inner in (inner for side in sides for inner in ast.walk(side)):
+            if isinstance(inner, ast.Constant) and inner.value in expected:
+                yield inner.lineno, inner.value
+
+
+def last_word(side: ast.expr) -> str:
+    """Return the name, attribute or key that an expression reads, such as `status` in `host["status"]`."""
+    match side:
+        case ast.Attribute(attr=word) | ast.Name(id=word):
+            return word
+        case ast.Subscript(slice=ast.Constant(value=str(word))):
+            return word
+        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(word)), *_]):
+            return word
+    return ""
+
+
+def test_literals_finds_strings_in_comparisons() -> None:
+    code = 'host["status"] == "ok" or node.outcome in ("changed", "x") or said.get("mode") != "plan" or mode == MODE'
+    assert [text for _, text in literals(walk(ast.parse(code)))] == ["ok", "changed", "plan"]

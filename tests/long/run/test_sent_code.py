@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from statecfg.run.stripping import stripped
-from tests.unit.test_architecture import TRAVELS, imported, run_time, shown
+from tests.unit.sources import TRAVELS, imported, run_time, shown, walk
 
 
 def test_files_sent_to_hosts_parse_as_python_3_8() -> None:
@@ -25,7 +25,7 @@ def sent(path: Path) -> ast.Module:
 
 def sent_imports(path: Path) -> Iterator[tuple[str, int]]:
     """Yield the imports of a file on hosts. Stripping removes imports that only annotations use."""
-    return imported(path, run_time(sent(path)))
+    return imported(path, run_time(walk(sent(path))))
 
 
 def test_files_sent_to_hosts_import_only_the_standard_library() -> None:

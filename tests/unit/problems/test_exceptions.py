@@ -11,7 +11,7 @@ import statecfg
 from statecfg import problems
 from statecfg.playbook.user_code import AskedForInput, TookTooLong
 from statecfg.remote.graph.errors import StatecfgError
-from tests.unit.test_architecture import part
+from tests.unit.sources import part
 
 PROGRAMS = ("statecfg.__main__", "statecfg.remote.bootstrap")  # an import would run these
 LINE = re.compile(r"^ {4}(?P<indent>[│├└─ ]*)(?P<name>\w+)(?: +(?P<room>[\w.]+) +\S.*)?$")

@@ -1,0 +1,164 @@
+"""The source files of statecfg as trees, for the tests of the architecture."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import statecfg
+
+ROOT = Path(statecfg.__file__).parent
+# The rooms, from the lowest floor to the highest. Each room is on a separate floor and imports only from lower floors.
+ROOMS = (
+    "remote.graph",
+    "remote.machine",
+    "remote.wire",
+    "remote.ledger",
+    "remote.hooks",
+    "remote.run",
+    "remote.units",
+    "remote",
+    "resources.shared",
+    "resources",
+    "problems",
+    "graph",
+    "facts",
+    "templates.filters",
+    "templates",
+    "playbook",
+    "dialects",
+    "editors",
+    "transport",
+    "unit_rules",
+    "store",
+    "run",
+    "testing",
+    "units",
+    "hooks",
+    "entities",
+    "views",
+    "server",
+    "cli",
+    "__main__",
+)
+FLOORS = {room: floor for floor, room in enumerate(ROOMS)}
+# The package `statecfg` contains only a table of names. An import of a name is an import of its module in the table.
+TABLE = {**statecfg._HOMES, **statecfg._CALLED}
+FILES = sorted(path for path in ROOT.rglob("*.py")) + sorted((ROOT / "resources").rglob("*.py"))
+FILES = sorted({path.resolve(): path for path in FILES}.values())
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    test = node.test if isinstance(node, ast.If) else None
+    names = [item.id for item in ast.walk(test) if isinstance(item, ast.Name)] if test is not None else []
+    return names == ["TYPE_CHECKING"]
+
+
+def run_time(nodes: Sequence[ast.AST]) -> Sequence[ast.AST]:
+    """Return the nodes of a tree without those under `if TYPE_CHECKING`."""
+    only_types = {
+        id(node)
+        for check in nodes
+        if isinstance(check, ast.If) and is_type_checking(check)
+        for statement in check.body
+        for node in walk(statement)
+    }
+    return [node for node in nodes if id(node) not in only_types] if only_types else nodes
+
+
+def walk(tree: ast.AST) -> list[ast.AST]:
+    """Return all nodes of a tree, as `ast.walk` does, which takes longer. These tests walk through 700,000 nodes."""
+    found = [tree]
+    for node in found:
+        for value in vars(node).values():
+            if isinstance(value, list):
+                found += [item for item in value if isinstance(item, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
+    return found
+
+
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@functools.cache
+def nodes(path: Path) -> Sequence[ast.AST]:
+    """Return all nodes of a file's tree."""
+    return walk(parsed(path))
+
+
+@functools.cache
+def imports(path: Path) -> tuple[tuple[str, int], ...]:
+    """Return the full name and the line of each module that a file imports at run time."""
+    return tuple(imported(path, run_time(nodes(path))))
+
+
+@functools.cache
+def all_imports(path: Path) -> tuple[tuple[str, int], ...]:
+    """Return the same, including the imports under `if TYPE_CHECKING`."""
+    return tuple(imported(path, nodes(path)))
+
+
+def imported(path: Path, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from ((item.name, node.lineno) for item in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = absolute(path, node)
+            for item in node.names:
+                whole = f"{module}.{item.name}"
+                home = TABLE.get(item.name, "") if module == "statecfg" else ""
+                yield home or (whole if whole in MODULES else module), node.lineno
+        elif isinstance(node, ast.Call) and dotted(node.func).endswith("import_module"):
+            yield named(node.args[0]), node.lineno
+
+
+def dotted(node: ast.expr) -> str:
+    """Return a dotted name such as `sys.exit`, or "" for any other expression."""
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def named(argument: ast.expr) -> str:
+    """Return the constant start of the argument of `import_module`, or "" if the code does not contain it."""
+    if isinstance(argument, ast.JoinedStr):
+        argument = argument.values[0]
+    return str(argument.value).rstrip(".") if isinstance(argument, ast.Constant) else ""
+
+
+def absolute(path: Path, node: ast.ImportFrom) -> str:
+    """Return the full name of the module in a `from … import` of a file."""
+    if not node.level:
+        return node.module or ""
+    package = ("statecfg", *path.relative_to(ROOT).parent.parts)
+    return ".".join((*package[: len(package) - node.level + 1], *filter(None, [node.module])))
+
+
+def part(module: str) -> str:
+    """Return the room of a module of statecfg, or "" for the package itself."""
+    below = module.split(".")[1:]
+    within = ".".join(below[:2])
+    return within if within in FLOORS else below[0] if below else ""
+
+
+def part_of(path: Path) -> str:
+    return part(module_name(path))
+
+
+def module_name(path: Path) -> str:
+    parts = ("statecfg", *path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path) for path in FILES}
+SOURCES = [path for path in FILES if part_of(path)]
+TRAVELS = [path for path in FILES if FLOORS.get(part_of(path), 99) <= FLOORS["resources"]]
