@@ -18,8 +18,8 @@ for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
-# The tests create many objects that live until the end, such as the trees of all source files. With Python's thresholds,
-# the collector would look at all of them again and again.
+# The tests create many objects that live until the end, such as the trees of all source files. With the usual
+# thresholds, the collector would look at all of them again and again.
 gc.set_threshold(100_000, 20, 20)
 
 # All runs of the suite use the same examples. `pytest --hypothesis-profile=default` uses new examples each time. There

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from statecfg.run import compacting, stripping
 
-_MOST = 1 << 20  # bytes, because every run reads the file; a larger file is reduced to the entries of this run
+_MOST = 3 << 19  # bytes, because every run reads the file: the source of one version with all its node types fits
 _Entry = tuple[str, list[str]]
 
 
@@ -46,13 +46,18 @@ class StrippingCache:
         return entry
 
     def keep(self) -> None:
-        """Write new entries to the file."""
+        """Write new entries to the file. If it gets too large, it loses the entries whose last use is longest ago."""
         if not self.grown:
             return
         self.grown = False
-        data = json.dumps({**self.entries, **self.used})
-        if len(data) > _MOST:
-            data = json.dumps(self.used)
+        older = {key: entry for key, entry in self.entries.items() if key not in self.used}
+        written = {key: json.dumps({key: entry})[1:-1] for key, entry in {**older, **self.used}.items()}
+        excess = sum(len(entry) + 2 for entry in written.values()) - _MOST
+        for key in older:
+            if excess <= 0:
+                break
+            excess -= len(written.pop(key)) + 2
+        data = f"{{{', '.join(written.values())}}}"
         trial = f"{self.path}.{os.getpid()}"
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
