@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from statecfg.resources.ca_certificate import ca_certificate as ca_certificate
     from statecfg.resources.capabilities import capabilities as capabilities
     from statecfg.resources.command import command as command
+    from statecfg.resources.container import container as container
+    from statecfg.resources.container_image import container_image as container_image
     from statecfg.resources.cron import cron as cron
     from statecfg.resources.debconf import debconf as debconf
     from statecfg.resources.directory import directory as directory

@@ -9,6 +9,8 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
     from statecfg.resources.shared import records
 
+    Step = tuple[list[str], records.Effect]  # a program, and what it changes
+
     class ReleaseMemory(records.Memory):
         """The memory of a `release_binary`.
 
@@ -47,3 +49,23 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
         versions: list[str]
         installed: list[str]
+
+    class ImageMemory(TypedDict):
+        """The memory of a `container_image`.
+
+        :ivar id: the image that had the name before
+        :ivar new: the image that the node brought
+        """
+
+        id: str | None
+        new: str | None
+
+    class ContainerMemory(TypedDict):
+        """The memory of a `container`.
+
+        :ivar state: `running` or `stopped`; None if there was none
+        :ivar foreign: whether statecfg had not created it
+        """
+
+        state: str | None
+        foreign: bool

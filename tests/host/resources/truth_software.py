@@ -9,6 +9,8 @@ from statecfg.resources import (
     ansible_module,
     apt_pin,
     apt_repository,
+    container,
+    container_image,
     debconf,
     gem,
     git_checkout,
@@ -24,7 +26,7 @@ from statecfg.resources import (
     python_venv,
     redis_setting,
 )
-from tests.host.resources import clusters, gem_source, mariadb_servers, npm_registry, redis_servers
+from tests.host.resources import clusters, gem_source, mariadb_servers, npm_registry, podman_hosts, redis_servers
 from tests.host.resources.truth_case import Case
 from tests.host.resources.wheels import wheel
 from tests.lab import Host
@@ -243,6 +245,40 @@ def _gem_drift(host: Host, root: str) -> None:
     host.run([*install, "--source", gem_source.url(f"{root}-source"), "tool", "old"])
 
 
+def _images_bare(host: Host, root: str) -> None:
+    podman_hosts.prepare(host, "localhost/truth:1", "localhost/truth:2")
+    host.run(["podman", "save", "--quiet", "--output", f"{root}.tar", "localhost/truth:2"])
+    host.run(["podman", "rmi", "localhost/truth:2"])
+
+
+def _container_image(root: str, requires: list[Graph]) -> list[Graph]:
+    return [
+        container_image("localhost/truth:2", archive=f"{root}.tar", requires=requires),
+        container_image("localhost/gone:1", absent=True, requires=requires),
+    ]
+
+
+def _container_image_drift(host: Host, root: str) -> None:
+    host.run(["podman", "rmi", "localhost/truth:2"])
+    host.run(["podman", "tag", "localhost/truth:1", "localhost/gone:1"])
+
+
+def _container(root: str, requires: list[Graph]) -> list[Graph]:
+    image = container_image("localhost/truth:2", archive=f"{root}.tar", requires=requires)
+    options: Any = {"image": "localhost/truth:2", "network": "none", "stop_timeout": 2, "requires": [image]}
+    return [
+        container("truth", env={"A": "1"}, labels={"team": "web"}, restart="always", **options),
+        container("truth-stopped", running=False, **options),
+        container("truth-gone", absent=True, requires=requires),
+    ]
+
+
+def _container_drift(host: Host, root: str) -> None:
+    for name in ("truth", "truth-stopped"):
+        host.run(["podman", "rm", "-f", "-t", "1", name])
+    host.run(["podman", "create", "--name", "by-hand", "--network", "none", "localhost/truth:2"])
+
+
 def _apt_repository(root: str, requires: list[Graph]) -> list[Graph]:
     options: Any = {"suites": ["./"], "trusted": True, "requires": requires}
     return [
@@ -317,6 +353,8 @@ SOFTWARE = [
     Case("postgresql_grant", _postgresql_grant, _postgresql_grant_drift, _cluster),
     Case("redis_setting", _redis_setting, _redis_setting_drift, _redis),
     Case("npm_package", _npm_package, _npm_package_drift, _npm_bare),
+    Case("container_image", _container_image, _container_image_drift, _images_bare),
+    Case("container", _container, _container_drift, _images_bare),
     Case("gem", _gem, _gem_drift, _gem_bare),
     Case("python_venv", _venv, _venv_drift, _venv_bare),
     Case("git_checkout", _git, _git_drift, _git_bare),
