@@ -203,6 +203,11 @@ OPTIONS = [
         "a condition, or a list of them",
         "[what must be true on the host](../playbooks.md#decisions-on-the-host) for the node to do anything there",
     ),
+    (
+        "`for_each_host`",
+        "a list that the host makes",
+        "[repeats the node](../playbooks.md#a-node-for-each-item-on-the-host) for each item that the host finds",
+    ),
 ]
 
 

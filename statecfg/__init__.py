@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from statecfg.dialects.roles import include
     from statecfg.facts.others import groups, hosts
     from statecfg.graph.graph import Graph, merge_graphs
+    from statecfg.graph.host_items import host_item
     from statecfg.graph.layers import layers
     from statecfg.graph.nodes import Node
     from statecfg.graph.outputs import output
@@ -125,6 +126,7 @@ _HOMES = {
     "node_type": "statecfg.remote.graph.nodetype",
     "ok": "statecfg.remote.graph.model",
     "op": "statecfg.remote.graph.ops",
+    "host_item": "statecfg.graph.host_items",
     "output": "statecfg.graph.outputs",
     "play": "statecfg.playbook.plays",
     "relate": "statecfg.playbook.services",
@@ -200,6 +202,7 @@ __all__ = [
     "deploy",
     "error",
     "groups",
+    "host_item",
     "hosts",
     "include",
     "label",

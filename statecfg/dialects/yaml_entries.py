@@ -12,7 +12,7 @@ from statecfg import templates
 from statecfg.dialects import scalars, yaml_loops, yaml_text, yaml_tree
 from statecfg.dialects import yaml_tree as tree
 from statecfg.dialects.yaml_entry import Entry, Reader, named_variables
-from statecfg.graph import host_conditions, opaque, recording, schema
+from statecfg.graph import host_conditions, host_items, opaque, recording, schema
 from statecfg.graph.declare import WRONG, declare_at
 from statecfg.graph.graph import Graph, gap
 from statecfg.graph.nodes import RoleUse
@@ -123,7 +123,7 @@ class Entries:
                         graphs = list(found or self._included(entry, inner, within))
                     yield from graphs
                 elif wanted and entry.node_type is not None:
-                    yield self._declared(entry, entry.node_type, inner, within)
+                    yield self._declared(entry, entry.node_type, host_items.scope(entry.attrs, inner), within)
 
     def _value(self, node: tree.Node, scope: Values, name: str = "") -> Any:
         """Return the value of a node. Raise InvalidInput without problems if the node was already reported."""

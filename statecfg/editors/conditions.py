@@ -1,4 +1,4 @@
-"""The JSON Schema of conditions that hosts check: `when_host`."""
+"""The JSON Schema of what hosts decide: conditions (`when_host`) and lists of items (`for_each_host`)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,20 @@ _ABOUT = {
     "not": "This condition is false, or one of these is.",
     "any": "One of these conditions is true.",
 }
+_ABOUT_LISTS = {
+    "glob": "The paths that match this pattern, such as `/etc/app/*.conf`. A `*` matches one level.",
+    "is": "With `glob`: only files, directories or links. `file` and `directory` follow links.",
+    "users": "The users of `/etc/passwd`: all (`{}`), or those within `min_uid` and `max_uid`, or of a `group`.",
+    "mounts": "The mounted file systems: all (`{}`), or those of a `type`.",
+    "command": "The lines that this read-only command (a list, or a string for the shell) prints.",
+    "read_only": "With `command`: `true` declares that it changes nothing.",
+    "reads": "With `command`: the paths that it reads.",
+}
 _CONDITIONS: Json = {"$ref": "#/definitions/conditions"}
 
 
 def definitions() -> Json:
-    """Return the definitions `condition` and `conditions`, to which other schemas refer."""
+    """Return the definitions `condition`, `conditions` and `items`, to which other schemas refer."""
     keys: Json = {
         "is": {"anyOf": [{"enum": [*host_conditions.PATHS]}, template("file, directory or link")]},
         "version": {"type": "string"},
@@ -38,4 +47,22 @@ def definitions() -> Json:
         keys[key] = in_yaml(accepted.json(), accepted.expects)
     written = {key: {**keys[key], **described(about)} for key, about in _ABOUT.items()}
     condition = closed(written, minProperties=1, dependencies={"command": ["read_only", "reads"]})
-    return {"condition": condition, "conditions": one_or_more({"$ref": "#/definitions/condition"})}
+    several = one_or_more({"$ref": "#/definitions/condition"})
+    return {"condition": condition, "conditions": several, "items": _items(keys)}
+
+
+def _items(keys: Json) -> Json:
+    """Return the schema of the lists of `for_each_host`.
+
+    :param keys: the schemas of the keys that conditions have as well
+    """
+    number = in_yaml({"type": "integer", "minimum": 0}, "a number")
+    users = closed({"min_uid": number, "max_uid": number, "group": keys["group"]})
+    own: Json = {
+        **keys,
+        "glob": keys["path"],
+        "users": {"anyOf": [users, {"type": "null"}]},
+        "mounts": {"anyOf": [closed({"type": one_or_more({"type": "string"})}), {"type": "null"}]},
+    }
+    written = {key: {**own[key], **described(about)} for key, about in _ABOUT_LISTS.items()}
+    return closed(written, minProperties=1, dependencies={"command": ["read_only", "reads"], "is": ["glob"]})

@@ -38,6 +38,8 @@ _ABOUT = {
     "protect": "`true`: no run removes this resource.",
     "when_host": "A condition, or a list of them, which the host checks at the node's turn. If one is false, the node "
     "does nothing there.",
+    "for_each_host": "A list that the host makes at the node's turn, such as `{glob: /etc/app/*.conf}`. The node is "
+    "repeated for each of its items: `{{ host_item }}`.",
     "when": "An expression that gives true or false. If it gives false, the entry is skipped.",
     "for_each": "A list or map, or an expression that gives one. The entry is repeated for each element, as `item`, or "
     "as `key` and `value`.",
@@ -205,6 +207,7 @@ def _options() -> Json:
         "tags": one_or_more({"type": "string"}),
         "protect": in_yaml({"type": "boolean"}, "true or false"),
         "when_host": {"anyOf": [{"$ref": "#/definitions/conditions"}]},
+        "for_each_host": {"anyOf": [{"$ref": "#/definitions/items"}]},
     }
     return {key: {**kinds[key], **described(_ABOUT[key])} for key in OPTIONS}
 

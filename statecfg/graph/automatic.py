@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pyrsistent import PVector
 
-from statecfg.graph import host_conditions, schema
+from statecfg.graph import host_conditions, host_items, schema
 from statecfg.graph.identity import normal
 from statecfg.graph.nodes import EMPTY_MAP, Node
 from statecfg.graph.references import MAX_EXPANDED
@@ -101,6 +101,9 @@ def find(nodes: list[Node], owners: Mapping[str, list[Node]]) -> tuple[Automatic
         conditions = node.options.get("when_host") if node.options is not EMPTY_MAP else None
         for kind, name in host_conditions.needs(conditions) if conditions else ():
             found += providers.of(_Need(kind, name, host_conditions.REASON))
+        items = node.options.get(host_items.OPTION) if node.options is not EMPTY_MAP else None
+        for kind, name in host_items.needs(items) if items else ():
+            found += providers.of(_Need(kind, name, host_items.REASON))
         for need in claimed.get(node.provides, ()):
             found.extend((name, need.reason) for name, _ in providers.of(need))
         if len(found) > 1:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
-from statecfg.graph import on_host, opaque, recording, schema, types, validators
+from statecfg.graph import host_conditions, host_items, on_host, opaque, recording, schema, types, validators
 from statecfg.graph.graph import Graph, gap
 from statecfg.graph.layers import too_many
 from statecfg.graph.nodes import EMPTY_MAP, EMPTY_VECTOR, MAX_NODES, Node, RoleUse
@@ -76,7 +76,9 @@ class _Declaration:
     ) -> Graph:
         values, options = self._sorted_out(args, attrs)
         explicit_name = options.pop("provides", None)
-        name = self._name(values, None if explicit_name is WRONG else explicit_name)
+        name = template = self._name(values, None if explicit_name is WRONG else explicit_name)
+        if host_items.OPTION in options:
+            name = host_items.shown(name)
         printable = name if name.isprintable() else repr(name)[1:-1]  # without the quotes
         self.name = clipped(printable.removesuffix(":") if name == f"{self.schema.node_type.name}:" else printable)
         parts = [gap()] if explicit_name is WRONG else []
@@ -90,6 +92,13 @@ class _Declaration:
         if conditions:
             options["when_host"] = pvector((*conditions, *options.get("when_host", ())))
         attributes = self._checked(values)
+        if host_items.OPTION in options and not self.problems and not self.broken:
+            from statecfg.graph import host_item_rules  # few definitions need it
+
+            try:
+                options = host_item_rules.of_node(self.schema, options, template, values)
+            except Wrong as error:
+                self.wrong("SC0123", f"{self.name} {error}", error.help, "when_host")
         if not self.problems and not name.isprintable():
             self._check_letters(name)
         if self.problems:
@@ -117,7 +126,8 @@ class _Declaration:
 
     def wrong(self, code: str, detail: str, help: str = "", attribute: str = "") -> None:
         """Record a problem at the source location of the attribute, or of the node if that is unknown."""
-        self.problems.append(problem(code, detail, help, self.locations.get(attribute, self.location)))
+        place = self.locations.get(attribute, self.location)
+        self.problems.append(problem(code, host_items.shown(detail), host_items.shown(help), place))
 
     def _sorted_out(self, args: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         values: dict[str, Any] = {}
@@ -158,9 +168,19 @@ class _Declaration:
                     self.wrong(error.code, f"`{name}` of {self.name}: {error}", error.help, name)
                     group[name] = WRONG
                     continue
+                if getattr(value, "on_host", True) and next(host_items.found(value), None) is not None:
+                    group[name] = value = self._sampled(name, value, options)
                 if (group is options or name in self.schema.shown) and opaque.contains_secret(value):
                     self._refuse_hidden(name, value)
                     group[name] = WRONG
+
+    def _sampled(self, name: str, value: Any, options: Mapping[str, Any]) -> Any:
+        """Return an attribute with samples in place of the items of `for_each_host`."""
+        try:
+            return host_items.sampled_in(name, value, options)
+        except Wrong as error:
+            self.wrong("SC0123", f"`{name}` of {self.name} contains {error}", error.help, name)
+            return WRONG
 
     def _refuse_hidden(self, name: str, value: Any) -> None:
         detail = f"`{name}` of {self.name} contains"
@@ -244,19 +264,20 @@ class _Declaration:
         if options.get("protect") not in (None, True, False, WRONG):
             got = show(options.pop("protect"))
             self.wrong("SC0201", f"`protect` of {self.name}: expected true or false, got {got}", "", "protect")
-        if options.get("when_host") not in (None, WRONG):
-            self._check_conditions(options)
+        for option in ("when_host", host_items.OPTION):
+            if options.get(option) not in (None, WRONG):
+                self._check_on_host(option, options)
         for name in [name for name in options if options[name] in (None, False, WRONG)]:
             del options[name]
 
-    def _check_conditions(self, options: dict[str, Any]) -> None:
-        from statecfg.graph import host_conditions  # few definitions need it
-
+    def _check_on_host(self, option: str, options: dict[str, Any]) -> None:
+        code = "SC0122" if option == "when_host" else "SC0123"
+        check: Callable[[Any], Any] = host_conditions.checked if option == "when_host" else host_items.checked
         try:
-            options["when_host"] = host_conditions.checked(options["when_host"])
+            options[option] = check(options[option])
         except Wrong as error:
-            self.wrong("SC0122", f"`when_host` of {self.name} contains {error}", error.help, "when_host")
-            del options["when_host"]
+            self.wrong(code, f"`{option}` of {self.name} contains {error}", error.help, option)
+            del options[option]
 
     def _checked(self, values: dict[str, Any]) -> PMap[str, Any]:
         node_schema = self.schema

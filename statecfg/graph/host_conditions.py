@@ -135,8 +135,8 @@ def _value(key: str, value: Any, depth: int) -> Any:
         return value
     if key == "reads":
         paths = value if isinstance(value, list | tuple | PVector) else [value]
-        return pvector([_typed("path", path, key) for path in paths])
-    value = _typed(key, value, key)
+        return pvector([typed("path", path, key) for path in paths])
+    value = typed(key, value, key)
     if key == "unit":
         from statecfg.resources.shared.systemd import unit_name
 
@@ -152,7 +152,7 @@ def accepted(key: str) -> Type:
     return of_annotation(ANNOTATIONS[key], schema.NAMES)
 
 
-def _typed(key: str, value: Any, name: str) -> Any:
+def typed(key: str, value: Any, name: str) -> Any:
     try:
         return accepted(key).check(value)
     except ValueError as error:
@@ -194,6 +194,12 @@ def needs(conditions: Sequence[Condition]) -> Iterator[tuple[str, str]]:
                 yield "path", path
 
 
-def readers(conditions: Sequence[Condition]) -> set[str]:
-    """Return the names of the node types that a host needs to check the conditions; see `READERS`."""
-    return {READERS[kind] for condition in _flat(conditions) for kind in READERS if kind in condition}
+def of_options(options: Mapping[str, Any]) -> list[Condition]:
+    """Return the conditions in the options of a node, also those of each item of `for_each_host`."""
+    return [*options.get("when_host", ()), *options.get("for_each_host", {}).get("when", ())]
+
+
+def readers(options: Mapping[str, Any]) -> set[str]:
+    """Return the names of the node types that a host needs for the conditions and items of a node; see `READERS`."""
+    found = {READERS[kind] for condition in _flat(of_options(options)) for kind in READERS if kind in condition}
+    return {*found, "mount"} if "mounts" in options.get("for_each_host", ()) else found

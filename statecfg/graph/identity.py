@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Mapping
 
 from statecfg.graph import schema
+from statecfg.graph.host_items import has_sample
 from statecfg.graph.nodes import Node
 from statecfg.problems import InvalidInput, Problem, problem
 from statecfg.remote.graph.nodetype import REGISTRY
@@ -38,6 +39,8 @@ def owners(nodes: Iterable[Node]) -> dict[str, list[Node]]:
             identify[node.type] = _identities(node.type)
         identities = identify[node.type]
         for identity in identities(node) if identities is not None else ():
+            if "for_each_host" in node.options and has_sample(identity):
+                continue  # the host knows which objects these are
             category, _, name = identity.partition(":")
             if name[:1] == "/":
                 identity = f"{category}:{normal(name)}"

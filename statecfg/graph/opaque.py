@@ -358,7 +358,7 @@ def _derived_text(text: str, sources: list[Secret]) -> Any:
 
 
 def _joined_names(secrets: Iterable[Secret]) -> str:
-    return "+".join(dict.fromkeys(secret.name for secret in secrets))
+    return "+".join(dict.fromkeys(secret.label for secret in secrets))
 
 
 def mask_secrets(text: str) -> str:

@@ -198,6 +198,7 @@ def json_schema(node_type: NodeType[...]) -> dict[str, Any]:
         "tags": names,
         "protect": {"type": "boolean"},
         "when_host": {"type": ["object", "array"]},
+        "for_each_host": {"type": "object"},
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -40,6 +40,11 @@ class Value:
     on_host: bool = False
     """Whether only the host has the value, see `statecfg.graph.generated`."""
 
+    @property
+    def label(self) -> str:
+        """The name in messages."""
+        return self.name
+
     def reveal(self) -> str:
         """Return the value, and record its use for `recording`."""
         raise NotImplementedError

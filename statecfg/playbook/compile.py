@@ -34,6 +34,7 @@ from statecfg.graph.layers import check
 from statecfg.graph.nodes import MAX_NODES, Node
 from statecfg.graph.ordering import Order, ordered
 from statecfg.graph.types import MAX_DEPTH
+from statecfg.playbook import repeated
 from statecfg.playbook.context import WireContext
 from statecfg.playbook.definition import Definition
 from statecfg.playbook.user_code import explained
@@ -172,6 +173,8 @@ class _Packer:
         try:
             # Sorted, because the order of a pmap differs in each process.
             resolved = opaque.resolve_tokens(sent["attrs"])
+            if "for_each_host" in node.options:
+                resolved = repeated.attributes(node, resolved, prepare, self.problems)
             attrs = {key: value for key, value in sorted(self._map(resolved).items()) if key != "type"}
             options = self._map(node.options) if node.options else None
         except (_CantSend, tokens.SecretError) as error:
@@ -184,9 +187,8 @@ class _Packer:
             taken = {key: list(dict.fromkeys(outputs.found(value))) for key, value in resolved.items()}
             if any(taken.values()):
                 self.outputs[node.provides] = {key: values for key, values in taken.items() if values}
-        made: list[GeneratedSecret] = []
-        if secretive or used:
-            made = list(dict.fromkeys(generated.found((list(used.values()), node.attrs, resolved))))
+        texts = (list(used.values()), node.attrs, resolved) if secretive or used else ()
+        made = list(dict.fromkeys(generated.found(texts)))
         if made or name == "generate":
             self.generated[node.provides] = made
         hides = _hiding(node, resolved, used)
@@ -199,7 +201,7 @@ class _Packer:
             self._compare(node, attrs)
         if options:
             wire["options"] = options
-            self.readers |= host_conditions.readers(options.get("when_host", ()))
+            self.readers |= host_conditions.readers(options)
         return wire
 
     def _location(self, location: SourceLocation) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.facts.catalogue import Facts
 from statecfg.facts.variables import Vars
+from statecfg.graph import host_items
 from statecfg.playbook.plays import HostContext
 from statecfg.problems import InvalidInput, inputs, positions, problem, report, suggest_file
 from statecfg.problems.positions import SourceLocation
@@ -234,6 +235,7 @@ class WireContext:
         host_vars = self.own.get(node.provides, self.vars).unrecorded
         in_role = node.role.variables if node.role is not None else {}
         values = {**self.target.in_templates, **host_vars, **in_role, **(variables or {})}
+        values = host_items.scope(node.options, values)
         if "\n" in template or "{" in template:
             return render_text(template, values, node.position)
         more = os.path.join(node.role.directory, "templates") if node.role is not None else ""

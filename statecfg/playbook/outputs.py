@@ -83,6 +83,9 @@ def _problem(node: Node, value: Output, names: Mapping[str, Node]) -> Problem | 
         return None
     if value.node == node.provides:
         return problem(CODE, f"{what}: itself", "use values of other nodes", *node.positions)
+    if "for_each_host" in source.options:
+        help_text = "use values of nodes that the host does not repeat"
+        return problem(CODE, f"{what}, which is repeated for each item on the host", help_text, *node.positions)
     node_type = REGISTRY.get(source.type)
     valid = node_type.outputs if node_type is not None else {}
     if value.output in valid:

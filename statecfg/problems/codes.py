@@ -35,6 +35,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0120": ("node type defined twice", "The project's resources/ contains a node type whose name is already taken."),
     "SC0121": ("nodes contradict each other", "Two nodes describe states of the host that can't both be true."),
     "SC0122": ("wrong condition for hosts", "A `when_host` is not made of conditions that hosts can check."),
+    "SC0123": ("wrong items of hosts", "A `for_each_host` is wrong, or a node uses its items where that is not safe."),
     "SC0201": ("wrong type of value", "The value of an attribute does not have the type that the node type expects."),
     "SC0202": ("wrong value", "The value of an attribute has the right type, but the node type does not allow it."),
     "SC0301": (

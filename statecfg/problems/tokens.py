@@ -36,8 +36,11 @@ _MASK = re.compile(r"<secret ([A-Za-z_][A-Za-z0-9_.-]*)>")
 class SecretValue(Protocol):
     """The secret that a token replaces."""
 
-    name: str
     token: str
+
+    @property
+    def label(self) -> str:
+        """The name in messages."""
 
     def _bare(self) -> str:
         """Return the value of the secret."""
@@ -87,7 +90,7 @@ def new_token() -> str:
 def register(secret: SecretValue) -> None:
     """Register a secret with its token and name, until the process ends."""
     _SECRETS[secret.token] = secret
-    _NAMES.add(secret.name)
+    _NAMES.add(secret.label)
 
 
 def in_use() -> bool:
@@ -170,8 +173,8 @@ def _named_secrets(text: str) -> str:
     for secret in _SECRETS.values():
         digits = "".join(letter for letter in secret.token if "\uda00" <= letter <= "\udaff")
         if surrogates and any(digits[at : at + 3] in surrogates for at in range(len(digits) - 2)):
-            names.append(secret.name)
-    names = list(dict.fromkeys(names or ([secret.name for secret in _SECRETS.values()])))
+            names.append(secret.label)
+    names = list(dict.fromkeys(names or ([secret.label for secret in _SECRETS.values()])))
     return f"the secret {names[0]}" if len(names) == 1 else f"a secret (one of {', '.join(names[:5])})"
 
 
@@ -179,5 +182,5 @@ def masked(text: str) -> str:
     """Return a string with a mask in place of each token and each damaged token."""
     if not _SECRETS or not _suspect(text):
         return text
-    pieces = [piece if isinstance(piece, str) else f"<secret {piece[0].name}>" for piece in _pieces(text)]
+    pieces = [piece if isinstance(piece, str) else f"<secret {piece[0].label}>" for piece in _pieces(text)]
     return _REST.sub("<secret …>", "".join(pieces))

@@ -14,11 +14,9 @@ from statecfg.remote.ledger import state
 from statecfg.remote.ledger.journal import Journal
 from statecfg.remote.ledger.lock import Lock
 from statecfg.remote.ledger.records import contents
-from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
-from statecfg.remote.run.management import Management
+from statecfg.remote.run.management import Management, causes
 from statecfg.remote.run.order import Order
-from statecfg.remote.run.planning import Planner
 from statecfg.remote.run.report import differing, fingerprints, portions, summary
 from statecfg.remote.wire.channel import Channel
 from statecfg.remote.wire.frames import PROTOCOL, ProtocolError, decode_node
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
     from statecfg.remote.graph.model import JsonMap, Node
     from statecfg.remote.ledger.lock import Holder
-    from statecfg.remote.ledger.records import Debt
     from statecfg.remote.run.content import Spool
     from statecfg.remote.run.generated import Generated
     from statecfg.remote.run.plan import Plan
@@ -119,7 +116,10 @@ class Session:
             self.generated = Generated(self.state_dir, order, layers)
             order = self.generated.order
             self.mask(order)
-        managed = self.managed = Management(self.state_dir, order, self.warnings)
+        manager = Management
+        if any("for_each_host" in node.options for layer in layers for node in layer):
+            from statecfg.remote.run.items import ItemManagement as manager
+        managed = self.managed = manager(self.state_dir, order, self.warnings)
         self.prepare_units(managed)
         if managed.refusal:
             return self.end(HostStatus.REFUSED, refusal=managed.refusal)
@@ -160,7 +160,7 @@ class Session:
         order, mask = managed.order, self.channel.mask
         facets = Facets()
         started = time.monotonic()
-        plan = self.plan(managed, facets)
+        plan = managed.plan(facets, self.load)
         differs = [*(differing(self.expect, fingerprints(plan, mask)) if order.expect else ()), *order.differs]
         due = order.acting and managed.due(plan)
         waits = (due or self.units is not None) and not differs and not managed.refusal
@@ -178,7 +178,7 @@ class Session:
         if order.asks:
             # The host may have changed while the user read the plan.
             facets = Facets()
-            again = self.plan(managed, facets)
+            again = managed.plan(facets, self.load)
             differs = differing(fingerprints(plan, mask), fingerprints(again, mask))
             if differs:
                 return self.end(HostStatus.REFUSED, differs=differs)
@@ -278,17 +278,6 @@ class Session:
 
     # The plan
 
-    def plan(self, managed: Management, facets: Facets) -> Plan:
-        """Return the plan for this host as it is now."""
-        planner = Planner(REGISTRY, Planned(RealMachine(facets)), causes(managed.recorded.debts))
-        if managed.orphans is not None:
-            planner.managed = frozenset(managed.orphans.managed)
-            planner.machine.claimed = managed.orphans.elsewhere
-            planner.former_secrets, planner.recorded = managed.former_secrets(), managed.recorded.resources
-        return planner.plan(
-            managed.layers, managed.to_remove, managed.to_keep, not managed.order.acting, managed.dependents
-        )
-
     def show(self, plan: Plan, managed: Management, seconds: float, waits: bool) -> None:
         """Send the plan in frames of limited size.
 
@@ -328,7 +317,6 @@ class Session:
     def apply(self, managed: Management, plan: Plan, facets: Facets) -> End:
         """Perform the plan; return the status and the other fields of the frame `end`."""
         from statecfg.remote.run.aftercare import guard_of
-        from statecfg.remote.run.execution import Execution
 
         order = managed.order
         assert managed.definitions is not None
@@ -345,7 +333,7 @@ class Session:
         owed = causes(managed.recorded.debts)
         guard = guard_of(plan, self.channel, facets, order.login, self.warnings)
         keep_going = order.keep_going
-        execution = Execution(
+        execution = managed.execution(
             plan, REGISTRY, facets, self.channel.send, journal, stopped, keep_going, owed, life, guard
         )
         layers = execution.run()
@@ -376,14 +364,6 @@ class Session:
 def fields(frame: JsonMap) -> JsonMap:
     """Return a frame without its type."""
     return {key: value for key, value in frame.items() if key != "type"}
-
-
-def causes(debts: List[Debt]) -> Dict[str, List[str]]:
-    """Return node → the nodes whose changes it still has to react to."""
-    by_node: Dict[str, List[str]] = {}
-    for debt in debts:
-        by_node.setdefault(debt.node, []).append(debt.cause)
-    return by_node
 
 
 def from_wire(node: Node) -> Node:

@@ -79,13 +79,14 @@ def parts(
     :param secrets: whether the definition contains secrets
     """
     generates = any(node["type"] == "generate" for layer in layers for node in layer)
-    conditions = [when for layer in layers for node in layer for when in node.get("options", {}).get("when_host", ())]
-    types = {node["type"] for layer in layers for node in layer} | host_conditions.readers(conditions)
+    options = [node["options"] for layer in layers for node in layer if "options" in node]
+    types = {node["type"] for layer in layers for node in layer}.union(*map(host_conditions.readers, options))
     types = types.intersection(REGISTRY)
     needed = {
         "hooks": any(hook["where"] == "host" for hook in order.get("hooks", ())),
         "units": order.get("units"),
-        "decisions": conditions,
+        "decisions": any(map(host_conditions.of_options, options)),
+        "items": any("for_each_host" in one for one in options),
         "generated": generates,
         "values": any("inserts" in node.get("options", ()) for layer in layers for node in layer),
         "secrets": secrets or generates,

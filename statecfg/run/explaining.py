@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from statecfg.facts.view import MissingFact
-from statecfg.graph import references
+from statecfg.graph import host_conditions, host_items, references
 from statecfg.graph.references import Matched
 from statecfg.playbook.plays import HostContext, Play, Vars
 from statecfg.playbook.role import chain
@@ -56,6 +56,8 @@ class Explaining:
         nodes = {node.provides: node for node in job.sources.graph.nodes()}
         node = nodes.get(name)
         automatic = job.definition.automatic
+        options: Mapping[str, Any] = node.options if node is not None else {}
+        items = options.get(host_items.OPTION)
         data: dict[str, Any] = {
             "name": name,
             "type": node.type if node is not None else name.partition(":")[0],
@@ -64,7 +66,8 @@ class Explaining:
             "declared": self._declarations(node) if node is not None else [],
             "labels": list(dict.fromkeys(references.groups(node))) if node is not None else [],
             "layer": layer,
-            "conditions": [statement(item) for item in node.options.get("when_host", ())] if node is not None else [],
+            "items": host_items.statement(items) if items is not None else "",
+            "conditions": [host_items.shown(statement(item)) for item in host_conditions.of_options(options)],
             "requires": list(self._requirements(node, automatic)) if node is not None else [],
             "required_by": [
                 {**requirement, "name": other.provides}

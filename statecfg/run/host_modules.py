@@ -28,6 +28,7 @@ PARTS = {
     "hooks": ("statecfg.remote.hooks.run", "statecfg.remote.hooks.result"),
     "units": ("statecfg.remote.units",),
     "decisions": ("statecfg.remote.run.decisions",),
+    "items": ("statecfg.remote.run.items",),
     "generated": ("statecfg.remote.run.generated",),
     "values": ("statecfg.remote.run.values",),
     "secrets": ("statecfg.remote.machine.redact", "statecfg.remote.machine.fixed_text"),

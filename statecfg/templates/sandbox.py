@@ -13,6 +13,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
 from statecfg.facts import reading
+from statecfg.graph.host_items import HostItem
 from statecfg.graph.opaque import Secret, composed, derived, refuse_number, resolve_tokens, revealed
 from statecfg.graph.value import CHANGING, TELLING, Value
 from statecfg.problems import InvalidInput
@@ -138,6 +139,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Return whether templates can use an attribute. Of a secret, they can use only the methods of text."""
+        if isinstance(obj, HostItem) and isinstance(value, HostItem):
+            return True
         return attr in _METHODS if isinstance(obj, Value) else super().is_safe_attribute(obj, attr, value)
 
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:

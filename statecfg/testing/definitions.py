@@ -11,6 +11,7 @@ from statecfg.playbook.compile import Definition
 from statecfg.problems import InvalidInput, problem
 from statecfg.remote.graph.model import Blob, Node
 from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.run.items import ItemPlanner, Repeated
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
 from statecfg.run.prepare import Choice, offline
@@ -80,7 +81,12 @@ def _planned(host: str, definition: Definition, on: ImaginedHost | HostPlan | No
     machine = ImaginedMachine(before)
     blobs: dict[str, Blob] = dict(definition.blobs)
     layers = [[_arrived(decode_node(node, blobs), machine) for node in layer] for layer in definition.layers]
-    plan = Planner(REGISTRY, machine).plan(layers)
+    repeated = Repeated(layers)
+    planner = Planner(REGISTRY, machine)
+    if repeated.declared:
+        planner = ItemPlanner(REGISTRY, machine)
+        planner.repeated = repeated
+    plan = planner.plan(layers)
     # What the acting nodes may change besides their own objects is unknown to tests, too.
     machine.turn("", frozenset(name for name, step in plan.steps.items() if step.acts))
     return HostPlan(host, plan, machine)

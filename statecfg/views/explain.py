@@ -47,6 +47,8 @@ def _node(item: Json) -> Iterator[Line]:
     if item["labels"]:
         yield _row("part of", ", ".join(item["labels"]))
     yield _row("layer", str(item["layer"]))
+    if item["items"]:
+        yield _row("for each of", item["items"])
     for number, text in enumerate(item["conditions"]):
         yield _row("if" if not number else "and", text)
     for title, key in (("requires", "requires"), ("required by", "required_by")):

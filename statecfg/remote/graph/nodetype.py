@@ -270,7 +270,7 @@ else:
         )
 
 
-OPTIONS: Tuple[str, ...] = ("provides", "requires", "restart_on", "tags", "protect", "when_host")
+OPTIONS: Tuple[str, ...] = ("provides", "requires", "restart_on", "tags", "protect", "when_host", "for_each_host")
 
 
 class Table:

@@ -46,6 +46,16 @@ if TYPE_CHECKING:
         total=False,
     )  # fmt: skip
 
+    # The list of `for_each_host`.
+    HostList = TypedDict(
+        "HostList",
+        {
+            "glob": str, "is": str, "users": Dict[str, Any], "mounts": Dict[str, Any],
+            "command": "Sequence[str] | str", "read_only": bool, "reads": Sequence[str],
+        },
+        total=False,
+    )  # fmt: skip
+
 if TYPE_CHECKING or sys.version_info >= (3, 9):
     from typing import Annotated
 else:
@@ -70,6 +80,7 @@ class NodeOptions(TypedDict, total=False):
     tags: Sequence[str]
     protect: bool
     when_host: "HostCondition | Sequence[HostCondition]"
+    for_each_host: "HostList"
 
 
 class Rule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Optional, Set
+    from typing import Dict, List, Mapping, Optional, Set
 
     from statecfg.remote.ledger.ledger import Ledger
     from statecfg.remote.ledger.records import Debt, Resource
@@ -20,6 +20,7 @@ class Recorded:
     :ivar debts: the restarts that earlier runs owe
     :ivar secret_paths: path → names of the resources that put a secret there that this run may not know
     :ivar restarts: the nodes that owe a restart because of this run or an earlier one
+    :ivar held: the resources of which it is not known whether they are still defined, each with the node that decides
     """
 
     def __init__(self, state_dir: str) -> None:
@@ -30,3 +31,4 @@ class Recorded:
         self.debts: List[Debt] = []
         self.secret_paths: Dict[str, Set[str]] = {}
         self.restarts: Set[str] = set()
+        self.held: Mapping[str, str] = {}

@@ -11,22 +11,26 @@ from statecfg.remote.ledger.journal import Account, Journal
 from statecfg.remote.ledger.recorded import Recorded
 from statecfg.remote.ledger.records import claims, with_content
 from statecfg.remote.machine.changes import secretive
+from statecfg.remote.machine.planned import Planned
+from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.run.dependents import Dependent, Dependents
 from statecfg.remote.run.plan import FormerSecrets
+from statecfg.remote.run.planning import Planner
 from statecfg.remote.run.report import step_report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
+    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
 
     from statecfg.remote.graph.model import Blob, Node
     from statecfg.remote.hooks.lifecycle import ExpectedHook, Lifecycle
     from statecfg.remote.hooks.order import HookOrder
     from statecfg.remote.ledger.orphans import Orphans
-    from statecfg.remote.ledger.records import Orphan, Resource
+    from statecfg.remote.ledger.records import Debt, Orphan, Resource
     from statecfg.remote.machine.real import Facets
     from statecfg.remote.run.definitions import Definitions
     from statecfg.remote.run.drift import Drift
+    from statecfg.remote.run.execution import Execution
     from statecfg.remote.run.order import Order
     from statecfg.remote.run.plan import Plan, Step
     from statecfg.remote.run.recording import Recording
@@ -50,6 +54,8 @@ class Management:
     :ivar hooks: the hooks that may be called on this host, in their order
     :ivar refusal: why the run must not change the host, "" if it may
     """
+
+    planner = Planner
 
     def __init__(self, state_dir: str, order: Order, warnings: List[str]) -> None:
         self.order, self.warnings = order, warnings
@@ -92,7 +98,14 @@ class Management:
             if name in resources and definitions.digest(node) == resources[name].digest
         }  # fmt: skip
         self.orphans = find_orphans(
-            ledger, order.playbook, resources, nodes, pruning, order.partial, same, definitions.claims
+            ledger,
+            order.playbook,
+            resources,
+            nodes,
+            pruning,
+            order.partial,
+            same.union(self.recorded.held),
+            definitions.claims,
         )
         before = list(resources.values())
         for name in self.orphans.reused:
@@ -192,6 +205,32 @@ class Management:
             self.dependents.drop_unable({orphan.resource.name for layer in self.to_remove for orphan in layer})
 
     # The plan
+
+    def plan(self, facets: Facets, load: Callable[[Management], None]) -> Plan:
+        """Return the plan for this host as it is now.
+
+        :param load: loads the node types of the orphans
+        """
+        planner = self.new_planner(facets)
+        return planner.plan(self.layers, self.to_remove, self.to_keep, not self.order.acting, self.dependents)
+
+    def new_planner(self, facets: Facets) -> Planner:
+        """Return a planner for this host as it is now."""
+        planner = self.planner(REGISTRY, Planned(RealMachine(facets)), causes(self.recorded.debts))
+        if self.orphans is not None:
+            planner.managed = frozenset(self.orphans.managed)
+            planner.machine.claimed = self.orphans.elsewhere
+            planner.former_secrets, planner.recorded = self.former_secrets(), self.recorded.resources
+        return planner
+
+    def execution(self, plan: Plan, *more: Any) -> Execution:
+        """Return what performs a plan.
+
+        :param more: the other arguments of `Execution`
+        """
+        from statecfg.remote.run.execution import Execution
+
+        return Execution(plan, *more)
 
     @property
     def life(self) -> Lifecycle:
@@ -324,6 +363,14 @@ class Management:
         """Close the ledger."""
         if self.recorded.ledger is not None:
             self.recorded.ledger.close()
+
+
+def causes(debts: List[Debt]) -> Dict[str, List[str]]:
+    """Return node → the nodes whose changes it still has to react to."""
+    by_node: Dict[str, List[str]] = {}
+    for debt in debts:
+        by_node.setdefault(debt.node, []).append(debt.cause)
+    return by_node
 
 
 def _update_claims(resources: Mapping[str, Resource], nodes: Mapping[str, Node], definitions: Definitions) -> None:

@@ -12,7 +12,7 @@ from statecfg.remote.run.touching import overtaken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Iterator, Mapping, Sequence
+    from typing import Callable, Dict, Iterator, Mapping, Sequence
 
     from statecfg.remote.graph.model import Node
     from statecfg.remote.graph.nodetype import NodeType
@@ -40,9 +40,9 @@ class Rechecks:
         state: Mapping[str, NodeRun],
     ) -> None:
         self.plan, self.types, self.facets, self.owed, self.state = plan, types, facets, owed, state
-        self.nodes = {name: step.node for name, step in plan.steps.items()}
+        self.nodes: Dict[str, Node] = {name: step.node for name, step in plan.steps.items()}
 
-    def _planner(self) -> Planner:
+    def planner(self) -> Planner:
         """Return a planner for the real host as it is now."""
         planner = Planner(self.types, Planned(RealMachine(self.facets)), self.owed)
         planner.nodes, planner.current = self.nodes, self.plan
@@ -62,7 +62,7 @@ class Rechecks:
         name = step.node.provides
         changed = [other for other in self.plan.triggers(step.node) if self.state[other].outcome == Outcome.CHANGED]
         changed += [other for other in self.owed.get(name, ()) if other not in changed]
-        planner = self._planner()
+        planner = self.planner()
         planner.machine.turn(name, triggers=changed, due=True)
         planner.machine.beside = beside
         step.outcome, step.spec, step.excluded = Outcome.UNCHANGED, ActionSpec(), ""
@@ -92,7 +92,7 @@ class Rechecks:
 
         :param why_changed: returns the known reason why a node's real object changed after its actions, "" for none
         """
-        planner = self._planner()
+        planner = self.planner()
         for node in nodes:
             step = node.step
             acted = node.outcome == Outcome.CHANGED or bool(node.done)
@@ -119,4 +119,4 @@ class Rechecks:
                 unchanged = node.outcome == Outcome.UNCHANGED
                 why = overtaken(step.node, planner.machine, self.nodes, self._acted()) if unchanged else ""
                 node.fail("%s (%s)" % (why, what) if why else "did not converge: %s" % what)
-                planner = self._planner()
+                planner = self.planner()

@@ -37,7 +37,7 @@ class Recording:
         self,
         recorded: Recorded,
         definitions: Definitions,
-        nodes: Mapping[str, Node],
+        nodes: Dict[str, Node],
         renamed: Mapping[str, Resource],
         facets: Facets,
     ) -> None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         shutdown_first: ActionReport
         known_after: str
         excluded: str
+        item_of: str
         reason: str
         triggered_by: List[str]
         leaves: List[str]

@@ -63,6 +63,7 @@ class Node(Strict):
     reason: str | None = None
     known_after: str | None = None
     excluded: str | None = None
+    item_of: str | None = None
     shutdown_first: Action | None = None
     triggered_by: tuple[str, ...] = ()
     state: Annotated[str, OneOf(State.ALL)] | None = None
@@ -141,6 +142,13 @@ class Plan(Frame):
     hooks: tuple[Firing, ...] = ()
     facts: Annotated[Mapping[str, Any], Free(FACTS, map=True)] | None = None
     ledger: str = ""
+
+
+class Items(Frame):
+    """Nodes of items that became known during an apply, or a piece of them."""
+
+    layer: int
+    nodes: tuple[Node, ...]
 
 
 class ActionEvent(Frame):
@@ -325,6 +333,7 @@ class End(Frame):
 
 FRAME_CLASSES: Mapping[str, type[Frame]] = {
     "hello": Hello, "beat": Beat, "need": Need, "facts": Facts, "planned": Planned, "plan": Plan,
+    "items": Items,
     "action": ActionEvent, "output": Output, "finished": Finished, "layer": Layer, "fired": Fired, "hook": Hook,
     "calling": Calling, "login": Login, "amended": Amended, "units": UnitsPhase, "unit-ask": UnitAsk,
     "unit-port": UnitPort, "unit-status": UnitStatus, "unit-log": UnitLog, "unit-done": UnitDone, "end": End,

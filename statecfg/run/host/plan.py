@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from statecfg.playbook.compile import Definition
-from statecfg.remote.graph.names import Mode
+from statecfg.playbook.wire_node import WireNode
+from statecfg.remote.graph.names import Mode, Outcome
+from statecfg.remote.run.item_lists import MOST as MOST_ITEMS
 from statecfg.run.host import frames
 from statecfg.run.host.broken import SUSPICIOUS, Broken, quoted
 from statecfg.run.report_model import Node
@@ -28,6 +30,7 @@ class HostPlan:
         self.positions: dict[str, tuple[str, int]] = {}  # node → part and number of its layer
         self.newest = PARTS[0]  # the part that the host sent last
         self.fingerprints: dict[str, str] = {}
+        self.items: dict[str, int] = {}  # declared node → the number of its items
 
     @property
     def layers(self) -> list[list[Node]]:
@@ -64,6 +67,10 @@ class HostPlan:
     def _placed(self, node: frames.Node, part: str, number: int) -> Node:
         """Return the report of a planned node, with the type and position that were sent to the host."""
         sent = self.sent[number].get(node.name) if part == "layers" else None
+        if part == "layers" and sent is None and node.item_of is not None:
+            sent = self._declared(node, number)
+        elif node.item_of is not None:
+            raise Broken(f"it planned {quoted(node.name)} as an item", SUSPICIOUS)
         if node.name in self.positions or (part == "layers") != (sent is not None):
             raise Broken(f"it planned {quoted(node.name)}, which is not part of this run", SUSPICIOUS)
         if len(self.positions) > MOST + sum(map(len, self.sent)):
@@ -75,12 +82,39 @@ class HostPlan:
             planned["type"], planned["position"] = sent["type"], sent.get("position", "")
         return planned
 
+    def _declared(self, item: frames.Node, number: int) -> WireNode:
+        """Return the declared node of an item.
+
+        :raises Broken: if there is none in this layer, or if it has too many items
+        """
+        name = str(item.item_of)
+        declared = self.sent[number].get(name)
+        if declared is None or "for_each_host" not in declared.get("options", {}):
+            raise Broken(f"it planned {quoted(item.name)}, an item of {quoted(name)}, which has none", SUSPICIOUS)
+        self.items[name] = self.items.get(name, 0) + 1
+        if self.items[name] > MOST_ITEMS:
+            raise Broken(f"{quoted(name)} has more than {MOST_ITEMS:,} items", SUSPICIOUS)
+        return declared
+
+    def add(self, frame: frames.Items) -> None:
+        """Add nodes of items that became known during an apply.
+
+        :raises Broken: if their declared nodes were not unknown
+        """
+        number = frame.layer
+        layer = self.layers[number] if 0 <= number < len(self.layers) else []
+        unknown = {node["name"] for node in layer if node["outcome"] == Outcome.UNKNOWN}
+        for node in frame.nodes:
+            if node.item_of not in unknown:
+                raise Broken(f"it adds {quoted(node.name)} to the plan", SUSPICIOUS)
+            layer.append(self._placed(node, "layers", number))
+
     def complete(self) -> None:
         """Check that the plan contains every node that was sent.
 
         :raises Broken: if a node is missing
         """
-        missing = sum(map(len, self.sent)) - sum(map(len, self.layers))
+        missing = sum(map(len, self.sent)) + sum(self.items.values()) - sum(map(len, self.layers))
         if missing:
             raise Broken(f"its plan lacks {missing} of the nodes", SUSPICIOUS)
 

@@ -52,6 +52,14 @@ class HostProgress:
         for part in self.reported:
             yield from ((part, number) for number in range(self.reported[part], len(self.plan.parts[part])))
 
+    def check_layer(self, number: int) -> None:
+        """Check that a layer of the definition is the current one.
+
+        :raises Broken: if it is not
+        """
+        if next(self.unfinished(), None) != ("layers", number):
+            raise Broken(f"it adds items to layer {number} out of order", SUSPICIOUS)
+
     def check_turn(self, name: str) -> None:
         """Check that a node belongs to the current layer.
 
@@ -116,7 +124,8 @@ class HostProgress:
             if before is None or len(self.pieces) >= len(planned):
                 raise Broken("it reports a layer with other nodes than were sent", SUSPICIOUS)
             self._check_outcome(node)
-            fields: Any = {**node.to_json(), "type": before["type"], "position": before["position"]}
+            kept = {key: before[key] for key in ("type", "position", "item_of") if key in before}
+            fields: Any = {**node.to_json(), **kept}
             self.pieces.append(fields)
         if frame.more:
             return

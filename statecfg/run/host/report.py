@@ -59,7 +59,8 @@ class HostReport:
             frames.ActionEvent: self._action, frames.Output: self._output, frames.Finished: self._finished,
             frames.Layer: self._layer, frames.Fired: self._fired, frames.UnitsPhase: self._phase,
             frames.End: self._end, frames.Login: self._login, frames.Amended: self._amended,
-            frames.Hook: self._hook, frames.Calling: self._calling, frames.Facts: self._facts,
+            frames.Items: self._items, frames.Hook: self._hook, frames.Calling: self._calling,
+            frames.Facts: self._facts,
         }  # fmt: skip
 
     def define(self, definition: Definition) -> None:
@@ -146,6 +147,11 @@ class HostReport:
     def _may_act(self) -> None:
         if not self.acting:
             raise Broken("it acts without permission", SUSPICIOUS)
+
+    def _items(self, frame: frames.Items) -> None:
+        self._may_act()
+        self.progress.check_layer(frame.layer)
+        self.plan.add(frame)
 
     def _action(self, frame: frames.ActionEvent) -> None:
         self._may_act()

@@ -23,6 +23,7 @@ _NODE = {
     "?state": str,
     "?known_after": str,
     "?excluded": str,
+    "?item_of": str,
     "?shutdown_first": _ACTION,
     "?triggered_by": [str],
     "?leaves": [str],

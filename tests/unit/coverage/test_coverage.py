@@ -13,7 +13,7 @@ RULES = mapping.rules()
 # What the rules may name before it exists: node types, attributes and keys.
 PLANNED = frozenset(
     {
-        "ansible_module", "apt_repository", "for_each_host", "mariadb_database", "mariadb_grant", "mariadb_user",
+        "ansible_module", "apt_repository", "mariadb_database", "mariadb_grant", "mariadb_user",
         "package.default_release", "package.recommends", "package_upgrade", "pam", "reboot", "selinux_fcontext",
         "when_host",
     }

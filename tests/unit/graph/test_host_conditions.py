@@ -109,8 +109,8 @@ def test_node_requires_what_its_conditions_look_at() -> None:
 def test_conditions_bring_the_node_types_that_read_facets() -> None:
     with collecting() as problems:
         conditions = host_conditions.checked([{"not": {"package": "nginx"}}, {"any": [{"unit": "cron"}]}])
-    assert not problems and host_conditions.readers(conditions) == {"package", "service"}
-    assert host_conditions.readers(host_conditions.checked({"path": "/etc"})) == set()
+    assert not problems and host_conditions.readers({"when_host": conditions}) == {"package", "service"}
+    assert host_conditions.readers({"when_host": host_conditions.checked({"path": "/etc"})}) == set()
 
 
 def test_block_gives_its_nodes_conditions() -> None:

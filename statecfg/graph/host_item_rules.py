@@ -1,0 +1,165 @@
+"""What a node accepts in place of the items of `for_each_host`: found by trying texts on its type's own checks.
+
+Hosts have no types of attributes. So the controller finds out which characters a node's attributes refuse, and hosts
+refuse items that contain them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from pyrsistent import PVector, pvector
+
+from statecfg.graph import host_items, validators
+from statecfg.graph.schema import Schema
+from statecfg.problems import InvalidInput, Problem, collecting, problem
+from statecfg.problems.positions import SourceLocation
+from statecfg.remote.graph.wrong_values import Wrong
+
+LENGTHS = (8, 16, 31, 32, 63, 64, 100, 128, 240, 255, 1024, 4000)
+_TRIED = "".join(map(chr, range(0x20, 0x7F))) + "é"
+# Attributes that programs run or read as code.
+CODE = frozenset(
+    ("shell", "script", "scripts", "stdin", "unless", "onlyif", "undo", "command", "directives", "arguments",
+     "sections", "contains", "match", "pattern", "failed_when", "interpreter", "validate")
+)  # fmt: skip
+# Programs that run, or pass on, an argument as code.
+SHELLS = frozenset(
+    ("ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "lua", "mksh", "node", "nodejs", "perl", "php", "pwsh",
+     "python", "rbash", "rksh", "ruby", "sh", "tclsh", "tcsh", "yash", "zsh")
+)  # fmt: skip
+REMOTE = frozenset(
+    ("ansible", "at", "awk", "batch", "ed", "emacs", "eval", "ex", "expect", "gawk", "gdb", "make", "mariadb", "mawk",
+     "mysql", "nawk", "parallel", "psql", "rsh", "runuser", "script", "sed", "sqlite3", "ssh", "su", "tmux", "vi",
+     "vim", "watch", "xargs")
+)  # fmt: skip
+
+
+def of_node(schema: Schema, options: Mapping[str, Any], template: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a node with what hosts need to make nodes of its items.
+
+    :param options: the checked options
+    :param template: the name of the node with samples
+    :param values: the attributes with samples, as they are written
+    :raises Wrong: if a program would run an item as code
+    """
+    spec = options[host_items.OPTION]
+    conditions = options.get("when_host", ())
+    own = [condition for condition in conditions if host_items.has_sample(condition)]
+    rest = [condition for condition in conditions if not host_items.has_sample(condition)]
+    for condition in own:
+        if refused := next(code_with_items("when_host", condition), ""):
+            raise Wrong(f"uses an item in {refused}", "write the item as a whole argument of a program")
+    every = host_items.FIELDS[host_items.kind_of(spec)]
+    limits = {host_items.sample(field): _limits(field, schema, values, every) for field in every}
+    more = {
+        "samples": MappingProxyType(limits),
+        **({"name": template} if host_items.has_sample(template) else {}),
+        **({"when": pvector(own)} if own else {}),
+    }
+    found = {**options, host_items.OPTION: MappingProxyType({**spec, **more})}
+    found.pop("when_host", None)
+    return {**found, "when_host": pvector(rest)} if rest else found
+
+
+def _limits(field: str, schema: Schema, values: Mapping[str, Any], every: Sequence[str]) -> PVector[Any]:
+    """Return the field, the characters that it must not contain, those that it must not begin with, and its length."""
+    start = "/a" if field in host_items.PATHS else "a"
+    if not any(field in host_items.samples(value) for value in values.values()):
+        return pvector([field, "", "", LENGTHS[-1]])
+    texts = {name: host_items.sample(name) for name in every}
+
+    def accepts(text: str) -> bool:
+        return _accepts(schema, host_items.replaced(values, {**texts, field: text}))
+
+    inside = "".join(letter for letter in _TRIED if letter != "/" and not accepts(f"{start}{letter}a"))
+    inside += "/" if start == "a" and not accepts("a/a") else ""
+    first = "" if start == "/a" else "".join(one for one in _TRIED if one not in inside and not accepts(f"{one}a"))
+    longest = max((size for size in LENGTHS if accepts(_long(start, size))), default=0)
+    return pvector([field, inside, first, longest])
+
+
+def _long(start: str, size: int) -> str:
+    """Return a text of a certain length; a path has short names."""
+    return "a" * size if start == "a" else ("/" + "a" * 99) * (size // 100) + "/" + "a" * (size % 100 or 1)
+
+
+def _accepts(schema: Schema, values: Mapping[str, Any]) -> bool:
+    """Return whether the type of a node accepts attributes."""
+    kept: dict[str, Any] = {}
+    with collecting() as problems:
+        try:
+            for name, value in values.items():
+                if name in schema.checks:
+                    value = validators.apply(schema.checks[name], value)
+                kept[name] = schema.fields[name].type.check(value)
+            for name, default in schema.optional.items():
+                if default is not None:
+                    kept.setdefault(name, default)
+            validate = schema.node_type.methods.get("validate")
+            if validate is not None:
+                validate(kept)
+        except (ValueError, InvalidInput):
+            return False
+    return not problems
+
+
+def code_with_items(name: str, value: Any) -> Iterator[str]:
+    """Yield where an attribute contains an item that a program would run as code.
+
+    :param name: the name of the attribute
+    :param value: the attribute, with samples
+    """
+    if not host_items.has_sample(value):
+        return
+    if name in CODE and not (isinstance(value, (list, tuple, PVector))):
+        yield f"`{name}`, which programs run or read as code"
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from code_with_items(key, inner)
+    elif isinstance(value, (list, tuple, PVector)):
+        if all(isinstance(inner, str) for inner in value):
+            yield from _in_arguments(name, list(value))
+        else:
+            for inner in value:
+                yield from code_with_items(name, inner)
+
+
+def _in_arguments(name: str, argv: list[str]) -> Iterator[str]:
+    """Yield where a list of arguments contains an item that is not one whole argument, or that a program runs."""
+    shell = None  # the number of the first argument after a shell
+    for number, argument in enumerate(argv):
+        last = argument.rpartition("/")[2].rstrip("0123456789.")
+        if host_items.has_sample(argument):
+            if number == 0 and name in ("argv", *CODE):
+                yield f"`{name}` as the program"
+            elif name in ("argv", "when_host", *CODE) and host_items.replaced(argument, _NOTHING):
+                yield f"`{name}` as a part of the argument {host_items.shown(argument)}"
+            elif shell is not None and _is_code(argv[shell:number]):
+                yield f"`{name}` as code for {argv[shell - 1]}"
+        elif last in REMOTE and any(map(host_items.has_sample, argv[number + 1 :])):
+            yield f"`{name}` as an argument of {last}, which reads arguments as code"
+        elif shell is None and last in SHELLS:
+            shell = number + 1
+
+
+def _is_code(before: Sequence[str]) -> bool:
+    """Return whether a shell reads its next argument as code or as a script.
+
+    :param before: the arguments before it
+    """
+    return all(argument[:1] == "-" for argument in before) or before[-1][:1] == "-"
+
+
+_NOTHING = dict.fromkeys(host_items.NAMES, "")
+
+
+def problems_of(provides: str, attrs: Mapping[str, Any], places: Sequence[SourceLocation]) -> Iterator[Problem]:
+    """Yield a problem for each item in the attributes of a node that a program would run as code."""
+    for name, value in attrs.items():
+        for where in code_with_items(name, value):
+            detail = f"{host_items.shown(provides)} uses an item of the host in {where}"
+            help_text = 'pass it in `env`, or as a whole argument: argv: [PROGRAM, --, "{{ host_item }}"]'
+            yield problem(host_items.CODE, detail, help_text, *places)
