@@ -20,7 +20,8 @@ def ufw(
 ) -> None:
     """Switch the firewall ufw on or off, now and at boot, and set what it does with packets that no rule is about.
 
-    Let the node require the rules, so that the firewall has them when it starts.
+    Let the node require the rules, so that the firewall has them when it starts. After a change in an active firewall,
+    statecfg tries a new login, and restores the former settings and rules if it fails.
 
     Undo: statecfg restores the former settings. A setting that others have changed since then stays.
 
@@ -57,3 +58,4 @@ def needs(attrs: dict[str, Any]) -> list[str]:
 ufw.check(ufw_settings.check)
 ufw.remember(ufw_settings.remember)
 ufw.undo(ufw_settings.undo)
+ufw.guard(ufw_settings.guard)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, Unpack
 
 from statecfg import Name, NodeOptions, PublicLine, node_type
-from statecfg.resources.shared import firewall_rules, ufw_rules
+from statecfg.resources.shared import firewall_rules, ufw_rules, ufw_settings
 
 
 @node_type
@@ -34,6 +34,8 @@ def ufw_rule(
     The first rule about a packet decides, so write `requires` if the order matters. There can be only one rule about
     the same packets: if it has another action, log or comment, statecfg changes it, and it stays at its place. Without
     addresses, a rule is for IPv4 and IPv6. The rules apply when the firewall is on (see [ufw](#ufw)).
+
+    After a change in an active firewall, statecfg tries a new login, and restores the former rules if it fails.
 
     Undo: statecfg deletes the rule, or restores the former one. A rule that others have changed since then stays.
 
@@ -91,3 +93,4 @@ def contradictions(attrs: dict[str, Any]) -> None:
 ufw_rule.check(ufw_rules.check)
 ufw_rule.remember(ufw_rules.remember)
 ufw_rule.undo(ufw_rules.undo)
+ufw_rule.guard(ufw_settings.guard)

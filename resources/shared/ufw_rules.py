@@ -19,8 +19,11 @@ def clause(attrs: records.Attrs) -> list[str]:
         direction = [word for side, name in names if name is not None for word in (side, "on", name)]
     else:
         direction = [attrs["direction"], *(["on", attrs["interface"]] if attrs.get("interface") is not None else [])]
-    source = (attrs.get("from_address") or "any", str(attrs.get("from_port") or "any"), "")
-    destination = (attrs.get("to_address") or "any", str(attrs.get("port") or "any"), attrs.get("app") or "")
+    # All addresses of a family are `any` in its file.
+    addresses = [attrs.get(name) or "any" for name in ("from_address", "to_address")]
+    start, end = ("any" if address in ufw.ANYWHERE.values() else address for address in addresses)
+    source = (start, str(attrs.get("from_port") or "any"), "")
+    destination = (end, str(attrs.get("port") or "any"), attrs.get("app") or "")
     return ufw.clause(direction, attrs.get("protocol") or "any", source, destination)
 
 

@@ -1,10 +1,14 @@
-"""Settings of ufw: their check, the snapshot and the undo."""
+"""Settings of ufw: their check, the snapshot, the undo, and the guard."""
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import Action, ActionSpec, Node
+from collections.abc import Callable, Sequence
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import records, ufw
+from statecfg.remote.wire.channel import Channel
+from statecfg.resources.shared import firewall_guard, records, ufw
 
 # The state comes last: a firewall that is switched on has its defaults already.
 NAMES = (*ufw.DIRECTIONS, "logging", "state")
@@ -47,3 +51,32 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
         else:
             spec.actions.append(ufw.change_setting(name, was))
     return spec
+
+
+def guard(
+    machine: RealMachine, channel: Channel, remote: bool, warnings: list[str], nodes: Sequence[Node]
+) -> firewall_guard.FirewallGuard:
+    """Return the guard of ufw (see `NodeType.guard`)."""
+
+    def state() -> str:
+        try:
+            entry = machine.entry("ufw", "state")
+        except CheckError:  # ufw does not answer: only a login can tell
+            return "unknown"
+        return str(entry["value"]) if entry is not None else "disabled"
+
+    def record() -> Callable[[], list[str]]:
+        before = state() in ("enabled", "active until the next boot")
+        put_back = firewall_guard.files(machine, [*ufw.FILES.values(), ufw.CONFIG, ufw.DEFAULTS])
+
+        def restore() -> list[str]:
+            problems = firewall_guard.run(machine, "ufw", "--force", "disable") + put_back()
+            if before:
+                problems += firewall_guard.run(machine, "ufw", "--force", "enable") + put_back()
+            return problems
+
+        return restore
+
+    return firewall_guard.FirewallGuard(
+        channel, remote, warnings, ("ufw", "ufw_rule"), record, lambda: state() != "disabled"
+    )

@@ -316,7 +316,7 @@ class Session:
 
     def apply(self, managed: Management, plan: Plan, facets: Facets) -> End:
         """Perform the plan; return the status and the other fields of the frame `end`."""
-        from statecfg.remote.run.aftercare import guard_of
+        from statecfg.remote.run.aftercare import guards_of
 
         order = managed.order
         assert managed.definitions is not None
@@ -331,10 +331,10 @@ class Session:
             return self.channel.stopped() or journal.broken
 
         owed = causes(managed.recorded.debts)
-        guard = guard_of(plan, self.channel, facets, order.login, self.warnings)
+        guards = guards_of(plan, REGISTRY, self.channel, facets, order.login, self.warnings)
         keep_going = order.keep_going
         execution = managed.execution(
-            plan, REGISTRY, facets, self.channel.send, journal, stopped, keep_going, owed, life, guard
+            plan, REGISTRY, facets, self.channel.send, journal, stopped, keep_going, owed, life, guards
         )
         layers = execution.run()
         unchanged = {name for name, node in execution.state.items() if node.outcome == Outcome.UNCHANGED}

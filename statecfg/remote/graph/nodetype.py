@@ -189,6 +189,17 @@ class NodeType(Generic[P]):
         """
         return self._register("lasting", function)
 
+    def guard(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register a guard for things that can keep the controller out, such as a firewall.
+
+        statecfg calls the function once before the actions of a run, and the method `after` of its result after each
+        layer. Types that register the same function share its result.
+
+        :param function: `function(machine, channel, remote, warnings, nodes) -> guard`, with the methods and attributes
+            of `statecfg.remote.run.login_guard.LoginGuard` that are not private
+        """
+        return self._register("guard", function)
+
     def _register(self, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if method in self.methods:
             raise TypeError("%s already has a %s" % (self.name, method))

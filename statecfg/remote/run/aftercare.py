@@ -5,20 +5,19 @@ from __future__ import annotations
 import time
 
 from statecfg.remote.graph.names import ActionStatus, Outcome
-from statecfg.remote.ledger.records import Orphan, claims
+from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.run.dependents import Dependent
 from statecfg.remote.run.planning import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, List, Mapping, Optional
+    from typing import Any, Callable, Iterable, List, Mapping, Sequence
 
-    from statecfg.remote.graph.model import Node
     from statecfg.remote.graph.nodetype import NodeType
     from statecfg.remote.machine.real import Facets
     from statecfg.remote.machine.world import World
-    from statecfg.remote.run.login_guard import Lockout, LoginGuard
+    from statecfg.remote.run.login_guard import LoginGuard
     from statecfg.remote.run.node_run import NodeRun
     from statecfg.remote.run.performing import Performer
     from statecfg.remote.run.plan import Plan
@@ -30,7 +29,7 @@ class Aftercare:
 
     :param runs: the executions of all nodes by name
     :param types: the node types by name
-    :param guard: None if the host has no sshd to watch
+    :param guards: see `guards_of`
     :param halt: ends the run; receives the reason
     """
 
@@ -39,32 +38,23 @@ class Aftercare:
         runs: Mapping[str, NodeRun],
         performer: Performer,
         types: Mapping[str, NodeType[...]],
-        guard: Optional[LoginGuard],
+        guards: Sequence[LoginGuard],
         halt: Callable[[str], None],
     ) -> None:
-        self.runs, self.performer, self.types, self.guard, self.halt = runs, performer, types, guard, halt
-        self.refused = False  # sshd refused its configuration
+        self.runs, self.performer, self.types, self.guards, self.halt = runs, performer, types, guards, halt
 
     def after_layer(self) -> None:
-        """Request a test login if sshd was restarted, and restore its files if it refused them; halt on failure."""
-        if self.guard is None:
-            return
-        refused = [node for node in self.runs.values() if self._refused(node)]
-        lockout = self.guard.take_back() if refused and not self.refused else self.guard.look()
-        self.refused = self.refused or bool(refused)
-        if lockout is None:
-            return
-        self.halt(lockout.reason)
-        touched = [node for node in self.runs.values() if self._touched(node, lockout)]
-        self._amend([node for node in touched if is_sshd(node.step.node)], lockout.reason)
-        brief = "undone: %s" % lockout.brief
-        self._amend([node for node in touched if not is_sshd(node.step.node)], brief)
-        self._remember(node for node in touched if node.forgotten)
-
-    def _refused(self, node: NodeRun) -> bool:
-        return node.outcome == Outcome.FAILED and any(
-            action["op"] == "check_config" and action["status"] == ActionStatus.ERROR for action in node.done
-        )
+        """Let the guards look whether a login still works. They restore what prevents it; then halt."""
+        for guard in self.guards:
+            lockout = guard.after(self.runs.values())
+            if lockout is None:
+                continue
+            self.halt(lockout.reason)
+            touched = [node for node in self.runs.values() if guard.touched(node, lockout)]
+            self._amend([node for node in touched if guard.about(node.step.node)], lockout.reason)
+            brief = "undone: %s" % lockout.brief
+            self._amend([node for node in touched if not guard.about(node.step.node)], brief)
+            self._remember(node for node in touched if node.forgotten)
 
     def at_end(self) -> None:
         """Wait until started units have run for long enough; fail their nodes if they no longer run."""
@@ -80,9 +70,10 @@ class Aftercare:
             why = self._ask(node, check)
             if why:
                 self._amend([node], why)
-        if due and self.guard is not None:
-            self.guard.seen = -1  # sshd itself may have stopped meanwhile
-            self.after_layer()
+        for guard in self.guards:
+            if due or guard.waiting:
+                guard.seen = -1  # sshd itself may have stopped meanwhile
+        self.after_layer()
 
     def why(self, node: NodeRun) -> str:
         """Return the known reason why a node's real object changed after its actions, "" if there is none."""
@@ -108,12 +99,6 @@ class Aftercare:
             self.performer.record.finished(name, Outcome.FAILED)
             self.performer.send({"type": "amended", "node": name, "reason": why})
 
-    def _touched(self, node: NodeRun, lockout: Lockout) -> bool:
-        """Tell whether the guard undid a node's work."""
-        if node.outcome != Outcome.CHANGED and not node.forgotten:
-            return False
-        return node.step.node.attrs.get("path") in lockout.paths or is_sshd(node.step.node)
-
     def _remember(self, nodes: Iterable[NodeRun]) -> None:
         """Make removed resources managed again, because the guard restored them."""
         orphans = [node.step.node for node in nodes]
@@ -122,20 +107,25 @@ class Aftercare:
             self.performer.record.manage(again)
 
 
-def guard_of(plan: Plan, channel: Channel, facets: Facets, remote: bool, warnings: List[str]) -> Optional[LoginGuard]:
-    """Return the guard of a run; None on a host without systemd, where nothing restarts sshd automatically.
+def guards_of(
+    plan: Plan, types: Mapping[str, NodeType[...]], channel: Channel, facets: Facets, remote: bool, warnings: List[str]
+) -> List[LoginGuard]:
+    """Return the guards of a run: that of sshd on a host with systemd, and those of node types.
 
     :param remote: the controller can try a new login
     :param warnings: receives warnings for the user
     """
     import os
 
-    from statecfg.remote.run.login_guard import BOOTED, LoginGuard
+    from statecfg.remote.run.login_guard import BOOTED, LoginGuard, is_sshd
 
+    machine, nodes = RealMachine(facets), [step.node for step in (*plan.steps.values(), *plan.removal_steps())]
+    own = {types[node.type].methods.get("guard") for node in nodes if node.type in types}
+    guards = [guard(machine, channel, remote, warnings, nodes) for guard in own if guard is not None]
     if not os.path.isdir(BOOTED):
-        return None
+        return guards
     paths = []
-    waiting = [step.node for step in (*plan.steps.values(), *plan.removal_steps()) if is_sshd(step.node)]
+    waiting = [node for node in nodes if is_sshd(node)]
     seen = {node.provides for node in waiting}
     while waiting:
         node = waiting.pop()
@@ -145,12 +135,4 @@ def guard_of(plan: Plan, channel: Channel, facets: Facets, remote: bool, warning
         waiting += [other for other in near if other.provides not in seen]
         seen.update(other.provides for other in near)
     more = [path for path in paths if isinstance(path, str) and path[:1] == "/"]
-    return LoginGuard(RealMachine(facets), channel, remote, warnings, more)
-
-
-def is_sshd(node: Node) -> bool:
-    """Tell whether a node manages one of sshd's units."""
-    from statecfg.remote.run.login_guard import UNITS
-
-    recorded = node.resource.definition.claims if isinstance(node, Orphan) else ()
-    return any(claim[:5] == "unit:" and claim[5:] in UNITS for claim in recorded or claims(node))
+    return [*guards, LoginGuard(machine, channel, remote, warnings, more)]

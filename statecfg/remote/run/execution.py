@@ -37,7 +37,7 @@ class Execution:
     :param keep_going: after a failure, skip only the nodes that depend on the failed node
     :param owed: node → the nodes to whose change it still has to react, from earlier runs
     :param life: makes nodes managed and fires the events before and after each node; None: neither happens
-    :param guard: restores sshd's settings if they prevent all logins
+    :param guards: restore what prevents all logins
     :ivar state: the executions of all nodes by name
     :ivar shutdown: the reports of the shutdown-first actions
     :ivar spent: the bytes of JSON that the reports took so far, as a list of one number
@@ -56,7 +56,7 @@ class Execution:
         keep_going: bool = False,
         owed: Optional[Mapping[str, Sequence[str]]] = None,
         life: Optional[Lifecycle] = None,
-        guard: Optional[LoginGuard] = None,
+        guards: Sequence[LoginGuard] = (),
     ) -> None:
         self.plan, self.keep_going = plan, keep_going
         self.state = {name: NodeRun(step) for name, step in plan.steps.items()}
@@ -69,7 +69,7 @@ class Execution:
         self.spent = [0]
         self.halted = ""
         self.acted = False
-        self.after = Aftercare(self.state, self.performer, types, guard, self.halt)
+        self.after = Aftercare(self.state, self.performer, types, guards, self.halt)
 
     def run(self) -> List[List[NodeReport]]:
         """Perform the plan; return the reports of all nodes, layer by layer, removals first."""

@@ -1,5 +1,7 @@
 """The lock-out guard: test a login after a restart of sshd, and restore the former settings if it fails.
 
+Node types can have guards of their own, such as those of firewalls (`NodeType.guard`).
+
 The executor can't log in to its own host as the controller does. So it asks the controller over the existing
 connection and waits. If that connection is lost meanwhile, the executor restores the former settings, too.
 """
@@ -9,15 +11,18 @@ from __future__ import annotations
 import os
 import posixpath
 
-from statecfg.remote.graph.names import ActionStatus
+from statecfg.remote.graph.names import ActionStatus, Outcome
+from statecfg.remote.ledger.records import Orphan, claims
 from statecfg.remote.wire.frames import ProtocolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterable, List, Optional, Tuple
+    from typing import Collection, Dict, Iterable, List, Optional, Tuple
 
+    from statecfg.remote.graph.model import Node
     from statecfg.remote.machine.real import RealMachine
     from statecfg.remote.machine.world import Stat
+    from statecfg.remote.run.node_run import NodeRun
     from statecfg.remote.wire.channel import Channel
 
     Before = Dict[str, Tuple[Stat, Optional[bytes]]]
@@ -51,6 +56,16 @@ class Lockout:
         self.brief, self.reason, self.paths = brief, reason, frozenset(paths)
 
 
+def try_login(channel: Channel) -> str:
+    """Ask the controller to try a new login; return why it failed, "" if it succeeded."""
+    channel.send({"type": "login"})
+    try:
+        answer, _ = channel.receive("login", cancelled=True)
+    except ProtocolError as problem:
+        return "the connection was lost before one was tried (%s)" % problem
+    return str(answer["error"])
+
+
 class LoginGuard:
     """Watches sshd during one run.
 
@@ -67,9 +82,29 @@ class LoginGuard:
         self.machine, self.channel, self.remote, self.warnings = machine, channel, remote, warnings
         self.more = tuple(more)
         self.partial = False  # not everything could be remembered
+        self.refused = False  # sshd refused its configuration
         self.seen = machine.facets.changed
         self.units = self._units() if os.geteuid() == 0 and os.path.isdir(BOOTED) else {}
         self.before: Before = self._files() if self.units else {}
+
+    waiting = False
+
+    def after(self, runs: Collection[NodeRun]) -> Optional[Lockout]:
+        """Look after a layer: restore files that sshd refused, or those after which no login works."""
+        refused = [run for run in runs if _refused(run)]
+        lockout = self.take_back() if refused and not self.refused else self.look()
+        self.refused = self.refused or bool(refused)
+        return lockout
+
+    def touched(self, run: NodeRun, lockout: Lockout) -> bool:
+        """Tell whether the guard undid a node's work."""
+        if run.outcome != Outcome.CHANGED and not run.forgotten:
+            return False
+        return run.step.node.attrs.get("path") in lockout.paths or is_sshd(run.step.node)
+
+    def about(self, node: Node) -> bool:
+        """Tell whether the whole reason belongs to a node, and not only the brief one."""
+        return is_sshd(node)
 
     def look(self) -> Optional[Lockout]:
         """Request a test login if a program restarted sshd since the last check; restore the settings if it fails.
@@ -88,7 +123,7 @@ class LoginGuard:
             )
             self.units = now
             return None
-        wrong = self._try()
+        wrong = try_login(self.channel)
         if not wrong:
             self.units, self.before = self._units(), self._files()
             return None
@@ -99,7 +134,7 @@ class LoginGuard:
         if problems:
             text += ", but not all of them: " + "; ".join(problems)
         elif not self.channel.lost:
-            again = self._try()
+            again = try_login(self.channel)
             text += ", but a new login still fails: %s" % again if again else ", and a new login works"
         return Lockout("no new login succeeded after sshd was restarted", text, paths)
 
@@ -115,15 +150,6 @@ class LoginGuard:
         if problems:
             text += ", but not all of it: " + "; ".join(problems)
         return Lockout("sshd refuses the new configuration", text, paths)
-
-    def _try(self) -> str:
-        """Ask the controller to try a new login; return why it failed, "" if it succeeded."""
-        self.channel.send({"type": "login"})
-        try:
-            answer, _ = self.channel.receive("login", cancelled=True)
-        except ProtocolError as problem:
-            return "the connection was lost before one was tried (%s)" % problem
-        return str(answer["error"])
 
     # Units
 
@@ -221,3 +247,15 @@ def _alike(one: Tuple[Stat, Optional[bytes]], other: Tuple[Stat, Optional[bytes]
     fields = ("kind", "mode", "owner", "group", "target")
     same = all(getattr(one[0], field) == getattr(other[0], field) for field in fields)
     return same and one[1] == other[1]
+
+
+def _refused(run: NodeRun) -> bool:
+    return run.outcome == Outcome.FAILED and any(
+        action["op"] == "check_config" and action["status"] == ActionStatus.ERROR for action in run.done
+    )
+
+
+def is_sshd(node: Node) -> bool:
+    """Tell whether a node manages one of sshd's units."""
+    recorded = node.resource.definition.claims if isinstance(node, Orphan) else ()
+    return any(claim[:5] == "unit:" and claim[5:] in UNITS for claim in recorded or claims(node))

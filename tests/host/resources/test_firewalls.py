@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.host.resources.test_text_edits import Site
+from tests.host.resources.test_text_edits import Site, nodes
 from tests.lab import Host
 
 SSH = "  - ufw_rule: ssh\n    port: 22\n    protocol: tcp\n"
@@ -109,3 +109,37 @@ def test_ufw_that_does_not_answer_is_an_error(site: Site) -> None:
         assert "ufw does not say whether the firewall is active" in " ".join(report.split())
     finally:
         site.host.run(["mv", "/usr/sbin/iptables.away", "/usr/sbin/iptables"])
+
+
+# Rules that keep the controller out
+
+
+def test_a_firewall_that_prevents_logins_is_switched_off_again(site: Site) -> None:
+    """Established connections pass, so the run itself goes on: only a new login shows that nobody can log in."""
+    report = site.report(
+        "apply",
+        "  - ufw: enabled\n    incoming: deny\n  - file: /srv/later\n    requires: ['ufw:enabled']\n    content: x\n",
+        code=1,
+    )
+    found = nodes(report)
+    assert "no new login after the firewall changed" in found["ufw:enabled"]["reason"]
+    assert "The previous rules were restored, and a new login works" in found["ufw:enabled"]["reason"]
+    assert found["file:/srv/later"]["outcome"] == "skipped"
+    assert report["login"] == {"ok": True}
+    assert "Status: inactive" in state(site) and "ENABLED=no" in state(site)
+    assert site.host.ssh(["true"]).returncode == 0
+
+
+def test_a_rule_that_prevents_logins_is_deleted_again(site: Site) -> None:
+    """So is a removal that would prevent them: the rule is managed again."""
+    site.come_true(SSH + ENABLED)
+    deny = "  - ufw_rule: nobody\n    from_address: 0.0.0.0/0\n    action: deny\n    first: true\n"
+    report = site.report("apply", SSH + deny + ENABLED, code=1)
+    assert "a new login works" in nodes(report)["ufw_rule:nobody"]["reason"]
+    assert added(site) == ["ufw allow 22/tcp"] and "Status: active" in state(site)
+    only = "  - ufw: enabled\n    incoming: deny\n"
+    report = site.report("prune", only, code=1)
+    assert added(site) == ["ufw allow 22/tcp"]
+    site.come_true(SSH + ENABLED)
+    site.say("destroy")
+    assert "Status: inactive" in state(site) and added(site) == ["(None)"]

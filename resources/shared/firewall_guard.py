@@ -1,0 +1,115 @@
+"""The guard of firewalls: try a new login after their rules changed, and restore the former rules if it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.names import Outcome
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.real import RealMachine
+from statecfg.remote.machine.world import Machine
+from statecfg.remote.run.login_guard import Lockout, try_login
+from statecfg.remote.run.node_run import NodeRun
+from statecfg.remote.wire.channel import Channel
+
+# After this many logins, one at the end of the run tests all further layers. The controller allows only some logins.
+MOST = 5
+
+
+class FirewallGuard:
+    """Watches the nodes of a firewall during one run.
+
+    :param types: the names of their types
+    :param record: records the rules, and returns the function that restores them and returns what went wrong
+    :param filters: returns whether the firewall is active: otherwise its rules keep nobody out
+    :ivar seen: -1 at the end of the run
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        remote: bool,
+        warnings: list[str],
+        types: Collection[str],
+        record: Callable[[], Callable[[], list[str]]],
+        filters: Callable[[], bool],
+    ) -> None:
+        self.channel, self.remote, self.warnings, self.types = channel, remote, warnings, types
+        self.record, self.filters, self.restore = record, filters, record()
+        self.acted: list[NodeRun] = []  # since the last login
+        self.undone: list[NodeRun] = []
+        self.known: set[int] = set()
+        self.logins = self.seen = 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a login is still to be tried."""
+        return bool(self.acted)
+
+    def after(self, runs: Collection[NodeRun]) -> Lockout | None:
+        """Request a test login if nodes of the firewall have acted since the last one."""
+        acted = [run for run in runs if run.step.node.type in self.types and run.done and id(run) not in self.known]
+        self.known.update(map(id, acted))
+        self.acted += acted
+        if not self.acted or (self.logins >= MOST and self.seen != -1):
+            return None
+        wrong = self._try() if self.filters() else ""
+        if not wrong:
+            self.acted, self.restore = [], self.record()
+            return None
+        self.acted, self.undone = [], self.acted
+        problems = self.restore()
+        text = "no new login after the firewall changed: %s. The previous rules were restored" % wrong
+        if problems:
+            text += ", but not all of them: " + "; ".join(problems)
+        elif not self.channel.lost:
+            again = try_login(self.channel)
+            text += ", but a new login still fails: %s" % again if again else ", and a new login works"
+        return Lockout("no new login succeeded after the firewall changed", text, ())
+
+    def _try(self) -> str:
+        """Return why a new login failed, "" if it succeeded or can't be tried."""
+        if self.remote:
+            self.logins += 1
+            return try_login(self.channel)
+        text = "the firewall changed. statecfg could not try a new login, because this run does not use SSH: try one"
+        self.warnings += [text] if text not in self.warnings else []
+        return ""
+
+    def touched(self, run: NodeRun, lockout: Lockout) -> bool:
+        """Tell whether the guard undid a node's work."""
+        return run in self.undone and (run.outcome == Outcome.CHANGED or run.forgotten)
+
+    def about(self, node: Node) -> bool:
+        """Tell whether the whole reason belongs to a node."""
+        return True
+
+
+def files(machine: RealMachine, paths: Collection[str]) -> Callable[[], list[str]]:
+    """Record files, and return the function that restores them and returns what went wrong."""
+    before = {}
+    for path in paths:
+        stat = machine.stat(path)
+        before[path] = (stat, machine.read(path)) if stat is not None and stat.kind == "file" else (None, b"")
+
+    def restore() -> list[str]:
+        results = []
+        for path, (stat, content) in before.items():
+            if stat is not None:
+                results.append(machine.write(path, content, stat.mode, stat.owner, stat.group))
+            elif machine.stat(path) is not None:
+                results.append(machine.remove(path))
+        return failures(*results)
+
+    return restore
+
+
+def failures(*results: Result) -> list[str]:
+    """Return the reasons of the results that are errors."""
+    return [str(result["reason"]) for result in results if result["status"] != "ok"]
+
+
+def run(machine: Machine, *argv: str, text: bytes | None = None) -> list[str]:
+    """Run a program to its end, also if the connection to the controller is lost; return what went wrong."""
+    return failures(machine.run(list(argv), timeout=60.0, interruptible=False, input=text))
