@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from statecfg.resources.mariadb_grant import mariadb_grant as mariadb_grant
     from statecfg.resources.mariadb_user import mariadb_user as mariadb_user
     from statecfg.resources.mount import mount as mount
+    from statecfg.resources.nftables import nftables as nftables
     from statecfg.resources.npm_package import npm_package as npm_package
     from statecfg.resources.package import package as package
     from statecfg.resources.package_upgrade import package_upgrade as package_upgrade

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from typing import Any
 
-from statecfg.remote.graph.wrong_values import Wrong, show
-from statecfg.resources.shared import records, ufw_rules
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.wrong_values import PublicSecret, Wrong, show
+from statecfg.resources.shared import drop_in_texts, file_sources, nft, paths, records, ufw_rules
+
+CONTENT = ("content", "source", "template")  # of an `nftables`
 
 PORTLESS = ("ah", "esp", "gre", "ipv6", "igmp", "vrrp")
 MOST = 15  # ports in a rule; both ends of a range count. Source: iptables-extensions(8), multiport
@@ -94,3 +98,66 @@ def _check_app(attrs: records.Attrs) -> None:
             raise ValueError("app can't be combined with %s: the profile has its own" % name)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 _.+-]*", app) or app.isdigit() or app == "all" or "  " in app:
         raise Wrong(f"app: {show(app)} is not the name of a profile", "`ufw app list` lists the profiles of a host")
+
+
+def check_nftables(attrs: records.Attrs) -> None:
+    """Check the attributes of an `nftables` together.
+
+    :raises ValueError: if they contradict each other, or one is not valid
+    """
+    paths.refuse_with_absent({**attrs, "running": None}, ("name", "table", "family", "absent"))
+    drop_in_texts.check_name(attrs["name"])
+    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", table_of(attrs)):
+        help = "write table: NAME, with letters, digits and `_`; it begins with a letter"
+        raise Wrong(f"{show(table_of(attrs))} can't be the name of a table", help)
+    given = [name for name in CONTENT if attrs.get(name) is not None]
+    if len(given) > 1:
+        raise ValueError("%s: only one of them is allowed" % " and ".join(given))
+    if not given and not attrs.get("absent"):
+        raise ValueError("one of %s is required unless absent is true" % ", ".join(CONTENT))
+    if attrs.get("vars") and attrs.get("template") is None:
+        raise ValueError("vars requires template")
+    content = attrs.get("content")
+    if hasattr(content, "reveal"):
+        raise PublicSecret("rules can't contain secrets: nft prints them", "content")
+    if content is not None:
+        check_body(str(content))
+
+
+def check_body(text: str) -> None:
+    """Check that a text is the inside of one table: it must not close the table's brace.
+
+    :raises Wrong: if it closes the brace, or opens others that it does not close
+    """
+    depth = 0
+    for letter in re.sub(r'"[^"\n]*"|#[^\n]*', "", text):
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if depth < 0:
+            break
+    if depth:
+        help = "write the sets and chains of the table, without `table … { }` around them"
+        raise Wrong("content: the braces don't match", help)
+    if re.search(r"^\s*(table\s|flush\s|delete\s|destroy\s|include\s)", text, re.M):
+        help = "write the sets and chains of the table; each table has its own node"
+        raise Wrong("content: a table can't contain a command such as table, flush or include", help)
+
+
+def table_of(attrs: records.Attrs) -> str:
+    """Return the name of the table of an `nftables`."""
+    return str(attrs.get("table") or attrs["name"])
+
+
+def sent_nftables(node: Any, context: Any) -> Any:
+    """Return the node as the host needs it: with the path and the text of the file."""
+    attrs = node.attrs
+    node = node.with_attrs(table=table_of(attrs))
+    sent = file_sources.with_content(node, context)
+    text = None
+    if not attrs.get("absent"):
+        body = Blob.of(sent.attrs["content"]).read()
+        check_body(body.decode("utf-8", "replace"))
+        name = f"{attrs['family']} {table_of(attrs)}"
+        begin = f"{drop_in_texts.HEADER}table {name}\ndelete table {name}\ntable {name} {{\n"
+        text = Blob.of(begin.encode() + body.rstrip() + b"\n}\n")
+    path = "%s/%s.nft" % (nft.DIRECTORY, attrs["name"])
+    return drop_in_texts.sent(sent, path, text, 0o600, validate=["nft", "--check", "--file", "{}"])

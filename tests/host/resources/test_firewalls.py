@@ -143,3 +143,65 @@ def test_a_rule_that_prevents_logins_is_deleted_again(site: Site) -> None:
     site.come_true(SSH + ENABLED)
     site.say("destroy")
     assert "Status: inactive" in state(site) and added(site) == ["(None)"]
+
+
+# nftables
+
+INCLUDE = '  - line_in_file: /etc/nftables.conf\n    provides: include\n    line: include "/etc/nftables.d/*.nft"\n'
+
+
+def table(rules: str, name: str = "site") -> str:
+    """Return a playbook with a table of nftables."""
+    chain = "chain input {\n      type filter hook input priority 0; policy drop;\n"
+    body = "".join(f"      {rule}\n" for rule in rules.split("; "))
+    return f"{INCLUDE}  - nftables: {name}\n    requires: [include]\n    content: |\n      {chain}{body}      }}\n"
+
+
+def listed(site: Site) -> str:
+    return site.host.run(["nft", "--stateless", "list", "table", "inet", "site"], check=False).stdout
+
+
+PASS = "ct state established,related accept; iifname lo accept; tcp dport 22 accept"
+
+
+def test_a_table_of_nftables_comes_true_and_is_undone(site: Site) -> None:
+    """The host's own table and file come back, and the rules that the file makes at boot are those that run."""
+    site.come_true(table(PASS))
+    assert "tcp dport 22 accept" in listed(site)
+    running = listed(site)
+    site.host.run(["nft", "--file", "/etc/nftables.conf"])
+    assert listed(site) == running
+    site.host.run(["nft", "add", "rule", "inet", "site", "input", "tcp", "dport", "23", "accept"])
+    planned = nodes(site.report("plan"))["nftables:site"]
+    assert "-\t\ttcp dport 23 accept" in planned["changes"][0]["diff"]
+    site.come_true(table(PASS + "; counter"))
+    site.say("destroy")
+    assert not listed(site) and not site.host.path("/etc/nftables.d").exists()
+    site.host.run(["nft", "add", "table", "inet", "site"])
+    site.host.run(["nft", "add", "chain", "inet", "site", "former"])
+    site.come_true(table(PASS))
+    assert "former" not in listed(site)
+    site.say("destroy")
+    assert "chain former" in listed(site)
+    site.come_true(table(PASS))
+    site.host.run(["nft", "add", "chain", "inet", "site", "foreign"])
+    said = site.say("destroy").out
+    assert "somebody changed the table inet site: it stays" in " ".join(said.split())
+    assert "chain foreign" in listed(site)
+    site.host.run(["nft", "delete", "table", "inet", "site"])
+
+
+def test_rules_that_nft_refuses_change_nothing(site: Site) -> None:
+    failed = nodes(site.report("plan", table("tcp dport ssh-or-so accept"), code=1))["nftables:site"]
+    assert "nft refuses the rules: line 7" in failed["reason"]
+
+
+def test_a_table_that_cuts_the_connection_is_taken_back(site: Site) -> None:
+    """The run loses its connection. The host restores the former rules by itself, so the next run works."""
+    site.come_true(table(PASS))
+    before = listed(site)
+    site.say("apply", table("tcp dport 80 accept"), code=None)
+    assert listed(site) == before
+    assert "dport 80" not in site.host.read("/etc/nftables.d/site.nft")
+    assert site.host.ssh(["true"]).returncode == 0
+    site.come_true(table(PASS))

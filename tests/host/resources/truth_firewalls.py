@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statecfg.graph.graph import Graph
-from statecfg.resources import ufw, ufw_rule
+from statecfg.resources import line_in_file, nftables, ufw, ufw_rule
 from tests.host.resources.truth_case import Case
 from tests.lab import Host
 
@@ -37,7 +37,35 @@ def _ufw_drift(host: Host, root: str) -> None:
     host.run(["ufw", "disable"])
 
 
+INPUT = """
+set seen { type ipv4_addr; flags dynamic,timeout; timeout 1m; }
+chain input {
+    type filter hook input priority 0; policy drop;
+    ct state established,related accept
+    iif lo accept
+    tcp dport { 443, 22, 80 } counter add @seen { ip saddr } accept comment "web { and ssh"
+}
+"""
+
+
+def _nftables(root: str, requires: list[Graph]) -> list[Graph]:
+    line = 'include "/etc/nftables.d/*.nft"'
+    include = line_in_file("/etc/nftables.conf", line=line, provides="include", requires=requires)
+    return [
+        nftables("web", content=INPUT, requires=[include]),
+        nftables("20-nat", table="nat", family="ip", content="chain a {\n}\n", requires=[include]),
+        nftables("gone", absent=True, requires=[include]),
+    ]
+
+
+def _nftables_drift(host: Host, root: str) -> None:
+    host.run(["nft", "add", "rule", "inet", "web", "input", "accept"])
+    host.run(["nft", "delete", "table", "ip", "nat"])
+    host.run(["nft", "add", "table", "inet", "gone"])
+
+
 FIREWALLS = [
     Case("ufw_rule", _ufw_rule, _ufw_rule_drift),
     Case("ufw", _ufw, _ufw_drift),
+    Case("nftables", _nftables, _nftables_drift),
 ]

@@ -25,7 +25,7 @@ from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
-from statecfg.resources.shared import ansible_runs, gems, git, http_requests, mariadb, postgresql, redis_settings
+from statecfg.resources.shared import ansible_runs, gems, git, http_requests, mariadb, nft, postgresql, redis_settings
 from tests.each import check_each
 from tests.unit import ansible_loaded  # noqa: F401  # its import is all that it does
 
@@ -38,7 +38,7 @@ KEYS |= {"after", "error", "bad", "known_after", "only", "local", "again"}
 FIXED = {
     "alternative", "apt_pin", "apt_repository", "authorized_key", "ca_certificate", "cron", "debconf", "diversion",
     "filesystem", "host_entry", "hostname", "kernel_module", "known_host", "limits", "locale", "logrotate", "mount",
-    "password_aging", "quadlet", "ssh_config", "sshd_config", "sudoers", "swap", "sysctl", "systemd_unit",
+    "nftables", "password_aging", "quadlet", "ssh_config", "sshd_config", "sudoers", "swap", "sysctl", "systemd_unit",
     "timezone", "ufw", "ufw_rule",
 }  # fmt: skip
 # Programs of node types that are too long for a case.
@@ -49,6 +49,7 @@ PROGRAMS = {
     "git": " ".join(["git", *git.SAFE]),
     "mariadb": " ".join([*mariadb.command(mariadb.SOCKET), f"--execute={mariadb.MODE}"]),
     "redis": " ".join(redis_settings.command("6379", "")[:-1]),
+    "nft": " ".join(["unshare", "--net", "sh", "-c", nft.TRIAL, "sh"]),
     "psql": " ".join(postgresql.command(5432, "")[:-1]),
 }
 READ_ONLY = {"assertion"}  # their nodes never have actions
@@ -169,6 +170,17 @@ def compare(case: Mapping[str, Any], plan: Plan) -> None:
             assert wanted in found[what]["diff"]
 
 
+def tables(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facets of a case. The text of a field `content` becomes content."""
+    return {
+        name: {
+            key: {field: Blob.of(value) if field == "content" else value for field, value in fields.items()}
+            for key, fields in entries.items()
+        }
+        for name, entries in case.get("tables", {}).items()
+    }
+
+
 def answer(argv: str, result: Sequence[Any]) -> tuple[str, Probe]:
     """Return a command line, with the names of long programs replaced, and its result: status, stdout, stderr."""
     for name, program in PROGRAMS.items():
@@ -240,7 +252,7 @@ def test_cases_are_planned_and_applied_in_memory(file: str, tmp_path: Path, monk
 def applied_in_memory(case: Mapping[str, Any], directory: Path) -> None:
     probes = dict(answer(*item) for item in case.get("probes", {}).items())
     base = project(case, directory)
-    machine = MemoryMachine({ROOT: None}, case.get("tables"), probes)
+    machine = MemoryMachine({ROOT: None}, tables(case), probes)
     machine.turn("test")
     arrange(machine, case, base)
     nodes = layers([declared(node) for node in [case["node"], *case.get("with", [])]], base)

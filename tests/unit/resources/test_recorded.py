@@ -261,3 +261,86 @@ def test_a_quadlet_of_which_podman_makes_no_unit_fails() -> None:
     machine.turn("test", acted=True)
     with pytest.raises(CheckError, match=r"podman makes no unit shop\.service"):
         REGISTRY["quadlet"].run_check(node, {}, [], machine)
+
+
+# Recorded with nft 1.0.6.
+RULES = """\
+# Warning: table ip filter is managed by iptables-nft, do not touch!
+table ip filter {
+\tchain INPUT {
+\t\ttype filter hook input priority filter; policy accept;
+\t}
+}
+table inet web {
+\tset seen {
+\t\ttype ipv4_addr
+\t\tsize 65535
+\t\tflags dynamic,timeout
+\t\ttimeout 1m
+\t\telements = { 192.0.2.3 timeout 30s,
+\t\t\t     192.0.2.4 timeout 30s }
+\t}
+
+\tset plain {
+\t\ttype inet_service
+\t\telements = { 22, 80 }
+\t}
+}
+"""
+
+
+def test_tables_of_nftables_are_loaded_without_what_their_rules_add() -> None:
+    files = {"/usr/sbin/nft": ""}
+    probes = {"nft --stateless list ruleset": Probe(0, RULES.encode())}
+    loaded = TABLES["nftables"].load(MemoryMachine(files, probes=probes))
+    assert list(loaded) == ["ip filter", "inet web"]
+    text = loaded["inet web"]["content"].read().decode()
+    assert "192.0.2" not in text and "elements = { 22, 80 }" in text and "timeout 1m\n\t}\n" in text
+    assert TABLES["nftables"].load(MemoryMachine()) == {}
+
+
+def test_rules_that_nft_does_not_print_are_an_error() -> None:
+    probes = {"nft --stateless list ruleset": Probe(1, b"", b"netlink: Error: Operation not permitted\n")}
+    with pytest.raises(CheckError, match="nft does not print the running rules: netlink: Error"):
+        TABLES["nftables"].load(MemoryMachine({"/usr/sbin/nft": ""}, probes=probes))
+
+
+def test_rules_of_ufw_are_loaded_from_its_files() -> None:
+    """Recorded with ufw 0.36.2. A rule with a profile has one line for each protocol of the profile."""
+    files = {
+        "/etc/default/ufw": "IPV6=yes\n",
+        "/etc/ufw/user.rules": (
+            "*filter\n### RULES ###\n\n### tuple ### limit_log tcp 22 0.0.0.0/0 any 192.0.2.0/24 in_eth0 comment=6974\n"
+            "-A ufw-user-input -j DROP\n### tuple ### route:allow any any 10.0.0.1 53 0.0.0.0/0 in_eth0!out_eth1\n"
+            "### tuple ### deny tcp 88,749 0.0.0.0/0 any 0.0.0.0/0 Kerberos%20Full - in\n"
+            "### tuple ### deny udp 464 0.0.0.0/0 any 0.0.0.0/0 Kerberos%20Full - in\n"
+        ),
+        "/etc/ufw/user6.rules": "### tuple ### allow any any ::/0 any 2001:db8::/32 out\n",
+    }
+    assert TABLES["ufw_rule"].load(MemoryMachine(files)) == {
+        "order": {"ipv6": True},
+        "in on eth0 proto tcp from 192.0.2.0/24 to any port 22, IPv4": {
+            "action": "limit", "log": "log", "comment": "it"
+        },
+        "route in on eth0 out on eth1 from any port 53 to 10.0.0.1, IPv4": {
+            "action": "allow", "log": "", "comment": ""
+        },
+        "in from any to any app Kerberos Full, IPv4": {"action": "deny", "log": "", "comment": ""},
+        "out from 2001:db8::/32 to any, IPv6": {"action": "allow", "log": "", "comment": ""},
+    }  # fmt: skip
+    files["/etc/ufw/user.rules"] = "### tuple ### allow all of it\n"
+    with pytest.raises(CheckError, match="contains a rule that statecfg can't read"):
+        TABLES["ufw_rule"].load(MemoryMachine(files))
+
+
+def test_state_of_ufw_is_what_runs_and_what_the_next_boot_does() -> None:
+    files = {
+        "/etc/ufw/ufw.conf": "# x\nENABLED=no\nLOGLEVEL=low\n",
+        "/etc/default/ufw": 'DEFAULT_INPUT_POLICY="DROP"\n',
+    }
+    active = {"ufw status": Probe(0, b"Status: active\n\nTo\n")}
+    loaded = TABLES["ufw"].load(MemoryMachine(files, probes=active))
+    assert loaded["state"] == {"value": "active until the next boot"} and loaded["incoming"] == {"value": "deny"}
+    with pytest.raises(CheckError, match="ufw does not say whether the firewall is active: ERROR: problem"):
+        failed = {"ufw status": Probe(1, b"", b"ERROR: problem running ufw-init\n")}
+        TABLES["ufw"].load(MemoryMachine(files, probes=failed))

@@ -1,0 +1,94 @@
+"""Tables of the packet filter nftables."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Unpack
+
+from statecfg import LocalPath, Name, NodeOptions, NoNul, PublicLine, node_type
+from statecfg.resources.shared import files, firewall_rules, nft
+
+
+@node_type
+def nftables(
+    name: Name,
+    *,
+    table: PublicLine | None = None,
+    family: Literal["inet", "ip", "ip6", "arp", "bridge", "netdev"] = "inet",
+    content: NoNul | None = None,
+    source: LocalPath | None = None,
+    template: LocalPath | None = None,
+    vars: dict[str, Any] | None = None,
+    running: bool = True,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Manage a table of nftables: a file in /etc/nftables.d for the next boot, and the running rules.
+
+    ``nft`` checks the rules before anything changes, also in plans. statecfg compares the running table with the one
+    that the file makes, so a rule that somebody added by hand is a difference; counters, and elements that the rules
+    themselves add to a set, are not. The kernel replaces the table in one step. The main configuration must include the
+    directory, and the `service` ``nftables`` loads it at boot. Name interfaces with ``iifname`` and ``oifname``.
+
+    After a change, statecfg tries a new login, and restores the former table if it fails.
+
+    Undo: statecfg restores the former file and the former table, or removes them. A running table that others have
+    changed since then stays.
+
+    :param name: the name of the file without ``.nft``: letters, digits, `_` and `-`. nft reads them in their order
+    :param table: the name of the table; default: `name`
+    :param family: the family of the table
+    :param content: what is in the table, without ``table … { }`` around it
+    :param source: a local file that provides the content, next to the playbook or in the project's ``files/``
+    :param template: a local Jinja2 template that renders the content, next to the playbook or in ``templates/``
+    :param vars: additional variables for the template; they override the variables of the host
+    :param running: false: change only the file
+    :param absent: there must be neither the file nor the table
+
+    In YAML::
+
+        - nftables: web
+          content: |
+            chain input {
+                type filter hook input priority filter; policy drop;
+                ct state established,related accept
+                iifname lo accept
+                tcp dport { 22, 80, 443 } accept
+            }
+
+    In Python::
+
+        nftables("20-blocked", table="blocked", content="set addresses { type ipv4_addr; flags interval; }")
+    """
+
+
+@nftables.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the file and the table."""
+    table = attrs.get("table") or attrs["name"]
+    return ["path:%s/%s.nft" % (nft.DIRECTORY, attrs["name"]), "nftables:%s %s" % (attrs["family"], table)]
+
+
+@nftables.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need nft."""
+    return ["package:nftables"]
+
+
+@nftables.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse invalid names, missing or several contents, and what is not the content of one table."""
+    firewall_rules.check_nftables(attrs)
+
+
+@nftables.to_wire
+def to_wire(node: Any, context: Any) -> Any:
+    """Send the content of the file."""
+    return firewall_rules.sent_nftables(node, context)
+
+
+nftables.blobs(files.blobs)
+nftables.check(nft.check)
+nftables.remember(nft.remember)
+nftables.learn(nft.learn)
+nftables.undo(nft.undo)
+nftables.guard(nft.guard)

@@ -1,0 +1,238 @@
+"""Tables of nftables: the facet, the ops that load and delete them, their check, the snapshot, the undo, and the guard.
+
+Each table has a file in /etc/nftables.d, which begins with the removal of the table. So `nft -f` replaces the running
+table as a whole: the kernel changes from the old rules to the new ones in one step.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.real import RealMachine
+from statecfg.remote.machine.world import Machine, World
+from statecfg.remote.wire.channel import Channel
+from statecfg.resources.shared import drop_ins, files, firewall_guard, paths, records, restore
+
+DIRECTORY = "/etc/nftables.d"
+MAIN = ("/etc/nftables.conf", "/etc/sysconfig/nftables.conf")  # Debian; Red Hat and SUSE
+PROGRAM = ("/usr/sbin/nft", "/sbin/nft")
+TIMEOUT = 60.0
+# Loads a file in a network of its own, and prints the table as the kernel has it. So the running rules can be compared
+# with the file, in whatever way it is written, without a change of the host's own network.
+TRIAL = 'nft --file - && exec nft --stateless list table "$1" "$2"'
+# The elements of a set that the rules themselves fill.
+_FILLED = re.compile(
+    r"^(\t\tflags [^\n]*(?:dynamic|timeout)[^\n]*\n(?:\t\t(?!elements = )[^\n]*\n)*)\t\telements = \{[^}]*\}\n", re.M
+)
+
+
+@table("nftables", volatile=True)
+def tables(host: World) -> dict[str, records.Fields]:
+    """Load the running tables: family and name → `content`, without counters and elements that the rules add.
+
+    :raises CheckError: if nft does not print them
+    """
+    if all(host.stat(path) is None for path in PROGRAM):
+        return {}
+    probe = host.probe(["nft", "--stateless", "list", "ruleset"])
+    if probe.status:
+        raise CheckError("nft does not print the running rules: %s" % first_line(probe.errors))
+    found = re.finditer(r"^table (\S+ \S+) \{\n.*?^\}\n", probe.text, re.M | re.S)
+    return {table[1]: {"content": Blob.of(_listing(table[0]))} for table in found}
+
+
+def first_line(text: bytes) -> str:
+    """Return the first line of what a program printed."""
+    return (text.decode("utf-8", "replace").strip().splitlines() or ["no output"])[0]
+
+
+def require_program(world: World) -> None:
+    """Check that nft is installed.
+
+    :raises CheckError: if it is not
+    :raises Unknown: if a required node may install it
+    """
+    if all(world.stat(path) is None for path in PROGRAM):
+        raise CheckError("nftables is not installed; declare package: nftables")
+
+
+def _listing(text: str) -> bytes:
+    return _FILLED.sub(r"\1", text).encode()
+
+
+def running(world: World, family: str, name: str) -> bytes | None:
+    """Return a running table as nft prints it; None without one.
+
+    :raises CheckError: if nft does not print the tables
+    """
+    entry = world.entry("nftables", "%s %s" % (family, name))
+    return Blob.of(entry["content"]).read() if entry is not None else None
+
+
+def tried(world: World, content: bytes, family: str, name: str) -> bytes:
+    """Return the table that a content makes, as nft prints it. This loads the content in a network of its own.
+
+    :raises CheckError: if nft refuses the content
+    """
+    argv = ["unshare", "--net", "sh", "-c", TRIAL, "sh", family, name]
+    probe = world.probe(argv, inputs=("nftables", []), input=content)
+    if probe.status:
+        said = probe.errors.decode("utf-8", "replace").strip()
+        help = "; name interfaces with iifname and oifname" if "Interface does not exist" in said else ""
+        raise CheckError("nft refuses the rules: %s%s" % (said.replace("/dev/stdin:", "line ") or "no output", help))
+    return _listing(probe.text)
+
+
+@op(turn="nftables")
+def load(machine: Machine, path: str, family: str, name: str, content: Blob) -> Result:
+    """Replace the running table by that of its file, in one step.
+
+    :param content: the table as nft will print it
+    """
+    effect = {"nftables": {"%s %s" % (family, name): {"content": content}}}
+    return machine.run(["nft", "--file", path], effect, timeout=TIMEOUT)
+
+
+@op(turn="nftables")
+def load_former(machine: Machine, family: str, name: str, content: Blob) -> Result:
+    """Replace the running table by a former one, in one step.
+
+    :param content: the table as nft prints it
+    """
+    effect = {"nftables": {"%s %s" % (family, name): {"content": content}}}
+    return machine.run(["nft", "--file", "-"], effect, timeout=TIMEOUT, input=_again(family, name, content.read()))
+
+
+@op(turn="nftables")
+def delete_table(machine: Machine, family: str, name: str) -> Result:
+    """Delete the running table with its rules."""
+    effect = {"nftables": {"%s %s" % (family, name): None}}
+    return machine.run(["nft", "delete", "table", family, name], effect, timeout=TIMEOUT)
+
+
+@op(name="mkdir")
+def make_directory(machine: Machine, path: str) -> Result:
+    """Create the directory of the tables' files."""
+    return machine.mkdir(path, 0o755, "root", "root")
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the file and the running table with the wanted ones.
+
+    :raises CheckError: if nftables is not installed, does not read the file at boot, or refuses the rules
+    """
+    attrs, path, family, name = node.attrs, node.attrs["path"], node.attrs["family"], node.attrs["table"]
+    require_program(world)
+    runs = attrs.get("running", True)
+    if attrs.get("absent"):
+        here = runs and world.entry("nftables", "%s %s" % (family, name)) is not None
+        return [*drop_ins.check(node, nodes, world), *([delete_table(family, name)] if here else [])]
+    _require_include(world, path)
+    wanted = tried(world, Blob.of(attrs["content"]).read(), family, name)
+    above = posixpath.dirname(path)
+    made = [make_directory(above)] if paths.look(world, above) is None else []
+    write = _first(path, attrs) if made else drop_ins.check(node, nodes, world)
+    stale = runs and running(world, family, name) != wanted
+    return [*made, *write, *([load(path, family, name, Blob.of(wanted))] if stale else [])]
+
+
+def _first(path: str, attrs: records.Attrs) -> list[Action]:
+    """Return what writes the file into a new directory."""
+    mode = paths.mode_bits(attrs["mode"])
+    return [files.write(path, Blob.of(attrs["content"]), mode, "root", "root", None, attrs.get("validate"))]
+
+
+def _require_include(world: World, path: str) -> None:
+    """Check that nftables reads the file at boot, as far as this is known now.
+
+    :raises CheckError: if it does not
+    """
+    try:
+        texts = {main: world.read(main).decode("utf-8", "replace") for main in MAIN if world.stat(main) is not None}
+    except Unknown:
+        return
+    included = r'^\s*include\s+"%s/(\*|\*\.nft|%s)?"' % (re.escape(DIRECTORY), re.escape(posixpath.basename(path)))
+    if not any(re.search(included, text, re.M) for text in texts.values()):
+        help = 'add the line include "%s/*.nft" at its end with line_in_file, and require that node'
+        main = next(iter(texts), MAIN[0])
+        raise CheckError(
+            ("%s does not include %s, so no rules would apply after a boot; " + help) % (main, path, DIRECTORY)
+        )
+
+
+def remember(node: Node, world: World) -> records.Fields:
+    """Record the file, whether its directory exists, and the running table."""
+    require_program(world)
+    former = running(world, node.attrs["family"], node.attrs["table"]) if node.attrs.get("running", True) else None
+    return {
+        "file": files.remember(node, world),
+        "made": world.stat(posixpath.dirname(node.attrs["path"])) is None,
+        "former": Blob.of(former) if former is not None else None,
+    }
+
+
+def learn(node: Node, memory: records.Fields, world: World) -> records.Fields:
+    """Record the digest of the table as nft prints it now, so that the undo notices changes of others."""
+    attrs = node.attrs
+    if attrs.get("absent") or not attrs.get("running", True):
+        return {}
+    now = running(world, attrs["family"], attrs["table"])
+    return {"ours": Blob.of(now).sha256 if now is not None else None}
+
+
+def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
+    """Restore the former file and the former running table. A table that others have changed stays."""
+    attrs = node.attrs
+    spec = files.undo(node, memory["file"], world)
+    if memory["made"] and not attrs.get("absent"):
+        restoring = restore.Restore(world, memory["file"])
+        restoring.removed.add(attrs["path"])
+        restoring.remove_above(attrs["path"], [posixpath.dirname(attrs["path"])])
+        spec.actions += restoring.actions
+    if not attrs.get("running", True) or all(world.stat(path) is None for path in PROGRAM):
+        return spec
+    family, name, was = attrs["family"], attrs["table"], memory["former"]
+    former = Blob.of(was).read() if was is not None else None
+    now = running(world, family, name)
+    if now == former:
+        return spec
+    if (Blob.of(now).sha256 if now is not None else None) != memory.get("ours"):
+        spec.left.append("somebody changed the table %s %s: it stays" % (family, name))
+    elif former is None:
+        spec.actions.append(delete_table(family, name))
+    else:
+        spec.actions.append(load_former(family, name, Blob.of(former)))
+    return spec
+
+
+def _again(family: str, name: str, former: bytes | None) -> bytes:
+    """Return what replaces a table by a former one, or deletes it."""
+    key = ("%s %s" % (family, name)).encode()
+    return b"table %s\ndelete table %s\n%s" % (key, key, former or b"")
+
+
+def guard(
+    machine: RealMachine, channel: Channel, remote: bool, warnings: list[str], nodes: Sequence[Node]
+) -> firewall_guard.FirewallGuard:
+    """Return the guard of the nodes' tables (see `NodeType.guard`)."""
+    mine = [node.attrs for node in nodes if node.type == "nftables"]
+    tables = sorted({(attrs["family"], attrs["table"]) for attrs in mine})
+
+    def record() -> Callable[[], list[str]]:
+        installed = any(machine.stat(path) is not None for path in PROGRAM)
+        former = [(*each, running(machine, *each) if installed else None) for each in tables]
+        put_back = firewall_guard.files(machine, [attrs["path"] for attrs in mine])
+
+        def restore() -> list[str]:
+            text = b"".join(_again(*each) for each in former)
+            return firewall_guard.run(machine, "nft", "--file", "-", text=text) + put_back()
+
+        return restore
+
+    return firewall_guard.FirewallGuard(channel, remote, warnings, ("nftables",), record, lambda: True)
