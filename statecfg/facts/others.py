@@ -9,6 +9,7 @@ from dataclasses import replace
 from statecfg.facts.catalogue import Facts
 from statecfg.facts.reading import CURRENT, KnownHost, KnownHosts, Reading
 from statecfg.facts.variables import Vars
+from statecfg.facts.view import CurrentFacts
 from statecfg.problems import InvalidInput, Problem, positions, problem, suggest
 
 ALL = "all"
@@ -20,17 +21,20 @@ class UnknownHost(InvalidInput, AttributeError, KeyError):
 
 
 class NamedHost(str):
-    """A host that a definition reads. As text, it is its name."""
+    """A host that a definition reads. As text, it is its name.
 
-    __slots__ = ("_host", "_reading")
+    A playbook may keep it in a variable or a cache, and use it in the evaluation for another host. So it looks for the
+    evaluation that is running each time it reads something.
+    """
+
+    __slots__ = ("_host",)
 
     _host: KnownHost
-    _reading: Reading
 
-    def __new__(cls, host: KnownHost, reading: Reading) -> NamedHost:
-        """Return a host of the inventory for the definition that is being evaluated."""
+    def __new__(cls, host: KnownHost) -> NamedHost:
+        """Return a host of the inventory."""
         result = super().__new__(cls, host.name)
-        result._host, result._reading = host, reading
+        result._host = host
         return result
 
     @property
@@ -51,12 +55,13 @@ class NamedHost(str):
     @property
     def vars(self) -> Vars:
         """Its variables: those of its groups, its own, and those of the command line. Those of plays are not there."""
-        return self._reading.vars_of(self._host)
+        return _current()[0].vars_of(self._host)
 
     @property
     def facts(self) -> Facts:
         """Its facts: of this run if the run visits it, otherwise those in the store."""
-        return self._reading.facts_of(self._host.name).view
+        _current()
+        return CurrentFacts(lambda: _current()[0].facts_of(self._host.name)).view
 
 
 class Hosts(Mapping[str, NamedHost]):
@@ -65,9 +70,9 @@ class Hosts(Mapping[str, NamedHost]):
     __slots__ = ()
 
     def __getitem__(self, key: object) -> NamedHost:
-        reading, inventory = _current()
+        inventory = _current()[1]
         try:
-            return NamedHost(inventory.host(_name(key)), reading)
+            return NamedHost(inventory.host(_name(key)))
         except InvalidInput as wrong:
             raise UnknownHost([_here(item) for item in wrong.problems]) from None
 
@@ -92,12 +97,12 @@ class Groups(Mapping[str, tuple[NamedHost, ...]]):
     __slots__ = ()
 
     def __getitem__(self, key: object) -> tuple[NamedHost, ...]:
-        reading, inventory = _current()
+        inventory = _current()[1]
         name = _name(key)
         if name not in inventory.groups and name != ALL:
             help = suggest(name, list(self), "there are")
             raise UnknownHost([_here(problem("SC0404", f"the inventory has no group `{name}`", help))])
-        return tuple(NamedHost(inventory.host(member), reading) for member in sorted(inventory.members(name)))
+        return tuple(NamedHost(inventory.host(member)) for member in sorted(inventory.members(name)))
 
     def __getattr__(self, name: str) -> tuple[NamedHost, ...]:
         if name.startswith("_"):

@@ -115,12 +115,15 @@ class Reading:
         return Vars(variables, self.look_up)
 
     def vars_of(self, host: KnownHost) -> Vars:
-        """Return the variables of another host: those of the inventory, and of the command line."""
+        """Return the variables of another host: those of the inventory, and of the command line.
+
+        A playbook may keep them and read them in another evaluation, which then records them.
+        """
         variables = {**host.vars, **self._extra}
 
         def note(name: str | None) -> None:
             if name in variables:
-                self.variables[f"hosts[{host.name}].vars.{name}"] = None
+                (CURRENT.get() or self).variables[f"hosts[{host.name}].vars.{name}"] = None
 
         return Vars(variables, note)
 

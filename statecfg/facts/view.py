@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast, get_args, get_origin
 
 from statecfg.facts import catalogue
@@ -124,6 +124,45 @@ class HostFacts:
             value = value[key]
         return value
 
+    def note_absent(self, path: Path) -> None:
+        """Record that a name does not exist, because that decides something, too."""
+        self.read_paths[path] = None
+
+    def own_names(self) -> Collection[str]:
+        """Return the names of the project's own facts."""
+        return self.own
+
+
+class CurrentFacts:
+    """The facts of a host in the evaluation that is running. A playbook may keep them and use them in another one.
+
+    :param find: returns these facts
+    """
+
+    def __init__(self, find: Callable[[], HostFacts]) -> None:
+        self._find = find
+
+    @property
+    def view(self) -> Facts:
+        """The object that definitions read."""
+        return cast(Facts, Record(self, Facts, ()))
+
+    def read(self, path: Path) -> Any:
+        """Return a value, and record that it was read."""
+        return self._find().read(path)
+
+    def peek(self, path: Path) -> Any:
+        """Return a value without recording it."""
+        return self._find().peek(path)
+
+    def note_absent(self, path: Path) -> None:
+        """Record that a name does not exist."""
+        self._find().note_absent(path)
+
+    def own_names(self) -> Collection[str]:
+        """Return the names of the project's own facts."""
+        return self._find().own_names()
+
 
 class RecordedFacts(HostFacts):
     """Facts of a host that were collected earlier.
@@ -189,6 +228,16 @@ class _Item:
 
     peek = read
 
+    def note_absent(self, path: Path) -> None:
+        """Record nothing: the list was recorded as a whole."""
+
+    def own_names(self) -> Collection[str]:
+        """Return no names: items have none of the project's own facts."""
+        return ()
+
+
+Source = HostFacts | CurrentFacts | _Item
+
 
 class View(Mapping[str, Any]):
     """A part of a host's facts: a map whose keys are also attributes.
@@ -199,7 +248,7 @@ class View(Mapping[str, Any]):
 
     __slots__ = ("_path", "_source")
 
-    def __init__(self, source: HostFacts | _Item, path: Path) -> None:
+    def __init__(self, source: Source, path: Path) -> None:
         self._source, self._path = source, path
 
     def __repr__(self) -> str:
@@ -221,7 +270,7 @@ class Record(View):
 
     __slots__ = ("_cls",)
 
-    def __init__(self, source: HostFacts | _Item, cls: Any, path: Path) -> None:
+    def __init__(self, source: Source, cls: Any, path: Path) -> None:
         super().__init__(source, path)
         self._cls = cls
 
@@ -256,7 +305,7 @@ class Table(View):
 
     __slots__ = ("_hint",)
 
-    def __init__(self, source: HostFacts | _Item, hint: Any, path: Path) -> None:
+    def __init__(self, source: Source, hint: Any, path: Path) -> None:
         super().__init__(source, path)
         self._hint = hint
 
@@ -271,14 +320,9 @@ class Table(View):
     def __getitem__(self, key: object) -> Any:
         name = str(getattr(key, "name", key))
         if name not in self._source.peek(self._path):
-            self._note(name)
+            self._source.note_absent((*self._path, name))
             raise KeyError(name)
         return _value(self._source, self._hint, (*self._path, name))
-
-    def _note(self, name: str) -> None:
-        """Record that a name does not exist, because that decided something, too."""
-        if isinstance(self._source, HostFacts):
-            self._source.read_paths[(*self._path, name)] = None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._source.read(self._path))
@@ -299,21 +343,21 @@ class Own(View):
 
     def __getitem__(self, key: object) -> Any:
         name = str(getattr(key, "name", key)).replace("-", "_")
-        known = self._source.own if isinstance(self._source, HostFacts) else ()
+        known = self._source.own_names()
         if name not in known:
             hint = suggest(name, sorted(known), "there are")
             raise UnknownFact(f"the project has no fact `{name}`", hint or f"define it in facts/{name}.py")
         return self._source.read((*self._path, name))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._source.own if isinstance(self._source, HostFacts) else ())
+        return iter(self._source.own_names())
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
 
-def _value(source: HostFacts | _Item, hint: Any, path: Path) -> Any:
-    """Return the value at a path, or the view of a part that contains values."""
+def _value(source: Source, hint: Any, path: Path) -> Any:
+    """Return the value at a path, or the view of a part that has values of its own."""
     if path == (OWN,):
         return Own(source, path)
     if is_record(hint):

@@ -173,6 +173,51 @@ def test_facts_of_hosts_in_the_run_are_collected_in_it(project: Path) -> None:
     assert work.facts.used("db1") == {}
 
 
+@pytest.mark.parametrize(
+    ("kept", "read"),
+    [("hosts.db1", "db().facts.ipv4"), ("groups.db", "db()[0].facts.ipv4"), ("hosts.db1.facts", "db().ipv4")],
+)
+def test_each_definition_records_what_it_reads_from_a_cached_host(project: Path, kept: str, read: str) -> None:
+    code = f"""\
+    import functools
+    from statecfg import groups, hosts, play
+    from statecfg.resources import file
+
+    @functools.cache
+    def db():
+        return {kept}
+
+    @play(hosts="web")
+    def web(host):
+        return file("/etc/a", content={read})
+    """
+    stored = {"db1": recorded({"ipv4": "192.0.2.9"})}
+    work = prepared(project, code, "py", stored=lambda: stored)
+    assert {name: work.facts.used(name) for name in ("web1", "web2")} == dict.fromkeys(
+        ("web1", "web2"), {"hosts[db1].ipv4": "192.0.2.9"}
+    )
+    assert written(work) == {"web1": "192.0.2.9", "web2": "192.0.2.9"}
+
+
+def test_each_definition_records_what_it_reads_from_cached_variables(project: Path) -> None:
+    code = """\
+    import functools
+    from statecfg import hosts, play
+    from statecfg.resources import file
+
+    @functools.cache
+    def variables():
+        return hosts.web1.vars
+
+    @play(hosts="web")
+    def web(host):
+        return file("/etc/a", content=str(variables().port))
+    """
+    work = prepared(project, code, "py")
+    for name in ("web1", "web2"):
+        assert set(work.facts.readings[name].variables) == {"hosts[web1].vars.port"}
+
+
 def test_a_host_is_asked_again_for_what_another_host_needs(project: Path) -> None:
     code = """\
     from statecfg import groups, play
