@@ -163,7 +163,8 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "SC0505": (
         "not allowed in a definition",
-        "A Hy or Python file exits the program, asks for input, or reads hosts outside of a play.",
+        "A Hy or Python file exits the program, asks for input, reads hosts outside of a play, or uses a node of an "
+        "earlier evaluation.",
     ),
     "SC0506": (
         "module or name can't be imported",

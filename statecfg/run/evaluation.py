@@ -53,10 +53,11 @@ def evaluate(
     with opaque.recording() as used, reading.recording():
         graph, variables, again = _graph(host, plays, extra, reading)
         graph = _expanded(graph)
-    if not tags:
-        return Evaluated(graph, variables, dict(used), again)
-    existing = frozenset(tag for node in graph.nodes() for tag in node.options.get("tags") or ())
-    return Evaluated(tagged(graph, tags), variables, dict(used), again, existing)
+        existing: frozenset[str] = frozenset()
+        if tags:
+            existing = frozenset(tag for node in graph.nodes() for tag in node.options.get("tags") or ())
+            graph = tagged(graph, tags)  # calls functions of node types, which may read facts as well
+    return Evaluated(graph, variables, dict(used), again, existing)
 
 
 def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project, reading: Reading) -> Definition:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.facts.reading import Reading
 from statecfg.playbook.compile import Definition, WireNode
-from statecfg.problems import Problem, collecting, reporting
+from statecfg.problems import Problem, collecting, problem, reporting
 from statecfg.run import evaluation
 from statecfg.run.shared import Evaluation, Shared
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from statecfg.playbook.plays import Play
     from statecfg.playbook.project import Project
     from statecfg.run.choice import Choice
+    from statecfg.run.evaluation import Evaluated
     from statecfg.run.fact_source import FactSource
     from statecfg.run.job import Job
 
+CACHE = "declare nodes and read facts each time the function of a play is called; don't keep them in a cache"
 SLOW = ("SC0323", "SC0507")  # error codes of time limits
 
 
@@ -99,7 +101,23 @@ class HostJobs:
         self.slow = self.slow or any(item.code in SLOW for item in problems)
         if not problems and reading.missing:
             definition = _certain(definition or Definition([]))
+        elif not problems:
+            problems += _incomplete(plays, evaluated)
         return Evaluation(host, plays, reading, problems, evaluated, definition)
+
+
+def _incomplete(plays: Sequence[Play], evaluated: Evaluated | None) -> list[Problem]:
+    """Return a problem if a part of the definition was not evaluated, although nothing is wrong and no fact is missing.
+
+    This happens if the playbook keeps a result of an evaluation for which facts were missing.
+    """
+    if evaluated is None:
+        return [problem("SC0505", "the definition reads facts in another evaluation", CACHE, plays[0].position)]
+    broken = next((node for node in evaluated.graph.nodes() if node.broken), None)
+    if broken is None:
+        return []
+    detail = f"{broken.provides} is from an earlier evaluation of the play, which lacked facts"
+    return [problem("SC0505", detail, CACHE, *(broken.positions or (plays[0].position,)))]
 
 
 def _certain(definition: Definition) -> Definition:

@@ -332,6 +332,7 @@ def _reshaped(
             host,
             evaluation.evaluate(host, plays, choice.extra, choice.tags, readings[host.name]),
             kept[host.name].owner,
+            readings[host.name],
         )
         for host, plays in hooked
     ]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from statecfg.facts.reading import Reading
 from statecfg.graph.graph import Graph
 from statecfg.playbook.inventory import Host
 from statecfg.problems import Problem, collecting, reporting
@@ -41,13 +42,14 @@ class HookedHost:
     """A host whose hooks are called.
 
     :param playbook: the name of the owning playbook
+    :param reading: gives the definition facts and variables
     :ivar graph: the result, None if a hook failed or returned no valid graph
     :ivar failure: why a hook ended the run on this host
     :ivar problems: what is wrong with the returned graph
     """
 
-    def __init__(self, host: Host, evaluated: Evaluated, playbook: str) -> None:
-        self.host, self.evaluated, self.playbook = host, evaluated, playbook
+    def __init__(self, host: Host, evaluated: Evaluated, playbook: str, reading: Reading) -> None:
+        self.host, self.evaluated, self.playbook, self.reading = host, evaluated, playbook, reading
         self.graph: Graph | None = None
         self.failure: HookFailure | None = None
         self.problems: list[Problem] = []
@@ -57,7 +59,8 @@ class HookedHost:
         evaluated = self.evaluated
         variables = {name: value for play in evaluated.variables.values() for name, value in play.items()}
         secrets = {name: value.reveal() for name, value in evaluated.secrets.items()}
-        with collecting() as self.problems, reporting():
+        # Checks of the changed graph call functions of node types, which may read facts.
+        with self.reading.recording(), collecting() as self.problems, reporting():
             try:
                 self.graph = reshape.reshape(self.host, self.playbook, evaluated.graph, variables, secrets)
             except HookFailure as error:

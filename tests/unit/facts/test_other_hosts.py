@@ -66,6 +66,30 @@ resources:
   - file: /etc/a
     content: "{{ hosts.db1.facts.ipv4 }}"
 """
+MEMBER = """\
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import Action, HostNode, Name, NodeOptions, World, node_type
+
+
+@node_type
+def member(name: Name, **options: Unpack[NodeOptions]) -> None:
+    \"\"\"Be a member.\"\"\"
+
+
+@member.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    from statecfg import hosts
+
+    return ["path:" + hosts.db1.facts.ipv4]
+
+
+@member.check
+def check(node: HostNode, world: World) -> list[Action]:
+    return []
+"""
 
 
 @pytest.fixture
@@ -193,9 +217,8 @@ def test_each_definition_records_what_it_reads_from_a_cached_host(project: Path,
     """
     stored = {"db1": recorded({"ipv4": "192.0.2.9"})}
     work = prepared(project, code, "py", stored=lambda: stored)
-    assert {name: work.facts.used(name) for name in ("web1", "web2")} == dict.fromkeys(
-        ("web1", "web2"), {"hosts[db1].ipv4": "192.0.2.9"}
-    )
+    for name in ("web1", "web2"):
+        assert work.facts.used(name) == {"hosts[db1].ipv4": "192.0.2.9"}
     assert written(work) == {"web1": "192.0.2.9", "web2": "192.0.2.9"}
 
 
@@ -216,6 +239,34 @@ def test_each_definition_records_what_it_reads_from_cached_variables(project: Pa
     work = prepared(project, code, "py")
     for name in ("web1", "web2"):
         assert set(work.facts.readings[name].variables) == {"hosts[web1].vars.port"}
+
+
+def test_a_cached_node_that_lacks_facts_is_refused(project: Path) -> None:
+    """The first evaluation declares the node without a fact, and a cache keeps it for the second one."""
+    (project / "roles/base").mkdir(parents=True)
+    (project / "roles/base/role.yml").write_text(
+        "resources:\n  - {file: /etc/a, content: '{{ host.facts.hostname }}'}\n"
+    )
+    code = """\
+    import functools
+    from statecfg import include, play
+    from statecfg.resources import file
+
+    @functools.cache
+    def base():
+        return include("base")
+
+    @play(hosts="db")
+    def db(host):
+        return [base(), file("/etc/b", content="x")]
+    """
+    waiting = awaited(prepared(project, code, "py"))
+    assert waiting.add("db1", {"hostname": "d"}) == {}
+    with pytest.raises(InvalidInput) as caught:
+        waiting.finish()
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.places[0].line) == ("SC0505", 2)
+    assert problem.detail == "file:/etc/a is from an earlier evaluation of the play, which lacked facts"
 
 
 def test_a_host_is_asked_again_for_what_another_host_needs(project: Path) -> None:
@@ -305,6 +356,34 @@ def test_hosts_without_tagged_resources_are_outside_the_run(project: Path) -> No
     assert written(work) == {"web1": "192.0.2.9", "web2": "192.0.2.9"}
 
 
+def test_functions_of_node_types_read_hosts_in_runs_of_some_tags(project: Path) -> None:
+    """`needs` and `claims` run after the play. What they read is recorded like everything else."""
+    (project / "resources").mkdir()
+    (project / "resources/member.py").write_text(MEMBER)
+    code = """\
+    from statecfg import play
+    from statecfg.resources import file, member
+
+    @play(hosts="web")
+    def web(host):
+        return [file("/etc/a", content="x"), member("one", tags=["t"]), file("/etc/b", content="x")]
+    """
+    stored = {"db1": recorded({"ipv4": "/etc/a"})}
+    for tags in (), ("t",):
+        work = prepared(project, code, "py", tags=tags, stored=lambda: stored)
+        assert work.facts.used("web1") == {"hosts[db1].ipv4": "/etc/a"}
+        (job, _) = work.jobs
+        names = {node["provides"] for layer in job.definition.layers for node in layer}
+        assert names == {"file:/etc/a", "member:one", *([] if tags else ["file:/etc/b"])}
+        work = prepared(project, code.replace('"web"', '"all"'), "py", tags=tags)
+        assert {job.host.name: job.needs for job in work.jobs}["db1"] == ("ipv4",)
+        waiting = awaited(work)
+        for name in ("web1", "web2"):
+            assert waiting.add(name, {}) == {}
+        assert waiting.add("db1", {"ipv4": "/etc/a"}) == {}
+        assert set(contents(waiting.finish()["web1"])) == names
+
+
 def test_reads_of_variables_are_recorded(project: Path) -> None:
     text = """\
     hosts: web1
@@ -331,6 +410,7 @@ class Hooks:
         return ["audit"] if host != "db1" else []
 
     def reshape(self, host: Any, playbook: str, graph: Any, variables: Any, secrets: Any) -> Any:
+        assert statecfg.hosts.db1.address == "192.0.2.9"
         self.called.append(host.name)
         return graph
 
