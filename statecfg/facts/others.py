@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from statecfg.facts.catalogue import Facts
 from statecfg.facts.reading import CURRENT, KnownHost, KnownHosts, Reading
 from statecfg.facts.variables import Vars
 from statecfg.facts.view import CurrentFacts
 from statecfg.problems import InvalidInput, Problem, positions, problem, suggest
+from statecfg.remote.graph.model import Keyword
 
 ALL = "all"
+FIELDS = ("name", "address", "groups", "vars", "facts")
 INSIDE = "read them inside the function of a play"
 
 
 class UnknownHost(InvalidInput, AttributeError, KeyError):
     """A definition reads a host or group that does not exist. `get` with a default catches it as usual."""
+
+
+class UnknownField(InvalidInput, AttributeError, KeyError):
+    """A definition reads something that hosts don't have, by a keyword or an index."""
+
+
+def unknown_field(key: object, names: Iterable[str]) -> UnknownField:
+    """Return the error for a field that a host does not have.
+
+    :param names: the fields that it has
+    """
+    detail, help = f"a host has no `{_name(key)}`", suggest(_name(key), list(names), "it has")
+    return UnknownField([_here(problem("SC0504", detail, help))])
 
 
 class NamedHost(str):
@@ -36,6 +52,19 @@ class NamedHost(str):
         result = super().__new__(cls, host.name)
         result._host = host
         return result
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether a host has a field, for a keyword such as `(:address db)`; otherwise whether it has a text."""
+        return key in FIELDS if isinstance(key, Keyword) or not isinstance(key, str) else super().__contains__(key)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a field by its name, as in Hy's `(:address db)`; for a number or a slice, a part of the text."""
+        if isinstance(key, int | slice):
+            return super().__getitem__(key)
+        return getattr(self, _name(key)) if _name(key) in FIELDS else self.__missing__(key)
+
+    def __missing__(self, key: object) -> Any:
+        raise unknown_field(key, FIELDS)
 
     @property
     def name(self) -> str:
@@ -81,6 +110,9 @@ class Hosts(Mapping[str, NamedHost]):
             raise AttributeError(name)
         return self[name]
 
+    def __missing__(self, key: object) -> NamedHost:
+        return self[key]  # which raises an error with suggestions
+
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(_current()[1].hosts))
 
@@ -108,6 +140,9 @@ class Groups(Mapping[str, tuple[NamedHost, ...]]):
         if name.startswith("_"):
             raise AttributeError(name)
         return self[name]
+
+    def __missing__(self, key: object) -> tuple[NamedHost, ...]:
+        return self[key]  # which raises an error with suggestions
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted({*_current()[1].groups, ALL}))

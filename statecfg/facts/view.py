@@ -287,6 +287,9 @@ class Record(View):
             raise UnknownFact(f"{owner} has no fact `{name}`", suggest(name, [*fields], "there are"))
         return _value(self._source, fields[name], (*self._path, name))
 
+    def __missing__(self, key: object) -> Any:
+        return self[key]  # which raises an error with suggestions
+
     def __contains__(self, key: object) -> bool:
         return key in fields_of(self._cls)
 

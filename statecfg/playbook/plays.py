@@ -68,7 +68,13 @@ class HostContext:
 
     def __getitem__(self, key: object) -> Any:
         """Return a field by its name or keyword, as in Hy's `(:name host)`."""
-        return getattr(self, str(getattr(key, "name", key)))
+        return getattr(self, str(key)) if key in self else self.__missing__(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.__dataclass_fields__
+
+    def __missing__(self, key: object) -> Any:
+        raise others.unknown_field(key, self.__dataclass_fields__)
 
     @property
     def in_templates(self) -> dict[str, Any]:
