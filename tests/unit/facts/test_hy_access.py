@@ -94,7 +94,7 @@ def test_hy_reads(tmp_path: Path, form: str, value: str) -> None:
         ("(:prot host.vars)", "SC0514", "the variable prot is not defined", "port"),
         ("(:hostnam host.facts)", "SC0520", "a host has no fact `hostnam`", "hostname"),
         ("(:db2 hosts)", "SC0404", "the inventory has no host `db2`", "db1"),
-        ("(:dbs groups)", "SC0404", "there is no group `dbs`", "db"),
+        ("(:dbs groups)", "SC0404", "no group `dbs`", ""),
     ],
 )
 def test_hy_reads_what_does_not_exist(tmp_path: Path, form: str, code: str, detail: str, help: str) -> None:

@@ -9,7 +9,7 @@ from statecfg.graph.opaque import Secret
 
 
 def test_an_unknown_variable_is_explained_with_names_and_without_values() -> None:
-    """Names of variables and secrets are public: masks show them, too. A playbook that catches the error sees no more."""
+    """Names of variables and secrets are public: masks show them, too."""
     variables = Vars({"db_password": Secret("db", "hunter2 hunter2"), "port": 5432})
     with pytest.raises(UnknownVariable) as caught:
         variables["db_pasword"]
