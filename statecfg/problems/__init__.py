@@ -11,6 +11,7 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     │   │   ├── UnknownFact       facts           the fact does not exist
     │   │   └── UnusableFact      facts           the fact of another host is not in the store, or is too old
     │   ├── UnknownHost           facts           a definition reads a host or group that does not exist
+    │   ├── UnknownField          facts           a definition reads something that hosts don't have
     │   └── UnknownVariable       facts           a play uses a variable that does not exist
     ├── CheckError                remote.graph    a node can't be applied on this host
     │   └── Conflict              remote.graph    the run can't succeed and does not start

@@ -326,27 +326,23 @@ def _reshaped(
     if not any(reshape.concerns(name) for name in kept):
         return list(kept.values()), failed
     project = chosen.project
-    hooked = [(host, plays) for host, plays in chosen.hosts if host.name in kept and reshape.concerns(host.name)]
-    called = [
-        HookedHost(
-            host,
-            evaluation.evaluate(host, plays, choice.extra, choice.tags, readings[host.name]),
-            kept[host.name].owner,
-            readings[host.name],
-        )
-        for host, plays in hooked
-    ]
+    called = []
+    for host, plays in chosen.hosts:
+        if host.name in kept and reshape.concerns(host.name):
+            reading = readings[host.name]
+            evaluated = evaluation.evaluate(host, plays, choice.extra, choice.tags, reading)
+            called.append(HookedHost(host, evaluated, kept[host.name].owner, reading))
     call_hooks(called, reshape)
-    for host in called:
-        name = host.host.name
-        if host.failure is not None:
+    for one in called:
+        name = one.host.name
+        if one.failure is not None:
             del kept[name]
-            failed.append(host.failure)
+            failed.append(one.failure)
             continue
         with collecting() as problems, reporting():
-            report(*host.problems)
-            if host.graph is not None:
-                definition = evaluation.definition(host.host, host.graph, host.evaluated, project, readings[name])
+            report(*one.problems)
+            if one.graph is not None:
+                definition = evaluation.definition(one.host, one.graph, one.evaluated, project, one.reading)
                 kept[name] = replace(kept[name], definition=definition)
         # The graph was valid before the hooks changed it.
         context = f" (on {name}, after these hooks changed it: {', '.join(reshape.concerns(name))})"
