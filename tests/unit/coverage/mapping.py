@@ -27,6 +27,10 @@ HERE = Path(__file__).parent
 COMMAND = "command"
 
 
+def _read(name: str) -> Any:
+    return yaml.load((HERE / name).read_text(encoding="utf-8"), yaml.CSafeLoader)
+
+
 @dataclass(frozen=True)
 class Rule:
     """How one kind of task is written; `rules.yml` explains the fields."""
@@ -115,7 +119,7 @@ def _type_if(name: str, types: set[str]) -> str:
 
 @functools.cache
 def _data() -> dict[str, Any]:
-    data: dict[str, Any] = yaml.safe_load((HERE / "rules.yml").read_text(encoding="utf-8"))
+    data: dict[str, Any] = _read("rules.yml")
     return data
 
 
@@ -141,13 +145,13 @@ def tasks() -> tuple[Task, ...]:
 
 def ranked() -> list[dict[str, Any]]:
     """Return the forty most used kinds of resources, in their order."""
-    found: list[dict[str, Any]] = yaml.safe_load((HERE / "ranked.yml").read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = _read("ranked.yml")
     return found
 
 
 def exceptions() -> dict[str, dict[str, str]]:
     """Return the commands in the project of the tests: file → name of the command → why it is one."""
-    found: dict[str, dict[str, str]] = yaml.safe_load((HERE / "exceptions.yml").read_text(encoding="utf-8"))
+    found: dict[str, dict[str, str]] = _read("exceptions.yml")
     return found
 
 
