@@ -14,7 +14,8 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     │   ├── UnknownField          facts           a definition reads something that hosts don't have
     │   └── UnknownVariable       facts           a play uses a variable that does not exist
     ├── CheckError                remote.graph    a node can't be applied on this host
-    │   └── Conflict              remote.graph    the run can't succeed and does not start
+    │   ├── Conflict              remote.graph    the run can't succeed and does not start
+    │   └── Refusal               resources.shared  dnf refuses a change of packages
     ├── Unknown                   remote.graph    a check needs what another node's action decides
     ├── Excluded                  remote.graph    a condition of a node is false on this host
     ├── Stays                     remote.graph    an orphan can't be undone in this run

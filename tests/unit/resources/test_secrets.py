@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from statecfg import merge_graphs, problems, resources
+from statecfg.facts.variables import Vars
 from statecfg.graph.generated import GeneratedSecret
 from statecfg.graph.opaque import Secret
 from statecfg.graph.outputs import output
 from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
+from statecfg.playbook.plays import HostContext
 from tests.each import each
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
@@ -87,13 +89,13 @@ def test_secret_in_a_template_of_a_file_that_others_can_read_is_refused(
     (tmp_path / "templates/unit").write_text("[Container]\nImage={{ word }}\n")
     graph = getattr(resources, kind)(name, template="unit")
     with problems.collecting() as found, problems.reporting():
-        compile_graph(graph, WireContext("a", {"word": secret}, base=tmp_path))
+        compile_graph(graph, WireContext(HostContext("a", Vars({"word": secret})), tmp_path))
     (problem,) = found
     assert problem.code == "SC0425" and problem.places and advice in problem.help
     assert "uses the secret token, and every user of the host can read the file" in problem.detail
     plain = getattr(resources, kind)(name, template="unit", vars={"word": output("command:a", "stdout")})
     command = resources.command("a", argv=["/bin/true"])
-    assert compile_graph(merge_graphs(command, plain), WireContext("a", base=tmp_path)).layers
+    assert compile_graph(merge_graphs(command, plain), WireContext(HostContext("a"), tmp_path)).layers
     with pytest.raises(problems.InvalidInput, match=r"`vars` of .* contains a secret"):
         getattr(resources, kind)(name, template="unit", vars={"word": ["a", secret]})
 
