@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from statecfg.resources.postgresql_user import postgresql_user as postgresql_user
     from statecfg.resources.python_venv import python_venv as python_venv
     from statecfg.resources.quadlet import quadlet as quadlet
+    from statecfg.resources.reboot import reboot as reboot
     from statecfg.resources.redis_setting import redis_setting as redis_setting
     from statecfg.resources.release_binary import release_binary as release_binary
     from statecfg.resources.remove import remove as remove

@@ -32,7 +32,7 @@ VERSIONS = ("2.19",)  # of ansible-core, with which the tests run
 INSTALL = "run: pip install 'statecfg[ansible]'"
 # Modules that Ansible runs with code on the controller → the node type for the same purpose.
 NATIVE = {
-    "command": "command", "copy": "file", "fetch": "", "package": "package", "raw": "command", "reboot": "",
+    "command": "command", "copy": "file", "fetch": "", "package": "package", "raw": "command", "reboot": "reboot",
     "script": "command", "service": "service", "shell": "command", "template": "file", "unarchive": "archive",
     "uri": "http_request", "assemble": "file", "assert": "assertion", "wait_for_connection": "wait_for",
 }  # fmt: skip

@@ -34,7 +34,7 @@ from statecfg.graph.layers import check
 from statecfg.graph.nodes import MAX_NODES, Node
 from statecfg.graph.ordering import Order, ordered
 from statecfg.graph.types import MAX_DEPTH
-from statecfg.playbook import repeated
+from statecfg.playbook import reboots, repeated
 from statecfg.playbook.context import WireContext
 from statecfg.playbook.definition import Definition
 from statecfg.playbook.user_code import explained
@@ -106,6 +106,7 @@ def _compiled(nodes: list[Node], problems: list[Problem], context: WireContext) 
             from statecfg.playbook import producers  # takes time to import
 
             wire = producers.first(wire, packer.generated, packer.pack, packer.problems)
+        wire = reboots.arranged(wire, nodes, packer.problems)
     if problems or packer.problems:
         raise InvalidInput(problems + packer.problems)
     secrets = {name: value.reveal() for name, value in used.items()}

@@ -23,7 +23,7 @@ from statecfg.remote.wire.frames import PROTOCOL, ProtocolError, decode_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Tuple
 
     from statecfg.remote.graph.model import JsonMap, Node
     from statecfg.remote.ledger.lock import Holder
@@ -80,6 +80,7 @@ class Session:
         self.units: Optional[Units] = None
         self.generated: Optional[Generated] = None
         self.expect: Dict[str, str] = {}
+        self.kept: List[str] = []  # what the run continues with after a reboot
         self.warnings: List[str] = hello.setdefault("warnings", [])
 
     def run(self) -> End:
@@ -104,6 +105,14 @@ class Session:
         if order.mode == Mode.REVEAL:
             return state.revealed(self.state_dir, order.playbook, order.history["name"])
         layers, order = self.take_in(order)
+        if order.resume:
+            from statecfg.remote.run.resuming import resume
+
+            return resume(self, order, layers)
+        return self.proceed(order, layers, self.plan_and_apply)
+
+    def proceed(self, order: Order, layers: List[List[Node]], act: Callable[[Any], End]) -> End:
+        """Lock the host, compare the definition with the ledger, and act."""
         self.mask(order)
         holder = self.take_lock(order)
         if holder is not None:
@@ -116,15 +125,21 @@ class Session:
             self.generated = Generated(self.state_dir, order, layers)
             order = self.generated.order
             self.mask(order)
-        manager = Management
+        manager: Callable[..., Management] = Management
         if any("for_each_host" in node.options for layer in layers for node in layer):
-            from statecfg.remote.run.items import ItemManagement as manager
+            from statecfg.remote.run.items import ItemManagement
+
+            manager = ItemManagement
+        elif any(node.type == "reboot" for layer in layers for node in layer):
+            from statecfg.remote.run.rebooting import of_session
+
+            manager = of_session(self)
         managed = self.managed = manager(self.state_dir, order, self.warnings)
         self.prepare_units(managed)
         if managed.refusal:
             return self.end(HostStatus.REFUSED, refusal=managed.refusal)
         self.arrive(managed, layers)
-        return self.plan_and_apply(managed)
+        return act(managed)
 
     def tell_facts(self, request: JsonMap) -> None:
         """Collect facts and send them."""
@@ -206,7 +221,7 @@ class Session:
         """
         layers: List[List[Node]] = []
         while True:
-            frame, _ = self.channel.receive("nodes", "expect", "begin", "facts")
+            frame, _ = self.channel.receive("nodes", "expect", "begin", "facts", "keep")
             if frame["type"] == "facts":
                 self.tell_facts(fields(frame))
                 continue
@@ -215,6 +230,9 @@ class Session:
                 for sha256 in complete.pop("parts", ()):
                     self.hello["modules"].update(self.hello["unpack"](sha256, self.channel.part))
                 return layers, order.with_json(complete)
+            if frame["type"] == "keep":
+                self.kept.append(frame["text"])
+                continue
             if frame["type"] == "expect":
                 self.expect.update(frame["nodes"])
                 continue
@@ -324,7 +342,8 @@ class Session:
         try:
             life = managed.begin(plan, journal, facets, self.channel)
         except state.StateError:
-            journal.discard()
+            if not order.resume:
+                journal.discard()
             raise
 
         def stopped() -> str:

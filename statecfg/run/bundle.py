@@ -2,10 +2,10 @@
 
 The first part contains the executor's core and the node types of the host's definition; the bootstrap fetches it.
 More parts follow only if they are needed: code for facts, for hooks that run on hosts, for units, for masking secrets,
-for values that hosts generate, for values that nodes take from others, for conditions of nodes, for rare attributes of
-commands, for symbolic modes, for excluded entries of directories, and for services without systemd; and the node types
-that only the host's facts made necessary. The node types of orphans are unknown until the host has read its ledger. If
-the definition does not use them, the host requests them by name.
+for reboots, for values that hosts generate, for values that nodes take from others, for conditions of nodes, for rare
+attributes of commands, for symbolic modes, for excluded entries of directories, and for services without systemd; and
+the node types that only the host's facts made necessary. The node types of orphans are unknown until the host has read
+its ledger. If the definition does not use them, the host requests them by name.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ def parts(
         "items": any("for_each_host" in one for one in options),
         "generated": generates,
         "values": any("inserts" in node.get("options", ()) for layer in layers for node in layer),
+        "reboot": any(node["type"] == "reboot" for layer in layers for node in layer),
         "secrets": secrets or generates,
         "commands": any(node["type"] == "command" and _is_rare(node) for layer in layers for node in layer),
         "modes": any(isinstance(node.get("attrs", {}).get("mode"), str) for layer in layers for node in layer),

@@ -67,7 +67,10 @@ def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project,
     :param reading: gives the definition facts and variables; see `evaluate`
     """
     from statecfg.graph import opaque
+    from statecfg.playbook import reboots
     from statecfg.playbook.compile import WireContext, compile_graph
+    from statecfg.problems import report
+    from statecfg.transport import LOCAL
 
     recorded = {id(values): reading.vars(values) for values in evaluated.variables.values()}
     for other in evaluated.again.values():
@@ -80,6 +83,8 @@ def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project,
     )
     with opaque.recording() as used, reading.recording():
         compiled = compile_graph(graph, context)
+    if reboots.TYPE in compiled.types and (host.transport == "local" or host.name == LOCAL):
+        report(*reboots.refused(graph.nodes()))
     secrets = opaque.by_name((name, value.reveal()) for name, value in (*evaluated.secrets.items(), *used.items()))
     return replace(compiled, secrets=opaque.by_name([*secrets.items(), *compiled.secrets.items()]))
 

@@ -31,6 +31,7 @@ PARTS = {
     "items": ("statecfg.remote.run.items",),
     "generated": ("statecfg.remote.run.generated",),
     "values": ("statecfg.remote.run.values",),
+    "reboot": ("statecfg.remote.run.rebooting", "statecfg.remote.run.resuming"),
     "secrets": ("statecfg.remote.machine.redact", "statecfg.remote.machine.fixed_text"),
     "commands": ("statecfg.resources.shared.command_attempts",),
     "modes": ("statecfg.remote.graph.symbolic_modes",),

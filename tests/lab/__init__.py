@@ -19,7 +19,7 @@ output lists it.
 from __future__ import annotations
 
 from tests.lab.apt import AptRepository, apt_repository
-from tests.lab.booted import booted_host
+from tests.lab.booted import await_boot, booted_host
 from tests.lab.host import Host, add_user, write_known_hosts, write_ssh_config
 from tests.lab.light import light_hosts
 from tests.lab.owner import Unavailable, close_all
@@ -32,6 +32,7 @@ __all__ = [
     "Unavailable",
     "add_user",
     "apt_repository",
+    "await_boot",
     "booted_host",
     "close_all",
     "light_hosts",

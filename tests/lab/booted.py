@@ -23,16 +23,43 @@ shift 4
 for group; do
     echo $$ > "$group/cgroup.procs"
 done
-exec systemd-nspawn --quiet --keep-unit --register=no --network-namespace-path=/proc/self/ns/net \\
-    --capability=all --drop-capability=CAP_SYS_TIME,CAP_SYS_MODULE --console=passive --resolv-conf=off \\
-    --timezone=off --link-journal=no --machine="$name" --directory="$root" --boot
+# When the host reboots, systemd-nspawn ends with this status. Each boot gets a boot id of its own.
+status=133
+while [ "$status" = 133 ]; do
+    status=0
+    systemd-nspawn --quiet --keep-unit --register=no --network-namespace-path=/proc/self/ns/net \\
+        --capability=all --drop-capability=CAP_SYS_TIME,CAP_SYS_MODULE --console=passive --resolv-conf=off \\
+        --timezone=off --link-journal=no --machine="$name" --directory="$root" --boot < /dev/null || status=$?
+    if [ -e "$root.off" ]; then
+        exec sleep infinity
+    fi
+done
+exit "$status"
 """
 )
 _count = 0
 
 
+def _find(host: Host) -> None:
+    """Find process 1 of a host that has booted."""
+    (shell,) = processes.children(host.process.pid)
+    (container,) = processes.children(shell)
+    (host.pid,) = processes.children(container)
+
+
+def await_boot(host: Host, seconds: float = 60) -> None:
+    """Wait until SSH answers on a host, also after a reboot, and until systemd has started all services."""
+    login.await_ssh(host, host.process, host.log, seconds)
+    _find(host)
+    state = host.run(["systemctl", "is-system-running", "--wait"], check=False, seconds=seconds).stdout.strip()
+    if state not in ("running", "degraded"):
+        raise RuntimeError(f"{host.name} is {state or 'without systemd'}:\n{host.log.read_text(errors='replace')}")
+
+
 def booted_host(name: str = "booted", *, seconds: float = 60, bare: Path | None = None) -> Host:
     """Boot a host. Wait until SSH answers and systemd has started all services. Needs root.
+
+    The host can reboot: call `await_boot` afterwards. If the file `root.off` exists in `host.home`, it stays off.
 
     Parameters: `name`, the host name; `seconds`, the time limit; `bare`, a directory with a complete Debian. The host
     sees its files (read-only) instead of this machine's. Errors: `Unavailable` if this machine can't boot hosts.
@@ -52,12 +79,7 @@ def booted_host(name: str = "booted", *, seconds: float = 60, bare: Path | None 
     host = begun.host
     try:
         proceed([begun])
-        login.await_ssh(host, host.process, host.log, seconds)
-        (container,) = processes.children(host.process.pid)
-        (host.pid,) = processes.children(container)
-        state = host.run(["systemctl", "is-system-running", "--wait"], check=False, seconds=seconds).stdout.strip()
-        if state not in ("running", "degraded"):
-            raise RuntimeError(f"{name} is {state or 'without systemd'}:\n{host.log.read_text(errors='replace')}")
+        await_boot(host, seconds)
     except BaseException:
         host.stop()
         raise

@@ -99,6 +99,7 @@ class Account:
     """The contents of a journal: started nodes, outcomes, actions and records.
 
     :ivar records: in order: newly managed resources, and new states of resources
+    :ivar left: the nodes that act after a reboot of the host by the run
     :ivar said: node → the values that its actions said, see `NodeType.produces`
     """
 
@@ -108,6 +109,7 @@ class Account:
         self.actions: List[Tuple[str, str, str, str]] = []  # node, op, status, reason
         self.records: List[Union[Resource, StateChange]] = []
         self.said: Dict[str, Dict[str, str]] = {}
+        self.left: List[str] = []
         open_actions: Dict[Tuple[str, str], int] = {}
         for line in lines:
             try:
@@ -118,6 +120,8 @@ class Account:
                 self._take(entry, open_actions)
 
     def _take(self, entry: Mapping[str, Any], open_actions: Dict[Tuple[str, str], int]) -> None:
+        if "folded" in entry:  # the ledger has these records already, because the run reboots the host
+            self.records, self.left = [], entry["folded"]
         if isinstance(entry.get("manage"), dict):
             self.manage(Resource.from_json(entry["manage"]))
         elif isinstance(entry.get("entity"), str):

@@ -99,12 +99,14 @@ class Ledger:
     def begin(self, run: Mapping[str, Any], owed: Sequence[Tuple[str, str, Optional[JsonMap]]]) -> None:
         """Record a run and, before any change, all restarts that its changes will owe.
 
+        The ledger has the run already if it continues after a reboot.
+
         :param owed: node, cause, and the data to perform the restart if the node is no longer defined then
         :raises StateError: if the ledger can't be written
         """
         with self, self.database as database:
             database.execute(
-                "INSERT INTO run VALUES (?, ?, NULL, ?, ?, ?, 'running')",
+                "INSERT OR IGNORE INTO run VALUES (?, ?, NULL, ?, ?, ?, 'running')",
                 (run["id"], time.time(), run["mode"], run["who"], run["playbook"]),
             )
             database.executemany(
@@ -113,12 +115,13 @@ class Ledger:
             )
 
     def end(self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Defined] = None) -> None:
-        """Complete a run's record with its account, and delete its journal. See `fold`.
+        """Complete a run's record with its account, and delete its journal, unless the run still goes on. See `fold`.
 
         :raises StateError: if the ledger can't be written
         """
         self.fold(run, account, status, defined)
-        self._drop([run["id"]])
+        if status != RunStatus.RUNNING:
+            self._drop([run["id"]])
         if account.records:
             self._sweep()
 
@@ -158,7 +161,7 @@ class Ledger:
 
         :param run: its `id`; mode, who and playbook if the run can be new
         :param account: what the run did
-        :param status: how the run ended
+        :param status: how the run ended; `RUNNING` if it continues after a reboot
         :param defined: name → record of each resource that is as defined, with `memory` if that has changed; None for a
             record that the ledger has already
         :raises StateError: if the ledger can't be written
@@ -180,7 +183,8 @@ class Ledger:
             playbook = str(self.playbook(run["id"]))
             self._update_resources(playbook, run["id"], account, defined or {})
             self._delete_paid(playbook, run["id"], account)
-            database.execute("UPDATE run SET ended = ?, status = ? WHERE id = ?", (time.time(), status, run["id"]))
+            ended = time.time() if status != RunStatus.RUNNING else None
+            database.execute("UPDATE run SET ended = ?, status = ? WHERE id = ?", (ended, status, run["id"]))
             outdated = "SELECT id FROM run ORDER BY started DESC, rowid DESC LIMIT -1 OFFSET %d" % KEPT
             for table, column in (("outcome", "run"), ("action", "run"), ("run", "id")):
                 database.execute("DELETE FROM %s WHERE %s IN (%s)" % (table, column, outdated))

@@ -17,12 +17,19 @@ if TYPE_CHECKING:
     from typing_extensions import TypedDict
 
     class Holder(TypedDict, total=False):
-        """The run that holds the lock: its id, its user, since when (epoch seconds), and its process id."""
+        """The run that holds the lock: its id, its user, since when (epoch seconds), and its process id.
+
+        While the run reboots the host: until when (epoch seconds) the lock is reserved for it, the id of the boot that
+        it ended, and the digest of what it continues with.
+        """
 
         run: str
         who: str
         since: float
         pid: int
+        until: float
+        boot: str
+        digest: str
 
 
 LOCK = "lock"
@@ -30,11 +37,17 @@ LOOKING = 0.2  # seconds for which a plan of another process may hold the lock
 
 
 class Lock:
-    """A lock that allows one run at a time on a host. The kernel releases it when the process ends."""
+    """A lock that allows one run at a time on a host. The kernel releases it when the process ends.
+
+    A run that reboots the host reserves the lock (`write` with `until`): until then, only this run can take it.
+
+    :ivar former: data about the run that held the lock before
+    """
 
     def __init__(self, state_dir: str) -> None:
         self.path = os.path.join(state_dir, LOCK)
         self.descriptor: Optional[int] = None
+        self.former: Holder = {}
 
     def take(self, holder: Holder, wait: float) -> Optional[Holder]:
         """Take the lock; return None, or data about its holder if another run still holds it.
@@ -48,16 +61,23 @@ class Lock:
         except OSError as problem:
             raise StateError("cannot create the lock %s: %s" % (self.path, problem.strerror)) from None
         # A plan that checks the lock holds it for a moment.
-        other = self.wait(fcntl.LOCK_EX, max(wait, LOOKING))
-        if other is not None:
-            return other
+        other = self.wait(fcntl.LOCK_EX, max(wait, LOOKING), holder["run"])
+        if other is None:
+            self.write(holder)
+        return other
+
+    def write(self, holder: Holder) -> None:
+        """Write data about this run, which holds the lock.
+
+        :raises StateError: if the lock can't be written
+        """
+        assert self.descriptor is not None
         try:
             text = json.dumps(holder).encode()
             os.pwrite(self.descriptor, text, 0)
             os.ftruncate(self.descriptor, len(text))  # not before the write: an empty file would be flushed immediately
         except OSError as problem:
             raise StateError("cannot write the lock %s: %s" % (self.path, problem.strerror)) from None
-        return None
 
     def current_holder(self, wait: float) -> Optional[Holder]:
         """Return data about the run that still holds the lock after `wait` seconds, or None; don't take the lock.
@@ -74,25 +94,29 @@ class Lock:
         self.drop()
         return holder
 
-    def wait(self, operation: int, wait: float) -> Optional[Holder]:
+    def wait(self, operation: int, wait: float, run: str = "") -> Optional[Holder]:
         """Try to take the open lock for `wait` seconds; return None, or close it and return data about its holder.
 
         :param operation: `LOCK_EX` or `LOCK_SH`
+        :param run: the id of the run that may take a reserved lock
         """
         assert self.descriptor is not None
         deadline = time.monotonic() + wait
         while True:
             try:
                 fcntl.flock(self.descriptor, operation | fcntl.LOCK_NB)
-                return None
+                self.former = self.holder()
+                if self.former.get("until", 0) < time.time() or self.former.get("run") == run:
+                    return None
+                fcntl.flock(self.descriptor, fcntl.LOCK_UN)
             except OSError as problem:
                 if problem.errno not in (errno.EAGAIN, errno.EACCES):
                     raise
-                if time.monotonic() >= deadline:
-                    holder = self.holder()
-                    self.drop()
-                    return holder
-                time.sleep(0.05)
+            if time.monotonic() >= deadline:
+                holder = self.holder()
+                self.drop()
+                return holder
+            time.sleep(0.05)
 
     def holder(self) -> Holder:
         """Return the data that the holder wrote about itself; it is only for messages."""

@@ -11,12 +11,16 @@ if TYPE_CHECKING:
     from typing import List, Optional
 
 
-def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str]) -> Recorded:
+SHOWN = 20  # maximum number of names in a warning
+
+
+def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str], run: str = "") -> Recorded:
     """Return the records of a playbook in the ledger. Call this only if there is a ledger, or if the run is acting.
 
     :param state_dir: the state directory
     :param acting: the run may change the host, so a missing ledger is created
     :param warnings: receives warnings for the user
+    :param run: the id of this run, which has a journal already if it continues after a reboot
     """
     result = Recorded(state_dir)
     ledger: Optional[Ledger] = Ledger(state_dir, reading=not acting)
@@ -24,12 +28,15 @@ def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str]) -
         ledger = _set_aside(ledger, acting, warnings)
     if ledger is None:
         return result
-    interrupted = journal.interrupted_runs(state_dir)
+    interrupted = [left for left in journal.interrupted_runs(state_dir) if left[0] != run]
     cut_off = ledger.open_runs(interrupted)
     for run, account in cut_off:
         text = "run %s by %s was cut off" % (run, ledger.who(run) or "an unknown user")
         if account.under_way:
             text += "; unfinished: %s" % ", ".join(account.under_way)
+        left = [name for name in account.left if name not in account.started]
+        if left:
+            text += "; not done after its reboot: %s" % ", ".join(left[:SHOWN])
         warnings.append(text)
     last = "" if cut_off else ledger.interrupted(playbook)
     if last:

@@ -342,7 +342,7 @@ class Overlay(Machine):
         if table in PLANS_OWN:
             return result
         # An existing entry stays known: an action that adds new entries does not remove old ones.
-        cause = self._cause("*" if result is not None else table, when)
+        cause = self._cause("*" if result is not None else table, when) or self._cause("every " + table, when)
         if cause is not None:
             raise Unknown(cause, "%s of %s" % (key, table))
         return result

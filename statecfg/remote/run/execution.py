@@ -95,14 +95,15 @@ class Execution:
         """Perform the shutdown-first actions, one at a time, dependents first; the first failure ends the run."""
         for steps in reversed(self.plan.layers[: self.reach()]):
             for step in reversed(steps):
-                if step.spec.shutdown_first is None or step.outcome != Outcome.CHANGED:
+                node = self.state[step.node.provides]
+                if step.spec.shutdown_first is None or step.outcome != Outcome.CHANGED or node.shutdown is not None:
                     continue
                 self.halted = self.halted or self.performer.stopped()
                 if self.halted:
                     report = action_report(step.spec.shutdown_first, ActionStatus.NOT_ATTEMPTED)
                     self._add_shutdown(report, step.node.provides)
-                elif not self.shut(self.state[step.node.provides]):
-                    self.performer.record.finished(step.node.provides, self.state[step.node.provides].outcome)
+                elif not self.shut(node):
+                    self.performer.record.finished(step.node.provides, node.outcome)
                     failed = "%s of %s failed" % (step.spec.shutdown_first.op, step.node.provides)
                     self.halted = self.performer.stopped() or failed
 

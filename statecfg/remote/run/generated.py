@@ -56,7 +56,8 @@ class Generated:
             attrs["id"] = os.path.basename(path)
             name = names.get(reference) or str(attrs["name"])
             old = value = read(path)
-            if order.mode not in Mode.REMOVING and (old is None or node.options.get("rotate")):
+            rotates = node.options.get("rotate") and not order.resume  # before a reboot, this run has done it
+            if order.mode not in Mode.REMOVING and (old is None or rotates):
                 value = NEW[path] = new(attrs["kind"], attrs.get("length"), attrs.get("encoding"))
                 if old is not None:
                     secrets[name + "-old"] = old

@@ -64,7 +64,7 @@ class Management:
         if order.acting or os.path.exists(os.path.join(state_dir, state.LEDGER)):
             from statecfg.remote.ledger.opening import recorded
 
-            self.recorded = recorded(state_dir, order.playbook, order.acting, warnings)
+            self.recorded = recorded(state_dir, order.playbook, order.acting, warnings, order.run)
         self.definitions: Optional[Definitions] = None
         if self.recorded.ledger is not None:
             from statecfg.remote.run.definitions import Definitions

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _REQUIRED = {"run", "mode", "who", "playbook", "types"}
 _DEFAULTS = {
     **dict.fromkeys(("keep_going", "expect", "asks", "login", "prune", "partial", "yes"), False),
-    **{key: {} for key in ("secrets", "node", "policy", "history", "units", "facts")},
+    **{key: {} for key in ("secrets", "node", "policy", "history", "units", "facts", "resume")},
     **dict.fromkeys(("hooks", "differs", "parts"), ()),
     "lock_timeout": 0.0,
     "ledger": "",
@@ -44,6 +44,7 @@ class Order:
     :ivar units: the units that may run hooks, and their content
     :ivar differs: the differences from a saved plan that the controller found
     :ivar facts: the facts to collect before the definition arrives: `names`, and the sources of the project's `own`
+    :ivar resume: if the run continues after a reboot: `boot`, the id of the boot that it ended
     :ivar parts: digests of the additional parts of the executor that this needs
     """
 
@@ -70,6 +71,7 @@ class Order:
         units: Dict[str, Any]
         differs: List[str]
         facts: Dict[str, Any]
+        resume: Dict[str, str]
         parts: List[str]
 
     @classmethod

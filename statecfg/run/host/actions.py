@@ -33,6 +33,11 @@ class TryLogin:
 
 
 @dataclass(frozen=True)
+class Reboot:
+    """Allow the host to reboot with `HostSession.may_reboot`, and connect to it again afterwards."""
+
+
+@dataclass(frozen=True)
 class TellUnits:
     """Pass a frame of the host's units to their coordinator.
 
@@ -64,4 +69,4 @@ class Finished:
     """The host has sent its result, which is its last frame."""
 
 
-Action = Send | CallHook | TryLogin | TellUnits | TellFacts | Planned | Finished
+Action = Send | CallHook | TryLogin | Reboot | TellUnits | TellFacts | Planned | Finished

@@ -14,7 +14,7 @@ from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.remote.wire import frames as wire
 from statecfg.run.awaited import Refused
 from statecfg.run.bundle import command
-from statecfg.run.host import actions
+from statecfg.run.host import actions, rebooted
 from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.events import Events, Late, Unjoined
 from statecfg.run.host.gate import Pass, Permit
@@ -94,7 +94,7 @@ class HostDriver:
         try:
             if self.cancel.is_set():
                 raise NotStarted
-            self._connect()
+            rebooted.through(self, self._connect)
         except Unjoined:
             return self.report
         except NotStarted:
@@ -150,24 +150,29 @@ class HostDriver:
 
     # Connecting
 
-    def _connect(self) -> None:
-        """Connect, start the executor and run the session to its end.
+    def _connect(self, again: bool = False) -> None:
+        """Connect, start the executor and run the session to its end, or until the host reboots.
 
+        :param again: whether the host has rebooted, and the session continues
         :raises Exception: any error that `run` reports
         """
         request = self.session.request
-        self.emit(RunEvent.CONNECTING, {})
+        if not again:
+            self.emit(RunEvent.CONNECTING, {})
         connection = connect(request.target, request.order.access.settings)
         try:
-            self.report["peer"], self.address = connection.peer, connection.address
-            self.emit(RunEvent.CONNECTED, {"peer": connection.peer})
+            if again and other_key(self.report["peer"], connection.peer):
+                raise Broken("its host key has changed with the reboot", SUSPICIOUS)
             if other_key(request.peer, connection.peer):
                 raise OtherHost
-            for text in connection.warnings:
-                self.session.warn(text)
+            self.report["peer"], self.address = connection.peer, connection.address
+            if not again:
+                self.emit(RunEvent.CONNECTED, {"peer": connection.peer})
+                for text in connection.warnings:
+                    self.session.warn(text)
             stream = self._open(connection)
             try:
-                self._talk(stream)
+                self._talk(stream, again)
             finally:
                 stream.close()
         finally:
@@ -177,14 +182,21 @@ class HostDriver:
         become, argv = self.session.request.become, command(self.session.request.host.python)
         return open_become(connection, argv, become, wire.GREETING) if become else connection.open(argv)
 
-    def _talk(self, stream: Stream) -> None:
+    def _talk(self, stream: Stream, again: bool) -> None:
         """Send the request, then read until the host has finished."""
         sender = Sender(stream)
         # A program that has ended by now, such as a shell that refuses the login, printed the reason. It is read below.
-        sender.try_to_send(self.session.opening())
+        if not again:
+            sender.try_to_send(self.session.opening())
         ended = threading.Event()
         threading.Thread(target=self._beat, args=(sender, ended), daemon=True).start()
         try:
+            if again:
+                with self.lock:
+                    pieces = list(self.session.resume())
+                sender.send(pieces)
+                self._listen(sender)
+                return
             definition, more, self.events = self.late()
             request = self.session.request
             if request.order.mode in Mode.ACTING and not request.waits_for_facts:
@@ -197,6 +209,7 @@ class HostDriver:
             ended.set()
             if self.outbox is not None:
                 self.outbox.close()
+                self.outbox = None
 
     def _beat(self, sender: Sender, ended: threading.Event) -> None:
         """Send heartbeats, independently of the other threads."""
@@ -266,6 +279,10 @@ class HostDriver:
                 self._call_hook(action, sender)
             case actions.TryLogin():
                 self._try_login(sender)
+            case actions.Reboot():
+                with self.lock:
+                    data = self.session.may_reboot()
+                sender.send([data])
             case actions.TellUnits():
                 self._tell_units(action, sender)
             case actions.TellFacts():

@@ -235,6 +235,30 @@ class Login(Frame):
     """The host restarted sshd, and asks the controller to test a new login."""
 
 
+class Keep(Frame):
+    """A piece of what the run continues with after a reboot. Only the host reads it. It may contain secrets."""
+
+    text: str
+
+
+class Reboot(Frame):
+    """The host is ready to reboot, and asks for permission. It must be up again after `seconds`."""
+
+    node: str
+    boot: str
+    seconds: float
+
+
+class Booted(Frame):
+    """The host says which boot this is, after the controller has connected again."""
+
+    boot: str
+
+
+class Resumed(Frame):
+    """The host continues its run after a reboot."""
+
+
 class Amended(Frame):
     """A node failed after its layer was reported."""
 
@@ -335,7 +359,8 @@ FRAME_CLASSES: Mapping[str, type[Frame]] = {
     "hello": Hello, "beat": Beat, "need": Need, "facts": Facts, "planned": Planned, "plan": Plan,
     "items": Items,
     "action": ActionEvent, "output": Output, "finished": Finished, "layer": Layer, "fired": Fired, "hook": Hook,
-    "calling": Calling, "login": Login, "amended": Amended, "units": UnitsPhase, "unit-ask": UnitAsk,
+    "calling": Calling, "login": Login, "keep": Keep, "reboot": Reboot, "booted": Booted, "resumed": Resumed,
+    "amended": Amended, "units": UnitsPhase, "unit-ask": UnitAsk,
     "unit-port": UnitPort, "unit-status": UnitStatus, "unit-log": UnitLog, "unit-done": UnitDone, "end": End,
 }  # fmt: skip
 UNITS = (UnitsPhase, UnitAsk, UnitPort, UnitStatus, UnitLog, UnitDone)

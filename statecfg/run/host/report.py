@@ -26,8 +26,14 @@ from statecfg.run.strict import Invalid
 Json = dict[str, Any]  # of the report, format 1
 Emit = Callable[[str, Json], None]
 
+LONGEST_BOOT = 1e9  # seconds: the longest time that a node type allows
 LOGINS = 20  # maximum number of logins that a host may request in one run
 _HELD = {"summary": "another run has locked this host", "hint": "Wait until it ends, or use --lock-timeout SECONDS."}
+_REBOOTS = {
+    "summary": "another run reboots this host, and has reserved it until it continues",
+    "hint": "Wait until it ends, or use --lock-timeout SECONDS. If the controller of that run is gone, delete the file"
+    " `lock` in the state directory of the host: /var/lib/statecfg/lock for root.",
+}
 _STALE = {
     "summary": "its plan has changed; nothing was applied",
     "hint": "Plan again, review the new plan, and apply it.",
@@ -51,6 +57,8 @@ class HostReport:
         self.mode, self.emit = mode, emit
         self.state = State.CONNECTING
         self.logins = 0
+        self.reboots: list[str] = []  # the nodes that asked for a reboot
+        self.kept: list[str] = []  # what the host continues with after the reboot
         self.asked: frozenset[str] = frozenset()  # the facts that the host was asked for and has not sent
         self.data: Json = {"status": HostStatus.UNREACHABLE, "layers": [], "summary": {}}
         self.define(definition)
@@ -60,7 +68,8 @@ class HostReport:
             frames.Layer: self._layer, frames.Fired: self._fired, frames.UnitsPhase: self._phase,
             frames.End: self._end, frames.Login: self._login, frames.Amended: self._amended,
             frames.Items: self._items, frames.Hook: self._hook, frames.Calling: self._calling,
-            frames.Facts: self._facts,
+            frames.Facts: self._facts, frames.Keep: self._keep, frames.Reboot: self._reboot,
+            frames.Resumed: self._resumed,
         }  # fmt: skip
 
     def define(self, definition: Definition) -> None:
@@ -145,7 +154,7 @@ class HostReport:
     # Acting
 
     def _may_act(self) -> None:
-        if not self.acting:
+        if not self.acting or self.state is State.RETURNING:
             raise Broken("it acts without permission", SUSPICIOUS)
 
     def _items(self, frame: frames.Items) -> None:
@@ -161,6 +170,8 @@ class HostReport:
         if frame.event == "started":
             self.emit(RunEvent.ACTION_STARTED, data)
         else:
+            if self.state is State.REBOOTING:  # the host could not reboot, and continues
+                self.state = State.ACTING
             self.emit(RunEvent.ACTION_FINISHED, {**data, "status": frame.status, "reason": frame.reason or None})
 
     def _output(self, frame: frames.Output) -> None:
@@ -186,6 +197,28 @@ class HostReport:
         self.logins += 1
         if self.logins > LOGINS:
             raise Broken(f"it requests more than {LOGINS} logins", SUSPICIOUS)
+
+    def _keep(self, frame: frames.Keep) -> None:
+        """Keep what the host continues with after a reboot. Reports never contain it."""
+        self._may_act()
+        self.kept.append(frame.text)
+
+    def _reboot(self, frame: frames.Reboot) -> None:
+        """Process a request for a reboot: only a node of this type, whose action has started, may ask for it."""
+        self._may_act()
+        begun = self.progress.begun.get(self.plan.checked_name(frame.node), {})
+        asking = [action.get("op") for action in begun.values() if action["status"] == ActionStatus.UNKNOWN]
+        if asking != ["reboot"] or self.state is not State.ACTING or frame.node in self.reboots:
+            raise Broken(f"it reboots for {quoted(frame.node)}, which did not start that", SUSPICIOUS)
+        if not 0 < frame.seconds <= LONGEST_BOOT or not frame.boot:
+            raise Broken(f"it wants to reboot for {frame.seconds:g} s", SUSPICIOUS)
+        self.reboots.append(frame.node)
+
+    def _resumed(self, frame: frames.Resumed) -> None:
+        """Process the message that the host continues its run."""
+        if self.state is not State.RETURNING:
+            raise Broken("it continues a run that has not stopped", SUSPICIOUS)
+        self.state = State.ACTING
 
     def _phase(self, frame: frames.UnitsPhase) -> None:
         self.state = State.SERVING_UNITS
@@ -254,7 +287,8 @@ class HostReport:
             self.data["error"] = {**_REFUSED, "summary": end.refusal}
         elif end.status in (HostStatus.LOCKED, HostStatus.REFUSED):
             error = _HELD if end.status == HostStatus.LOCKED else _STALE
-            self.data["error"] = {**error, "detail": _holder(holder)}
+            away = _REBOOTS if holder.get("until") else {}
+            self.data["error"] = {**error, **away, "detail": _holder(holder)}
 
     def _contradiction(self, end: frames.End) -> str:
         """Return how the `end` frame contradicts itself or the earlier frames, "" if it does not."""
@@ -324,8 +358,9 @@ class HostReport:
 
 def _holder(holder: Json) -> str:
     """Return who holds a host's lock, in words. The values come from the host."""
-    since = holder.get("since")
-    when = ""
-    if isinstance(since, int | float) and 0 < since < 1e11:
-        when = f", since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(since))}"
+    when = "".join(
+        f", {word} {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(moment))}"
+        for word, moment in (("since", holder.get("since")), ("until", holder.get("until")))
+        if isinstance(moment, int | float) and 0 < moment < 1e11
+    )
     return f"{holder.get('who') or 'an unknown user'}{when}, run {holder.get('run') or 'unknown'}" if holder else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from statecfg.playbook.compile import Definition
@@ -11,7 +11,7 @@ from statecfg.playbook.inventory import Host
 from statecfg.playbook.packed import longest
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.wire import frames as wire
-from statecfg.run.bundle import Bundle, of_facts
+from statecfg.run.bundle import Bundle, build, of_facts
 from statecfg.run.host.new_login import by_ssh
 from statecfg.run.host.outgoing import plain
 from statecfg.run.options import Access, Limits
@@ -55,6 +55,17 @@ class Request:
     more: Mapping[str, Any] = field(default_factory=dict)
     peer: str = ""
     facts: Mapping[str, Any] | None = None
+
+    def resuming(self, boot: str) -> Request:
+        """Return the request that continues the run after the host rebooted.
+
+        The host plans no removals again, and compares its plan with the earlier one itself.
+
+        :param boot: the id of the boot that has ended
+        """
+        more = {**self.more, "resume": {"boot": boot}, "prune": False}
+        bundle = build(self.definition.types)
+        return replace(self, bundle=bundle, expect=None, asks=False, more=more, facts=None)
 
     @property
     def waits_for_facts(self) -> bool:

@@ -19,6 +19,7 @@ from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
 from statecfg.remote.wire import frames as wire
 from statecfg.run.bundle import Part, build, more_types, of_facts, parts
 from statecfg.run.host import actions, frames
+from statecfg.run.host.absence import ABSENT, Absence, StillUp
 from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.deadlines import Deadlines
 from statecfg.run.host.frame_reader import NODE, FrameReader
@@ -68,6 +69,7 @@ class HostSession:
             self.supplies.parts[of_facts().sha256] = of_facts()
         self.unit_hooks: dict[int, Json | None] = {}  # number of the order → unit and hook
         self.cancelled = False
+        self.absence: Absence | None = None  # the newest reboot of the host
 
     @property
     def state(self) -> State:
@@ -156,6 +158,28 @@ class HostSession:
         self.report.data["login"] = {"ok": not wrong, **({"error": wrong} if wrong else {})}
         return wire.encode({"type": "login", "error": wrong})
 
+    def may_reboot(self) -> bytes:
+        """Return the frame that allows the host to reboot."""
+        self.report.state = State.REBOOTING
+        self.deadlines.progressed()
+        return wire.encode({"type": "reboot"})
+
+    def resume(self) -> Iterator[bytes]:
+        """Begin the session on a new connection after the host rebooted; yield the bytes to send."""
+        assert self.absence is not None
+        self.nonce, self.unit_hooks = secrets.token_hex(16), {}
+        self.request = request = self.request.resuming(self.absence.boot)
+        nodes = request.definition.packed.count
+        self.reader = FrameReader(self.nonce, nodes, self.report.read, self.reader.decoding)
+        self.deadlines = Deadlines(self.deadlines.clock, request.patience)
+        self.supplies = Supplies(self.emit)
+        self.supplies.parts[request.bundle.sha256] = request.bundle
+        self.report.state = State.RETURNING
+        yield from request.opening(self.nonce)
+        for text in self.report.kept:
+            yield wire.encode({"type": "keep", "text": text})
+        yield self._begin({})
+
     def _answered(self) -> None:
         if self.state is State.ASKING:
             self.report.state = State.ACTING
@@ -212,6 +236,13 @@ class HostSession:
                     raise Broken("it requests a login that statecfg can't try", SUSPICIOUS)
                 self.report.state = State.ASKING
                 yield actions.TryLogin()
+            case frames.Reboot():
+                if not by_ssh(self.request.target):
+                    raise Broken("it wants to reboot, and statecfg can't connect to it again", SUSPICIOUS)
+                self.absence = Absence(frame.node, frame.boot, frame.seconds, self.deadlines.clock())
+                yield actions.Reboot()
+            case frames.Booted():
+                self._booted(frame)
             case frames.Facts() if self.state is State.TOLD_FACTS:
                 yield actions.TellFacts(frame.values, frame.failed)
             case frames.Plan():
@@ -220,6 +251,16 @@ class HostSession:
                 yield actions.Finished()
             case _ if isinstance(frame, frames.UNITS):
                 yield self._unit(frame)
+
+    def _booted(self, frame: frames.Booted) -> None:
+        """Check that the host has rebooted since it asked for that.
+
+        :raises StillUp: if it has not
+        """
+        if self.state is not State.RETURNING or self.absence is None:
+            raise Broken("it says which boot this is, without a question", SUSPICIOUS)
+        if frame.boot == self.absence.boot:
+            raise StillUp("it has not rebooted", AGAIN)
 
     def _hook(self, frame: frames.Hook) -> actions.CallHook:
         if frame.hook not in self.request.hooks or self.state is not State.ACTING:
@@ -263,7 +304,7 @@ class HostSession:
         :raises Broken: if a deadline has passed
         """
         serving = self.state is State.SERVING_UNITS and not self.unit_hooks
-        if serving or self.state in (State.ASKING, State.WAITING, State.TOLD_FACTS):
+        if serving or self.state in (State.ASKING, State.WAITING, State.TOLD_FACTS, State.REBOOTING):
             self.deadlines.progressed()  # the host waits for the controller
         self.deadlines.check(self.reader.incomplete, "its apply" if self.state in PLANNED else "its plan")
 
@@ -292,7 +333,7 @@ class HostSession:
         """Report that the session ended before the host finished; see `HostReport.lost`."""
         acting = self.report.acting
         if acting:
-            hint = hint if hint == SUSPICIOUS else AGAIN
+            hint = hint if hint in (SUSPICIOUS, ABSENT) else AGAIN
         nothing = "" if acting or self.request.order.mode not in Mode.ACTING else "Nothing was changed."
         self.report.lost(summary, nothing, hint or UNREACHED, heard_all)
 

@@ -16,9 +16,12 @@ class State(Enum):
     DECLINED = auto()  # the host must not apply its plan
     ACTING = auto()
     ASKING = auto()  # the host applies its plan and waits for the result of a hook or of a login
+    REBOOTING = auto()  # the host may reboot now, and its connection ends
+    RETURNING = auto()  # the session has connected again, and waits until the host continues its run
     SERVING_UNITS = auto()  # the host waits for orders for its units, or runs their hooks
     FINISHED = auto()
 
 
-ACTING = frozenset({State.ACTING, State.ASKING, State.SERVING_UNITS})
+AWAY = frozenset({State.REBOOTING, State.RETURNING})
+ACTING = AWAY | {State.ACTING, State.ASKING, State.SERVING_UNITS}
 PLANNED = ACTING | {State.PLANNED, State.WAITING, State.DECLINED}

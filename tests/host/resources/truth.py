@@ -65,7 +65,8 @@ from tests.lab.web import Web
 
 # Two change the kernel, which the hosts share with this machine, and the podman of Debian 12 has no quadlets.
 # `tests/unit/resources/test_recorded.py` tests them.
-NOT_FOR_REAL = {"kernel_module", "quadlet", "swap"}
+# `tests/host/run/test_reboot.py` reboots hosts of its own.
+NOT_FOR_REAL = {"kernel_module", "quadlet", "reboot", "swap"}
 STATES = ("bare", "converged", "drifted", "half-failed")
 
 

@@ -38,8 +38,8 @@ KEYS |= {"after", "error", "bad", "known_after", "only", "local", "again"}
 FIXED = {
     "alternative", "apt_pin", "apt_repository", "authorized_key", "ca_certificate", "cron", "debconf", "diversion",
     "filesystem", "host_entry", "hostname", "kernel_module", "known_host", "limits", "locale", "logrotate", "mount",
-    "nftables", "password_aging", "quadlet", "ssh_config", "sshd_config", "sudoers", "swap", "sysctl", "systemd_unit",
-    "timezone", "ufw", "ufw_rule",
+    "nftables", "password_aging", "quadlet", "reboot", "ssh_config", "sshd_config", "sudoers", "swap", "sysctl",
+    "systemd_unit", "timezone", "ufw", "ufw_rule",
 }  # fmt: skip
 # Programs of node types that are too long for a case.
 PROGRAMS = {
@@ -53,7 +53,7 @@ PROGRAMS = {
     "psql": " ".join(postgresql.command(5432, "")[:-1]),
 }
 READ_ONLY = {"assertion"}  # their nodes never have actions
-PATIENT = {"wait_for"}  # their checks never fail, because the condition may still come true
+PATIENT = {"reboot", "wait_for"}  # their checks never fail: what they look for may still come
 
 
 FILES = sorted(path.stem for path in DIRECTORY.glob("*.yml"))  # most have the name of a node type

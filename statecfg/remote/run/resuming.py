@@ -1,0 +1,174 @@
+"""Continue a run after it rebooted the host (see `rebooting`): plan the layers that are left, and perform them.
+
+The plan of these layers must be the one that the controller has shown. A node with another plan fails.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+import zlib
+from functools import partial
+
+from statecfg.remote.graph.model import LEARNED
+from statecfg.remote.graph.names import ActionStatus, HostStatus, Outcome
+from statecfg.remote.ledger.state import StateError
+from statecfg.remote.machine.real import Facets
+from statecfg.remote.run.plan import Step
+from statecfg.remote.run.planning import Planner
+from statecfg.remote.run.rebooting import boot_id, digest_of
+from statecfg.remote.run.report import fingerprints
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Optional, Protocol, Sequence, Tuple
+
+    from statecfg.remote.graph.model import JsonMap, Node
+    from statecfg.remote.ledger.lock import Lock
+    from statecfg.remote.run.order import Order
+    from statecfg.remote.run.plan import Plan
+    from statecfg.remote.run.rebooting import Exchange, RebootingExecution, RebootManagement
+    from statecfg.remote.run.report import ActionReport
+    from statecfg.remote.wire.channel import Channel
+
+    End = Tuple[str, JsonMap]  # see `Session.run`
+
+    class Session(Exchange, Protocol):
+        """The part of a host session that the rest of a run needs."""
+
+        kept: List[str]
+        units: Any
+
+        def proceed(self, order: Order, layers: List[List[Node]], act: Callable[[Any], End]) -> End: ...
+        def apply(self, managed: RebootManagement, plan: Plan, facets: Facets) -> End: ...
+
+
+AGAIN = "Run the command again: it does what was not done."
+DEVIATES = "since the reboot, it would do something else than the plan says; plan again, or let it require %s"
+
+
+def resume(session: Session, order: Order, layers: List[List[Node]]) -> End:
+    """Continue the run; return its end.
+
+    :param order: the controller's instructions
+    :param layers: the definition
+    :raises StateError: if the host has not rebooted, or the lock is not reserved for this run
+    """
+    resumed = Resumed(order, session.kept, session.channel)
+    resumed.check(session.lock)
+    return session.proceed(order, layers, partial(resumed.run, session))
+
+
+class Resumed:
+    """The rest of a run.
+
+    :param order: the controller's instructions
+    :param kept: what the run continues with, in pieces, as the controller kept it
+    :param channel: the connection to the controller
+    :raises StateError: if the host has not rebooted
+    :ivar number: the number of the layer with the node that rebooted the host
+    """
+
+    def __init__(self, order: Order, kept: List[str], channel: Channel) -> None:
+        self.order, self.channel = order, channel
+        boot = boot_id()
+        channel.send({"type": "booted", "boot": boot})
+        if boot == order.resume["boot"]:
+            raise StateError("the host has not rebooted", AGAIN)
+        text = "".join(kept)
+        self.digest = digest_of(text)
+        self.data: JsonMap = json.loads(zlib.decompress(base64.b64decode(text)).decode())
+        self.number: int = self.data["number"]
+
+    def check(self, lock: Lock) -> None:
+        """Check that the lock is reserved for the rest of this run.
+
+        :raises StateError: if it is not, or if another run holds the lock
+        """
+        holder = lock.current_holder(0) or lock.former
+        found = (holder.get("run"), holder.get("boot"), holder.get("digest"))
+        if found != (self.order.run, self.order.resume["boot"], self.digest):
+            text = "since the reboot, the lock of the host is not reserved for this run: run %s by %s had it"
+            raise StateError(text % (holder.get("run"), holder.get("who")), AGAIN)
+        self.reservation = holder
+
+    def run(self, session: Session, managed: RebootManagement) -> End:
+        """Plan and perform the layers that are left; return the end of the run."""
+        session.lock.write(self.reservation)  # until the run continues, the connection may break once more
+        session.warnings[:0] = [text for text in self.data["warnings"] if text not in session.warnings]
+        LEARNED.update(self.data["learned"])
+        facets = Facets()
+        managed.planner = Rest
+        planner: Any = managed.new_planner(facets)
+        planner.said = self.data["said"]
+        planner.done = [[self._ended(node) for node in layer] for layer in managed.layers[: self.number + 1]]
+        plan: Plan = planner.plan(managed.layers, checking_kept=False)
+        self._compare(plan, self.channel.mask)
+        session.lock.write({"run": self.order.run, "who": self.order.who, "since": time.time(), "pid": os.getpid()})
+        self.channel.send({"type": "resumed"})
+        managed.begun = self.enter
+        ended = session.apply(managed, plan, facets)
+        if session.units is not None:
+            session.units.phase("after", ended[0] == HostStatus.OK)
+        return ended
+
+    def _ended(self, node: Node) -> Step:
+        """Return the step of a node that the run has processed before the reboot. The ledger has it already."""
+        step = Step(node)
+        if node.provides == self.data["node"]:
+            report = self.data["report"]
+            step.outcome, step.changes = Outcome.CHANGED, report["changes"]
+            step.triggered_by, step.known_after = report.get("triggered_by", ()), report.get("known_after")
+            return step
+        step.outcome, step.reason = self.data["outcomes"].get(node.provides, (Outcome.UNCHANGED, ""))
+        step.excluded = "processed before the reboot"
+        return step
+
+    def _compare(self, plan: Plan, mask: Optional[Callable[[Any], Any]]) -> None:
+        """Fail the nodes whose plan is not the one that was shown. A node that has nothing left to do is fine."""
+        prints = fingerprints(plan, mask)
+        for step in (step for steps in plan.layers[self.number + 1 :] for step in steps):
+            name = step.node.provides
+            if name in self.data["stopped"]:
+                step.outcome, step.reason = self.data["stopped"][name]
+            elif name in self.data["open"]:
+                step.known_after = self.data["open"][name]
+            elif step.acts and self.data["shown"].get(name) != prints[name]:
+                step.outcome, step.reason = Outcome.FAILED, DEVIATES % self.data["node"]
+
+    def enter(self, execution: RebootingExecution) -> None:
+        """Report that the node has rebooted the host, and start with the layer after it."""
+        node, name = execution.state[self.data["node"]], self.data["node"]
+        action: ActionReport = self.data["report"]["actions"][0]
+        execution.performer.record.took(name, action["op"], {"status": ActionStatus.OK})
+        event = {"type": "action", "node": name, "op": action["op"], "index": 0, "event": "finished"}
+        self.channel.send(dict(event, status=ActionStatus.OK))
+        action["status"] = ActionStatus.OK
+        node.done = [action]
+        execution.shutdown, execution.acted = self.data["shutdown"], True
+        execution.verify([node])
+        execution.events.after(node)
+        execution.close(self.number, [node], [node], "layers")
+        execution.begun, execution.first = self.number, self.number + 1
+
+
+class Rest(Planner):
+    """Plans the layers after a reboot.
+
+    :ivar done: the layers before it
+    :ivar said: see `Plan`
+    """
+
+    done: List[List[Step]]
+    said: Dict[str, Dict[str, str]]
+
+    def layer(self, layer: Sequence[Node], earlier: Dict[str, Step]) -> List[Step]:
+        """Check the nodes of a layer, or return their steps if the run has processed them before the reboot."""
+        self.current.said = self.said
+        number = len(self.current.layers)
+        if number >= len(self.done):
+            return Planner.layer(self, layer, earlier)
+        earlier.update((step.node.provides, step) for step in self.done[number])
+        return self.done[number]
