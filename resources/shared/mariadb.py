@@ -7,7 +7,6 @@ password.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,11 +14,12 @@ from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, Probe, World
-from statecfg.resources.shared import records
+from statecfg.resources.shared import records, sql_answers
 from statecfg.resources.shared.paths import nearest
 
 SOCKET = "/run/mysqld/mysqld.sock"
 DIRECTORIES = ("/run/mysqld", "/run/mysql", "/var/lib/mysql")  # of sockets: Debian, SUSE, Red Hat
+SERVER = "MariaDB"  # in messages
 GRANTS = "mariadb_grants"  # what actions that change privileges make unknown
 # The statements are written for this mode, regardless of the server's default.
 MODE = "SET sql_mode = 'NO_AUTO_CREATE_USER,STRICT_ALL_TABLES'; "
@@ -156,7 +156,7 @@ def server(world: World, socket: str) -> records.Fields:
     if entry is None:
         answer = world.probe(command(socket), input=_OVERVIEW.encode())
         text = "no MariaDB server answers on %s: %s; require the service that starts it"
-        raise CheckError(text % (socket, first_line(answer)))
+        raise CheckError(text % (socket, sql_answers.first_line(answer)))
     return entry
 
 
@@ -190,28 +190,17 @@ def told(world: World, socket: str, sql: str, what: str) -> str:
     :param what: what it reads, for the message
     :raises CheckError: if it fails; an empty answer would mean that there is nothing
     """
-    answer = query(world, socket, sql)
-    if answer.status:
-        raise unreadable(what, first_line(answer))
-    return answer.text
+    return sql_answers.text(query(world, socket, sql), what, SERVER)
 
 
 def count(world: World, socket: str, sql: str, what: str) -> int:
     """Return the number that a query prints, see `told`."""
-    found = told(world, socket, sql, what).strip()
-    if not re.match("[0-9]+\\Z", found):
-        raise unreadable(what, "its answer is not a number")
-    return int(found)
-
-
-def first_line(answer: Probe) -> str:
-    """Return why a program of MariaDB failed."""
-    return (answer.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[0]
+    return sql_answers.number(query(world, socket, sql), what, SERVER)
 
 
 def unreadable(what: str, why: str) -> CheckError:
     """Return the error for a query that failed."""
-    return CheckError("%s can't be read from MariaDB: %s; try again when the server answers" % (what, why))
+    return sql_answers.unreadable(what, why, SERVER)
 
 
 def run(machine: Machine, socket: str, sql: str, effect: Mapping[str, Any]) -> Result:

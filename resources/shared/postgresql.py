@@ -14,10 +14,11 @@ from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, Probe, World
-from statecfg.resources.shared import records
+from statecfg.resources.shared import records, sql_answers
 from statecfg.resources.shared.paths import nearest
 
 SOCKETS = "/run/postgresql"
+SERVER = "PostgreSQL"  # in messages
 GRANTS = "postgresql_grants"  # what actions that change privileges make unknown
 USER = "postgres"  # who runs a server that does not run yet
 _OVERVIEW = """
@@ -136,7 +137,7 @@ def server(world: World, port: int) -> records.Fields:
     if entry is None:
         answer = world.probe(command(port, "postgres"), user=USER, input=b"SELECT 1")
         text = "no PostgreSQL server answers on port %d of this host: %s; require the service that starts it"
-        raise CheckError(text % (port, first_line(answer)))
+        raise CheckError(text % (port, sql_answers.first_line(answer)))
     return entry
 
 
@@ -175,28 +176,17 @@ def told(world: World, port: int, user: str, database: str, sql: str, what: str)
     :param what: what it reads, for the message
     :raises CheckError: if it fails; an empty answer would mean that there is nothing
     """
-    answer = query(world, port, user, database, sql)
-    if answer.status:
-        raise unreadable(what, first_line(answer))
-    return answer.text
+    return sql_answers.text(query(world, port, user, database, sql), what, SERVER)
 
 
 def count(world: World, port: int, user: str, database: str, sql: str, what: str) -> int:
     """Return the number that a query prints, see `told`."""
-    found = told(world, port, user, database, sql, what).strip()
-    if not re.match("[0-9]+\\Z", found):
-        raise unreadable(what, "its answer is not a number")
-    return int(found)
-
-
-def first_line(answer: Probe) -> str:
-    """Return why a program of PostgreSQL failed."""
-    return (answer.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[0]
+    return sql_answers.number(query(world, port, user, database, sql), what, SERVER)
 
 
 def unreadable(what: str, why: str) -> CheckError:
     """Return the error for a query that failed."""
-    return CheckError("%s can't be read from PostgreSQL: %s; try again when the server answers" % (what, why))
+    return sql_answers.unreadable(what, why, SERVER)
 
 
 def run(

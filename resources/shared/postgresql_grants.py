@@ -9,7 +9,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import postgresql, records
+from statecfg.resources.shared import postgresql, records, sql_answers
 from statecfg.resources.shared.postgresql import key, literal, name
 
 Items = Sequence[Sequence[Sequence[str] | str]]  # objects with privileges
@@ -89,7 +89,7 @@ def held(attrs: records.Attrs, world: World, user: str) -> dict[str, list[str]]:
         return {}
     sql = "SELECT count(*) FROM pg_database WHERE datname = %s" % literal(database)  # noqa: S608  # the same
     if postgresql.count(world, port, user, "postgres", sql, "the privileges of the role " + attrs["role"]):
-        raise postgresql.unreadable("the privileges of the role " + attrs["role"], postgresql.first_line(answer))
+        raise postgresql.unreadable("the privileges of the role " + attrs["role"], sql_answers.first_line(answer))
     # An action of this plan creates the database: it has a schema `public`, no tables, and the default privileges.
     version = postgresql.server(world, port)["version"]
     defaults: dict[str, list[str]] = {database: [], "public": []} if what in ("database", "schema") else {}
