@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from statecfg.resources.debconf import debconf as debconf
     from statecfg.resources.directory import directory as directory
     from statecfg.resources.diversion import diversion as diversion
+    from statecfg.resources.dnf_group import dnf_group as dnf_group
+    from statecfg.resources.dnf_module import dnf_module as dnf_module
+    from statecfg.resources.dnf_repository import dnf_repository as dnf_repository
     from statecfg.resources.download import download as download
     from statecfg.resources.file import file as file
     from statecfg.resources.filesystem import filesystem as filesystem

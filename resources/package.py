@@ -111,7 +111,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
 @package.needs
 def needs(attrs: dict[str, Any]) -> list[str]:
     """Need the files that name the repositories, and answers to the questions of the package."""
-    return ["repository:", "answers:" + attrs["name"].partition(":")[0]]
+    return ["repository:", "module:", "answers:" + attrs["name"].partition(":")[0]]
 
 
 @package.to_wire

@@ -54,7 +54,7 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 @package_upgrade.needs
 def needs(attrs: dict[str, Any]) -> list[str]:
     """Need the files that name the repositories."""
-    return ["repository:"]
+    return ["repository:", "module:"]
 
 
 @package_upgrade.validate

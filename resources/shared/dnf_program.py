@@ -20,7 +20,7 @@ NEVER = "--setopt=*.metadata_expire=-1"  # the lists that a plan has read are th
 
 PROGRAM = """\
 import fnmatch, json, os, sys, time
-import dnf, dnf.exceptions, dnf.selector, hawkey
+import dnf, dnf.exceptions, dnf.repo, dnf.selector
 ask = json.loads(sys.argv[1])
 base = dnf.Base()
 base.conf.read()
@@ -88,10 +88,33 @@ def solve():
         base.upgrade_all()
     if ask.get("unneeded"):
         base.autoremove()
+    return resolved()
+def resolved():
     base.resolve(allow_erasing=ask["erase"])
     steps = {key(one): None for one in base.transaction.remove_set}
     steps.update((key(one), evr(one)) for one in base.transaction.install_set)
     return steps
+def groups():
+    if not recorded():
+        return {}
+    ids = {one.getCompsGroupItem().getGroupId() for one in base.history.group.search_by_pattern("%")}
+    there = {each: base.history.group.get(each) for each in sorted(ids)}
+    return {each: one.getName() for each, one in there.items() if one is not None}
+def group():
+    fill()
+    for repo in base.repos.iter_enabled():
+        repo.metadata = dnf.repo.Metadata(repo._repo)  # otherwise, dnf leaves out groups of lists from its cache
+    base.read_comps(arch_filter=True)
+    found = base.comps.group_by_pattern(ask["group"])
+    name = found.id if found else ask["group"]
+    if ask["gone"]:
+        base.group_remove(name)
+    elif found is None:
+        known = ", ".join(sorted(one.id for one in base.comps.groups)) or "none"
+        missing("there is no group %s; the groups are: %s" % (name, known))
+    else:
+        base.group_install(name, ["mandatory", "default", "conditional"] + (["optional"] if ask["optional"] else []))
+    return [name, found.name if found else "", resolved()]
 def lists():
     load()
     moments = []
@@ -101,8 +124,10 @@ def lists():
 def names():
     fill()
     return sorted({one.name for one in base.sack.query().available() if one.name[:2].lower() == ask["start"].lower()})
+def recorded():  # opening the records would make them
+    return os.path.exists(os.path.join(base.conf.persistdir, "history.sqlite"))
 def reasons():
-    if not os.path.exists(os.path.join(base.conf.persistdir, "history.sqlite")):
+    if not recorded():
         return []
     base.fill_sack(load_system_repo=True, load_available_repos=False)
     return sorted(key(one) for one in base.sack.query().installed() if one.reason in ("dependency", "weak-dependency"))

@@ -12,7 +12,9 @@ from statecfg.resources.shared import records, systemd
 PLACES = ("/usr/lib/sysimage/rpm", "/var/lib/rpm")  # where its database may be
 SAVED = ".rpmsave"  # suffix of the name that a changed configuration file of a removed package gets
 _FORMAT = "%{NAME}\\t%{ARCH}\\t%|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELEASE}\\t%{INSTALLTIME}\\n"
-_KEYS = "gpg-pubkey"  # rpm lists the imported keys as packages
+PROGRAM = "rpm"
+KEYS = "gpg-pubkey"  # rpm lists the imported keys as packages
+KEY_FORMAT = "%{VERSION}-%{RELEASE}\\n"
 
 
 def query(world: World, argv: list[str], codes: tuple[int, ...] = (0,)) -> list[str]:
@@ -21,7 +23,7 @@ def query(world: World, argv: list[str], codes: tuple[int, ...] = (0,)) -> list[
     :param codes: exit statuses that mean success
     :raises CheckError: if rpm fails
     """
-    probe = world.probe(["rpm", *argv], inputs=("packages", PLACES))
+    probe = world.probe([PROGRAM, *argv], inputs=("packages", PLACES))
     if probe.status not in codes:
         why = (probe.errors.decode("utf-8", "replace").strip() or "status %d" % probe.status).splitlines()[-1]
         raise CheckError("rpm can't read its database: %s" % why)
@@ -41,7 +43,7 @@ def packages(host: Any) -> dict[str, records.Fields]:
     for line in query(host, ["--query", "--all", "--queryformat", _FORMAT]):
         name, architecture, version, moment = line.split("\t")
         key = name if architecture in native else "%s:%s" % (name, architecture)
-        if name != _KEYS and int(moment) >= moments.get(key, 0):
+        if name != KEYS and int(moment) >= moments.get(key, 0):
             loaded[key], moments[key] = {"version": version}, int(moment)
     return loaded
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # hosts get no annotations, and need no types
     from typing import NotRequired, TypedDict
 
+    from statecfg.remote.graph.model import Blob
     from statecfg.resources.shared import records
 
     Step = tuple[list[str], records.Effect]  # a program, and what it changes
@@ -34,6 +35,24 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         """The memory of a `redis_setting`. `value` is the running value; None if it is unknown or a password."""
 
         value: str | None
+
+    class RpmRepositoryMemory(TypedDict):
+        """The memory of a repository of dnf or zypper: its files, and the keys that rpm accepted already."""
+
+        file: records.FileMemory
+        key: records.FileMemory | None
+        keys: list[str]
+
+    class DnfModuleMemory(TypedDict):
+        """The memory of a `dnf_module`. `was` is its state and stream; None if there was no choice."""
+
+        was: records.Fields | None
+
+    class DnfGroupMemory(TypedDict):
+        """The memory of a `dnf_group`. `context` lists all packages, one a line."""
+
+        installed: bool
+        context: Blob
 
     class NpmMemory(TypedDict):
         """The memory of an `npm_package`. `version` is the installed version; None if it was missing."""

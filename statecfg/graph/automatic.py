@@ -43,6 +43,7 @@ REASONS = {
     "unit_file": "its unit",
     "repository": "its repository",
     "answers": "its answers",
+    "module": "its module",
 }
 MOUNT = "its mount"
 UNIT_DIRECTORIES = tuple(f"{root}/systemd/system/" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
@@ -55,8 +56,11 @@ REPOSITORIES = (
     "/etc/apt/preferences",
     "/etc/apt/preferences.d/",
     "/etc/yum.repos.d/",
+    "/etc/dnf/dnf.conf",
+    "/etc/dnf/vars/",
     "/etc/zypp/repos.d/",
 )
+MODULES = "/etc/dnf/modules.d/"  # which stream of each module dnf uses
 PROVIDES = ("provides_units", "provides_programs")
 REMOVE = "remove"  # nodes of this type are always absent, so it has no attribute `absent`
 CONTENT = ("content", "source", "template")
@@ -143,6 +147,7 @@ class _Providers:
         self._provided: dict[str, list[Node]] = {}  # `unit:NAME` or `program:NAME`
         self._packages: dict[str, list[Node]] = {}  # by name, without the architecture
         self._repositories: list[str] = []
+        self._modules: list[str] = []
         self._drop_ins: dict[str, list[Node]] = {}  # by the name of the unit
         for identity, group in owners.items():
             if identity.startswith("package:"):
@@ -158,6 +163,8 @@ class _Providers:
                 self._drop_ins.setdefault(directory.rpartition("/")[2][:-2], []).extend(group)
         elif _is_repository(path):
             self._repositories += _present(group)
+        elif path.startswith(MODULES):
+            self._modules += _present(group)
 
     def _add_declared(self, nodes: list[Node]) -> None:
         fields: dict[str, tuple[str, ...]] = {}
@@ -230,6 +237,8 @@ class _Providers:
             return at or self.of(need._replace(kind="inside"))
         if need.kind == "repository":
             return [(name, need.reason) for name in self._repositories]
+        if need.kind == "module":
+            return [(name, need.reason) for name in self._modules]
         if need.kind in ("unit", "unit_file"):
             group = self._unit(need.name, need.kind == "unit")
         elif need.kind == "program":

@@ -124,7 +124,10 @@ PACKAGE_PROGRAMS = re.compile(
 PACKAGE_MANAGERS = {
     "remote/facts/installed.py",
     *(f"resources/shared/{name}.py" for name in ("apt", "apt_lists", "diversions", "dpkg")),
-    *(f"resources/shared/{name}.py" for name in ("dnf", "dnf_program", "dnf_upgrade", "rpm")),
+    *(
+        f"resources/shared/{name}.py"
+        for name in ("dnf", "dnf_groups", "dnf_lists", "dnf_modules", "dnf_program", "dnf_upgrade", "rpm")
+    ),
     *(f"resources/shared/{name}.py" for name in ("package_manager", "package_steps")),
 }
 

@@ -67,6 +67,8 @@ from tests.lab.web import Web
 # `tests/unit/resources/test_recorded.py` tests them.
 # `tests/host/run/test_reboot.py` reboots hosts of its own.
 NOT_FOR_REAL = {"kernel_module", "quadlet", "reboot", "swap"}
+# `test_dnf_types.py` tests these, on a host with dnf.
+OTHER_HOSTS = {"dnf_group", "dnf_module", "dnf_repository"}
 STATES = ("bare", "converged", "drifted", "half-failed")
 
 

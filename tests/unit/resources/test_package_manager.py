@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
+import yaml
 
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import Probe
-from statecfg.resources.shared import dnf, package_manager, rpm
+from statecfg.resources.shared import apt_texts, dnf, package_manager, rpm, rpm_texts
 
 DPKG, RPM = "/var/lib/dpkg/status", "/usr/lib/sysimage/rpm/rpmdb.sqlite"
 DEBIAN, ALMA = "ID=debian\n", 'NAME="AlmaLinux"\nID="almalinux"\nID_LIKE="rhel centos fedora"\n'
@@ -65,3 +67,10 @@ def test_a_failed_query_is_an_error() -> None:
     """Otherwise, all packages would seem to be missing."""
     with pytest.raises(CheckError, match="rpm can't read its database: rpmdb: damaged"):
         rpm.packages(MemoryMachine(probes=answers("", 1)))
+
+
+def test_the_ids_of_keys_are_those_of_rpm() -> None:
+    """The key of the cases; gpg shows its fingerprint and its time of creation."""
+    cases = yaml.safe_load((Path(__file__).parent / "cases/dnf_repository.yml").read_text())
+    key = next(case["node"]["key"] for case in cases if case["case"] == "a key")
+    assert rpm_texts.key_ids(apt_texts.armored(key.encode())) == ["51558cc9-6b042cf9"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import textwrap
 import zipfile
@@ -44,7 +45,8 @@ def sent(graph: Graph, directory: Path) -> None:
         path.write_text("port {{ port }}\n")
     certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     (directory / "files" / "example-ca.pem").write_text(certificate)
-    key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nAAAA\n-----END PGP PUBLIC KEY BLOCK-----\n"
+    packet = base64.b64encode(b"\xc6\x06\x04\0\0\0\0\x16").decode()  # the beginning of a key of version 4
+    key = f"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n{packet}\n-----END PGP PUBLIC KEY BLOCK-----\n"
     (directory / "files" / "docker.asc").write_text(key)
     with zipfile.ZipFile(directory / "files" / "site.zip", "w") as archive:
         archive.writestr("index.html", "hello\n")

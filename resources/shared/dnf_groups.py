@@ -1,0 +1,134 @@
+"""Groups of packages of dnf: install and remove them, with a plan of their packages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.remote.graph.model import ActionSpec, Blob, CheckError, Node, Unknown
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import package_snapshot, package_transaction, records, rpm_repositories, software_records
+
+
+@table("dnf_groups")
+def dnf_groups(host: Any) -> dict[str, records.Fields]:
+    """Load the groups that dnf has installed: id → `name`."""
+    from statecfg.resources.shared import dnf_program
+
+    return {group: {"name": name} for group, name in dnf_program.ask(host, "groups").items()}
+
+
+def solve(world: World, group: str, remove: bool, optional: bool) -> tuple[str, str, records.Steps]:
+    """Return the id and the name of a group, and what its installation or removal would do.
+
+    :param group: its id or its name
+    :raises CheckError: if dnf refuses
+    """
+    from statecfg.resources.shared import dnf_program
+
+    try:
+        found, name, steps = dnf_program.ask(world, "group", group=group, gone=remove, optional=optional, erase=remove)
+    except dnf_program.Refusal as problem:
+        raise CheckError("dnf can't do this: %s" % problem) from None
+    return found, name, steps
+
+
+@op(turn="dnf")
+def change_group(
+    machine: Machine,
+    group: str,
+    name: str,
+    remove: bool,
+    optional: bool,
+    steps: records.Steps | None,
+    update: int | None = None,
+) -> Result:
+    """Install or remove a group. If dnf would change other packages than planned, fail and change nothing.
+
+    :param group: its id
+    :param steps: what it changes; None if that was not known
+    :param update: the maximum age of dnf's lists in seconds; None: any age
+    """
+    from statecfg.resources.shared import dnf, dnf_program, package_steps
+
+    if update is not None:
+        updated = dnf.update_lists(machine, update)
+        if updated["status"] != "ok":
+            return updated
+    effect: records.Effect = {"unknown": package_steps.EVERYTHING}
+    if steps is not None:
+        changed = {name: package_steps.installed(version) for name, version in steps.items()}
+        effect = {"packages": changed, "automatic": {}, "dependencies": {}, "unknown": package_steps.BRINGS}
+        asked = {name: {"version": version} if version else package_steps.GONE for name, version in steps.items()}
+        effect["asked"] = asked
+    effect["dnf_groups"] = {group: None if remove else {"name": name}}
+    argv = ["dnf", "-y", dnf_program.NEVER, "group", "remove" if remove else "install", group]
+    if optional and not remove:
+        argv.insert(5, "--with-optional")
+
+    def simulate() -> records.Steps:
+        return solve(machine, group, remove, optional)[2]
+
+    foreseen = set(steps) if steps is not None else None
+    return package_steps.Guard(machine, dnf.NAME).run(argv, effect, simulate, foreseen=foreseen)
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
+    """Ask dnf what the installation or removal of a group would do.
+
+    :raises CheckError: if dnf refuses, or if a removal would take a package that another node installs
+    """
+    rpm_repositories.require(world, node, "dnf")
+    attrs, remove = node.attrs, bool(node.attrs.get("absent"))
+    if (installed(world, attrs["name"]) is not None) is not remove:
+        return ActionSpec()
+    from statecfg.resources.shared import dnf
+
+    group, name, steps, known_after = attrs["name"], attrs["name"], None, None
+    stale = dnf.stale(world, attrs.get("update_cache"))
+    if stale is False:
+        try:
+            group, name, steps = solve(world, attrs["name"], remove, bool(attrs.get("optional")))
+        except Unknown as unknown:
+            known_after = unknown.cause
+    if steps is not None:
+        gone = sorted(name for name, version in steps.items() if version is None)
+        package_transaction.refuse_wanted(world, nodes, gone, "the removal of the group %s" % attrs["name"])
+    age = attrs.get("update_cache") if stale else None
+    return ActionSpec(
+        [change_group(group, name, remove, bool(attrs.get("optional")), steps, age)], known_after=known_after
+    )
+
+
+def installed(world: World, name: str) -> str | None:
+    """Return the id of an installed group; None if it is not installed.
+
+    :param name: its id or its name
+    """
+    groups = world.table("dnf_groups")
+    return next((group for group in sorted(groups) if name in (group, groups[group]["name"])), None)
+
+
+def remember(node: Node, world: World) -> software_records.DnfGroupMemory:
+    """Record whether the group is installed, and all packages."""
+    there = installed(world, node.attrs["name"])
+    return {"installed": there is not None, "context": Blob.of(package_snapshot.context(world, ()))}
+
+
+def undo(node: Node, memory: software_records.DnfGroupMemory, world: World) -> ActionSpec:
+    """Remove a group that was not installed before, or install it again."""
+    attrs, group = node.attrs, installed(world, node.attrs["name"])
+    if (group is not None) is memory["installed"] or memory["installed"] is not bool(attrs.get("absent")):
+        return ActionSpec()
+    remove = group is not None
+    found, name, steps = solve(world, group or attrs["name"], remove, bool(attrs.get("optional")))
+    before = memory["context"].read().decode().split("\n")
+    there = {line.partition(" ")[0] for line in before}
+    wanted = sorted(name for name, version in steps.items() if version is None and name in there)
+    if remove and wanted:
+        text = "the group %s stays: its removal would take %s, which was there before"
+        return ActionSpec(left=[text % (attrs["name"], ", ".join(wanted))])
+    return ActionSpec([change_group(found, name, remove, bool(attrs.get("optional")), steps)])

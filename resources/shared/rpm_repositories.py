@@ -1,0 +1,114 @@
+"""Repositories of dnf and zypper: the file of a repository, and the key that signs its packages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import drop_ins, files, records, rpm, software_records
+from statecfg.resources.shared.package_manager import manager
+
+KEYS = "/etc/pki/rpm-gpg"
+KEY = KEYS + "/RPM-GPG-KEY-"  # and the name of the repository
+
+
+@table("rpm_keys")
+def rpm_keys(host: Any) -> dict[str, records.Fields]:
+    """Load the keys whose signatures rpm accepts: VERSION-RELEASE of the package gpg-pubkey, which stands for a key.
+
+    :raises CheckError: if rpm fails
+    """
+    return {line: {} for line in rpm.query(host, ["--query", "--all", "--queryformat", rpm.KEY_FORMAT, rpm.KEYS])}
+
+
+@op(turn="rpm")
+def import_key(machine: Machine, path: str, keys: list[str]) -> Result:
+    """Let rpm accept the signatures of the keys in a file."""
+    return machine.run([rpm.PROGRAM, "--import", path], {"rpm_keys": {key: {} for key in keys}})
+
+
+@op(turn="rpm")
+def forget_key(machine: Machine, keys: list[str]) -> Result:
+    """Let rpm no longer accept the signatures of these keys."""
+    argv = [rpm.PROGRAM, "--erase", "--", *("%s-%s" % (rpm.KEYS, key) for key in keys)]
+    return machine.run(argv, {"rpm_keys": dict.fromkeys(keys)})
+
+
+@op
+def make_directory(machine: Machine, path: str) -> Result:
+    """Make the directory of the keys."""
+    return machine.mkdir(path, parents=True)
+
+
+def require(world: World, node: Node, name: str) -> None:
+    """Check that the host has this package manager.
+
+    :raises CheckError: if it has another one
+    """
+    if name != manager(world).NAME:
+        text = "%s is for hosts with %s, and this host has %s"
+        raise CheckError(text % (node.type, name, manager(world).NAME))
+
+
+def key_file(node: Node) -> Node | None:
+    """Return a node that manages the file with the key; None if the repository has no such file."""
+    attrs = node.attrs
+    if not attrs.get("key_path"):
+        return None
+    own = {"path": attrs["key_path"], "absent": bool(attrs.get("absent")), "mode": 0o644}
+    own.update(content=attrs.get("key_content"), owner="root", group="root")
+    return Node(node.provides, node.type, node.requires, own)
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the files of a repository and its key, and whether rpm accepts the key.
+
+    :raises CheckError: see `drop_ins.compare`
+    """
+    key, absent, actions = key_file(node), node.attrs.get("absent"), []
+    if key is not None:
+        if not absent and world.stat(KEYS) is None:
+            actions.append(make_directory(KEYS))
+            content = Blob.of(key.attrs["content"])
+            actions.append(files.write(key.attrs["path"], content, 0o644, "root", "root"))
+        else:
+            actions += drop_ins.check(key, nodes, world)
+    keys = node.attrs.get("keys") or []
+    if key is not None and keys and not absent and any(world.entry("rpm_keys", each) is None for each in keys):
+        actions.append(import_key(key.attrs["path"], keys))
+    return [*actions, *drop_ins.check(node, nodes, world)]
+
+
+def blobs(node: Node, world: World) -> list[Blob]:
+    """Return the content that the host lacks."""
+    key = key_file(node)
+    return [*files.blobs(node, world), *(files.blobs(key, world) if key is not None else ())]
+
+
+def remember(node: Node, world: World) -> software_records.RpmRepositoryMemory:
+    """Record the files, and which keys rpm accepts already."""
+    key = key_file(node)
+    return {
+        "file": files.remember(node, world),
+        "key": files.remember(key, world) if key is not None else None,
+        "keys": sorted(each for each in node.attrs.get("keys") or () if world.entry("rpm_keys", each) is not None),
+    }
+
+
+def undo(node: Node, memory: software_records.RpmRepositoryMemory, world: World) -> ActionSpec:
+    """Restore the former files, or remove the repository and its key."""
+    spec, key, was = files.undo(node, memory["file"], world), key_file(node), memory["key"]
+    if key is not None and was is not None:
+        more = files.undo(key, was, world)
+        spec.actions.extend(more.actions)
+        spec.left.extend(more.left)
+    new = [each for each in node.attrs.get("keys") or () if each not in memory["keys"]]
+    imported = [each for each in new if world.entry("rpm_keys", each) is not None]
+    if imported and not node.attrs.get("absent"):
+        spec.actions.append(forget_key(imported))
+    return spec

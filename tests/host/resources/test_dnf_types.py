@@ -1,0 +1,221 @@
+"""Repositories, modules and groups of dnf on a real host."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import lab
+from tests.host.resources.test_dnf import DnfSite
+from tests.lab.fixtures import or_skip
+from tests.lab.rpm import RpmRepository, rpm_host
+
+COMPS = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE comps PUBLIC "-//Red Hat, Inc.//DTD Comps info//EN" "comps.dtd">
+<comps><group><id>tools</id><name>All Tools</name><default>false</default><uservisible>true</uservisible><packagelist>
+<packagereq type="mandatory">tool-a</packagereq><packagereq type="optional">extra</packagereq>
+</packagelist></group></comps>
+"""
+MODULE = """---
+document: modulemd
+version: 2
+data:
+  name: shop
+  stream: "%(stream)s"
+  version: 1
+  context: 00000000
+  arch: noarch
+  summary: A shop
+  description: A shop.
+  license: {module: [MIT]}
+  artifacts: {rpms: ["shop-0:%(version)s-1.noarch"]}
+...
+"""
+BEFORE = "fedora-release 40-1 unknown"
+
+
+def make_key(home: Path) -> list[str]:
+    """Make a key, and return the command line of gpg."""
+    home.mkdir(mode=0o700)
+    gpg = ["gpg", "--homedir", str(home), "--batch", "--quiet", "--yes", "--passphrase", ""]
+    subprocess.run([*gpg, "--quick-gen-key", "Tests <tests@example.org>", "rsa3072", "sign", "never"], check=True)
+    return gpg
+
+
+def sign(repository: RpmRepository, gpg: list[str], home: Path) -> None:
+    """Sign the packages, index them, and put the public key next to them as text and binary."""
+    program = shutil.which("gpg")  # rpm would look for gpg2
+    values = (f"_gpg_path {home}", "_gpg_name tests@example.org", f"__gpg {program}")
+    defines = [word for value in values for word in ("--define", value)]
+    packages = sorted(map(str, repository.directory.rglob("*.rpm")))
+    subprocess.run(["rpmsign", "--addsign", *defines, *packages], check=True, capture_output=True)
+    repository.index()
+    for name, armor in (("key.asc", ["--armor"]), ("key.gpg", [])):
+        subprocess.run([*gpg, *armor, "--output", str(repository.directory / name), "--export"], check=True)
+
+
+@pytest.fixture(scope="module")
+def fedora(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Host]:
+    """Give a host with a repository that has a group and a module, and a signed repository that dnf does not use."""
+    if not shutil.which("gpg") or not shutil.which("rpmsign"):
+        pytest.skip("not run on this machine: there is no gpg or no rpmsign (Debian: gnupg, rpm)")
+    directory = tmp_path_factory.mktemp("rpm")
+    with or_skip():
+        first, second = RpmRepository(directory / "first"), RpmRepository(directory / "second")
+        first.add("tool-a", "1.0")
+        first.add("extra", "1.0")
+        for version in ("1.0", "2.0"):
+            first.add("shop", version)
+        second.add("strange", "1.0")
+        host = rpm_host("fedora", first)
+    try:
+        (directory / "comps.xml").write_text(COMPS)
+        streams = [MODULE % {"stream": version[0], "version": version} for version in ("1.0", "2.0")]
+        (first.directory / "modules.yaml").write_text("".join(streams))
+        first.index(directory / "comps.xml")
+        first.copy(host)
+        gpg = make_key(directory / "gpg")
+        try:
+            sign(second, gpg, directory / "gpg")
+        finally:
+            subprocess.run(["gpgconf", "--homedir", str(directory / "gpg"), "--kill", "gpg-agent"], check=True)
+        second.copy(host, "/srv/second")
+        host.write("/etc/yum.repos.d/tests.repo", "[tests]\nname=tests\nbaseurl=file:///srv/rpm\ngpgcheck=0\n")
+        host.run(["dnf", "-q", "makecache"])
+        yield host
+    finally:
+        host.stop()
+
+
+@pytest.fixture
+def site(fedora: lab.Host, tmp_path: Path) -> Iterator[DnfSite]:
+    """Give a project for the host, and check that it has the same packages and settings before and after the test."""
+    site = DnfSite(fedora, tmp_path)
+    (tmp_path / "files").mkdir()
+    for name in ("key.asc", "key.gpg"):
+        shutil.copy(fedora.path(f"/srv/second/{name}"), tmp_path / "files" / name)
+    before = (site.packages(), settings(fedora))
+    assert before[0] == [BEFORE]
+    yield site
+    after = (site.packages(), settings(fedora))
+    fedora.run(["sh", "-c", "rm -rf /var/lib/statecfg /etc/yum.repos.d/second.repo"])
+    assert after == before
+
+
+def settings(host: lab.Host) -> str:
+    """Return the files of dnf, the keys that rpm accepts, and the groups."""
+    show = "cd /etc; grep -r . yum.repos.d pki/rpm-gpg; rpm -qa gpg-pubkey"
+    show += "; grep -hE '^(name|stream|state)=.' $(grep -lE '^state=.' dnf/modules.d/*) /dev/null"
+    return host.run(["sh", "-c", f"{show}; dnf -q --disablerepo='*' group list --installed; true"]).stdout
+
+
+SECOND = 'dnf_repository: second, baseurl: ["file:///srv/second"], key_source: %s'
+
+
+@pytest.mark.parametrize("key", ["key.asc", "key.gpg"])
+def test_a_signed_repository_is_fetched_and_used_and_removed(site: DnfSite, key: str) -> None:
+    playbook = site.write("second.yml", SECOND % key, "package: strange")
+    planned = site.report("plan", playbook)["dnf_repository:second"]
+    ops = [action["op"] for action in planned["actions"]]
+    assert [op for op in ops if op != "make_directory"] == ["write", "import_key", "write", "fetch_lists"]
+    applied = site.report("apply", playbook, "--yes")
+    assert {node["outcome"] for node in applied.values()} == {"changed"}
+    assert site.has("strange") == ["strange"]
+    assert site.host.run(["rpm", "-q", "gpg-pubkey"]).stdout.startswith("gpg-pubkey-")
+    assert {node["outcome"] for node in site.report("apply", playbook, "--yes").values()} == {"unchanged"}
+    site.host.run(["sh", "-c", "rm -r /var/cache/dnf/second-*; rpm -e gpg-pubkey"])
+    again = site.report("plan", playbook)["dnf_repository:second"]
+    assert [action["op"] for action in again["actions"]] == ["import_key", "fetch_lists"]
+    site("destroy", playbook, "--yes")
+    site.host.run(["rm", "-rf", "/etc/pki/rpm-gpg"])
+
+
+def test_a_package_without_a_valid_signature_is_refused(site: DnfSite) -> None:
+    """The package of the other repository has no signature."""
+    text = 'dnf_repository: second, baseurl: ["file:///srv/rpm"], key_source: key.asc, settings: {excludepkgs: extra}'
+    playbook = site.write("second.yml", text, "package: tool-a")
+    site.host.run(["sh", "-c", "mv /etc/yum.repos.d/tests.repo /srv/tests.repo"])
+    try:
+        failed = site.report("apply", playbook, "--yes", code=1)["package:tool-a"]
+        assert failed["outcome"] == "failed"
+        assert "install:" in failed["reason"]
+        assert site.packages() == [BEFORE]
+        site("destroy", playbook, "--yes")
+    finally:
+        site.host.run(["sh", "-c", "mv /srv/tests.repo /etc/yum.repos.d/tests.repo; rm -rf /etc/pki/rpm-gpg"])
+
+
+def test_a_repository_that_does_not_answer_fails(site: DnfSite) -> None:
+    playbook = site.write("gone.yml", 'dnf_repository: second, baseurl: ["file:///srv/nothing"]')
+    failed = site.report("apply", playbook, "--yes", code=1)["dnf_repository:second"]
+    assert failed["reason"].startswith("fetch_lists:")
+    site("destroy", playbook, "--yes")
+
+
+def test_a_disabled_repository_serves_the_packages_that_name_it(site: DnfSite) -> None:
+    disabled = SECOND % "key.asc" + ", enabled: false, fetch: true"
+    playbook = site.write("second.yml", disabled, "package: strange, enable_repositories: [second]")
+    site("apply", playbook, "--yes")
+    assert site.has("strange") == ["strange"]
+    site("destroy", playbook, "--yes")
+    site.host.run(["rm", "-rf", "/etc/pki/rpm-gpg"])
+
+
+def test_a_stream_decides_which_version_is_installed(site: DnfSite) -> None:
+    playbook = site.write("shop.yml", 'dnf_module: shop, stream: "1"', "package: shop")
+    site("apply", playbook, "--yes")
+    assert "shop 1.0-1 user" in site.packages()
+    assert {node["outcome"] for node in site.report("apply", playbook, "--yes").values()} == {"unchanged"}
+    other = site.write("shop.yml", 'dnf_module: shop, stream: "2"', 'package: shop, version: "2.*"')
+    site("apply", other, "--yes")
+    assert "shop 2.0-1 user" in site.packages()
+    wrong = site.write("wrong.yml", 'dnf_module: nothing, stream: "2"')
+    assert site.report("apply", wrong, "--yes", code=1)["dnf_module:nothing"]["reason"].startswith("choose:")
+    site("destroy", other, "--yes")
+
+
+def test_a_former_stream_is_restored(site: DnfSite) -> None:
+    site.dnf("module", "enable", "shop:1")
+    before = settings(site.host)
+    playbook = site.write("shop.yml", "dnf_module: shop, disabled: true")
+    planned = site.report("plan", playbook)["dnf_module:shop"]
+    assert planned["changes"] == site.report("apply", playbook, "--yes")["dnf_module:shop"]["changes"]
+    assert "state=disabled" in site.host.read("/etc/dnf/modules.d/shop.module")
+    site("destroy", playbook, "--yes")
+    assert settings(site.host) == before
+    reset = site.write("shop.yml", "dnf_module: shop, absent: true")
+    site("apply", reset, "--yes")
+    assert "state=enabled" not in site.host.read("/etc/dnf/modules.d/shop.module")
+    site("destroy", reset, "--yes")
+    assert settings(site.host) == before
+    site.dnf("module", "reset", "shop")
+
+
+def test_a_group_comes_and_goes(site: DnfSite) -> None:
+    playbook = site.write("tools.yml", "dnf_group: All Tools, optional: true")
+    planned = site.report("plan", playbook)["dnf_group:All Tools"]
+    assert planned["actions"][0]["args"]["steps"] == {"extra": "1.0-1", "tool-a": "1.0-1"}
+    applied = site.report("apply", playbook, "--yes")["dnf_group:All Tools"]
+    assert applied["changes"] == planned["changes"]
+    assert site.has("extra", "tool-a") == ["extra", "tool-a"]
+    assert site.report("apply", playbook, "--yes")["dnf_group:All Tools"]["outcome"] == "unchanged"
+    refused = site.write("gone.yml", "dnf_group: tools, absent: true", "package: tool-a")
+    assert "package:tool-a installs" in site.report("plan", refused, code=1)["dnf_group:tools"]["reason"]
+    site("destroy", playbook, "--yes")
+    wrong = site.write("wrong.yml", "dnf_group: tolls")
+    assert "the groups are: tools" in site.report("plan", wrong, code=1)["dnf_group:tolls"]["reason"]
+
+
+def test_a_removed_group_is_installed_again(site: DnfSite) -> None:
+    site.dnf("group", "install", "tools")
+    before = site.packages()
+    playbook = site.write("gone.yml", "dnf_group: tools, absent: true")
+    site("apply", playbook, "--yes")
+    assert site.has("tool-a") == []
+    site("destroy", playbook, "--yes")
+    assert site.packages() == before
+    site.dnf("group", "remove", "tools")
