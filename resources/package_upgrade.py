@@ -32,7 +32,7 @@ def package_upgrade(
     :param name: a name for messages, such as ``all``
     :param mode: `full` also removes packages if that is necessary; `safe` removes nothing
     :param update_cache: before the upgrade, update the package lists if they are older than this many seconds
-    :param autoremove: also remove packages that were installed for others and that nothing needs any more
+    :param autoremove: also remove packages that were installed for others and that are no longer needed
 
     In YAML::
 

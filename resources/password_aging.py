@@ -29,8 +29,8 @@ def password_aging(
     :param min_days: days that must pass before the user may change the password again
     :param max_days: days after which the user must change the password; -1: never
     :param warn_days: days before that from which on logins show a warning
-    :param inactive_days: days after that during which the old password still works; -1: for ever
-    :param expires: the first day on which the user can't log in any more, such as ``2027-01-31``, or ``never``
+    :param inactive_days: days after that during which the old password still works; -1: without a limit
+    :param expires: the first day on which the user can no longer log in, such as ``2027-01-31``, or ``never``
 
     In YAML::
 

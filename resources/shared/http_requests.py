@@ -113,7 +113,7 @@ def require(attrs: records.Attrs, world: World) -> None:
 
 
 def done(attrs: records.Attrs, world: World) -> bool:
-    """Return whether the guard says that the request is not needed any more.
+    """Return whether the guard says that the request is no longer needed.
 
     :raises CheckError: if the server does not answer, so that the guard can't tell
     """

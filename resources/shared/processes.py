@@ -95,7 +95,7 @@ if order["do"] == "stop":
         os.unlink(record)
 elif order["do"] == "start":
     pid = start(order["fields"], True)
-    # What ends in its first moments was never running: say so now, and how it can be found out.
+    # A program that ends in its first moments was never running: report that now, and how to find the cause.
     began = stat(pid)
     time.sleep(0.1)
     if began is None or stat(pid) != began:

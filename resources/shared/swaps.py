@@ -173,7 +173,7 @@ def undo(node: Node, memory: system_records.SwapMemory, world: World) -> ActionS
 
 
 def _again(path: str, memory: system_records.SwapMemory) -> list[Action]:
-    """Return what creates a former swap file again. What was in it has no meaning any more."""
+    """Return what creates a former swap file again. Its former content no longer has a meaning."""
     was = memory["used"]
     used = [use(path, was.get("priority"))] if was is not None else []
     return [make_file(path, memory["megabytes"] or 0), make_swap(path), *used]

@@ -124,7 +124,7 @@ def find(nodes: list[Node], owners: Mapping[str, list[Node]]) -> tuple[Automatic
 
 
 def _claimed(owners: Mapping[str, list[Node]]) -> dict[str, list[_Need]]:
-    """Return what nodes need because of the paths that they manage, if no attribute `path` says so."""
+    """Return what nodes need because of the paths that they manage, if they have no attribute `path`."""
     by_path = {type_name: "path" in _fields(type_name) for type_name in REGISTRY}
     claimed: dict[str, list[_Need]] = {}
     for identity, group in owners.items():

@@ -90,7 +90,7 @@ class SshStream:
         try:
             within(CLOSE_TIME, self.channel.close)
         except FAILURES:
-            # The peer does not read any more, so the connection is useless.
+            # The peer no longer reads, so the connection is useless.
             shut(self.channel.get_transport())
 
     def _await_window(self) -> None:

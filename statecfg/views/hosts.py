@@ -34,7 +34,7 @@ def heading(group: Group) -> Line:
 
 
 def or_nothing(host: Host, lines: Iterable[Line], lead: str = "Nothing to do") -> Iterator[Line]:
-    """Yield the lines below a host's heading. If there are none and the host is ok, yield a line that says so.
+    """Yield the lines below a host's heading. If there are none and the host is ok, yield a line about that.
 
     :param lead: the first words of that line
     """

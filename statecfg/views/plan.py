@@ -73,7 +73,7 @@ def plan_lines(report: Report, detail: Detail = BRIEF, dry: bool = True, saved: 
 
     :param report: the masked report in format 1
     :param detail: how much to show
-    :param dry: whether this is a dry run; then the first line and a line at the end say so
+    :param dry: whether this is a dry run; then the first line and a line at the end state it
     :param saved: whether this is a saved plan, which is only displayed
     """
     dry = dry and not saved
@@ -203,7 +203,7 @@ def steps(node: Node) -> str:
 
 
 def reasons(node: Node, said: Sequence[str] = ()) -> Iterator[Line]:
-    """Yield why a node changes, fails or is excluded, as far as the report says so.
+    """Yield why a node changes, fails or is excluded, as far as the report contains it.
 
     :param said: reasons that are shown with an action and need no repetition
     """

@@ -142,7 +142,7 @@ def cgroup_roots() -> list[Path]:
 
 
 def remove_cgroup(directory: Path) -> None:
-    """Remove a cgroup and the cgroups below it, which contain no processes any more."""
+    """Remove a cgroup and the cgroups below it, which no longer contain processes."""
     for below, _, _ in os.walk(directory, topdown=False):
         os.rmdir(below)
 

@@ -44,6 +44,8 @@ RULES = (
     Rule(r"\bat all\b", "omit it"),
     Rule(r"\bas much as (?!possible)", "up to …; what …"),
     Rule(r"\b([Ii]t|what (it|they|the \w+)) says?\b(?! that\b)", "name what is reported, recorded or defined"),
+    Rule(r"\bsays? so\b", "reports this; shows this"),
+    Rule(r"\bany more(?=$|\n|[.,;:)\"])", "no longer"),
     Rule(r"\ball the same\b(?! \w)", "anyway"),
     Rule(r"\bbelongs? into\b", "belongs in"),
     Rule(r"\band the like\b", "and similar; and so on"),

@@ -91,5 +91,5 @@ class Permit:
     def _ask(self, events: Events, host: str) -> None:
         try:
             self.answer = events.may_go(host)
-        except Exception as problem:  # a bug of statecfg: the host stays as it is, and its report says so
+        except Exception as problem:  # a bug of statecfg: the host stays as it is, and its report shows the bug
             self.answer = f"statecfg failed: {problem!r}"
