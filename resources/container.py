@@ -48,7 +48,7 @@ def container(
     :param command: the program and its arguments, or only arguments if the image has an entrypoint; default: that of
         the image
     :param entrypoint: the program, in place of the entrypoint of the image
-    :param env: variables; values may be secrets, which everybody who may use the engine can read
+    :param env: variables; values may be secrets, which all users of the engine can read
     :param ports: published ports, such as ``127.0.0.1:8080:80``
     :param volumes: volumes and directories, such as ``data:/srv/data`` or ``/srv/conf:/etc/shop:ro``
     :param network: the network, such as ``host``, ``none`` or the name of one

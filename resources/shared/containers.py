@@ -53,7 +53,7 @@ def _create(
     effect: records.Effect,
 ) -> Result:
     """Create a container under a temporary name."""
-    # The random number tells this container from one whose image somebody made from it, with its labels.
+    # The random number tells this container from one whose image was made from it, with its labels.
     said = {"name": name, "options": wanted, "number": os.urandom(8).hex()}
     lines = "".join("%s=%s\n" % item for item in sorted((env or {}).items()))
     argv = command(engine, temporary, wanted, json.dumps(said, sort_keys=True))

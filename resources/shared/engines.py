@@ -1,7 +1,7 @@
 """Engines of containers (podman, docker): the facets with their containers and images.
 
 A facet has one entry per engine, which tells whether it could be read, and one per container or image. It contains what
-everybody who may use the engine can see; the values of variables are in a facet of their own, which no report shows.
+all users of the engine can see; the values of variables are in a separate facet, which no report shows.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def containers(host: Any) -> dict[str, records.Fields]:
                 "state": "running" if each["State"].get("Running") else "stopped",
                 "image_id": plain_id(each["Image"]),
             }
-            if said.get("name") != name:  # another one's, or of an image that somebody made from our container
+            if said.get("name") != name:  # another one's, or of an image that was made from our container
                 fields.update({"foreign": True, "intended": said.get("name")})
             else:
                 fields.update(said["options"], number=said.get("number"))

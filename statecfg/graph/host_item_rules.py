@@ -82,7 +82,7 @@ def _limits(field: str, schema: Schema, values: Mapping[str, Any], every: Sequen
 
 
 def _long(start: str, size: int) -> str:
-    """Return a text of a certain length; a path has short names."""
+    """Return a string of a certain length; a path has short names."""
     return "a" * size if start == "a" else ("/" + "a" * 99) * (size // 100) + "/" + "a" * (size % 100 or 1)
 
 

@@ -1,6 +1,6 @@
 """Items that a host lists at a node's turn (`for_each_host`): the lists, and the references to their items.
 
-While a definition is compiled, a sample stands for each field of an item. So node types check, convert and claim
+While a definition is compiled, a sample replaces each field of an item. So node types check, convert and claim
 attributes as they do with plain text, and the host puts the items in place of the samples.
 """
 
@@ -26,7 +26,7 @@ from statecfg.remote.graph.wrong_values import Wrong, show, type_words
 OPTION = "for_each_host"
 CODE = "SC0123"
 REASON = "its list of items"
-# Kind of list → the fields of its items. The first one is what `host_item` itself stands for.
+# Kind of list → the fields of its items. The first one is the value of `host_item` itself.
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "glob": ("match",),
     "users": ("name", "uid", "gid", "home", "shell"),
@@ -54,7 +54,7 @@ EXAMPLE = "write a list such as {glob: /etc/app/*.conf}, {users: {min_uid: 1000}
 
 
 def sample(field: str, other: bool = False) -> str:
-    """Return the text that stands for a field of an item.
+    """Return the text in place of a field of an item.
 
     :param other: the text of the second set
     """
@@ -97,7 +97,7 @@ class HostItem(OnHost):
         return item(at)
 
     def reveal(self) -> str:
-        """Return the sample. It is no secret, so its use is not recorded."""
+        """Return the sample. It is not secret, so its use is not recorded."""
         return sample(self.field) if self.field else _WHOLE
 
     def __repr__(self) -> str:
