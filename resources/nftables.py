@@ -25,7 +25,7 @@ def nftables(
     """Manage a table of nftables: a file in /etc/nftables.d for the next boot, and the running rules.
 
     ``nft`` checks the rules before anything changes, also in plans. statecfg compares the running table with the one
-    that the file makes, so a rule that somebody added by hand is a difference; counters, and elements that the rules
+    that the file makes, so a rule that was added by hand is a difference; counters, and elements that the rules
     themselves add to a set, are not. The kernel replaces the table in one step. The main configuration must include the
     directory, and the `service` ``nftables`` loads it at boot. Name interfaces with ``iifname`` and ``oifname``.
 

@@ -22,7 +22,7 @@ class FirewallGuard:
 
     :param types: the names of their types
     :param record: records the rules, and returns the function that restores them and returns what went wrong
-    :param filters: returns whether the firewall is active: otherwise its rules keep nobody out
+    :param filters: returns whether the firewall is active: otherwise its rules block no login
     :ivar seen: -1 at the end of the run
     """
 

@@ -125,7 +125,7 @@ def check_nftables(attrs: records.Attrs) -> None:
 
 
 def check_body(text: str) -> None:
-    """Check that a text is the inside of one table: it must not close the table's brace.
+    """Check that a string is the inside of one table: it must not close the table's brace.
 
     :raises Wrong: if it closes the brace, or opens others that it does not close
     """

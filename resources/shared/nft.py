@@ -23,8 +23,8 @@ DIRECTORY = "/etc/nftables.d"
 MAIN = ("/etc/nftables.conf", "/etc/sysconfig/nftables.conf")  # Debian; Red Hat and SUSE
 PROGRAM = ("/usr/sbin/nft", "/sbin/nft")
 TIMEOUT = 60.0
-# Loads a file in a network of its own, and prints the table as the kernel has it. So the running rules can be compared
-# with the file, in whatever way it is written, without a change of the host's own network.
+# Loads a file in a separate network, and prints the table as the kernel has it. So the running rules can be compared
+# with the file, however it is written, without a change of the host's own network.
 TRIAL = 'nft --file - && exec nft --stateless list table "$1" "$2"'
 # The elements of a set that the rules themselves fill.
 _FILLED = re.compile(
@@ -76,7 +76,7 @@ def running(world: World, family: str, name: str) -> bytes | None:
 
 
 def tried(world: World, content: bytes, family: str, name: str) -> bytes:
-    """Return the table that a content makes, as nft prints it. This loads the content in a network of its own.
+    """Return the table that a content makes, as nft prints it. This loads the content in a separate network.
 
     :raises CheckError: if nft refuses the content
     """
@@ -203,7 +203,7 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
     if now == former:
         return spec
     if (Blob.of(now).sha256 if now is not None else None) != memory.get("ours"):
-        spec.left.append("somebody changed the table %s %s: it stays" % (family, name))
+        spec.left.append("others changed the table %s %s: it stays" % (family, name))
     elif former is None:
         spec.actions.append(delete_table(family, name))
     else:

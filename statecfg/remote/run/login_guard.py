@@ -1,6 +1,6 @@
 """The lock-out guard: test a login after a restart of sshd, and restore the former settings if it fails.
 
-Node types can have guards of their own, such as those of firewalls (`NodeType.guard`).
+Node types can have their own guards, such as those of firewalls (`NodeType.guard`).
 
 The executor can't log in to its own host as the controller does. So it asks the controller over the existing
 connection and waits. If that connection is lost meanwhile, the executor restores the former settings, too.

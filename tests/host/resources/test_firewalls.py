@@ -186,7 +186,7 @@ def test_a_table_of_nftables_comes_true_and_is_undone(site: Site) -> None:
     site.come_true(table(PASS))
     site.host.run(["nft", "add", "chain", "inet", "site", "foreign"])
     said = site.say("destroy").out
-    assert "somebody changed the table inet site: it stays" in " ".join(said.split())
+    assert "others changed the table inet site: it stays" in " ".join(said.split())
     assert "chain foreign" in listed(site)
     site.host.run(["nft", "delete", "table", "inet", "site"])
 
