@@ -360,7 +360,7 @@ class Own(View):
 
 
 def _value(source: Source, hint: Any, path: Path) -> Any:
-    """Return the value at a path, or the view of a part that has values of its own."""
+    """Return the value at a path, or the view of a part that contains values."""
     if path == (OWN,):
         return Own(source, path)
     if is_record(hint):
