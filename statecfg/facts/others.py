@@ -54,7 +54,7 @@ class NamedHost(str):
         return result
 
     def __contains__(self, key: object) -> bool:
-        """Return whether a host has a field, for a keyword such as `(:address db)`; else for a string."""
+        """Return whether a keyword, as in `(:address db)`, names a field; or whether the name contains a string."""
         return key in FIELDS if isinstance(key, Keyword) or not isinstance(key, str) else super().__contains__(key)
 
     def __getitem__(self, key: Any) -> Any:

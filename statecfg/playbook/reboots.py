@@ -1,4 +1,4 @@
-"""Check the reboots of a definition, and give each of them a layer of its own."""
+"""Check the reboots of a definition, and give each of them its own layer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def arranged(layers: list[list[WireNode]], nodes: Iterable[Node], problems: list
     if repeated is not None:
         one = next(iter(own.values()))
         detail = f"{one.provides} reboots the host, so {repeated.provides} can't have `for_each_host` on the same host"
-        help_text = "move one of them to a playbook of its own, and apply both playbooks one after the other"
+        help_text = "move one of them to a separate playbook, and apply the playbooks one after the other"
         problems.append(problem("SC0121", detail, help_text, *one.positions, *repeated.positions))
     requires = {node["provides"]: node.get("requires", ()) for layer in layers for node in layer}
     ordered = [own[node["provides"]] for layer in layers for node in layer if node["provides"] in own]

@@ -23,7 +23,7 @@ shift 4
 for group; do
     echo $$ > "$group/cgroup.procs"
 done
-# When the host reboots, systemd-nspawn ends with this status. Each boot gets a boot id of its own.
+# When the host reboots, systemd-nspawn ends with this status. Each boot gets a new boot id.
 status=133
 while [ "$status" = 133 ]; do
     status=0

@@ -243,9 +243,9 @@ class Machine(World):
         """Run a program to its end and stream its output to the report.
 
         :param effect: what the program changes, for the plan: facet → key → fields (None: removed), as far as known.
-            `{"packages": {"nginx": {"version": "1.22"}}, "unknown": ["files", "units"]}` says that a package is
-            installed, and that files and units may change in an unknown way: the entries that exist stay known, unless
-            it says `"every units"`. `"files"` is a list of paths whose content is unknown afterwards. `{}` means:
+            `{"packages": {"nginx": {"version": "1.22"}}, "unknown": ["files", "units"]}` means that a package is
+            installed, and that files and units may change in an unknown way. Existing entries stay known, except with
+            `"every units"`. `"files"` is a list of paths whose content is unknown afterwards. `{}` means:
             nothing that a node reads
         :param input: bytes for stdin
         :param timeout: seconds

@@ -250,7 +250,7 @@ class Reboot(Frame):
 
 
 class Booted(Frame):
-    """The host says which boot this is, after the controller has connected again."""
+    """The host reports its boot ID, after the controller has connected again."""
 
     boot: str
 

@@ -258,7 +258,7 @@ class HostSession:
         :raises StillUp: if it has not
         """
         if self.state is not State.RETURNING or self.absence is None:
-            raise Broken("it says which boot this is, without a question", SUSPICIOUS)
+            raise Broken("it reports its boot ID, without a question", SUSPICIOUS)
         if frame.boot == self.absence.boot:
             raise StillUp("it has not rebooted", AGAIN)
 
