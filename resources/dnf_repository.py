@@ -30,7 +30,7 @@ def dnf_repository(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Let dnf install packages from a repository. The repository is in a file of its own in /etc/yum.repos.d.
+    """Let dnf install packages from a repository. Each repository has its own file in /etc/yum.repos.d.
 
     If the file changes, or if dnf has no lists of the repository yet, statecfg fetches the lists of this repository. A
     key is written to /etc/pki/rpm-gpg, and rpm imports it. Packages automatically require the repository.

@@ -19,7 +19,7 @@ KEY = KEYS + "/RPM-GPG-KEY-"  # and the name of the repository
 
 @table("rpm_keys")
 def rpm_keys(host: Any) -> dict[str, records.Fields]:
-    """Load the keys whose signatures rpm accepts: VERSION-RELEASE of the package gpg-pubkey, which stands for a key.
+    """Load the keys whose signatures rpm accepts: VERSION-RELEASE of each gpg-pubkey package, one per key.
 
     :raises CheckError: if rpm fails
     """

@@ -19,7 +19,7 @@ WRITTEN = (
     "settings", "autorefresh",
 )  # fmt: skip
 DEFAULTS = {"enabled": True, "gpgcheck": True}
-# Settings of a repository that have no attribute of their own. Source: dnf.conf(5), "[main] and repo options".
+# Settings of a repository without a separate attribute. Source: dnf.conf(5), "[main] and repo options".
 DNF_SETTINGS = (
     "cost", "module_hotfixes", "skip_if_unavailable", "bandwidth", "countme", "deltarpm", "enablegroups", "excludepkgs",
     "exclude", "fastestmirror", "includepkgs", "ip_resolve", "localpkg_gpgcheck", "max_parallel_downloads",
@@ -62,10 +62,10 @@ def check_repository(attrs: records.Attrs, settings: tuple[str, ...], manual: st
         raise Wrong(f"priority: {attrs['priority']} is not valid", "use a number from 1 to 99; 1 is preferred")
     for field in attrs.get("settings") or {}:
         if field == "password":
-            raise Wrong("settings: everybody on the host could read the password", "allow the host's address instead")
+            raise Wrong("settings: all users of the host could read the password", "allow the host's address instead")
         if field not in settings:
             help = did_you_mean(field, settings) or f"{manual} lists them; the others are attributes"
-            raise Wrong(f"settings: there is no setting {show(field)} for this", help)
+            raise Wrong(f"settings: {show(field)} is not a setting of a repository", help)
 
 
 def check_uri(uri: str) -> None:
@@ -77,7 +77,7 @@ def check_uri(uri: str) -> None:
     if scheme not in SCHEMES or not colon or not rest.strip("/") or re.search(r"\s", uri):
         raise Wrong(f"not the address of a repository: {show(uri)}", "write one such as https://example.org/rpm")
     if re.match(r"//[^/@]*:[^/@]*@", rest):
-        raise Wrong("an address with a password, which everybody on the host could read", "use a mirror without one")
+        raise Wrong("an address with a password, which all users of the host could read", "use a mirror without one")
 
 
 def content(attrs: records.Attrs, zypp: bool = False) -> str:
@@ -130,7 +130,7 @@ def sent(node: Any, context: Any, directory: str, zypp: bool = False) -> Any:
 
 
 def key_ids(lines: list[str]) -> list[str]:
-    """Return the version and the release of the package that stands for each key: its short id and its creation time.
+    """Return the version and the release of the gpg-pubkey package of each key: its short id and its creation time.
 
     :param lines: the key as text, see `apt_texts.armored`
     :raises Wrong: if it has no key of version 4
