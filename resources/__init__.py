@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from statecfg.resources.ca_certificate import ca_certificate as ca_certificate
     from statecfg.resources.capabilities import capabilities as capabilities
     from statecfg.resources.command import command as command
+    from statecfg.resources.compose_project import compose_project as compose_project
     from statecfg.resources.container import container as container
     from statecfg.resources.container_image import container_image as container_image
     from statecfg.resources.cron import cron as cron

@@ -59,7 +59,7 @@ def _described(host: World, engine: str, kind: str) -> list[dict[str, Any]]:
     return found
 
 
-def _loaded(host: World, kind: str) -> Iterator[tuple[str, list[dict[str, Any]] | str]]:
+def read_all(host: World, kind: str) -> Iterator[tuple[str, list[dict[str, Any]] | str]]:
     """Yield each engine of the host and what it tells, or why it fails."""
     for engine in ENGINES:
         if any(host.stat("%s/%s" % (place, engine)) is not None for place in PLACES):
@@ -78,7 +78,7 @@ def _label(labels: dict[str, str] | None) -> dict[str, Any]:
     return said if isinstance(said, dict) and isinstance(said.get("options"), dict) else {}
 
 
-def _name(container: dict[str, Any]) -> str:
+def name_of(container: dict[str, Any]) -> str:
     return str(container["Name"]).lstrip("/")  # docker's begin with a slash
 
 
@@ -86,10 +86,10 @@ def _name(container: dict[str, Any]) -> str:
 def containers(host: Any) -> dict[str, records.Fields]:
     """Load the containers of all engines. Those that statecfg created have their options as fields."""
     loaded: dict[str, records.Fields] = {}
-    for engine, found in _loaded(host, "container"):
+    for engine, found in read_all(host, "container"):
         loaded[engine] = {"unread": found} if isinstance(found, str) else {"read": True}
         for each in found if not isinstance(found, str) else ():
-            said, name = _label((each.get("Config") or {}).get("Labels")), _name(each)
+            said, name = _label((each.get("Config") or {}).get("Labels")), name_of(each)
             fields: records.Fields = {
                 "state": "running" if each["State"].get("Running") else "stopped",
                 "image_id": plain_id(each["Image"]),
@@ -106,10 +106,10 @@ def containers(host: Any) -> dict[str, records.Fields]:
 def environments(host: Any) -> dict[str, records.Fields]:
     """Load the variables of all containers. Reports never show them."""
     loaded: dict[str, records.Fields] = {}
-    for engine, found in _loaded(host, "container"):
+    for engine, found in read_all(host, "container"):
         for each in found if not isinstance(found, str) else ():
             pairs = (text.partition("=") for text in each["Config"].get("Env") or ())
-            loaded[key(engine, _name(each))] = {name: value for name, _, value in pairs}
+            loaded[key(engine, name_of(each))] = {name: value for name, _, value in pairs}
     return loaded
 
 
@@ -117,7 +117,7 @@ def environments(host: Any) -> dict[str, records.Fields]:
 def images(host: Any) -> dict[str, records.Fields]:
     """Load the images of all engines: one entry per name, and one per id."""
     loaded: dict[str, records.Fields] = {}
-    for engine, found in _loaded(host, "image"):
+    for engine, found in read_all(host, "image"):
         loaded[engine] = {"unread": found} if isinstance(found, str) else {"read": True}
         for each in found if not isinstance(found, str) else ():
             names = [*(each.get("RepoTags") or ()), *(each.get("RepoDigests") or ())]

@@ -88,3 +88,8 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
         state: str | None
         foreign: bool
+
+    class ComposeMemory(TypedDict):
+        """The memory of a `compose_project`. `services` had containers before."""
+
+        services: list[str]

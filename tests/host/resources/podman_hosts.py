@@ -118,3 +118,8 @@ def inspect(host: Host, name: str, kind: str = "container") -> dict[str, Any]:
 def exists(host: Host, name: str, kind: str = "container") -> bool:
     """Return whether there is a container or image."""
     return host.run(["podman", kind, "exists", name], check=False).returncode == 0
+
+
+def allow_networks(host: Host) -> None:
+    """Let podman create networks: it sets kernel settings of the host's own network."""
+    host.run(["mount", "-o", "remount,rw", "/proc/sys"])

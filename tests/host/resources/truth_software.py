@@ -9,6 +9,7 @@ from statecfg.resources import (
     ansible_module,
     apt_pin,
     apt_repository,
+    compose_project,
     container,
     container_image,
     debconf,
@@ -279,6 +280,21 @@ def _container_drift(host: Host, root: str) -> None:
     host.run(["podman", "create", "--name", "by-hand", "--network", "none", "localhost/truth:2"])
 
 
+def _compose_bare(host: Host, root: str) -> None:
+    podman_hosts.prepare(host, "localhost/truth:1")
+    podman_hosts.allow_networks(host)
+    host.write(f"{root}/compose.yaml", "services:\n  web: {image: localhost/truth:1}\n")
+
+
+def _compose_project(root: str, requires: list[Graph]) -> list[Graph]:
+    options: Any = {"directory": root, "stop_timeout": 2, "requires": requires}
+    return [compose_project("truth", **options), compose_project("truth-gone", absent=True, **options)]
+
+
+def _compose_project_drift(host: Host, root: str) -> None:
+    host.write(f"{root}/compose.yaml", "services:\n  web: {image: localhost/truth:1, hostname: web}\n")
+
+
 def _apt_repository(root: str, requires: list[Graph]) -> list[Graph]:
     options: Any = {"suites": ["./"], "trusted": True, "requires": requires}
     return [
@@ -355,6 +371,7 @@ SOFTWARE = [
     Case("npm_package", _npm_package, _npm_package_drift, _npm_bare),
     Case("container_image", _container_image, _container_image_drift, _images_bare),
     Case("container", _container, _container_drift, _images_bare),
+    Case("compose_project", _compose_project, _compose_project_drift, _compose_bare),
     Case("gem", _gem, _gem_drift, _gem_bare),
     Case("python_venv", _venv, _venv_drift, _venv_bare),
     Case("git_checkout", _git, _git_drift, _git_bare),

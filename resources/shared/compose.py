@@ -1,0 +1,235 @@
+"""Compose projects: what their files define and which containers they have, the ops that change them, and the undo."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import posixpath
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, error
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, Probe, World
+from statecfg.resources.shared import compose_services, engines, paths, records
+from statecfg.resources.shared import software_records as memories
+from statecfg.resources.shared.compose_services import LABEL, SERVICES, key
+
+# Runs a program and prints only its errors: podman-compose prints its commands, with the values of variables.
+QUIET = 'out=$("$@" 2>&1); code=$?; printf "%s\\n" "$out" | grep -i "^error" >&2; exit $code'
+# Lines of a dry run of podman-compose: the command that creates a container of a service, and others.
+_SERVICE = re.compile(r"podman (?:run|create) .*?com\.docker\.compose\.service=(\S+)")
+_OTHER = re.compile(r"podman |\['podman'|\*\* |exit code")
+
+
+def words(attrs: records.Attrs) -> list[str]:
+    """Return the program of a project, with the options that every command needs."""
+    argv = ["podman-compose"] if attrs["engine"] == "podman" else ["docker", "compose"]
+    argv += ["--project-name", attrs["name"]]
+    argv += ["--project-directory", attrs["directory"]] if attrs["engine"] == "docker" else []
+    argv += ["--env-file", attrs["env_file"]] if attrs.get("env_file") else []
+    for path in files(attrs):
+        argv += ["--file", path]
+    return argv
+
+
+def files(attrs: records.Attrs) -> list[str]:
+    """Return the paths of the files of a project."""
+    return [posixpath.join(attrs["directory"], name) for name in attrs.get("files") or ("compose.yaml",)]
+
+
+def _question(argv: list[str]) -> list[str]:
+    """Return the command that prints the definition of each service. It changes nothing."""
+    podman = argv[0] == "podman-compose"
+    return [*argv, "--dry-run", "up", "--detach"] if podman else [*argv, "config", "--hash", "*"]
+
+
+def _definitions(argv: list[str], answer: Probe) -> dict[str, str]:
+    """Return the digest of the definition of each service.
+
+    :raises CheckError: if the program failed
+    """
+    lines = answer.text.splitlines()
+    if answer.status == 127:
+        raise CheckError("there is no %s on this host; require the package that provides it" % argv[0])
+    if answer.status:
+        raise CheckError("the files of the compose project are not valid: %s" % engines.why(answer))
+    if argv[0] == "podman-compose":
+        found = _simulated([*lines, *answer.errors.decode("utf-8", "replace").splitlines()])
+    else:
+        found = {each[0]: each[1] for each in map(str.split, lines) if len(each) == 2}
+    if not found:
+        raise CheckError("%s finds no services in the files of the project" % " ".join(argv[:1]))
+    return found
+
+
+def _simulated(lines: Sequence[str]) -> dict[str, str]:
+    """Return the digest of the commands that podman-compose would run for each service."""
+    texts: dict[str, list[str]] = {}
+    service = ""
+    for line in lines:
+        match = _SERVICE.match(line)
+        service = match.group(1) if match is not None else "" if _OTHER.match(line) else service
+        if service:  # a value of a variable can have several lines
+            texts.setdefault(service, []).append(line)
+    return {name: hashlib.sha256("\n".join(text).encode()).hexdigest() for name, text in texts.items()}
+
+
+def defined(attrs: records.Attrs, world: World) -> dict[str, str]:
+    """Return the definitions of the services, see `_definitions`.
+
+    :raises Unknown: if a required node may change the files
+    """
+    for path in files(attrs):
+        if world.settled(path) and world.stat(path) is None:
+            raise CheckError("%s does not exist; require the node that creates it" % path)
+    argv = words(attrs)
+    inputs = [attrs["directory"], *([attrs["env_file"]] if attrs.get("env_file") else [])]
+    found = _definitions(argv, world.probe(_question(argv), inputs=(SERVICES, inputs)))
+    for service in attrs.get("services") or ():
+        if service not in found:
+            raise CheckError("the project has no service %s%s" % (service, paths.nearest(service, found)))
+    return found
+
+
+def _effect(engine: str, project: str, services: Mapping[str, records.Fields | None]) -> records.Effect:
+    return {SERVICES: {key(engine, project, name): fields for name, fields in services.items()}}
+
+
+@op(turn="containers")
+def up(
+    machine: Machine,
+    argv: list[str],
+    project: str,
+    changed: dict[str, records.Fields],
+    services: list[str],
+    pull: str,
+    drop: list[str],
+    gone: list[str],
+    timeout: float,
+    stop_timeout: int,
+) -> Result:
+    """Create and start the containers of services.
+
+    :param argv: the program with its options
+    :param changed: services → the fields that change
+    :param services: only these, and what they need; none: all
+    :param drop: containers of former definitions, which are removed first; podman-compose keeps them
+    :param gone: services that the files no longer define, whose containers are removed
+    """
+    podman = argv[0] == "podman-compose"
+    removing: dict[str, records.Fields | None] = dict.fromkeys(gone)
+    effect = _effect("podman" if podman else "docker", project, {**changed, **removing})
+    run = [*argv, "up", "--detach", *(["--remove-orphans"] if gone else []), "--pull=" + pull, *services]
+
+    def perform() -> Result | None:
+        """Run podman-compose, with a label that tells what the containers were made of."""
+        if not podman:
+            return None
+        try:
+            found = _definitions(argv, machine.probe(_question(argv)))
+        except CheckError as problem:
+            return error(str(problem))
+        said = {"hashes": found, "number": os.urandom(8).hex()}
+        label = "--podman-run-args=--pull=%s --label=%s" % (pull, shlex.quote("%s=%s" % (LABEL, json.dumps(said))))
+        if drop:
+            result = machine.run(["podman", "rm", "--force", "--time=%d" % stop_timeout, "--", *drop], {})
+            if result["status"] != "ok":
+                return result
+        quiet = ["sh", "-c", QUIET, "sh", argv[0], label, *argv[1:], "up", "--detach", *services]
+        return machine.run(quiet, effect, timeout=timeout)
+
+    return machine.run(run, effect, timeout=timeout, first=perform)
+
+
+@op(turn="containers")
+def change(
+    machine: Machine, argv: list[str], verb: str, project: str, services: list[str], stop_timeout: int
+) -> Result:
+    """Stop or restart services, or remove the project.
+
+    :param argv: the program with its options
+    :param verb: `stop`, `restart` or `down`
+    """
+    fields: dict[str, records.Fields | None] = {}
+    for name in services if verb != "restart" else ():
+        fields[name] = {"state": "stopped"} if verb == "stop" else None
+    effect = _effect("podman" if argv[0] == "podman-compose" else "docker", project, fields)
+    only = [] if verb == "down" else services
+    return machine.run(["sh", "-c", QUIET, "sh", *argv, verb, "--timeout", str(stop_timeout), *only], effect)
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+    """Compare the containers of a project with its files.
+
+    :raises CheckError: if the engine fails, the files are not valid, or others created the containers
+    """
+    attrs = node.attrs
+    engine, project = attrs["engine"], attrs["name"]
+    engines.require(world, engine)
+    present = compose_services.of(world, engine, project)
+    foreign = sorted(name for name, entry in present.items() if entry.get("foreign"))
+    if foreign and not attrs.get("replace"):
+        text = "statecfg did not create the containers of %s in the project %s; remove them, or write replace: true"
+        raise CheckError(text % (", ".join(foreign), project))
+    ours = [name for name in sorted(present) if not attrs.get("services") or name in attrs["services"]]
+    if attrs.get("absent"):
+        return [_change(attrs, "down", sorted(present))] if present else []
+    if not attrs["running"]:
+        running = [name for name in ours if present[name]["state"] != "stopped"]
+        return [_change(attrs, "stop", running)] if running else []
+    definitions = defined(attrs, world)
+    changed: dict[str, records.Fields] = {}
+    drop: list[str] = []
+    for name in sorted(attrs.get("services") or definitions):
+        entry = present.get(name)
+        current = entry is not None and "current" in (entry.get("definition"), _same(entry, definitions[name]))
+        if entry is not None and not current:
+            drop += entry.get("containers", [])
+        if entry is None or not current or entry["state"] != "running":
+            changed[name] = {"state": "running", **({} if current else {"definition": "current"})}
+    gone = sorted(set(present) - set(definitions)) if attrs.get("remove_orphans") else []
+    for name in gone:
+        drop += present[name].get("containers", [])
+    if changed or gone:
+        times = (attrs["timeout"], attrs["stop_timeout"])
+        podman = sorted(drop) if engine == "podman" else []
+        return [up(words(attrs), project, changed, attrs.get("services") or [], attrs["pull"], podman, gone, *times)]
+    triggered = bool(node.triggers and world.triggered_by) and not world.acted
+    return [_change(attrs, "restart", ours)] if triggered else []
+
+
+def _same(entry: records.Fields, digest: str) -> str | None:
+    return "current" if entry.get("hashes") == [digest] and not entry.get("foreign") else None
+
+
+def _change(attrs: records.Attrs, verb: str, services: Sequence[str]) -> Action:
+    return change(words(attrs), verb, attrs["name"], list(services), attrs["stop_timeout"])
+
+
+def remember(node: Node, world: World) -> memories.ComposeMemory:
+    """Record which services had containers."""
+    engines.require(world, node.attrs["engine"])
+    return {"services": sorted(compose_services.of(world, node.attrs["engine"], node.attrs["name"]))}
+
+
+def undo(node: Node, memory: memories.ComposeMemory, world: World) -> ActionSpec:
+    """Remove the containers of a project that the node created. Volumes stay."""
+    attrs, project, was = node.attrs, node.attrs["name"], memory["services"]
+    engines.require(world, attrs["engine"])
+    present = compose_services.of(world, attrs["engine"], project)
+    if attrs.get("absent"):
+        return ActionSpec(left=["the compose project %s is not restored" % project] if was and not present else [])
+    if not present:
+        return ActionSpec()
+    if was:
+        return ActionSpec(left=["the compose project %s stays: it existed before" % project])
+    if any(entry.get("foreign") for entry in present.values()):
+        return ActionSpec(left=["the compose project %s stays: others created some of its containers" % project])
+    for path in files(attrs):
+        if world.stat(path) is None:
+            raise CheckError("%s does not exist, so the project %s can't be removed; restore it" % (path, project))
+    return ActionSpec([_change(attrs, "down", sorted(present))])

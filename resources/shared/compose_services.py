@@ -1,0 +1,72 @@
+"""The facet with the services of compose projects, from the labels of their containers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.machine.world import World
+from statecfg.resources.shared import engines, records
+
+SERVICES = "compose_service"
+LABEL = "statecfg.compose"  # JSON: digests of the definitions of the services, and a random number
+_PROJECT, _SERVICE = "com.docker.compose.project", "com.docker.compose.service"
+_ONE_OFF, _HASH = "com.docker.compose.oneoff", "com.docker.compose.config-hash"
+
+
+def key(engine: str, project: str, service: str) -> str:
+    """Return the key of a service in its facet."""
+    return "%s %s %s" % (engine, project, service)
+
+
+def _digest(engine: str, labels: dict[str, str], image: dict[str, str]) -> str | None:
+    """Return the digest of the definition of a container; None if statecfg did not create it.
+
+    :param image: the labels of its image, which has ours if somebody made it from a container
+    """
+    if engine == "docker":
+        return labels.get(_HASH, "")
+    if LABEL not in labels or image.get(LABEL) == labels[LABEL]:
+        return None
+    try:
+        digest = json.loads(labels[LABEL])["hashes"].get(labels[_SERVICE])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return str(digest)
+
+
+@table(SERVICES, volatile=True)
+def services(host: Any) -> dict[str, records.Fields]:
+    """Load the services of all projects. `engines.containers` tells whether an engine could be read."""
+    loaded: dict[str, records.Fields] = {}
+    images = dict(engines.read_all(host, "image"))
+    for engine, found in engines.read_all(host, "container"):
+        known = images.get(engine, ())
+        labels_of = {
+            each["Id"]: (each.get("Config") or {}).get("Labels") or {} for each in known if isinstance(each, dict)
+        }
+        for each in found if not isinstance(found, str) else ():
+            labels = (each.get("Config") or {}).get("Labels") or {}
+            if not labels.get(_PROJECT) or not labels.get(_SERVICE) or labels.get(_ONE_OFF) == "True":
+                continue
+            entry = loaded.setdefault(
+                key(engine, labels[_PROJECT], labels[_SERVICE]), {"states": [], "containers": [], "hashes": []}
+            )
+            digest = _digest(engine, labels, labels_of.get(each["Image"], {}))
+            if digest is None:
+                entry["foreign"] = True
+            entry["states"].append(bool(each["State"].get("Running")))
+            entry["containers"].append(engines.name_of(each))
+            entry["hashes"] = sorted({*entry["hashes"], digest or ""})
+    for entry in loaded.values():
+        states = entry.pop("states")
+        entry["state"] = "running" if all(states) else "partly running" if any(states) else "stopped"
+        entry["containers"].sort()
+    return loaded
+
+
+def of(world: World, engine: str, project: str) -> dict[str, records.Fields]:
+    """Return the services of a project that have containers."""
+    start = key(engine, project, "")
+    return {name[len(start) :]: entry for name, entry in world.table(SERVICES).items() if name.startswith(start)}
