@@ -39,7 +39,7 @@ class Download(Blob):
 
         :raises LookupError: if it can't be fetched completely, or has another checksum
         """
-        from http.client import HTTPException
+        from http.client import HTTPException, InvalidURL
 
         deadline = time.monotonic() + self.how["timeout"]
         algorithm, _, wanted = (self.checksum or "sha256:").partition(":")
@@ -60,6 +60,8 @@ class Download(Blob):
                     yield piece
         except OSError as problem:
             raise LookupError("%s: %s" % (self.url, _reason(problem))) from None
+        except InvalidURL:  # its text quotes a part of the URL, which may be a part of a secret
+            raise LookupError("the URL is not valid") from None
         except (HTTPException, ValueError) as problem:  # an invalid answer, or a header that http.client refuses
             raise LookupError("%s: %s: %s" % (self.url, type(problem).__name__, problem)) from None
         if expected is not None and str(count) != expected.strip():
@@ -67,7 +69,22 @@ class Download(Blob):
         if wanted and digest.hexdigest() != wanted:
             raise LookupError("%s has the checksum %s:%s" % (self.url, algorithm, digest.hexdigest()))
 
+    def _check_url(self) -> None:
+        """Check the URL once more, because it may have contained a secret. Messages must not show a part of it.
+
+        :raises LookupError: if it is not one that `download_rules` allows
+        """
+        from urllib.parse import urlsplit
+
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("https", "http") or "@" in parts.netloc:
+            text = "the URL must begin with https:// or http://, without a user or a password"
+            raise LookupError(text + "; write a password as a header, such as Authorization")
+        if parts.scheme == "http" and not self.checksum:
+            raise LookupError("content over http can be changed on the network; use https, or write the checksum")
+
     def _open(self) -> Any:
+        self._check_url()
         # Most hosts have no downloads and should not wait for these imports.
         import urllib.request as web
 

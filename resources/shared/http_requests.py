@@ -17,9 +17,10 @@ LONGEST = 300  # characters of a line of output that a reason shows
 ANSWERED = 1  # exit status of the program if the response is not the expected one; another status: no response
 
 # A separate process sends the request, because checks must not open connections. It reads the request from standard
-# input, where other users can't see its headers. It ends with status 0 if the response is the expected one.
+# input, where other users can't see its headers. It ends with status 0 if the response is the expected one. It checks
+# the URL once more, because it may have contained a secret, of which an error must not show a part.
 PROGRAM = """\
-import http.client, json, re, ssl, sys, urllib.error, urllib.request
+import http.client, json, re, ssl, sys, urllib.error, urllib.parse, urllib.request
 wanted = json.load(sys.stdin)
 class Stay(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *arguments): return None
@@ -28,6 +29,9 @@ def wrong(text, body=b""):
     print(text + (": " + line if 0 < len(line) <= 200 and len(line.splitlines()) == 1 else ""), file=sys.stderr)
     sys.exit(1)
 try:
+    parts = urllib.parse.urlsplit(wanted["url"])
+    if parts.scheme not in ("http", "https") or "@" in parts.netloc:
+        raise ValueError("the URL must begin with http:// or https://, without a user or a password")
     context = ssl.create_default_context(cafile=wanted.get("ca"))
     if not wanted["verify"]:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -41,6 +45,9 @@ try:
     except urllib.error.HTTPError as problem:
         response = problem
     status, body = response.getcode(), response.read(1 << 20)
+except http.client.InvalidURL:
+    print("the URL is not valid", file=sys.stderr)
+    sys.exit(2)
 except (OSError, ValueError, http.client.HTTPException) as problem:
     text = str(getattr(problem, "reason", None) or problem or type(problem).__name__)
     print(text.replace("\\n", " "), file=sys.stderr)

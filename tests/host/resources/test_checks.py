@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from statecfg.resources.shared import http_requests
 from tests.host.resources import things
 from tests.host.resources.test_text_edits import SECRET, Site, nodes
 from tests.lab import Host
@@ -63,6 +65,22 @@ def test_a_request_changes_once_comes_true_and_is_undone(site: Site) -> None:
     assert things.asked(site.host, "/srv/things")[-1] == "GET /shop"
     assert "DELETE /shop" in things.asked(site.host, "/srv/things")
     assert site.host.run(["curl", "-s", SHOP]).stdout == "there is no such thing"
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("file:///etc/second", "the URL must begin with http:// or https://"),
+        ("http://user:first:second@127.0.0.1/", "without a user or a password"),
+        ("http://127.0.0.1:second/", "the URL is not valid"),
+    ],
+)
+def test_a_url_that_only_the_host_knows_is_checked_there(url: str, reason: str) -> None:
+    """The status is not the one of a response, so a guard with such a URL decides nothing."""
+    order = http_requests.order(http_requests.request({"url": url}))
+    done = subprocess.run(http_requests.command(), input=order, capture_output=True, check=False)
+    assert done.returncode not in (0, http_requests.ANSWERED)
+    assert reason in done.stderr.decode() and "second" not in done.stderr.decode()
 
 
 def test_what_existed_before_the_request_stays(site: Site) -> None:
