@@ -33,7 +33,8 @@ def npm_package(
 
     npm doesn't run the scripts of the package and its dependencies unless you set `run_scripts`.
 
-    Undo: statecfg removes a package that it installed, or restores the former version.
+    Undo: statecfg removes a package that it installed, or restores the former version. With `version`, another version
+    that others have installed since stays.
 
     :param name: the name of the package, such as ``pm2`` or ``@angular/cli``
     :param version: the exact version, such as ``5.3.0``

@@ -21,9 +21,10 @@ def directory(attrs: records.Attrs) -> str:
     return posixpath.join(attrs["prefix"], "lib/node_modules", attrs["name"])
 
 
-def _npm(machine: Machine, prefix: str, words: list[str], user: str | None, timeout: float) -> Result:
+def _npm(machine: Machine, prefix: str, words: list[str], package: str, user: str | None, timeout: float) -> Result:
     effect = {"files": [posixpath.join(prefix, "lib/node_modules"), posixpath.join(prefix, "bin")]}
-    return machine.run(["npm", *words, "--global", "--prefix", prefix, *_QUIET], effect, user=user, timeout=timeout)
+    argv = ["npm", *words, "--global", "--prefix", prefix, *_QUIET, "--", package]
+    return machine.run(argv, effect, user=user, timeout=timeout)
 
 
 @op(turn="npm")
@@ -43,8 +44,8 @@ def install(
     :param package: its name, with an exact version if it must have one
     :param was: the installed version, for the report
     """
-    words = ["install", package, *(["--registry", registry] if registry else []), *(["--cafile", ca] if ca else [])]
-    return _npm(machine, prefix, [*words, *([] if run_scripts else ["--ignore-scripts"])], user, timeout)
+    words = ["install", *(["--registry", registry] if registry else []), *(["--cafile", ca] if ca else [])]
+    return _npm(machine, prefix, [*words, *([] if run_scripts else ["--ignore-scripts"])], package, user, timeout)
 
 
 @op(turn="npm")
@@ -53,7 +54,7 @@ def uninstall(machine: Machine, package: str, prefix: str, was: str, user: str |
 
     :param was: the installed version, for the report
     """
-    return _npm(machine, prefix, ["uninstall", package], user, 600.0)
+    return _npm(machine, prefix, ["uninstall"], package, user, 600.0)
 
 
 def installed(attrs: records.Attrs, world: World) -> str | None:
@@ -108,6 +109,9 @@ def undo(node: Node, memory: memories.NpmMemory, world: World) -> ActionSpec:
     attrs, was, now = node.attrs, memory["version"], installed(node.attrs, world)
     if now == was or (attrs.get("absent") and now is not None):
         return ActionSpec()
+    wanted = attrs.get("version")
+    if wanted is not None and now is not None and now != wanted:
+        return ActionSpec(left=["%s stays at %s: others installed it after this node" % (attrs["name"], now)])
     if was is not None:
         return ActionSpec([_install({**attrs, "timeout": attrs.get("timeout") or 600.0}, was, now)])
     return ActionSpec([uninstall(attrs["name"], attrs["prefix"], str(now), attrs.get("user"))])

@@ -76,6 +76,21 @@ def test_modules_come_true_find_drift_and_stay_after_a_destroy(site: Site) -> No
     assert site.read("lines") == "a = 1\nb = 2\n"
 
 
+def test_a_former_secret_is_not_shown_when_a_new_one_replaces_it(site: Site) -> None:
+    """The module reports the former content. What the secret of the playbook replaces is probably a secret, too."""
+    former = "former-s3cret-word"
+    word = '"password = {{ word }}"'
+    site.write("line", f"user = shop\npassword = {former}\n")
+    site.write("block", f"# BEGIN ANSIBLE MANAGED BLOCK\npassword = {former}\n# END ANSIBLE MANAGED BLOCK\n")
+    resources = run("line", "lineinfile", f'path: {site.place}/line, regexp: "^password", line: {word}')
+    resources += run("block", "blockinfile", f"path: {site.place}/block, block: {word}")
+    said = [site.say(verb, resources, *more) for verb in ("plan", "apply") for more in ((), ("--json",))]
+    assert site.read("line") == f"user = shop\npassword = {SECRET}\n"
+    shown = "".join(ran.out + ran.err for ran in said)
+    assert SECRET not in shown
+    assert former not in shown
+
+
 def test_plan_and_outcome_mark_what_ansible_does(site: Site) -> None:
     line = run("line", "lineinfile", f"path: {site.place}/f, line: a, create: true")
     text = "runs the Ansible module ansible.builtin.lineinfile; statecfg can't undo it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,6 +146,33 @@ def test_objects_that_existed_get_their_attributes_back(site: Site, service: str
     assert "`items`" not in sql(host, "SHOW GRANTS FOR old@localhost")
     site.come_true(f"  - mariadb_user: old\n    absent: true\n{options}")
     sql(host, "DROP DATABASE old")
+
+
+def test_names_with_quotes_and_wildcards_are_only_names(site: Site, service: str) -> None:
+    """Other users, databases and tables with similar names are not touched."""
+    host = site.host
+    host.run(["systemctl", "start", service])
+    database, user, table = "a`b'c_%\"", "o'b`r_\"", "t`'_%"
+    quoted = database.replace("`", "``")
+    sql(host, "CREATE DATABASE `a``b'cx%\"`; CREATE USER 'o''b`rx\"'@'%'")
+    options = f"socket: {SOCKET}"
+    who = f"user: {json.dumps(user)}, host: '%', database: {json.dumps(database)}, {options}"
+    objects = f"  - {{mariadb_database: {json.dumps(database)}, {options}}}\n"
+    objects += f"  - {{mariadb_user: {json.dumps(user)}, host: '%', {options}}}\n"
+    site.come_true(objects)
+    sql(host, f"CREATE TABLE `{quoted}`.`t``'_%` (id int); CREATE TABLE `{quoted}`.`t``'x%` (id int)")
+    grants = f"  - {{mariadb_grant: a, privileges: [SELECT], {who}}}\n"
+    grants += f"  - {{mariadb_grant: b, privileges: [INSERT], tables: [{json.dumps(table)}], {who}}}\n"
+    site.come_true(objects + grants)
+    shown = sql(host, "SHOW GRANTS FOR 'o''b`r_\"'@'%'")
+    assert "GRANT SELECT ON `a``b'c\\_\\%\"`.* TO" in shown
+    assert f"GRANT INSERT ON `{quoted}`.`t``'_%` TO" in shown
+    assert "GRANT USAGE" in sql(host, "SHOW GRANTS FOR 'o''b`rx\"'@'%'")
+    sql(host, f"DROP TABLE `{quoted}`.`t``'_%`, `{quoted}`.`t``'x%`")
+    site.say("destroy")
+    assert sql(host, "SHOW DATABASES LIKE 'a%'") == "a`b'cx%\""
+    assert sql(host, "SELECT User FROM mysql.user WHERE User LIKE 'o%b%'") == "o'b`rx\""
+    sql(host, "DROP DATABASE `a``b'cx%\"`; DROP USER 'o''b`rx\"'@'%'")
 
 
 def test_wrong_names_are_errors_of_the_plan(site: Site, service: str) -> None:

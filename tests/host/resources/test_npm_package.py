@@ -57,6 +57,20 @@ def test_an_older_package_comes_back(site: Site, registry: str) -> None:
     assert not site.exists("bin/tool")
 
 
+def test_a_version_that_others_installed_stays(site: Site, registry: str) -> None:
+    site.come_true(package(site, "tool", "version: 1.0.0", f"registry: {registry}"))
+    site.host.run(["npm", "install", "-g", "--prefix", site.place, "--registry", registry, "tool@2.0.0"])
+    assert "tool stays at 2.0.0: others installed it after this node" in site.say("destroy").out
+    assert site.host.run([f"{site.place}/bin/tool"]).stdout == "2.0.0\n"
+    site.host.run(["npm", "uninstall", "-g", "--prefix", site.place, "tool"])
+
+
+def test_the_name_of_a_package_is_no_option(site: Site, registry: str) -> None:
+    """npm would print its version and succeed, and install nothing."""
+    (node,) = nodes(site.report("apply", package(site, "--version", f"registry: {registry}"), code=1)).values()
+    assert "404" in str(node["actions"][0]["log"]) and "--version" in str(node["actions"][0]["log"])
+
+
 def test_scripts_run_if_they_may_and_a_user_owns_the_files(site: Site, registry: str) -> None:
     site.host.run(["useradd", "--create-home", "nodes"])
     site.host.run(["chown", "nodes", site.place])
