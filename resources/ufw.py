@@ -35,7 +35,6 @@ def ufw(
 
         - ufw: enabled
           incoming: deny
-          requires: ["ufw_rule:*"]
 
     In Python::
 

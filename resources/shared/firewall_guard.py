@@ -1,4 +1,4 @@
-"""The guard of firewalls: try a new login after their rules changed, and restore the former rules if it fails."""
+"""The guard of firewalls and PAM: try a new login after a change, and restore the former state if it fails."""
 
 from __future__ import annotations
 
@@ -17,26 +17,34 @@ from statecfg.remote.wire.channel import Channel
 MOST = 5
 
 
-class FirewallGuard:
-    """Watches the nodes of a firewall during one run.
+class Watched:
+    """What a guard watches.
 
-    :param types: the names of their types
-    :param record: records the rules, and returns the function that restores them and returns what went wrong
-    :param filters: returns whether the firewall is active: otherwise its rules block no login
-    :ivar seen: -1 at the end of the run
+    :param types: the names of the node types
+    :param record: records the state, and returns the function that restores it and returns what went wrong
+    :param filters: returns whether the state can prevent logins; an inactive firewall can't
+    :param what: what changes, for messages
     """
 
     def __init__(
         self,
-        channel: Channel,
-        remote: bool,
-        warnings: list[str],
         types: Collection[str],
         record: Callable[[], Callable[[], list[str]]],
-        filters: Callable[[], bool],
+        filters: Callable[[], bool] = lambda: True,
+        what: str = "the firewall",
     ) -> None:
-        self.channel, self.remote, self.warnings, self.types = channel, remote, warnings, types
-        self.record, self.filters, self.restore = record, filters, record()
+        self.types, self.record, self.filters, self.what = types, record, filters, what
+
+
+class ChangeGuard:
+    """Watches nodes of some types during one run.
+
+    :ivar seen: -1 at the end of the run
+    """
+
+    def __init__(self, channel: Channel, remote: bool, warnings: list[str], watched: Watched) -> None:
+        self.channel, self.remote, self.warnings, self.watched = channel, remote, warnings, watched
+        self.restore = watched.record()
         self.acted: list[NodeRun] = []  # since the last login
         self.undone: list[NodeRun] = []
         self.known: set[int] = set()
@@ -48,32 +56,37 @@ class FirewallGuard:
         return bool(self.acted)
 
     def after(self, runs: Collection[NodeRun]) -> Lockout | None:
-        """Request a test login if nodes of the firewall have acted since the last one."""
-        acted = [run for run in runs if run.step.node.type in self.types and run.done and id(run) not in self.known]
+        """Request a test login if nodes have acted since the last one."""
+        acted = [
+            run for run in runs if run.step.node.type in self.watched.types and run.done and id(run) not in self.known
+        ]
         self.known.update(map(id, acted))
         self.acted += acted
         if not self.acted or (self.logins >= MOST and self.seen != -1):
             return None
-        wrong = self._try() if self.filters() else ""
+        wrong = self._try() if self.watched.filters() else ""
         if not wrong:
-            self.acted, self.restore = [], self.record()
+            self.acted, self.restore = [], self.watched.record()
             return None
         self.acted, self.undone = [], self.acted
         problems = self.restore()
-        text = "no new login after the firewall changed: %s. The previous rules were restored" % wrong
+        text = "no new login after a change of %s: %s. The previous state was restored" % (self.watched.what, wrong)
         if problems:
             text += ", but not all of them: " + "; ".join(problems)
         elif not self.channel.lost:
             again = try_login(self.channel)
             text += ", but a new login still fails: %s" % again if again else ", and a new login works"
-        return Lockout("no new login succeeded after the firewall changed", text, ())
+        return Lockout("no new login succeeded after a change of %s" % self.watched.what, text, ())
 
     def _try(self) -> str:
         """Return why a new login failed, "" if it succeeded or can't be tried."""
         if self.remote:
             self.logins += 1
             return try_login(self.channel)
-        text = "the firewall changed. statecfg could not try a new login, because this run does not use SSH: try one"
+        text = (
+            "%s changed. statecfg could not try a new login, because this run does not use SSH: try one"
+            % self.watched.what
+        )
         self.warnings += [text] if text not in self.warnings else []
         return ""
 

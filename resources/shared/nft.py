@@ -219,7 +219,7 @@ def _again(family: str, name: str, former: bytes | None) -> bytes:
 
 def guard(
     machine: RealMachine, channel: Channel, remote: bool, warnings: list[str], nodes: Sequence[Node]
-) -> firewall_guard.FirewallGuard:
+) -> firewall_guard.ChangeGuard:
     """Return the guard of the nodes' tables (see `NodeType.guard`)."""
     mine = [node.attrs for node in nodes if node.type == "nftables"]
     tables = sorted({(attrs["family"], attrs["table"]) for attrs in mine})
@@ -235,4 +235,4 @@ def guard(
 
         return restore
 
-    return firewall_guard.FirewallGuard(channel, remote, warnings, ("nftables",), record, lambda: True)
+    return firewall_guard.ChangeGuard(channel, remote, warnings, firewall_guard.Watched(("nftables",), record))

@@ -55,7 +55,7 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
 
 def guard(
     machine: RealMachine, channel: Channel, remote: bool, warnings: list[str], nodes: Sequence[Node]
-) -> firewall_guard.FirewallGuard:
+) -> firewall_guard.ChangeGuard:
     """Return the guard of ufw (see `NodeType.guard`)."""
 
     def state() -> str:
@@ -77,6 +77,5 @@ def guard(
 
         return restore
 
-    return firewall_guard.FirewallGuard(
-        channel, remote, warnings, ("ufw", "ufw_rule"), record, lambda: state() != "disabled"
-    )
+    watched = firewall_guard.Watched(("ufw", "ufw_rule"), record, lambda: state() != "disabled")
+    return firewall_guard.ChangeGuard(channel, remote, warnings, watched)

@@ -122,8 +122,8 @@ def test_a_firewall_that_prevents_logins_is_switched_off_again(site: Site) -> No
         code=1,
     )
     found = nodes(report)
-    assert "no new login after the firewall changed" in found["ufw:enabled"]["reason"]
-    assert "The previous rules were restored, and a new login works" in found["ufw:enabled"]["reason"]
+    assert "no new login after a change of the firewall" in found["ufw:enabled"]["reason"]
+    assert "The previous state was restored, and a new login works" in found["ufw:enabled"]["reason"]
     assert found["file:/srv/later"]["outcome"] == "skipped"
     assert report["login"] == {"ok": True}
     assert "Status: inactive" in state(site) and "ENABLED=no" in state(site)

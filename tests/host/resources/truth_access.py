@@ -7,6 +7,7 @@ from statecfg.resources import (
     ca_certificate,
     directory,
     http_request,
+    pam,
     ssh_config,
     ssh_key,
     sshd_config,
@@ -129,7 +130,23 @@ def _tls_certificate_drift(host: Host, root: str) -> None:
     host.write(f"{root}/a.pem", "by hand\n")
 
 
+def _pam(root: str, requires: list[Graph]) -> list[Graph]:
+    session = {"service": "sshd", "module_type": "session"}
+    return [
+        pam("limits", module="pam_limits.so", control="required", arguments=["noaudit"], requires=requires, **session),
+        pam("mail", module="pam_mail.so", absent=True, requires=requires, **session),
+        pam("delay", service="su", module_type="auth", module="pam_faildelay.so", control="optional",
+            arguments=["delay=1000"], before="pam_rootok.so", requires=requires),
+    ]  # fmt: skip
+
+
+def _pam_drift(host: Host, root: str) -> None:
+    host.write("/etc/pam.d/sshd", host.read("/etc/pam.d/sshd") + "session optional pam_mail.so\n")
+    host.write("/etc/pam.d/su", host.read("/etc/pam.d/su").replace("delay=1000", "delay=5"))
+
+
 ACCESS = [
+    Case("pam", _pam, _pam_drift),
     Case("ca_certificate", _ca_certificate, _ca_certificate_drift),
     Case("tls_key", _tls_key, _tls_key_drift),
     Case("tls_certificate", _tls_certificate, _tls_certificate_drift),

@@ -39,7 +39,7 @@ FIXED = {
     "alternative", "apt_pin", "apt_repository", "authorized_key", "ca_certificate", "cron", "debconf", "diversion",
     "dnf_group", "dnf_module", "dnf_repository",
     "filesystem", "host_entry", "hostname", "kernel_module", "known_host", "limits", "locale", "logrotate", "mount",
-    "nftables", "password_aging", "quadlet", "reboot", "ssh_config", "sshd_config", "sudoers", "swap", "sysctl",
+    "nftables", "pam", "password_aging", "quadlet", "reboot", "ssh_config", "sshd_config", "sudoers", "swap", "sysctl",
     "systemd_unit", "timezone", "ufw", "ufw_rule",
 }  # fmt: skip
 # Programs of node types that are too long for a case.
