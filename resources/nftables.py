@@ -42,7 +42,7 @@ def nftables(
     :param template: a local Jinja2 template that renders the content, next to the playbook or in ``templates/``
     :param vars: additional variables for the template; they override the variables of the host
     :param running: false: change only the file
-    :param absent: there must be neither the file nor the table
+    :param absent: the file and the table must not exist
 
     In YAML::
 

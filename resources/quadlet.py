@@ -22,7 +22,7 @@ def quadlet(
 ) -> None:
     """Manage a file in /etc/containers/systemd from which podman makes a unit of systemd, such as a container.
 
-    statecfg makes systemd read the file, which lets podman make the unit. The node fails if podman makes none of it.
+    statecfg makes systemd read the file, which lets podman make the unit. The node fails if podman makes no unit.
     A `service` node starts the unit: ``shop.container`` makes the service ``shop``, ``data.volume`` the service
     ``data-volume``. Its section ``Install`` starts it at boot. The host needs podman 4.4 or later. Every user of the
     host can read the file, so it must not contain secrets: put them into podman's own secrets, or into a `file` that

@@ -21,7 +21,7 @@ def check_config(machine: Machine, unit: str) -> Result:
 def refusal(machine: Machine, idle: bool = True) -> str:
     """Return why sshd refuses its configuration, "" if it accepts it.
 
-    :param idle: whether sshd may not be running
+    :param idle: true: sshd may be stopped
     """
     if idle:  # sshd needs this directory, which only its running service creates
         machine.run(["install", "-d", "-m", "0755", "/run/sshd"], {})

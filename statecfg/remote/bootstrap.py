@@ -1,6 +1,6 @@
 """The first code that runs on a host: load the executor from its cache or from the controller, and start it.
 
-The controller passes the text of this file as an argument of `python3 -I -S -c`. The host needs no other file of ours.
+The controller passes the text of this file as an argument of `python3 -I -S -c`. The host needs no other file.
 """
 
 import hashlib

@@ -104,9 +104,8 @@ class SshStream:
         transport = self.channel.get_transport()
         if transport.is_active() and self.channel.closed:
             if not self.channel.eof_received:
-                return ConnectionLost(
-                    self.host, f"the channel was closed {when}", "The host may not allow the program."
-                )
+                detail = f"the channel was closed {when}"
+                return ConnectionLost(self.host, detail, "Perhaps the host does not allow the program.")
             return ConnectionLost(self.host, "the program ended before it read everything")
         broken = self.way.notice()
         return ConnectionLost(self.host, f"the connection {f'to jump host {broken} ' if broken else ''}was lost {when}")

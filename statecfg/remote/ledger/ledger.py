@@ -115,7 +115,7 @@ class Ledger:
             )
 
     def end(self, run: Mapping[str, Any], account: Account, status: str, defined: Optional[Defined] = None) -> None:
-        """Complete a run's record with its account, and delete its journal, unless the run still goes on. See `fold`.
+        """Complete a run's record with its account, and delete its journal, unless the run continues. See `fold`.
 
         :raises StateError: if the ledger can't be written
         """

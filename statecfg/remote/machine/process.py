@@ -91,7 +91,7 @@ class _Kept:
 
 
 def environment(extra: Optional[Mapping[str, str]] = None, home: str = "/") -> Dict[str, str]:
-    """Return the environment of children: a path, a plain locale, HOME and the given variables; nothing of ours."""
+    """Return the environment of children: a path, a plain locale, HOME and the given variables, no others."""
     values = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home}
     values.update(extra or {})
     return values

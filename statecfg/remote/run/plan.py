@@ -121,7 +121,7 @@ class FormerSecrets:
         """Tell whether the changes of a node may show such a secret, its own or that of another node of a file."""
         if secretive(node.attrs) if isinstance(node, Orphan) else node.provides in self.nodes and not node.hides:
             return True
-        # A node that defines the whole content shows none of the former one. Other nodes keep the rest of the file.
+        # A node that defines the whole content hides the former content. Other nodes keep the rest of the file.
         own = {node.provides} if "content" in node.hides else NONE
         return any(self.paths.get(change["object"], NONE) - own for change in changes)
 

@@ -242,7 +242,7 @@ class HostDriver:
     def _define(self, sender: Sender) -> bool:
         """Send the host its definition, or a request for more facts, as soon as this is known.
 
-        :returns: whether the session goes on
+        :returns: whether the session continues
         """
         if not self.gate_pass.barrier.ready(self.host) or not self.gate_pass.enter():
             return True

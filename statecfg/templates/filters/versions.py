@@ -38,7 +38,7 @@ def version(value: Any, other: Any, operator: str = "eq", strict: bool = False, 
 
 
 def _loose(text: str) -> list[int | str]:
-    """Return numbers and words in turn. Source: distutils' LooseVersion."""
+    """Return the numbers and words of a version, in order. Source: distutils' LooseVersion."""
     if not text:
         raise Refused("a version is empty", "check the variable")
     parts = re.findall(r"\d+|[a-z]+|\.|[^\da-z.]+", text)
