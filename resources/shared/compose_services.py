@@ -23,7 +23,7 @@ def key(engine: str, project: str, service: str) -> str:
 def _digest(engine: str, labels: dict[str, str], image: dict[str, str]) -> str | None:
     """Return the digest of the definition of a container; None if statecfg did not create it.
 
-    :param image: the labels of its image, which has ours if somebody made it from a container
+    :param image: the labels of its image, which include ours if the image was made from a container
     """
     if engine == "docker":
         return labels.get(_HASH, "")
