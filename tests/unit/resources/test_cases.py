@@ -36,8 +36,8 @@ KEYS |= {"after", "error", "bad", "known_after", "only", "local", "again"}
 
 # These node types manage things at fixed places, such as /etc/hostname. No test applies them to the machine it runs on.
 FIXED = {
-    "alternative", "apt_pin", "apt_repository", "authorized_key", "ca_certificate", "cron", "debconf", "diversion",
-    "dnf_group", "dnf_module", "dnf_repository",
+    "alternative", "apt_pin", "apt_repository", "authorized_key", "ca_certificate", "compose_project", "container",
+    "container_image", "cron", "debconf", "diversion", "dnf_group", "dnf_module", "dnf_repository",
     "filesystem", "host_entry", "hostname", "kernel_module", "known_host", "limits", "locale", "logrotate", "mount",
     "nftables", "pam", "password_aging", "quadlet", "reboot", "ssh_config", "sshd_config", "sudoers", "swap", "sysctl",
     "systemd_unit", "timezone", "ufw", "ufw_rule",
