@@ -10,7 +10,9 @@ import json
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError
+from statecfg.remote.graph.nodetype import table
 from statecfg.remote.machine.world import World
+from statecfg.resources.shared import records
 
 DNF = "/usr/bin/dnf"
 TIMEOUT = 300.0
@@ -160,17 +162,18 @@ class Refusal(CheckError):
     """dnf refuses. The message is dnf's own."""
 
 
-def interpreter(world: World) -> str:
-    """Return the Python of dnf.
+@table("dnf_program")
+def dnf_program(host: Any) -> dict[str, records.Fields]:
+    """Load the Python of dnf: `host` → `python`.
 
     :raises CheckError: if the host has no dnf 4
     """
-    if world.apparent(DNF) is None:
+    if host.stat(DNF) is None:
         raise CheckError("this host has no dnf, which installs the packages of systems like its own")
-    first = world.read(DNF).partition(b"\n")[0].decode("utf-8", "replace")
+    first = host.read(DNF).partition(b"\n")[0].decode("utf-8", "replace")
     if not first.startswith("#!") or "python" not in first:
         raise CheckError("this host has dnf 5; statecfg knows dnf 4")
-    return first[2:].split()[0]
+    return {"host": {"python": first[2:].split()[0]}}
 
 
 def ask(world: World, do: str, **question: Any) -> Any:
@@ -180,7 +183,8 @@ def ask(world: World, do: str, **question: Any) -> Any:
     :raises Refusal: with dnf's own message, if dnf refuses
     :raises CheckError: if the program fails
     """
-    argv = [interpreter(world), "-I", "-c", PROGRAM, json.dumps(dict(question, do=do), sort_keys=True)]
+    python = (world.entry("dnf_program", "host") or dnf_program.load(world)["host"])["python"]
+    argv = [python, "-I", "-c", PROGRAM, json.dumps(dict(question, do=do), sort_keys=True)]
     probe = world.probe(argv, timeout=TIMEOUT, inputs=INPUTS)
     if probe.status != 0:
         lines = (probe.errors.decode("utf-8", "replace").strip() or "status %d" % probe.status).splitlines()

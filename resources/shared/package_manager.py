@@ -95,11 +95,16 @@ if TYPE_CHECKING:  # hosts don't need the protocol
 
 # Systems, as the files in `OS_RELEASE` name them in ID and ID_LIKE → the package manager. Source: os-release(5).
 SYSTEMS = {
-    "debian": "apt", "ubuntu": "apt", "fedora": "dnf", "rhel": "dnf", "centos": "dnf", "amzn": "dnf",
+    "debian": "apt", "ubuntu": "apt", "fedora": "dnf", "rhel": "dnf", "centos": "dnf", "amzn": "dnf", "arch": "pacman",
+    "archarm": "pacman",
 }  # fmt: skip
 OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 # Package manager → where its database may be. The order counts if os-release names no known system.
-DATABASES = {"apt": ("/var/lib/dpkg/status",), "dnf": ("/usr/lib/sysimage/rpm", "/var/lib/rpm")}
+DATABASES = {
+    "apt": ("/var/lib/dpkg/status",),
+    "pacman": ("/var/lib/pacman/local",),
+    "dnf": ("/usr/lib/sysimage/rpm", "/var/lib/rpm"),
+}
 
 
 @table("package_manager")
@@ -135,9 +140,9 @@ def manager(world: World) -> Manager:
 
 def named(name: str) -> Manager:
     """Return a package manager. The code of all of them is a part of the bundle (`statecfg.run.host_modules`)."""
-    from statecfg.resources.shared import apt, dnf
+    from statecfg.resources.shared import apt, dnf, pacman
 
-    managers: dict[str, Any] = {"apt": apt, "dnf": dnf}
+    managers: dict[str, Any] = {"apt": apt, "dnf": dnf, "pacman": pacman}
     found: Manager = managers[name]
     return found
 

@@ -17,11 +17,10 @@ TIMEOUT = 1800.0
 BRINGS = ["files", "units", "users", "groups"]
 EVERYTHING = ["packages", "automatic", "dependencies", *BRINGS]
 OPTIONS = {
-    "recommends": ("apt", "dnf", "zypper"),
+    "recommends": ("apt", "dnf"),
     "default_release": ("apt",),
     "enable_repositories": ("dnf",),
-    "replaces": ("apt", "dnf", "zypper"),
-    "hold": ("apt", "dnf", "zypper", "pacman"),
+    "hold": ("apt", "dnf"),
 }
 
 

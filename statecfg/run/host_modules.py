@@ -21,7 +21,11 @@ from statecfg.run.stripping_cache import cache
 Module = tuple[bool, str, str]
 """Whether it is a package, the file name in tracebacks, and the source."""
 
-MANAGERS = ("apt", "apt_upgrade", "dnf", "dnf_program", "dnf_upgrade", "dpkg")  # of packages
+# The package managers.
+MANAGERS = (
+    "apt", "apt_upgrade", "dnf", "dnf_program", "dnf_upgrade", "dpkg", "pacman", "pacman_database", "pacman_steps",
+    "pacman_upgrade",
+)  # fmt: skip
 # Code that only some hosts need: part of the bundle → modules and packages.
 PARTS = {
     "facts": ("statecfg.remote.facts",),

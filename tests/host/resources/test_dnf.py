@@ -109,6 +109,19 @@ def test_several_packages_are_one_transaction(site: DnfSite) -> None:
     site("destroy", playbook, "--yes")
 
 
+def test_later_packages_are_planned_after_earlier_ones(site: DnfSite) -> None:
+    """The plan knows the packages of the second layer, too."""
+    later = 'package: tool-b, requires: ["package:extra", "package:tool-a"]'
+    playbook = site.write("layers.yml", "package: extra", 'package: tool-a, version: "1.*"', later)
+    planned = site.report("plan", playbook)
+    assert {node["outcome"] for node in planned.values()} == {"changed"}
+    assert planned["package:tool-b"]["actions"][0]["args"]["packages"][0]["others"] == {}
+    site("apply", playbook, "--yes")
+    assert site.host.run(["tool-a"]).stdout == "1.0\n"
+    assert {node["outcome"] for node in site.report("plan", playbook).values()} == {"unchanged"}
+    site("destroy", playbook, "--yes")
+
+
 def test_versions_are_chosen_and_restored(site: DnfSite) -> None:
     site.dnf("install", "tool-a-1.0")
     before = site.packages()

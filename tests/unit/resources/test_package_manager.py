@@ -11,7 +11,7 @@ import yaml
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import Probe
-from statecfg.resources.shared import apt_texts, dnf, package_manager, rpm, rpm_texts
+from statecfg.resources.shared import apt_texts, dnf, package_manager, pacman_database, rpm, rpm_texts
 
 DPKG, RPM = "/var/lib/dpkg/status", "/usr/lib/sysimage/rpm/rpmdb.sqlite"
 DEBIAN, ALMA = "ID=debian\n", 'NAME="AlmaLinux"\nID="almalinux"\nID_LIKE="rhel centos fedora"\n'
@@ -22,6 +22,11 @@ HOSTS = {
     "an Alma": ({"/etc/os-release": ALMA, RPM: ""}, "dnf"),
     "a Fedora with dpkg": ({"/etc/os-release": "ID=fedora\n", RPM: "", DPKG: ""}, "dnf"),
     "an old place of the database": ({"/usr/lib/os-release": ALMA, "/var/lib/rpm/Packages": ""}, "dnf"),
+    "an Arch": ({"/etc/os-release": "ID=arch\n", "/var/lib/pacman/local/ALPM_DB_VERSION": "9\n"}, "pacman"),
+    "a relative of Arch": (
+        {"/etc/os-release": "ID=m\nID_LIKE=arch\n", "/var/lib/pacman/local/x": "", RPM: ""},
+        "pacman",
+    ),
     "an unknown system": ({"/etc/os-release": "ID=other\n", RPM: ""}, "dnf"),
     "a system without os-release": ({DPKG: ""}, "apt"),
 }
@@ -38,7 +43,7 @@ def test_the_system_and_the_database_decide(name: str) -> None:
 
 
 def test_a_host_without_a_known_database_is_refused() -> None:
-    with pytest.raises(CheckError, match="finds no package manager on this host; it knows apt, dnf"):
+    with pytest.raises(CheckError, match="finds no package manager on this host; it knows apt, pacman, dnf"):
         package_manager.package_manager.load(MemoryMachine({"/etc/os-release": "ID=alpine\n"}))
 
 
@@ -74,3 +79,18 @@ def test_the_ids_of_keys_are_those_of_rpm() -> None:
     cases = yaml.safe_load((Path(__file__).parent / "cases/dnf_repository.yml").read_text())
     key = next(case["node"]["key"] for case in cases if case["case"] == "a key")
     assert rpm_texts.key_ids(apt_texts.armored(key.encode())) == ["51558cc9-6b042cf9"]
+
+
+def test_the_database_of_pacman() -> None:
+    desc = "%NAME%\n{0}\n\n%VERSION%\n{1}\n\n"
+    records = {
+        "glibc-2.40+r16-1": desc.format("glibc", "2.40+r16-1") + "%REASON%\n1\n\n%PROVIDES%\nlibc=2.40\n\n",
+        "tk-1:8.6-2": desc.format("tk", "1:8.6-2") + "%DEPENDS%\nlibc>=2\n\n%OPTDEPENDS%\ndocs: to read\n\n",
+        "docs-1-1": desc.format("docs", "1-1"),
+    }
+    files = {f"{pacman_database.LOCAL}/{name}/desc": text for name, text in records.items()}
+    host = MemoryMachine({**files, f"{pacman_database.LOCAL}/ALPM_DB_VERSION": "9\n"})
+    versions = {"docs": "1-1", "glibc": "2.40+r16-1", "tk": "1:8.6-2"}
+    assert pacman_database.packages(host) == {name: {"version": version} for name, version in versions.items()}
+    assert pacman_database.automatic(host) == {"glibc": {"auto": True}}
+    assert pacman_database.dependencies(host)["tk"] == {"hard": ["glibc"], "soft": ["docs"]}
