@@ -13,9 +13,9 @@ from typing import Any
 from pyrsistent import PVector, pvector
 
 from statecfg.graph import host_items, validators
+from statecfg.graph.nodes import Node
 from statecfg.graph.schema import Schema
 from statecfg.problems import InvalidInput, Problem, collecting, problem
-from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.wrong_values import Wrong
 
 LENGTHS = (8, 16, 31, 32, 63, 64, 100, 128, 240, 255, 1024, 4000)
@@ -156,10 +156,13 @@ def _is_code(before: Sequence[str]) -> bool:
 _NOTHING = dict.fromkeys(host_items.NAMES, "")
 
 
-def problems_of(provides: str, attrs: Mapping[str, Any], places: Sequence[SourceLocation]) -> Iterator[Problem]:
-    """Yield a problem for each item in the attributes of a node that a program would run as code."""
+def problems_of(node: Node, attrs: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield a problem for each item in the attributes of a node that a program would run as code.
+
+    :param attrs: the attributes, as they are declared or as they are sent
+    """
     for name, value in attrs.items():
         for where in code_with_items(name, value):
-            detail = f"{host_items.shown(provides)} uses an item of the host in {where}"
+            detail = f"{node.provides} uses an item of the host in {where}"
             help_text = 'pass it in `env`, or as a whole argument: argv: [PROGRAM, --, "{{ host_item }}"]'
-            yield problem(host_items.CODE, detail, help_text, *places)
+            yield problem(host_items.CODE, detail, help_text, *node.positions)

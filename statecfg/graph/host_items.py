@@ -16,7 +16,7 @@ from pyrsistent import PVector, pvector
 from statecfg.graph import host_conditions, registry, schema
 from statecfg.graph.on_host import OnHost
 from statecfg.graph.opaque import Composed
-from statecfg.problems import suggest
+from statecfg.problems import suggest, tokens
 from statecfg.problems.positions import NOWHERE
 from statecfg.problems.tokens import SecretError
 from statecfg.remote.graph.model import Blob
@@ -122,6 +122,7 @@ def item(field: str = "") -> HostItem:
     """Return the reference to an item, or to a field of it."""
     if field not in _ITEMS:
         _ITEMS[field] = HostItem(field)
+    tokens.register(_ITEMS[field])  # again, as the first playbook of a process may be over
     return _ITEMS[field]
 
 

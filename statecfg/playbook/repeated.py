@@ -25,7 +25,8 @@ def attributes(node: Node, attrs: Any, prepare: Callable[[Node], Any] | None, pr
     attrs = sampled(attrs, kind)
     wrong = [f"{field} of its items, but an item of `{kind}` has no such field"
              for field in dict.fromkeys(samples(attrs)) if field not in FIELDS[kind]]  # fmt: skip
-    problems.extend(host_item_rules.problems_of(node.provides, attrs, node.positions))
+    code = [item for group in (node.attrs, attrs) for item in host_item_rules.problems_of(node, group)]
+    problems.extend(dict.fromkeys(code))
     if prepare is not None and not wrong:
         # What depends on more than the text of the item differs with other samples.
         others = {field: sample(field, True) for field in FIELDS[kind]}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.host.command import statecfg
 from tests.host.run.test_decisions import Deciding, outcomes
 from tests.lab import Host
 
@@ -112,3 +113,223 @@ def test_plan_is_what_apply_does_in_each_dialect(site: Deciding, text: str, file
     site.run("destroy")
     assert sorted(path.name for path in site.host.path(f"{site.place}/conf").iterdir()) == ["a.conf", "b.conf", "c.txt"]
     assert site.managed() == set()
+
+
+LEAVING = """\
+hosts: all
+resources:
+  - file: "{{{{ host_item }}}}"
+    content: ours
+    for_each_host: {{glob: "{place}/conf/*.conf"}}
+"""
+
+
+def test_item_that_leaves_the_list_stays_until_a_prune_which_restores_it(site: Deciding) -> None:
+    site.write("""\
+hosts: all
+resources:
+  - line_in_file: {place}/hosts
+    line: "{{{{ host_item }}}}"
+    for_each_host: {{command: [cat, {place}/list], read_only: true, reads: [{place}/list]}}
+  - file: {place}/of/{{{{ host_item }}}}
+    content: ours
+    for_each_host: {{command: [cat, {place}/list], read_only: true, reads: [{place}/list]}}
+""")
+    site.host.run(["mkdir", "-p", f"{site.place}/of"])
+    site.host.write(f"{site.place}/hosts", "first\n")
+    site.host.write(f"{site.place}/of/two", "theirs")
+    site.host.write(f"{site.place}/list", "one\ntwo\n")
+    site.run("apply")
+    assert site.host.read(f"{site.place}/hosts") == "first\none\ntwo\n"
+    site.host.write(f"{site.place}/list", "one\n")
+    for verb in ("plan", "apply"):
+        report = site.report(verb, "site.yml", *(["--yes"] if verb == "apply" else []))
+        assert f"file:{site.place}/of/two" in [node["name"] for layer in report["left"] for node in layer]
+        assert all(node["outcome"] == "unchanged" for layer in report["layers"] for node in layer)
+    assert site.host.read(f"{site.place}/of/two") == "ours" and "file:of/two" in site.managed()
+
+    planned = site.run("plan", "--prune")
+    assert outcomes(planned)["file:of/two"] == "changed" and "line_in_file" in str(planned)
+    assert outcomes(site.run("apply", "--prune")) == outcomes(planned)
+    assert site.host.read(f"{site.place}/of/two") == "theirs" and site.host.read(f"{site.place}/of/one") == "ours"
+    assert site.host.read(f"{site.place}/hosts") == "first\none\n"
+    assert "file:of/two" not in site.managed() and "file:of/one" in site.managed()
+    site.run("destroy")
+    assert not site.exists("of/one") and site.host.read(f"{site.place}/hosts") == "first\n"
+
+
+@pytest.mark.parametrize("verb", [["apply", "--prune"], ["prune"]])
+def test_list_that_fails_removes_nothing(site: Deciding, verb: list[str]) -> None:
+    site.write("""\
+hosts: all
+resources:
+  - file: {place}/{{{{ host_item }}}}
+    content: ours
+    for_each_host: {{command: [cat, {place}/list], read_only: true, reads: [{place}/list]}}
+""")
+    site.host.run(["mkdir", "-p", site.place])
+    site.host.write(f"{site.place}/list", "one\ntwo\n")
+    site.run("apply")
+    for text in (None, "one\n../two\n", "one\ntwo\x07\n", "one\none\x00\n", "-x\n" * 1 + "a" * 300 + "\n"):
+        site.host.run(["rm", "-f", f"{site.place}/list"])
+        if text is not None:
+            site.host.write(f"{site.place}/list", text)
+        planned = site.run("plan", "--prune", code=1)
+        failed = planned["file:{host_item}"]
+        assert failed["outcome"] == "failed" and "its " in failed["reason"], text
+        assert failed["reason"].endswith("2 resources of earlier runs stay until its items are known")
+        site.run(*verb, code=1 if verb[0] == "apply" else 0)
+        assert site.exists("one") and site.exists("two") and {"file:one", "file:two"} <= site.managed()
+    site.host.write(f"{site.place}/list", "one\n")
+    site.run(*verb)
+    assert site.exists("one") and not site.exists("two") and site.managed() == {"file:one"}
+
+
+def test_saved_plan_is_refused_if_the_items_change(site: Deciding) -> None:
+    lay(site, "a.conf")
+    site.write(LEAVING)
+    site("plan", "site.yml", "--out", "first.plan")
+    assert "its items: 1" in statecfg("show", "first.plan", cwd=site.base).out
+    lay(site, "b.conf")
+    refused = site("apply", "first.plan", "--yes", code=6)
+    assert "file:{host_item}" in refused.out + refused.err and site.host.read(f"{site.place}/conf/a.conf") == "a.conf"
+    site.run("apply")
+    site("plan", "site.yml", "--out", "second.plan")
+    site.host.write(f"{site.place}/conf/c.conf", "ours")  # as defined: only the list differs
+    refused = site("apply", "second.plan", "--yes", code=6)
+    assert "file:{host_item}" in refused.out + refused.err
+    site.host.run(["rm", f"{site.place}/conf/c.conf"])
+    site("apply", "second.plan", "--yes")
+
+
+UNKNOWN = """\
+hosts: all
+resources:
+  - command: build
+    shell: mkdir -p {place}/conf && touch {place}/conf/{{{{ made }}}}.conf
+    creates: {place}/conf/{{{{ made }}}}.conf
+  - file: "{{{{ host_item }}}}.mark"
+    provides: marks
+    content: made
+    for_each_host: {{glob: "{place}/conf/*.conf"}}
+    requires: ["command:build"]
+  - command: count
+    shell: echo done >> {place}/log
+    restart_on: [marks]
+    effects: {{}}
+  - file: {place}/after
+    content: hello
+    requires: [marks]
+"""
+
+
+def test_items_are_known_after_the_node_that_decides_them(site: Deciding) -> None:
+    site.write(UNKNOWN.replace("{{{{ made }}}}", "one"))
+    planned = site.run("plan")
+    assert planned["marks"]["known_after"] == "command:build" and "count" in str(planned)
+    applied = site.run("apply")
+    assert outcomes(applied) == {
+        "command:build": "changed", "marks": "excluded", "marks[conf/one.conf]": "changed",
+        "command:count": "changed", "file:after": "changed",
+    }  # fmt: skip
+    assert site.host.read(f"{site.place}/conf/one.conf.mark") == "made" and site.exists("log")
+    assert "marks[conf/one.conf]" in site.managed() and "marks" not in site.managed()
+    assert outcomes(site.run("plan"))["marks[conf/one.conf]"] == "unchanged"
+
+    site.write(UNKNOWN.replace("{{{{ made }}}}", "two"))
+    pruned = site.run("plan", "--prune")
+    assert "1 resource of earlier runs stays" in pruned["marks"]["reason"]
+    applied = site.run("apply", "--prune")
+    assert outcomes(applied)["marks[conf/two.conf]"] == "changed"
+    assert outcomes(applied)["marks[conf/one.conf]"] == "unchanged"
+    assert site.exists("conf/one.conf.mark")
+    site.host.run(["rm", f"{site.place}/conf/one.conf"])
+    assert outcomes(site.run("apply", "--prune"))["marks[conf/one.conf]"] == "changed"
+    assert not site.exists("conf/one.conf.mark") and site.exists("conf/two.conf.mark")
+    site.run("destroy")
+    assert not site.exists("conf/two.conf.mark") and site.managed() == set()
+
+
+def test_item_and_node_of_the_same_object_are_an_error_that_names_both(site: Deciding) -> None:
+    lay(site, "a.conf", "b.conf")
+    site.write(LEAVING)
+    site.run("apply")
+    site.write(LEAVING + "  - file: {place}/conf/a.conf\n    mode: '0600'\n    provides: other\n")
+    for verb in ("plan", "apply"):
+        failed = site.run(verb, *(["--prune"] if verb == "apply" else []), code=1)["file:{host_item}"]
+        assert failed["outcome"] == "failed" and "and other (site.yml:6:5) manage the same object" in failed["reason"]
+    assert site.host.read(f"{site.place}/conf/b.conf") == "ours" and "file:conf/b.conf" in site.managed()
+    site.write(LEAVING + '  - file: "{{{{ host_item }}}}"\n    provides: more\n    mode: "0600"\n'
+               '    for_each_host: {{glob: "{place}/*/b.conf"}}\n')  # fmt: skip
+    failed = site.run("plan", code=1)["more"]
+    assert f"file:{site.place}/conf/b.conf (site.yml:3:5)" in failed["reason"]
+
+
+def test_node_that_becomes_an_item_keeps_its_record(site: Deciding) -> None:
+    lay(site, "a.conf")
+    site.write("hosts: all\nresources:\n  - file: {place}/conf/a.conf\n    content: ours\n    provides: one\n")
+    site.run("apply")
+    site.write(LEAVING)
+    assert outcomes(site.run("apply", "--prune"))["file:conf/a.conf"] == "unchanged"
+    assert site.managed() == {"file:conf/a.conf"}
+    site.write("hosts: all\nresources:\n  - file: {place}/conf/a.conf\n    content: ours\n    provides: one\n")
+    site.run("apply", "--prune")
+    assert site.managed() == {"one"}
+    site.run("destroy")
+    assert site.host.read(f"{site.place}/conf/a.conf") == "a.conf"
+
+
+def test_what_items_removed_stays_removed(site: Deciding) -> None:
+    lay(site, "a.conf", "b.conf")
+    site.write(LEAVING.replace("content: ours", "absent: true"))
+    site.run("apply")
+    assert not site.exists("conf/a.conf")
+    site.run("apply", "--prune")
+    assert not site.exists("conf/a.conf") and "file:conf/a.conf" in site.managed()
+    site.run("destroy")
+    assert site.host.read(f"{site.place}/conf/a.conf") == "a.conf" and site.managed() == set()
+
+
+def test_conditions_decide_about_the_list_and_about_each_item(site: Deciding) -> None:
+    lay(site, "a.conf", "b.conf", "b.conf.on")
+    condition = "    when_host: [{{path: {place}/switch}}, {{path: '{{{{ host_item }}}}.on'}}]\n"
+    site.write(LEAVING + condition)
+    planned = site.run("plan")
+    assert list(planned) == ["file:{host_item}"] and "switch exists" in planned["file:{host_item}"]["excluded"]
+    site.host.write(f"{site.place}/switch", "")
+    assert outcomes(site.run("apply")) == {
+        "file:{host_item}": "excluded", "file:conf/a.conf": "excluded", "file:conf/b.conf": "changed",
+    }  # fmt: skip
+    site.host.run(["rm", f"{site.place}/switch"])
+    site.run("apply", "--prune")
+    assert site.managed() == {"file:conf/b.conf"} and site.host.read(f"{site.place}/conf/b.conf") == "ours"
+
+
+def test_tags_select_items(site: Deciding) -> None:
+    lay(site, "a.conf")
+    site.write(
+        LEAVING.replace("    content: ours", "    content: ours\n    tags: [conf]")
+        + "  - file: {place}/x\n    content: x\n"
+    )
+    assert outcomes(site.run("apply", "--tags", "conf")) == {
+        "file:{host_item}": "excluded",
+        "file:conf/a.conf": "changed",
+    }
+    assert outcomes(site.run("apply"))["file:x"] == "changed"
+
+
+def test_purged_directory_keeps_the_files_of_items(site: Deciding) -> None:
+    lay(site, "stray")
+    site.write("""\
+hosts: all
+resources:
+  - directory: {place}/conf
+    purge: true
+  - file: {place}/conf/{{{{ host_item.name }}}}
+    content: ours
+    for_each_host: {{users: {{max_uid: 0}}}}
+""")
+    for expected in ("changed", "unchanged"):
+        assert outcomes(site.run("plan"))["directory:conf"] == expected
+        assert outcomes(site.run("apply"))["directory:conf"] == expected
+        assert site.exists("conf/root") and not site.exists("conf/stray")

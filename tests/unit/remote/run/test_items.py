@@ -45,3 +45,236 @@ def test_paths_become_nodes_in_a_fixed_order(definitions: Definitions) -> None:
     assert plan["file:{host_item}"].excluded == "its items: 2: file:/etc/app/a.conf, file:/etc/app/b.conf"
     assert plan.changed == ["file:/etc/app/a.conf", "file:/etc/app/b.conf"]
     assert plan.mode("/etc/app/a.conf") == "0600" and plan.mode("/etc/app/c.txt") == "0644"
+
+
+def test_users_have_fields_and_limits(definitions: Definitions) -> None:
+    entry = """\
+  - file: "{{ host_item.home }}/.vimrc"
+    content: "{{ host_item.uid }} {{ host_item.gid }} {{ host_item.shell }}"
+    owner: "{{ host_item.name }}"
+    for_each_host: {users: {LIMITS}}
+    when_host: {path: "{{ host_item.home }}", is: directory}
+"""
+    homes = {"/home/ann": None, "/home/bob": None}
+    plan = planned(definitions, entry.replace("LIMITS", "min_uid: 1000"), users=USERS, files=homes)
+    assert plan.changed == ["file:/home/ann/.vimrc", "file:/home/bob/.vimrc"]
+    assert plan.read("/home/ann/.vimrc") == "1500 1500 /bin/sh"
+    plan = planned(definitions, entry.replace("LIMITS", "group: staff"), users=USERS, files=homes, groups={"staff": {}})
+    assert plan.changed == ["file:/home/bob/.vimrc"]
+    plan = planned(definitions, entry.replace("LIMITS", "max_uid: 1"), users=USERS)
+    assert plan["file:/home/daemon/.vimrc"].excluded == "its condition is false: /home/daemon is a directory"
+    plan = planned(definitions, entry.replace("LIMITS", "group: nobody"), users=USERS)
+    assert "its list needs the group nobody" in plan.failed["file:{host_item.home}/.vimrc"]
+
+
+def test_list_sees_what_required_nodes_will_do(definitions: Definitions) -> None:
+    before = """\
+  - file: /etc/app/new.conf
+    content: x
+  - file: /etc/app/a.conf
+    absent: true
+"""
+    links = "  - symlink: '{{ host_item }}.link'\n    target: '{{ host_item }}'\n"
+    links += "    for_each_host: {glob: /etc/app/*.conf, is: file}\n"
+    more = "    requires: ['file:/etc/app/new.conf', 'file:/etc/app/a.conf']\n"
+    plan = planned(definitions, before + links + more, files=FILES)
+    assert plan.layers[1] == [
+        "symlink:{host_item}.link",
+        *(f"symlink:/etc/app/{name}.conf.link" for name in ("b", "new")),
+    ]
+    plan = planned(definitions, before + MODES + more, files=FILES)
+    assert "file:/etc/app/new.conf" in plan.failed["file:{host_item}"] and "file:/etc/app/b.conf" not in plan
+
+
+def test_items_of_planned_users(definitions: Definitions) -> None:
+    entries = """\
+  - user: carl
+    UID
+  - file: "/srv/of-{{ host_item }}"
+    content: x
+    for_each_host: {users: {min_uid: 1000}}
+    requires: ["user:carl"]
+"""
+    known = "uid: 1600\n    group: users\n    home: /srv/carl\n    shell: /bin/sh"
+    groups = {"users": {"gid": 100}}
+    plan = planned(definitions, entries.replace("UID", known), users=USERS, groups=groups)
+    assert plan.changed == ["user:carl", "file:/srv/of-ann", "file:/srv/of-bob", "file:/srv/of-carl"]
+    plan = planned(definitions, entries.replace("UID", "comment: someone"), users=USERS)
+    assert plan["file:/srv/of-{host_item.name}"].known_after == "user:carl"
+
+
+def test_items_that_a_command_decides_are_known_after_it(definitions: Definitions) -> None:
+    entries = (
+        "  - command: build\n    shell: make\n    always: true\n"
+        + MODES
+        + "    requires: ['command:build']\n"
+        + "  - file: /srv/after\n    content: x\n    requires: ['file:{host_item}']\n"
+    )
+    plan = planned(definitions, entries, files=FILES)
+    assert plan["file:{host_item}"].known_after == "command:build" and plan.layers[1] == ["file:{host_item}"]
+
+
+def test_requirements_and_triggers_mean_all_items(definitions: Definitions) -> None:
+    entries = MODES + "  - command: reload\n    shell: x\n    effects: {}\n    restart_on: ['file:{host_item}']\n"
+    plan = planned(definitions, entries, files=FILES)
+    assert plan["command:reload"].triggered_by == ["file:/etc/app/a.conf", "file:/etc/app/b.conf"]
+    assert plan["command:reload"].requires == ["file:{host_item}", "file:/etc/app/a.conf", "file:/etc/app/b.conf"]
+    plan = planned(definitions, entries, files={})
+    assert plan["command:reload"].outcome == "unchanged" and plan["file:{host_item}"].excluded == "its items: 0"
+
+
+LINES = "    for_each_host: {command: [list], read_only: true, reads: []}\n"
+
+
+@pytest.mark.parametrize(
+    ("entry", "text", "reason"),
+    [
+        ("file: '/srv/{{ host_item }}'", "..", "is part of a path, so it must be one name"),
+        ("file: '/srv/{{ host_item }}'", "a/b", "is part of a path, so it must be one name"),
+        ("file: '/srv/{{ host_item }}'", "../etc/shadow", "is part of a path"),
+        ("file: '/srv/{{ host_item }}'", "x" * 300, "is longer than"),
+        ("file: '/srv/{{ host_item }}'", "a\x1bb", "can't be printed"),
+        ("file: '/srv/{{ host_item }}'", "a\x00b", "can't be printed"),
+        ("user: '{{ host_item }}'", "-o", "contains '-'"),
+        ("user: '{{ host_item }}'", "a:b", "contains ':'"),
+        ("user: '{{ host_item }}'", "a b", "contains ' '"),
+        ("user: '{{ host_item }}'", "x" * 40, "is longer than"),
+        ("package: '{{ host_item }}'", "--allow-downgrades", "contains '-'"),
+        ("package: '{{ host_item }}'", "a;b", "contains ';'"),
+        ("command: x\n    argv: [rm, '{{ host_item }}']", "-rf", "begins with `-`"),
+        ("command: x\n    argv: [rm, --, '{{ host_item }}']", "-rf", "begins with `-`"),
+    ],
+)
+def test_item_that_the_node_cannot_take_fails_it(definitions: Definitions, entry: str, text: str, reason: str) -> None:
+    more = {"command": "    effects: {}\n    always: true\n", "file": "    content: x\n"}
+    head = f"  - {entry}\n" + more.get(entry.partition(":")[0], "")
+    plan = planned(definitions, head + LINES, commands={"list": (0, f"fine\n{text}\n")})
+    (failed,) = plan.failed.values()
+    assert reason in failed and len(plan) == 1
+    plan = planned(definitions, head + LINES, commands={"list": (0, "fine\n")})
+    assert not plan.failed and len(plan) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ((1, "one\n"), "its command list ended with the exit status 1"),
+        ((0, "".join(f"{number}\n" for number in range(1001))), "more than 1000 items"),
+        ((0, "x" * 300_000), "prints more than 262144 bytes"),
+        ((0, "\ufeffone\n"), "can't be printed"),
+    ],
+)
+def test_list_that_cannot_be_made_fails_the_node(definitions: Definitions, answer: Any, reason: str) -> None:
+    plan = planned(definitions, "  - file: /srv/{{ host_item }}\n    content: x\n" + LINES, commands={"list": answer})
+    assert reason in plan.failed["file:/srv/{host_item}"] and len(plan) == 1
+
+
+def test_items_with_equal_objects_fail_the_node(definitions: Definitions) -> None:
+    entry = "  - file: /srv/one\n    content: '{{ host_item }}'\n"
+    plan = planned(definitions, entry + LINES, commands={"list": (0, "a\nb\n")})
+    assert "file:/srv/one[a]" in plan.failed["file:/srv/one"] and "file:/srv/one[b]" in plan.failed["file:/srv/one"]
+    assert len(planned(definitions, entry + LINES, commands={"list": (0, "a\na\n \n")})) == 2
+
+
+GLOB = "    for_each_host: {glob: /etc/app/*.conf}\n"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "command: x\n    shell: rm {{ host_item }}",
+        "command: x\n    argv: [sh, -c, 'rm {{ host_item }}']",
+        "command: x\n    argv: [sh, -c, '{{ host_item }}']",
+        "command: x\n    argv: [/bin/bash, -euc, '{{ host_item }}', x]",
+        "command: x\n    argv: [env, A=1, dash, '{{ host_item }}']",
+        "command: x\n    argv: [python3.11, -c, 'x', -m, '{{ host_item }}']",
+        "command: x\n    argv: [ssh, other, '{{ host_item }}']",
+        "command: x\n    argv: [su, -c, x, '{{ host_item }}']",
+        "command: x\n    argv: ['{{ host_item }}']",
+        "command: x\n    argv: [rm, 'a{{ host_item }}']",
+        "command: x\n    argv: [sh]\n    stdin: 'rm {{ host_item }}'",
+        "command: x\n    argv: [ls]\n    unless: test -e {{ host_item }}",
+        "command: x\n    argv: [ls]\n    onlyif: [sh, -c, 'test -e {{ host_item }}']",
+        "command: x\n    argv: [ls]\n    undo: rm {{ host_item }}",
+        "cron: x\n    schedule: 0 0 * * *\n    command: rm {{ host_item }}",
+        "file: /srv/x\n    content: x\n    when_host: {command: 'test -e {{ host_item }}', read_only: true, reads: []}",
+        "file: /srv/x\n    content: x\n    when_host: {path: /a, contains: '{{ host_item }}'}",
+        "wait_for: x\n    command: test -e {{ host_item }}",
+    ],
+)
+def test_items_in_code_are_refused(definitions: Definitions, entry: str) -> None:
+    assert "SC0123" in refused(definitions, f"  - {entry}\n{GLOB}")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "command: x\n    argv: [ls, --, '{{ host_item }}']",
+        "command: x\n    argv: [sh, -c, 'ls -- \"$1\"', sh, '{{ host_item }}']",
+        "command: x\n    shell: ls \"$ITEM\"\n    env: {ITEM: '{{ host_item }}'}",
+        "command: x\n    argv: [ls]\n    creates: '{{ host_item }}.done'",
+        "symlink: '{{ host_item }}.link'\n    target: '{{ host_item }}'",
+        "file: '/backup{{ host_item }}'\n    content: x",
+    ],
+)
+def test_items_as_data_are_inserted(definitions: Definitions, entry: str) -> None:
+    plan = planned(definitions, f"  - {entry}\n{GLOB}", files={**FILES, "/backup/etc/app": None})
+    assert not plan.failed and len(plan) == 3 and len(plan.changed) == 2, plan
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        ("file: '/srv/{{ host_item | basename }}'\n    content: x\n" + GLOB, "SC0426"),
+        ("file: '{{ host_item }}'\n    content: \"{% if host_item %}x{% endif %}\"\n" + GLOB, "SC0426"),
+        ("file: '{{ host_item }}'\n    content: \"{% for x in host_item %}x{% endfor %}\"\n" + GLOB, "SC0"),
+        ("file: '/srv/{{ host_item }}'\n    content: x\n", "the variable `host_item` is not defined"),
+        ("file: '/srv{{ host_item.name }}'\n    content: x\n" + GLOB, "no such field"),
+        ("file: '/srv{{ host_item.nosuch }}'\n    content: x\n" + GLOB, "SC0426"),
+        ("file: '{{ host_item }}'\n    mode: '{{ host_item }}'\n" + GLOB, "'{host_item}' is not a mode"),
+        ("file: '{{ host_item }}'\n    content: x\n    tags: ['{{ host_item }}']\n" + GLOB, "write it" and "SC0123"),
+        ("file: '{{ host_item }}'\n    content: x\n    requires: ['{{ host_item }}']\n" + GLOB, "SC0123"),
+        ("file: '{{ host_item }}'\n    source: '{{ host_item }}'\n" + GLOB, "SC0"),
+        ("file: /srv/x\n    content: x\n    for_each_host: {glob: /etc/x}\n", "without a pattern"),
+        ("file: /srv/x\n    content: x\n    for_each_host: {glob: etc/*}\n", "`glob` with the value"),
+        ("file: /srv/x\n    content: x\n    for_each_host: {glob: /etc/**}\n", "`**`"),
+        ("file: /srv/x\n    content: x\n    for_each_host: {glob: /etc/../*}\n", "`..`"),
+        ("file: /srv/x\n    content: x\n    for_each_host: {glob: /a/*, users: {}}\n", "in one list"),
+        ("file: /srv/x\n    content: x\n    for_each_host: {globs: /a/*}\n", "a list without a kind"),
+        ("file: /srv/x\n    content: x\n    for_each_host: {users: {uid: 1}}\n", "`users` with the key `uid`"),
+        ("file: /srv/x\n    content: x\n    for_each_host: {users: {min_uid: '1'}}\n", "`min_uid` with the value"),
+        ("file: /srv/x\n    content: x\n    for_each_host: {command: [ls]}\n", "not declared read-only"),
+        ("file: /srv/x\n    content: x\n    for_each_host: /etc/*\n", "string: '/etc/*'"),
+    ],
+)
+def test_wrong_lists_and_uses_are_refused(definitions: Definitions, entry: str, text: str) -> None:
+    assert text in refused(definitions, f"  - {entry}")
+
+
+def test_value_of_a_repeated_node_is_refused(definitions: Definitions) -> None:
+    entries = MODES + "  - file: /srv/x\n    content: \"{{ output('file:{host_item}', 'sha256') }}\"\n"
+    assert "repeated for each item" in refused(definitions, entries)
+
+
+def test_template_files_know_the_item(definitions: Definitions) -> None:
+    (definitions.root / "templates").mkdir()
+    (definitions.root / "templates/x.j2").write_text("for {{ host_item }}\n")
+    plan = planned(definitions, "  - file: '{{ host_item }}.x'\n    template: x.j2\n" + GLOB, files=FILES)
+    assert plan.read("/etc/app/a.conf.x") == "for /etc/app/a.conf\n"
+
+
+def test_mounts_are_items(definitions: Definitions) -> None:
+    entries = """\
+  - mount: /srv/a
+    source: tmpfs
+    fstype: tmpfs
+  - file: "{{ host_item.path }}/about"
+    content: "{{ host_item.device }} {{ host_item.type }}"
+    for_each_host: {mounts: {type: tmpfs}}
+    requires: ["mount:/srv/a"]
+"""
+    plan = planned(definitions, entries, files={"/srv/a": None, "/etc/fstab": ""})
+    assert "file:/srv/a/about" in plan or plan["file:{host_item.path}/about"].known_after == "mount:/srv/a"
+    alone = entries.partition("  - file")[2].replace('    requires: ["mount:/srv/a"]\n', "")
+    empty = planned(definitions, "  - file" + alone)
+    assert "it is empty" in empty.failed["file:{host_item.path}/about"]
