@@ -143,6 +143,23 @@ def test_resource_events_call_the_selected_hooks_in_order(site: Site, host: Host
     ]
 
 
+def test_items_of_hosts_call_hooks_like_other_resources(site: Site, host: Host) -> None:
+    site.playbook(
+        "- file: '/srv/site-{{ host_item }}'\n  content: x\n  tags: [a]\n"
+        "  for_each_host: {command: [printf, 'a\\nb\\n'], read_only: true, reads: []}"
+    )
+    text = (site.root / "site.yml").read_text()
+    (site.root / "site.yml").write_text(text.replace("hosts: all", f"hosts: {host.name}"))
+    site.hook("notes", dict.fromkeys(hooked.RESOURCES, NOTE), select={"tags": ["a"]})
+    planned, first = site.one("plan"), site.one("apply")
+    assert {each["name"] for each in planned["hooks"]} == {A, B}
+    events = ("pre-reconcile", "post-create")
+    assert sorted(fired(first)) == sorted(("notes", event, name, "ok") for event in events for name in (A, B))
+    gone = site.one("destroy")
+    events = ("pre-delete", "finalize", "post-delete")
+    assert sorted(fired(gone)) == sorted(("notes", event, name, "ok") for event in events for name in (A, B))
+
+
 def test_hooks_can_update_their_configuration_and_the_host_metadata(site: Site, host: Host) -> None:
     counts = """#!/bin/sh
 exec python3 -c 'import json, sys

@@ -287,6 +287,20 @@ def test_schema_accepts_conditions(condition: str) -> None:
 
 
 @each(
+    ("written", "right"),
+    [
+        ("{glob: /etc/*.conf, is: file}", True), ("{users: {}}", True), ("{users: {min_uid: 1, group: a}}", True),
+        ("{mounts: {type: [ext4]}}", True), ("{command: [a], read_only: true, reads: []}", True), ("{mounts: }", True),
+        ("/etc/*", False), ("{}", False), ("{globs: /etc/*}", False), ("{users: {uid: 1}}", False),
+        ("{command: [a]}", False), ("{glob: etc/*}", False), ("{users: {}, is: file}", False),
+    ],
+)  # fmt: skip
+def test_schema_of_lists_of_items(written: str, right: bool) -> None:
+    found = wrong("include", f"- file: '{{{{ host_item }}}}'\n  for_each_host: {written}\n")
+    assert (found == []) is right
+
+
+@each(
     "condition",
     ["/etc", "{}", "{paht: /etc}", "{path: etc}", "{path: /etc, is: dir}", "{command: [a]}", "{any: {path: /etc}}"],
 )

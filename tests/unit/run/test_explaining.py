@@ -43,6 +43,10 @@ resources:
     always: true
     requires: [service:webd, tag:conf]
     when_host: [{path: /srv, is: directory}, {not: {user: webd}}]
+  - file: "{{ host_item.home }}/x"
+    content: x
+    for_each_host: {users: {min_uid: 1000}}
+    when_host: {path: "{{ host_item.home }}"}
 """
 ROLE = """\
 params:
@@ -187,7 +191,7 @@ def test_variable_inside_includes_shows_all_levels(tmp_path: Path) -> None:
 
 def test_host_shows_its_plays_and_groups(explaining: Explaining) -> None:
     (host,) = explaining.hosts("h1")
-    assert (host["groups"], host["plays"], host["resources"]) == (["inner", "outer"], ["site"], 6)
+    assert (host["groups"], host["plays"], host["resources"]) == (["inner", "outer"], ["site"], 7)
     assert host["variables"] == ["port", "zone"] and len(host["left_out"]) == 1
     shown = text(hosts=[host])
     assert "  groups       inner, outer\n" in shown and "  resources    6 resources\n" in shown
@@ -212,4 +216,7 @@ def test_node_has_its_conditions(explaining: Explaining) -> None:
     (first,) = explaining.nodes("command:first")
     assert first["conditions"] == ["/srv is a directory", "not (the user webd exists)"]
     shown = text(nodes=[first])
+    (repeated,) = explaining.nodes("file:{host_item.home}/x")
+    assert repeated["items"] == "users with min_uid 1000" and repeated["conditions"] == ["{host_item.home} exists"]
+    assert "  for each of  users with min_uid 1000\n" in text(nodes=[repeated])
     assert "  if           /srv is a directory\n" in shown and "  and          not (the user webd exists)\n" in shown
