@@ -194,7 +194,7 @@ def test_host_shows_its_plays_and_groups(explaining: Explaining) -> None:
     assert (host["groups"], host["plays"], host["resources"]) == (["inner", "outer"], ["site"], 7)
     assert host["variables"] == ["port", "zone"] and len(host["left_out"]) == 1
     shown = text(hosts=[host])
-    assert "  groups       inner, outer\n" in shown and "  resources    6 resources\n" in shown
+    assert "  groups       inner, outer\n" in shown and "  resources    7 resources\n" in shown
     assert {"h1", "port", "zone", "extra", "owner", "service:webd"} <= explaining.names()
 
 
