@@ -10,17 +10,14 @@ from __future__ import annotations
 import fnmatch
 import re
 
-from statecfg.remote.graph.model import CheckError, Excluded, Node, Unknown
-from statecfg.remote.graph.names import Mode, Outcome
+from statecfg.remote.graph.model import CheckError, Excluded, Node
+from statecfg.remote.graph.names import Mode
 from statecfg.remote.ledger.records import Orphan, claims
 from statecfg.remote.machine.guard import reading_only
-from statecfg.remote.run.execution import Execution
 from statecfg.remote.run.item_lists import Insertion, items, names
 from statecfg.remote.run.management import Management
-from statecfg.remote.run.node_run import NodeRun
 from statecfg.remote.run.plan import Step
 from statecfg.remote.run.planning import Planner, describe, missing
-from statecfg.remote.run.report import portions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.ledger.records import Resource
     from statecfg.remote.machine.real import Facets
+    from statecfg.remote.run.execution import Execution
     from statecfg.remote.run.item_lists import Item
     from statecfg.remote.run.plan import Plan
     from statecfg.remote.run.report import NodeReport
@@ -165,6 +163,8 @@ class ItemPlanner(Planner):
 
     def layer(self, layer: Sequence[Node], earlier: Dict[str, Step]) -> List[Step]:
         nodes: List[Node] = []
+        for name in self.repeated.declared:
+            self.nodes.pop(name, None)  # checks must not take samples for attributes
         for node in layer:
             nodes.append(node)
             if isinstance(node, Orphan):
@@ -177,6 +177,10 @@ class ItemPlanner(Planner):
                 nodes += self.repeated.nodes.get(node.provides, ())
                 self.nodes.update((item.provides, item) for item in self.repeated.nodes.get(node.provides, ()))
         return Planner.layer(self, nodes, earlier)
+
+    def excludes(self, node: Node, earlier: Mapping[str, Step]) -> bool:
+        """Tell whether the other nodes of a layer act without a node: its declared nodes do nothing."""
+        return OPTION in node.options or Planner.excludes(self, node, earlier)
 
     def check(self, node: Node) -> Any:
         if OPTION in node.options and not isinstance(node, Orphan):
@@ -236,6 +240,7 @@ class ItemManagement(Management):
         """Plan until the lists and the removals agree, because each may affect the other."""
         repeated, order = self.repeated, self.order
         repeated.unstable.clear()
+        self.layers = [] if order.mode in Mode.REMOVING else self.written  # an earlier plan added items
         for turn in range(PASSES + 2):
             before = dict(repeated.found)
             if order.mode == Mode.PRUNE:
@@ -289,8 +294,12 @@ class ItemManagement(Management):
         ]
 
     def execution(self, plan: Plan, *more: Any) -> Execution:
+        from statecfg.remote.run.item_execution import ItemExecution
+
         execution = ItemExecution(plan, *more)
         execution.managed = self
+        for name in self.repeated.declared:
+            execution.rechecks.nodes.pop(name, None)
         for node in self.earlier():
             execution.rechecks.nodes[node.provides] = node
         return execution
@@ -311,78 +320,3 @@ class ItemManagement(Management):
         if "item_of" in step.node.options:
             data["item_of"] = step.node.options["item_of"]
         return data
-
-
-class ItemExecution(Execution):
-    """Performs plans with `for_each_host`.
-
-    :ivar managed: set by the caller
-    """
-
-    managed: ItemManagement
-
-    def layer(self, number: int, nodes: Sequence[NodeRun]) -> None:
-        """Run one layer, after the lists of its declared nodes were made or compared with the plan."""
-        joined: Dict[str, List[NodeRun]] = {}
-        every: List[NodeRun] = []
-        for node in nodes:
-            every.append(node)
-            if OPTION in node.step.node.options:
-                joined[node.step.node.provides] = self._join(number, node)
-                every += joined[node.step.node.provides]
-        Execution.layer(self, number, every)
-        for name, items_of in joined.items():
-            if any(node.outcome == Outcome.CHANGED for node in items_of):
-                # For the ledger, a trigger that was planned before the items were known.
-                self.performer.record.finished(name, Outcome.CHANGED)
-
-    def verify(self, nodes: Sequence[NodeRun]) -> None:
-        Execution.verify(self, [node for node in nodes if OPTION not in node.step.node.options])
-
-    def _join(self, number: int, run: NodeRun) -> List[NodeRun]:
-        """List the items of a declared node at its turn; return the executions of nodes that were not planned."""
-        node, repeated = run.step.node, self.managed.repeated
-        name = node.provides
-        planned = repeated.found.get(name)
-        ready = not (missing(node, self.state) or self.halted or self.performer.stopped())
-        if not ready or (planned is None and run.outcome != Outcome.UNKNOWN):
-            return []
-        planner = self.rechecks.planner()
-        planner.machine.turn(name, due=True)
-        found = Repeated([[node]])
-        found.nodes.update((other, nodes) for other, nodes in repeated.nodes.items() if other != name)
-        found.find(planner, node)
-        problem = found.problems.get(name)
-        if planned is not None:
-            if problem is not None or found.found[name] != planned:
-                run.fail("its items are not those of the plan: %s" % (problem or found.said(name)))
-            return []
-        if isinstance(problem, Excluded):
-            run.step.excluded, run.step.outcome, run.outcome, run.reason = str(problem), *[Outcome.UNCHANGED] * 2, ""
-            return []
-        if problem is not None:
-            text = "its items can't be known, although the nodes that it depends on have finished: %s"
-            run.fail(text % problem if isinstance(problem, Unknown) else describe(problem))
-            return []
-        repeated.found[name], repeated.nodes[name] = found.found[name], found.nodes[name]
-        run.step.excluded, run.step.known_after = str(found.said(name)), None
-        run.step.outcome, run.outcome, run.reason, run.step.reason = *[Outcome.UNCHANGED] * 2, "", ""
-        return self._add(number, name, found.nodes[name])
-
-    def _add(self, number: int, name: str, nodes: Sequence[Node]) -> List[NodeRun]:
-        """Add nodes to the run, and tell the controller."""
-        runs = []
-        for node in nodes:
-            step = Step(node)
-            step.outcome, step.known_after = Outcome.UNKNOWN, name
-            self.plan.steps[node.provides], self.rechecks.nodes[node.provides] = step, node
-            self.plan.layers[number].append(step)
-            runs.append(NodeRun(step))
-            self.state[node.provides] = runs[-1]
-        for steps in self.plan.layers[number + 1 :]:
-            for step in steps:
-                self.managed.repeated.require(step.node)
-        self.managed.join(nodes)
-        for part in portions([self.managed.report(run.step) for run in runs], self.spent):
-            self.performer.send({"type": "items", "layer": number, "nodes": part})
-        return runs

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tests import ROOT
+from tests.host.cli.test_terminal import Terminal
 from tests.host.command import statecfg
 from tests.host.run.test_decisions import Deciding, outcomes
 from tests.lab import Host
@@ -333,3 +338,33 @@ resources:
         assert outcomes(site.run("plan"))["directory:conf"] == expected
         assert outcomes(site.run("apply"))["directory:conf"] == expected
         assert site.exists("conf/root") and not site.exists("conf/stray")
+
+
+def test_list_to_which_its_own_items_add_fails(site: Deciding) -> None:
+    lay(site, "a.conf")
+    site.write("""\
+hosts: all
+resources:
+  - file: "{{{{ host_item }}}}.copy"
+    provides: copies
+    content: made
+    for_each_host: {{glob: "{place}/conf/*"}}
+""")
+    failed = site.run("apply", code=1)["copies"]
+    assert failed["outcome"] == "failed" and f"now contains {site.place}/conf/a.conf.copy as well" in failed["reason"]
+
+
+def test_apply_that_asks_plans_the_same_items_again(site: Deciding) -> None:
+    lay(site, "a.conf", "b.conf")
+    site.write(LEAVING)
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(site.state)}
+    run: Any = SimpleNamespace(base=site.base, environ=environ)
+    terminal = Terminal(run, "apply", "site.yml", "--ssh-config", str(site.base / "ssh_config"), columns=200)
+    try:
+        terminal.until("[y/N]", 60)
+        terminal.type("y\n")
+        assert terminal.end() == 0, terminal.shown
+    finally:
+        terminal.close()
+    assert "2 to change" in terminal.shown and site.host.read(f"{site.place}/conf/b.conf") == "ours"
+    assert site.managed() == {"file:conf/a.conf", "file:conf/b.conf"}

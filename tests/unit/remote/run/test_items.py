@@ -278,3 +278,31 @@ def test_mounts_are_items(definitions: Definitions) -> None:
     alone = entries.partition("  - file")[2].replace('    requires: ["mount:/srv/a"]\n', "")
     empty = planned(definitions, "  - file" + alone)
     assert "it is empty" in empty.failed["file:{host_item.path}/about"]
+
+
+def test_packages_of_items_are_installed_together(definitions: Definitions) -> None:
+    entries = "  - package: '{{ host_item }}'\n" + LINES + "  - package: other\n"
+    plan = planned(definitions, entries, commands={"list": (0, "nginx\nredis\n")})
+    assert sorted(plan.changed) == ["package:nginx", "package:other", "package:redis"]
+    assert not any("hi0x7q" in str(node) for node in plan.values())
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "logrotate: x\n    paths: [/a]\n    scripts: {postrotate: 'kill {{ host_item }}'}",
+        "systemd_unit: x.service\n    sections: {Service: {ExecStart: '/bin/sh -c {{ host_item }}'}}",
+        "systemd_unit: x.timer\n    sections: {Timer: {OnCalendar: '{{ host_item }}'}}",
+        "replace: /etc/x\n    pattern: '{{ host_item }}'\n    replacement: x",
+        "line_in_file: /etc/x\n    line: x\n    match: '{{ host_item }}'",
+    ],
+)
+def test_items_in_code_of_other_types_are_refused(definitions: Definitions, entry: str) -> None:
+    assert "SC0123" in refused(definitions, f"  - {entry}\n{GLOB}")
+
+
+def test_samples_never_reach_messages(definitions: Definitions) -> None:
+    said = refused(
+        definitions, "  - file: '{{ host_item }}'\n    mode: '{{ host_item }}'\n    owner: '{{ host_item }}'\n" + GLOB
+    )
+    assert "hi0x7q" not in said and "jn1y8w" not in said
