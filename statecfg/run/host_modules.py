@@ -32,7 +32,7 @@ PARTS = {
     "hooks": ("statecfg.remote.hooks.run", "statecfg.remote.hooks.result"),
     "units": ("statecfg.remote.units",),
     "decisions": ("statecfg.remote.run.decisions",),
-    "items": ("statecfg.remote.run.items", "statecfg.remote.run.item_lists", "statecfg.remote.run.item_execution"),
+    "items": tuple(f"statecfg.remote.run.{name}" for name in ("items", "item_lists", "item_nodes", "item_execution")),
     "generated": ("statecfg.remote.run.generated",),
     "values": ("statecfg.remote.run.values",),
     "reboot": ("statecfg.remote.run.rebooting", "statecfg.remote.run.resuming"),

@@ -11,7 +11,8 @@ from statecfg.playbook.compile import Definition
 from statecfg.problems import InvalidInput, problem
 from statecfg.remote.graph.model import Blob, Node
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.run.items import ItemPlanner, Repeated
+from statecfg.remote.run.item_nodes import Repeated
+from statecfg.remote.run.items import ItemPlanner
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
 from statecfg.run.prepare import Choice, offline

@@ -6,7 +6,7 @@ from statecfg.remote.graph.model import Excluded, Unknown
 from statecfg.remote.graph.names import Outcome
 from statecfg.remote.run.execution import Execution
 from statecfg.remote.run.item_lists import names
-from statecfg.remote.run.items import OPTION, Repeated
+from statecfg.remote.run.item_nodes import OPTION, Repeated
 from statecfg.remote.run.node_run import NodeRun
 from statecfg.remote.run.plan import Step
 from statecfg.remote.run.planning import describe, missing
@@ -14,10 +14,18 @@ from statecfg.remote.run.report import portions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Sequence
+    from typing import Dict, List, Protocol, Sequence
 
     from statecfg.remote.graph.model import Node
-    from statecfg.remote.run.items import ItemManagement
+    from statecfg.remote.run.report import NodeReport
+
+    class Managed(Protocol):
+        """What the execution needs of the managed resources."""
+
+        repeated: Repeated
+
+        def join(self, nodes: Sequence[Node]) -> None: ...
+        def report(self, step: Step) -> NodeReport: ...
 
 
 class ItemExecution(Execution):
@@ -26,7 +34,7 @@ class ItemExecution(Execution):
     :ivar managed: set by the caller
     """
 
-    managed: ItemManagement
+    managed: Managed
 
     def layer(self, number: int, nodes: Sequence[NodeRun]) -> None:
         """Run one layer, after the lists of its declared nodes were made or compared with the plan."""
