@@ -83,6 +83,9 @@ if TYPE_CHECKING:
     from statecfg.resources.release_binary import release_binary as release_binary
     from statecfg.resources.remove import remove as remove
     from statecfg.resources.replace import replace as replace
+    from statecfg.resources.selinux_boolean import selinux_boolean as selinux_boolean
+    from statecfg.resources.selinux_fcontext import selinux_fcontext as selinux_fcontext
+    from statecfg.resources.selinux_port import selinux_port as selinux_port
     from statecfg.resources.service import service as service
     from statecfg.resources.ssh_config import ssh_config as ssh_config
     from statecfg.resources.ssh_key import ssh_key as ssh_key

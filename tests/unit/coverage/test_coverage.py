@@ -14,7 +14,7 @@ RULES = mapping.rules()
 PLANNED = frozenset(
     {
         "ansible_module", "apt_repository", "mariadb_database", "mariadb_grant", "mariadb_user",
-        "package.default_release", "package.recommends", "package_upgrade", "selinux_fcontext",
+        "package.default_release", "package.recommends", "package_upgrade",
         "when_host",
     }
 )  # fmt: skip

@@ -40,7 +40,7 @@ FIXED = {
     "container_image", "cron", "debconf", "diversion", "dnf_group", "dnf_module", "dnf_repository",
     "filesystem", "host_entry", "hostname", "kernel_module", "known_host", "limits", "locale", "logrotate", "mount",
     "nftables", "pam", "password_aging", "quadlet", "reboot", "ssh_config", "sshd_config", "sudoers", "swap", "sysctl",
-    "systemd_unit", "timezone", "ufw", "ufw_rule",
+    "selinux_boolean", "selinux_fcontext", "selinux_port", "systemd_unit", "timezone", "ufw", "ufw_rule",
 }  # fmt: skip
 # Programs of node types that are too long for a case.
 PROGRAMS = {

@@ -1,0 +1,107 @@
+"""SELinux and LVM, which the test machine can't run, from recorded outputs: their facets and their undo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from statecfg.remote.graph.model import CheckError
+from statecfg.remote.graph.nodetype import TABLES
+from statecfg.remote.machine.memory import MemoryMachine
+from statecfg.remote.machine.world import Probe
+from tests.unit.resources.test_recorded import Undone
+
+# Recorded on an AlmaLinux 9 with policycoreutils 3.6.
+SEMANAGE: dict[str, Any] = {"/usr/sbin/semanage": ""}
+BOOLEANS = """\
+abrt_anon_write                (off  ,  off)  Allow ABRT to modify public files used for public file transfer services.
+httpd_can_network_connect      (on   ,  off)  Allow httpd to can network connect
+"""
+CONTEXTS = """\
+/srv/www(/.*)?                                     all files          system_u:object_r:httpd_sys_content_t:s0
+/srv/run                                           named pipe         system_u:object_r:var_run_t:s0
+/srv/raw                                           directory          <<None>>
+
+SELinux Local fcontext Equivalence
+
+/srv/home = /home
+"""
+PORTS = """\
+http_cache_port_t              tcp      8080, 8118, 8123, 10001-10010
+http_cache_port_t              udp      3130
+http_port_t                    tcp      80, 81, 443
+"""
+
+
+def loaded(facet: str, **answers: str) -> dict[str, Any]:
+    """Return a facet of a host on which semanage prints these answers; `_` is a blank in the command line."""
+    probes = {f"semanage {command.replace('__', ' --')}": Probe(0, text.encode()) for command, text in answers.items()}
+    return TABLES[facet].load(MemoryMachine(SEMANAGE, probes=probes))
+
+
+def test_booleans_are_loaded_with_both_values() -> None:
+    assert loaded("selinux_boolean", boolean__list__noheading=BOOLEANS) == {
+        "abrt_anon_write": {"running": "off", "persistent": "off"},
+        "httpd_can_network_connect": {"running": "on", "persistent": "off"},
+    }
+
+
+def test_local_rules_for_labels_are_loaded_without_equivalences() -> None:
+    assert loaded("selinux_fcontext", fcontext__list__locallist__noheading=CONTEXTS) == {
+        "/srv/www(/.*)? (all files)": {"setype": "httpd_sys_content_t"},
+        "/srv/run (named pipe)": {"setype": "var_run_t"},
+        "/srv/raw (directory)": {"setype": "<<none>>"},
+    }
+    with pytest.raises(CheckError, match="semanage prints a rule that statecfg can't read: /srv/x"):
+        loaded("selinux_fcontext", fcontext__list__locallist__noheading="/srv/x  of a new kind\n")
+
+
+def test_labels_of_ports_are_loaded_with_their_origin() -> None:
+    local = "http_port_t                    tcp      8080\n"
+    found = loaded("selinux_port", port__list__noheading=PORTS, port__list__noheading__locallist=local)
+    assert found["8080/tcp"] == {"setype": "http_port_t", "local": True}
+    assert found["10001-10010/tcp"] == found["3130/udp"] == {"setype": "http_cache_port_t"}
+    assert found["443/tcp"] == {"setype": "http_port_t"} and len(found) == 8
+
+
+@pytest.mark.parametrize("facet", ["selinux_boolean", "selinux_fcontext", "selinux_port"])
+def test_semanage_that_fails_is_an_error_and_not_an_empty_list(facet: str) -> None:
+    with pytest.raises(CheckError, match=r"semanage .* fails"):
+        TABLES[facet].load(MemoryMachine(SEMANAGE))
+    assert TABLES[facet].load(MemoryMachine()) == {}
+
+
+def test_undo_of_a_boolean_restores_both_values() -> None:
+    machine = MemoryMachine(SEMANAGE, {"selinux_boolean": {"a": {"running": "off", "persistent": "on"}}})
+    assert Undone(machine, {"selinux_boolean": "a", "value": True}).ops == ["set_boolean"]
+    assert machine.entry("selinux_boolean", "a") == {"running": "off", "persistent": "on"}
+    machine = MemoryMachine(SEMANAGE, {"selinux_boolean": {"a": {"running": "on", "persistent": "off"}}})
+    assert Undone(machine, {"selinux_boolean": "a", "value": True}).ops == ["set_boolean", "set_boolean"]
+    assert machine.entry("selinux_boolean", "a") == {"running": "on", "persistent": "off"}
+
+
+def test_undo_of_a_rule_for_labels_relabels_again() -> None:
+    node = {"selinux_fcontext": "/srv", "setype": "b_t", "restore": "/srv"}
+    assert Undone(MemoryMachine(SEMANAGE), node).ops == ["delete_context", "relabel"]
+    machine = MemoryMachine(SEMANAGE, {"selinux_fcontext": {"/srv (all files)": {"setype": "a_t"}}})
+    assert Undone(machine, node).ops == ["set_context", "relabel"]
+    assert machine.entry("selinux_fcontext", "/srv (all files)") == {"setype": "a_t"}
+
+    def by_hand(machine: MemoryMachine) -> None:
+        machine.affect({"selinux_fcontext": {"/srv (all files)": {"setype": "c_t"}}})
+
+    undone = Undone(MemoryMachine(SEMANAGE), node, by_hand)
+    assert (undone.ops, undone.left) == ([], ["the rule for /srv (all files) was changed by others: it stays"])
+
+
+def test_undo_of_a_port_restores_its_local_label_or_that_of_the_policy() -> None:
+    node = {"selinux_port": "8080/tcp", "setype": "http_port_t"}
+    assert Undone(MemoryMachine(SEMANAGE), node).ops == ["delete_port"]
+    policy = {"selinux_port": {"8080/tcp": {"setype": "http_cache_port_t"}}}
+    assert Undone(MemoryMachine(SEMANAGE, policy), node).ops == ["delete_port"]
+    machine = MemoryMachine(SEMANAGE, {"selinux_port": {"8080/tcp": {"setype": "ssh_port_t", "local": True}}})
+    assert Undone(machine, node).ops == ["set_port"]
+    machine = MemoryMachine(SEMANAGE, {"selinux_port": {"8080/tcp": {"setype": "ssh_port_t", "local": True}}})
+    assert Undone(machine, {"selinux_port": "8080/tcp", "absent": True}).ops == ["set_port"]
+    assert machine.entry("selinux_port", "8080/tcp") == {"setype": "ssh_port_t", "local": True}
