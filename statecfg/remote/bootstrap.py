@@ -150,29 +150,29 @@ def default_file(name: str, package: int) -> str:
 
 
 def unpack(sha: str, pieces: "Callable[[str], Iterable[bytes]]") -> "Dict[str, Any]":
-    """Return the modules of a part of the executor: name → whether it is a package, and its code.
+    """Return the modules of a part of the executor: name → whether it is a package, and its code as bytes.
 
-    Both forms are cached: as sent, and compiled.
+    Both forms are cached: as sent, and compiled. The code of a module is loaded when it is imported.
 
     :param sha: the digest of the part
     :param pieces: requests a part from the controller, and yields its pieces
     """
     folder = cache()
     cached = os.path.join(folder or "/nonexistent", sha)
-    kept = load(cached)
-    bundle = fetch(sha, kept, pieces)
-    if bundle is not kept:
-        keep(folder, sha, bundle)
     tag = "%s.%s" % (sha, sys.implementation.cache_tag)
     packed = load("%s.%s" % (cached, sys.implementation.cache_tag))
     payload = packed[32:]
     # Bytecode is valid for one version of Python only, so the digest includes its magic number.
     if len(packed) < 33 or hashlib.sha256(MAGIC + sha.encode() + payload).digest() != packed[:32]:
+        kept = load(cached)
+        bundle = fetch(sha, kept, pieces)
+        if bundle is not kept:
+            keep(folder, sha, bundle)
         head, *sources = zlib.decompress(bundle).decode().split("\0")
         modules = {}
         for (name, about), source in zip(json.loads(head).items(), sources):
             package, filename = about if isinstance(about, list) else (bool(about), default_file(name, about))
-            modules[name] = (package, compile(source, filename, "exec", dont_inherit=True, optimize=0))
+            modules[name] = (package, marshal.dumps(compile(source, filename, "exec", dont_inherit=True, optimize=0)))
         payload = marshal.dumps(modules)
         keep(folder, tag, hashlib.sha256(MAGIC + sha.encode() + payload).digest() + payload)
     code: "Dict[str, Any]" = marshal.loads(payload)  # noqa: S302  # its digest was checked
@@ -197,7 +197,8 @@ class Finder:
     @classmethod
     def get_code(cls, name: str) -> "Any":
         """Return a module's code."""
-        return cls.modules[name][1]
+        code = cls.modules[name][1]
+        return marshal.loads(code) if isinstance(code, bytes) else code  # noqa: S302  # its digest was checked
 
     @classmethod
     def exec_module(cls, module: "Any") -> None:

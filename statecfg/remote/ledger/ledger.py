@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import time
 
 from statecfg.remote.graph.names import Outcome, RunStatus
+from statecfg.remote.ledger import sqlite
 from statecfg.remote.ledger.records import SAID, Debt, Definition, Resource, distinct, renamed
 from statecfg.remote.ledger.schema import in_memory, machine_id, open_database
 from statecfg.remote.ledger.state import BEFORE, LEDGER, RUNS, StateError
@@ -47,7 +47,7 @@ class Ledger:
         path = os.path.join(state_dir, LEDGER)
         try:
             self.database = open_database(path, reading)
-        except (sqlite3.DatabaseError, OSError) as problem:
+        except (sqlite.DatabaseError, OSError) as problem:
             damaged = "not a database" in str(problem) or "malformed" in str(problem)
             raise StateError("the ledger %s can't be used: %s" % (path, problem), DAMAGED if damaged else "") from None
 
@@ -348,7 +348,7 @@ class Ledger:
         """Start writing: until `__exit__`, an error of the database becomes a StateError that names the directory."""
 
     def __exit__(self, error_type: object, problem: Optional[BaseException], traceback: object) -> None:
-        if isinstance(problem, sqlite3.DatabaseError):
+        if isinstance(problem, sqlite.DatabaseError):
             raise StateError("the ledger in %s can't be written: %s" % (self.state_dir, problem)) from None
 
     def close(self) -> None:
@@ -357,10 +357,15 @@ class Ledger:
 
 
 def _resource(row: Sequence[Any]) -> Resource:
-    fields = dict(zip(_COLUMNS, row))
-    for column in _JSON:
-        fields[column] = [] if fields[column] == "[]" else json.loads(fields[column])
-    return Resource.from_json(fields)
+    name, node_type, module, claims, digest, state, memory, after, attrs, requires, tags, protect, *rest = row
+    position, owing, first_run, _, since, triggers = rest
+    lists = (_value(claims), _value(requires), _value(tags))
+    definition = Definition(node_type, module, _value(attrs), *lists, protect, position, _value(triggers))
+    return Resource(name, definition, state, _value(memory), digest, after, _value(owing), first_run, since)
+
+
+def _value(text: str) -> Any:
+    return [] if text == "[]" else json.loads(text)
 
 
 def _cells(record: Mapping[str, Any], columns: Iterable[str]) -> List[Any]:

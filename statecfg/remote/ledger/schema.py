@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 
+from statecfg.remote.ledger import sqlite
 from statecfg.remote.ledger.state import StateError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sqlite3 import Connection
+    from statecfg.remote.ledger.sqlite import Connection
 
 SCHEMA = 3
 _STEPS = {
@@ -46,7 +46,7 @@ def open_database(path: str, reading: bool) -> Connection:
 
     :param reading: don't write the file. A missing ledger then counts as empty, and an older one is migrated in memory
     :raises StateError: if it has a newer format
-    :raises sqlite3.DatabaseError: if it can't be used
+    :raises sqlite.DatabaseError: if it can't be used
     """
     database = _connect(path, reading)
     version: int = database.execute("PRAGMA user_version").fetchone()[0]
@@ -61,7 +61,7 @@ def open_database(path: str, reading: bool) -> Connection:
 
 def in_memory(database: Connection) -> Connection:
     """Return a copy of a database in memory, and close the original."""
-    copy = sqlite3.connect(":memory:")
+    copy = sqlite.connect(":memory:")
     database.backup(copy)
     database.close()
     return copy
@@ -69,12 +69,12 @@ def in_memory(database: Connection) -> Connection:
 
 def _connect(path: str, reading: bool) -> Connection:
     if reading and not os.path.exists(path):
-        return sqlite3.connect(":memory:")
+        return sqlite.connect(":memory:")
     if reading and os.path.exists(path + "-journal"):
         reading = False  # a commit was interrupted: only a writer can roll it back
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     mode = "ro" if reading else "rwc"
-    database = sqlite3.connect("file:%s?mode=%s" % (quoted, mode), uri=True, timeout=10.0)
+    database = sqlite.connect("file:%s?mode=%s" % (quoted, mode), uri=True, timeout=10.0)
     if not reading:
         os.chmod(path, 0o600)
         database.execute("PRAGMA synchronous=EXTRA")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import grp
 import os
 import pwd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Optional, Tuple
+    from typing import Dict, Iterator, Optional, Tuple
 
     from statecfg.remote.machine.world import Fields, World
+
+# Numbers → names, while nothing changes the host. A look-up reads files, and all paths of a plan have few owners.
+_users: Dict[int, str] = {}
+_groups: Dict[int, str] = {}
+_remembering = False
 
 _NUMBERS = {"users": "uid", "groups": "gid"}  # facet → the field with the number
 
@@ -40,20 +46,43 @@ def group_fields(name: str) -> Optional[Fields]:
     return {"gid": group.gr_gid, "members": sorted(group.gr_mem)}
 
 
+@contextlib.contextmanager
+def remembering() -> Iterator[None]:
+    """Look up the name of each number only once during the block, which must not change the host."""
+    global _remembering
+    _remembering = True
+    try:
+        yield
+    finally:
+        _remembering = False
+        _users.clear()
+        _groups.clear()
+
+
 def user_name(uid: int) -> str:
     """Return the name of a user, or the UID as text if it has no name."""
+    if uid in _users:
+        return _users[uid]
     try:
-        return pwd.getpwuid(uid).pw_name
+        name = pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
+    if _remembering:
+        _users[uid] = name
+    return name
 
 
 def group_name(gid: int) -> str:
     """Return the name of a group, or the GID as text if it has no name."""
+    if gid in _groups:
+        return _groups[gid]
     try:
-        return grp.getgrgid(gid).gr_name
+        name = grp.getgrgid(gid).gr_name
     except KeyError:
         return str(gid)
+    if _remembering:
+        _groups[gid] = name
+    return name
 
 
 def user_id(owner: str) -> int:

@@ -7,7 +7,7 @@ import os
 
 from statecfg.remote.graph.model import Blob, Unknown
 from statecfg.remote.machine.changes import DIFFED
-from statecfg.remote.machine.paths import LINKS, normal, within
+from statecfg.remote.machine.paths import LINKS, child, normal, within
 from statecfg.remote.machine.world import Machine, Probe, Stat
 
 TYPE_CHECKING = False
@@ -99,14 +99,14 @@ class Overlay(Machine):
         self.entries: Dict[str, Entry] = {}
         self.tables: Dict[str, Dict[str, Tuple[Optional[Fields], int]]] = {}
         self.causes: List[Cause] = []
-        # The nodes that have acted on this machine, in order.
-        self.acting: Dict[str, None] = {}
+        self.acting: Dict[str, None] = {}  # the nodes that have acted on this machine, in order
         self.ticks: List[str] = [""]  # the node that acted at each moment
         self.memo: Dict[str, Any] = {}
         self.answers: Dict[Tuple[str, ...], Probe] = {}
         self.before = Before()
         self.trace = Trace()
         self._directories: Dict[str, str] = {}
+        self._found: Dict[str, Optional[Stat]] = {}  # what the node of this turn has found on the base
 
     @property
     def triggered_by(self) -> Sequence[str]:  # type: ignore[override]  # a property in place of an attribute
@@ -125,7 +125,7 @@ class Overlay(Machine):
         if path == "/":
             return path
         above, name = os.path.split(path)
-        return _inside(self._directory(above), name)
+        return child(self._directory(above), name)
 
     def _directory(self, path: str) -> str:
         """Return the real path of a directory; for a missing one, the path that it would have."""
@@ -139,7 +139,7 @@ class Overlay(Machine):
 
     def _enter(self, directory: str, name: str, links: List[str]) -> str:
         """Return the directory `name` in `directory`. A link is followed and added to `links`."""
-        inside = _inside(directory, name)
+        inside = child(directory, name)
         stat = self._standing(inside)
         if stat is None or stat.kind != "symlink":
             return inside
@@ -155,7 +155,7 @@ class Overlay(Machine):
             if part == "..":
                 stat = self._standing(here)
                 # A path that is not a directory has no parent. "..." is a name that does not exist.
-                here = os.path.dirname(here) if stat and stat.kind == "directory" else _inside(here, "...")
+                here = os.path.dirname(here) if stat and stat.kind == "directory" else child(here, "...")
             elif part not in ("", "."):
                 here = self._enter(here, part, links)
         return here
@@ -173,12 +173,13 @@ class Overlay(Machine):
             return entry.stat
         if self._hidden(path):
             return None
-        stat: Optional[Stat] = self.base.stat(path)
-        return stat
+        if path not in self._found:
+            self._found[path] = self.base.stat(path)
+        return self._found[path]
 
     def _hidden(self, path: str) -> bool:
         """Tell whether the plan removes or recreates a directory above `path`, so that the base no longer applies."""
-        while path != "/":
+        while path != "/" and self.entries:
             path = os.path.dirname(path)
             entry = self.entries.get(path)
             if entry is not None and (entry.stat is None or entry.fresh or entry.stat.kind != "directory"):
@@ -203,7 +204,7 @@ class Overlay(Machine):
             head, name = os.path.split(self._target(real_path, stat).rstrip("/"))
             absolute = self._target(real_path, stat).startswith("/")
             here = self._walk(os.path.dirname(real_path), "/" + head if absolute else head, links)
-            real_path = self._walk(here, name, links) if name in ("", ".", "..") else _inside(here, name)
+            real_path = self._walk(here, name, links) if name in ("", ".", "..") else child(here, name)
 
     # Reading
 
@@ -370,7 +371,7 @@ class Overlay(Machine):
                 raise Unknown(cause, "the output of %s is" % argv[0])
             command = tuple(argv)
             if command not in self.answers:
-                self.answers[command] = self.base.probe(argv, timeout, **options)
+                self.answers[command] = self._probed(argv, timeout, options)
             return self.answers[command]
         self.trace.facet_entries.add((ALL, ALL))
         # The program would see the present host. Its answer is valid only if no required node changes the host first.
@@ -378,8 +379,11 @@ class Overlay(Machine):
         for node in self.acting if len(self.acting) < len(ancestors) else sorted(ancestors):
             if node in ancestors and node in self.acting:
                 raise Unknown(node, "the output of %s is" % argv[0])
-        answer: Probe = self.base.probe(argv, timeout, **options)
-        return answer
+        return self._probed(argv, timeout, options)
+
+    def _probed(self, argv: Sequence[str], timeout: float, options: Mapping[str, Any]) -> Probe:
+        self._found = {}  # the program may change files
+        return self.base.probe(argv, timeout, **options)  # type: ignore[no-any-return]  # the base is any machine
 
     def _changing(self, facet: str, paths: Sequence[str]) -> Optional[str]:
         """Return a required node that may change the facet without declaring how, or that changes one of the paths."""
@@ -394,7 +398,3 @@ class Overlay(Machine):
             if self.ticks[entry.when] in self.before.ancestors and any(inside):
                 return self.ticks[entry.when]
         return None
-
-
-def _inside(directory: str, name: str) -> str:
-    return directory.rstrip("/") + "/" + name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat as st
+from functools import lru_cache
 
 from statecfg.remote.graph.errors import StatecfgError
 
@@ -24,6 +25,12 @@ def within(path: str, directory: str) -> bool:
     return path == directory or path.startswith(directory + "/")
 
 
+def child(directory: str, name: str) -> str:
+    """Return the path of a name in a directory."""
+    return directory.rstrip("/") + "/" + name
+
+
+@lru_cache(maxsize=1024)
 def normal(path: str) -> str:
     """Return an absolute path without `//`, `.` and `..`. A `..` removes the name before it, even if that is a link."""
     return "/" + os.path.normpath(path).lstrip("/")

@@ -58,6 +58,7 @@ class Planned(Overlay):
         self.node, self.acted, self.due = node, acted, due
         self.before = Before(ancestors, triggers, undecided)
         self.changes, self.trace = Changes(), Trace()
+        self._found = {}
 
     def _tick(self) -> int:
         self.clock += 1

@@ -10,6 +10,7 @@ from statecfg.remote.ledger import state
 from statecfg.remote.ledger.journal import Account, Journal
 from statecfg.remote.ledger.recorded import Recorded
 from statecfg.remote.ledger.records import claims, with_content
+from statecfg.remote.machine import accounts
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import RealMachine
@@ -212,7 +213,8 @@ class Management:
         :param load: loads the node types of the orphans
         """
         planner = self.new_planner(facets)
-        return planner.plan(self.layers, self.to_remove, self.to_keep, not self.order.acting, self.dependents)
+        with accounts.remembering():
+            return planner.plan(self.layers, self.to_remove, self.to_keep, not self.order.acting, self.dependents)
 
     def new_planner(self, facets: Facets) -> Planner:
         """Return a planner for this host as it is now."""
