@@ -3,6 +3,7 @@
 The controller passes the text of this file as an argument of `python3 -I -S -c`. The host needs no other file.
 """
 
+import gc
 import hashlib
 import json
 import marshal
@@ -31,6 +32,7 @@ os.dup2(2, 1)
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 os.write(sink, b"statecfg-executor ")
 warnings: "List[str]" = []
+gc.set_threshold(50000)  # new objects until the garbage collector starts; a small graph never needs it
 
 
 def exactly(count: int) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import time
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
     End = Tuple[str, JsonMap]  # the status of the run, and the other fields of the frame `end`
 
 
-OBJECTS = 50_000  # the garbage collector starts after so many new objects; a small graph never needs it
-
-
 def main(source: int, sink: int, hello: JsonMap, frames: List[Frame]) -> None:
     """Run the host session to its end.
 
@@ -48,7 +44,6 @@ def main(source: int, sink: int, hello: JsonMap, frames: List[Frame]) -> None:
     :param hello: the first frame, which the bootstrap has read
     :param frames: further frames that the bootstrap has read
     """
-    gc.set_threshold(OBJECTS)
     channel = Channel(source, sink, frames)
     session = Session(channel, hello)
     try:

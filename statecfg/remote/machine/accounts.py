@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import grp
 import os
 import pwd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, Optional, Tuple
+    from typing import Dict, Optional, Tuple
 
     from statecfg.remote.machine.world import Fields, World
 
@@ -46,14 +45,15 @@ def group_fields(name: str) -> Optional[Fields]:
     return {"gid": group.gr_gid, "members": sorted(group.gr_mem)}
 
 
-@contextlib.contextmanager
-def remembering() -> Iterator[None]:
-    """Look up the name of each number only once during the block, which must not change the host."""
-    global _remembering
-    _remembering = True
-    try:
-        yield
-    finally:
+class Remembering:
+    """A block that looks up the name of each number only once. It must not change the host."""
+
+    def __enter__(self) -> None:
+        global _remembering
+        _remembering = True
+
+    def __exit__(self, *error: object) -> None:
+        global _remembering
         _remembering = False
         _users.clear()
         _groups.clear()

@@ -213,7 +213,7 @@ class Management:
         :param load: loads the node types of the orphans
         """
         planner = self.new_planner(facets)
-        with accounts.remembering():
+        with accounts.Remembering():
             return planner.plan(self.layers, self.to_remove, self.to_keep, not self.order.acting, self.dependents)
 
     def new_planner(self, facets: Facets) -> Planner:

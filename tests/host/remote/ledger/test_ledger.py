@@ -168,22 +168,21 @@ def test_reading_an_older_ledger_does_not_migrate_it(place: str) -> None:
 
 
 MIGRATE = """
-import os, sqlite3, sys
+import os, sys
+from statecfg.remote.ledger import sqlite
 from statecfg.remote.ledger.ledger import Ledger
 point = int(sys.argv[2])
-class Counted(sqlite3.Connection):
-    pass
 def watch(statement):
     global point
     point -= 1
     if point == 0:
         os.kill(os.getpid(), 9)
-connect = sqlite3.connect
+connect = sqlite.connect
 def traced(*given, **more):
     found = connect(*given, **more)
     found.set_trace_callback(watch)
     return found
-sqlite3.connect = traced
+sqlite.connect = traced
 Ledger(sys.argv[1]).close()
 """
 
