@@ -30,7 +30,7 @@ def create(host: Host, name: str) -> str:
     if not shutil.which("mariadbd", path="/usr/sbin"):
         pytest.skip("not run on this machine: there is no MariaDB server (Debian: mariadb-server)")
     options = ["--auth-root-authentication-method=socket", "--skip-test-db", "--user=mysql"]
-    host.run(["mariadb-install-db", "--no-defaults", f"--datadir=/srv/{name}-data", *options], seconds=120)
+    host.run(["mariadb-install-db", "--no-defaults", f"--datadir=/srv/{name}-data", *options], seconds=600)
     host.write(f"/etc/systemd/system/{name}.service", UNIT.format(name=name, socket=socket(name)))
     host.run(["systemctl", "daemon-reload"])
     return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -43,18 +44,28 @@ def compare(host: Host, graphs: list[Graph]) -> tuple[int, int, int]:
     return len(planned), sum(node["outcome"] == "changed" for node in planned.values()), len(later)
 
 
+@contextmanager
+def prepared(case: Case, host: Host) -> Iterator[str]:
+    """Prepare a host for a case, and return the case's directory. Afterwards, nothing of it runs any more."""
+    root = f"/srv/{case.type}"
+    try:
+        case.bare(host, root)
+        yield root
+    finally:
+        case.done(host, root)
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.type)
 def test_apply_does_exactly_the_planned_actions_for_every_type(case: Case, booted: Host) -> None:
-    root = f"/srv/{case.type}"
-    case.bare(booted, root)
-    graphs = case.declare(root, [])
-    _FOUND[case.type, "bare"] = compare(booted, graphs)
-    assert _FOUND[case.type, "bare"][1] > 0
-    _FOUND[case.type, "converged"] = compare(booted, graphs)
-    assert _FOUND[case.type, "converged"][1:] == (0, 0)
-    case.drift(booted, root)
-    _FOUND[case.type, "drifted"] = compare(booted, graphs)
-    assert sum(_FOUND[case.type, "drifted"][1:]) > 0
+    with prepared(case, booted) as root:
+        graphs = case.declare(root, [])
+        _FOUND[case.type, "bare"] = compare(booted, graphs)
+        assert _FOUND[case.type, "bare"][1] > 0
+        _FOUND[case.type, "converged"] = compare(booted, graphs)
+        assert _FOUND[case.type, "converged"][1:] == (0, 0)
+        case.drift(booted, root)
+        _FOUND[case.type, "drifted"] = compare(booted, graphs)
+        assert sum(_FOUND[case.type, "drifted"][1:]) > 0
 
 
 @pytest.fixture(scope="module")
@@ -70,15 +81,14 @@ def halfway(apt_packages: Any) -> Iterator[Host]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.type)
 def test_apply_does_exactly_the_planned_actions_after_a_failed_run(case: Case, halfway: Host) -> None:
-    root = f"/srv/{case.type}"
-    case.bare(halfway, root)
-    # The barrier is in the first layer, so later layers never start.
-    graphs = [*case.declare(root, []), barrier(root)]
-    failed = fleet_run(halfway, graphs, "apply")
-    assert failed["status"] == "failed"
-    assert nodes(failed)["command:barrier"]["outcome"] == "failed"
-    halfway.write(f"{root}-open", "")
-    _FOUND[case.type, "half-failed"] = compare(halfway, graphs)
+    with prepared(case, halfway) as root:
+        # The barrier is in the first layer, so later layers never start.
+        graphs = [*case.declare(root, []), barrier(root)]
+        failed = fleet_run(halfway, graphs, "apply")
+        assert failed["status"] == "failed"
+        assert nodes(failed)["command:barrier"]["outcome"] == "failed"
+        halfway.write(f"{root}-open", "")
+        _FOUND[case.type, "half-failed"] = compare(halfway, graphs)
 
 
 def table() -> str:

@@ -14,7 +14,7 @@ class Case:
     """A case of one node type.
 
     `declare(root, requires)` returns its graphs; `bare(host, root)` prepares a bare host; `drift(host, root)` changes
-    the host by hand.
+    the host by hand; `done(host, root)` stops what `bare` started, because the next cases use the same host.
     """
 
     type: str
@@ -22,3 +22,4 @@ class Case:
     drift: Callable[[Host, str], None]
     bare: Callable[[Host, str], None] = lambda host, root: None
     known_after: Sequence[str] = field(default=())
+    done: Callable[[Host, str], None] = lambda host, root: None

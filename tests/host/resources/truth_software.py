@@ -78,6 +78,10 @@ def _cluster(host: Host, root: str) -> None:
     host.run(["systemctl", "start", clusters.create(host, kind, PORTS[kind])])
 
 
+def _cluster_done(host: Host, root: str) -> None:
+    host.run(["systemctl", "stop", f"postgresql@*-{root.rpartition('_')[2]}.service"])
+
+
 def _postgresql_user(root: str, requires: list[Graph]) -> list[Graph]:
     port = PORTS["user"]
     readers = postgresql_user("readers", login=False, port=port, requires=requires)
@@ -137,6 +141,10 @@ def _postgresql_grant_drift(host: Host, root: str) -> None:
 def _mariadb(host: Host, root: str) -> None:
     """Create the server of a case, and start it."""
     host.run(["systemctl", "start", mariadb_servers.create(host, root.rpartition("/")[2])])
+
+
+def _mariadb_done(host: Host, root: str) -> None:
+    host.run(["systemctl", "stop", root.rpartition("/")[2]])
 
 
 def _socket(root: str) -> str:
@@ -356,17 +364,17 @@ def _ansible_drift(host: Host, root: str) -> None:
 
 
 SOFTWARE = [
-    Case("mariadb_user", _mariadb_user, _mariadb_user_drift, _mariadb),
-    Case("mariadb_database", _mariadb_database, _mariadb_database_drift, _mariadb),
-    Case("mariadb_grant", _mariadb_grant, _mariadb_grant_drift, _mariadb),
+    Case("mariadb_user", _mariadb_user, _mariadb_user_drift, _mariadb, done=_mariadb_done),
+    Case("mariadb_database", _mariadb_database, _mariadb_database_drift, _mariadb, done=_mariadb_done),
+    Case("mariadb_grant", _mariadb_grant, _mariadb_grant_drift, _mariadb, done=_mariadb_done),
     Case("apt_repository", _apt_repository, _apt_repository_drift, _apt_repository_bare),
     Case("apt_pin", _apt_pin, _apt_pin_drift),
     Case("debconf", _debconf, _debconf_drift),
     Case("package_upgrade", _package_upgrade, _older, _older),
-    Case("postgresql_user", _postgresql_user, _postgresql_user_drift, _cluster),
-    Case("postgresql_database", _postgresql_database, _postgresql_database_drift, _cluster),
-    Case("postgresql_extension", _postgresql_extension, _postgresql_extension_drift, _cluster),
-    Case("postgresql_grant", _postgresql_grant, _postgresql_grant_drift, _cluster),
+    Case("postgresql_user", _postgresql_user, _postgresql_user_drift, _cluster, done=_cluster_done),
+    Case("postgresql_database", _postgresql_database, _postgresql_database_drift, _cluster, done=_cluster_done),
+    Case("postgresql_extension", _postgresql_extension, _postgresql_extension_drift, _cluster, done=_cluster_done),
+    Case("postgresql_grant", _postgresql_grant, _postgresql_grant_drift, _cluster, done=_cluster_done),
     Case("redis_setting", _redis_setting, _redis_setting_drift, _redis),
     Case("npm_package", _npm_package, _npm_package_drift, _npm_bare),
     Case("container_image", _container_image, _container_image_drift, _images_bare),
