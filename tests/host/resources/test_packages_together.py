@@ -180,8 +180,8 @@ def test_a_package_needed_by_a_manually_installed_one_stays(site: Site) -> None:
     site.host.run(["apt-get", "-qy", "install", "db-client"])
     assert "db-common stays: db-client needs it" in site("destroy", playbook, "--yes").out
     assert site.has("db-common", "db-client") == ["db-common", "db-client"]
-    site.host.run(["apt-get", "-qy", "purge", "--auto-remove", "db-client"])
-    assert site.has("db-common") == []
+    # The host has the packages of this machine, so other packages may be unneeded as well.
+    assert "Purg db-common" in site.host.run(["apt-get", "-qys", "purge", "--auto-remove", "db-client"]).stdout
 
 
 def test_packages_stay_when_an_undo_fails(site: Site) -> None:
