@@ -6,7 +6,6 @@ import json
 import re
 import struct
 import zlib
-from hashlib import sha256
 
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob, Node
@@ -38,10 +37,11 @@ class ProtocolError(StatecfgError):
     """The exchange failed: a frame is invalid or unexpected, or the connection is lost."""
 
 
-def encode(header: Mapping[str, Any], body: bytes = b"") -> bytes:
+def encode(header: Mapping[str, Any], body: bytes = b"", pack: bool = True) -> bytes:
     """Return a frame as bytes.
 
     :param header: a map of JSON types
+    :param pack: compress it if that makes it smaller
     :raises ProtocolError: if the header can't be written as JSON, or the frame is too large
     """
     try:
@@ -51,7 +51,7 @@ def encode(header: Mapping[str, Any], body: bytes = b"") -> bytes:
     data = text.encode("utf-8", "surrogatepass")
     if len(data) > CONTROL_LIMIT or len(body) > BODY_LIMIT:
         raise ProtocolError("a frame of %d and %d bytes is over the limit" % (len(data), len(body)))
-    if len(data) + len(body) >= PACK_FROM:
+    if pack and len(data) + len(body) >= PACK_FROM:
         packed = zlib.compress(data + body, 1)
         if len(packed) < len(data) + len(body):
             return HEAD.pack(len(data), len(packed), PACKED) + packed
@@ -239,20 +239,3 @@ def decode_node(data: Mapping[str, Any], blobs: Dict[str, Blob]) -> Node:
         data.get("options", {}),
         data.get("hides", ()),
     )
-
-
-def pieces(blob: Blob) -> Any:
-    """Yield the frames with the content of a blob; each names its digest, and the last one is marked.
-
-    :raises ProtocolError: if the file with the content has changed
-    """
-    sent = 0
-    digest = sha256()
-    for piece in blob.chunks(BODY_LIMIT // 2):
-        sent += len(piece)
-        digest.update(piece)
-        if sent < blob.size:
-            yield encode({"type": "blob", "sha256": blob.sha256, "last": False}, piece)
-    if sent != blob.size or digest.hexdigest() != blob.sha256:
-        raise ProtocolError("%s changed after statecfg read it" % (blob.path or "the content"))
-    yield encode({"type": "blob", "sha256": blob.sha256, "last": True}, piece if sent else b"")

@@ -12,7 +12,7 @@ from statecfg.remote.wire import frames as wire
 from statecfg.run.bundle import Part, modules_of
 from statecfg.run.host import frames
 from statecfg.run.host.broken import SUSPICIOUS, Broken
-from statecfg.run.host.outgoing import plain
+from statecfg.run.host.outgoing import content_frames, plain
 from statecfg.run.host.report import Emit
 
 PIECE = 128 << 10  # bytes of the bundle in one frame
@@ -73,6 +73,6 @@ def _piece(data: bytes, start: int) -> bytes:
 
 def _content(blob: Blob) -> Iterator[bytes]:
     try:
-        yield from wire.pieces(blob)
+        yield from content_frames(blob)
     except (OSError, wire.ProtocolError) as problem:
         raise Broken(f"content for it can't be sent: {problem}", "Run it again.") from problem

@@ -158,15 +158,6 @@ def test_encode_value_refuses_values_without_a_json_form(value: Any) -> None:
         encode_value(value)
 
 
-def test_pieces_split_content_and_mark_the_last_frame() -> None:
-    for size in (0, 1, wire.BODY_LIMIT // 2, wire.BODY_LIMIT // 2 + 1, 3 * wire.BODY_LIMIT):
-        content = bytes(range(256)) * (size // 256 + 1)
-        blob = Blob.of(content[:size])
-        frames = Decoder().feed(b"".join(wire.pieces(blob)))
-        assert b"".join(body for _, body in frames) == content[:size]
-        assert [header["last"] for header, _ in frames] == [False] * (len(frames) - 1) + [True]
-
-
 def test_decode_node_restores_name_type_and_attributes() -> None:
     node = decode_node({"provides": "file:/a", "type": "file", "attrs": {"path": "/a", "$$x": 1}}, {})
     assert (node.provides, node.type, node.requires, node.attrs) == ("file:/a", "file", (), {"path": "/a", "$x": 1})
