@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import Excluded, Unknown
+from statecfg.remote.graph.model import OK, Excluded, Unknown
 from statecfg.remote.graph.names import Outcome
 from statecfg.remote.run.execution import Execution
 from statecfg.remote.run.item_lists import names
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         def report(self, step: Step) -> NodeReport: ...
 
 
+LISTED = "list_items"  # what the journal calls the list of a declared node that was not known before the run
+
+
 class ItemExecution(Execution):
     """Performs plans with `for_each_host`.
 
@@ -47,9 +50,10 @@ class ItemExecution(Execution):
                 every += joined[node.step.node.provides]
         Execution.layer(self, number, every)
         for name, items_of in joined.items():
-            if any(node.outcome == Outcome.CHANGED for node in items_of):
-                # For the ledger, a trigger that was planned before the items were known.
-                self.performer.record.finished(name, Outcome.CHANGED)
+            if items_of:
+                acted = any(node.done or node.shutdown for node in items_of)
+                self.performer.record.took(name, LISTED, OK)
+                self.performer.record.finished(name, Outcome.CHANGED if acted else Outcome.UNCHANGED)
 
     def verify(self, nodes: Sequence[NodeRun]) -> None:
         """Check nodes again, and whether what acted in this layer adds items."""
@@ -119,6 +123,8 @@ class ItemExecution(Execution):
             for step in steps:
                 self.managed.repeated.require(step.node)
         self.managed.join(nodes)
+        if runs:  # the ledger knows what its change triggers, but not yet its items
+            self.performer.record.started(name, LISTED)
         for part in portions([self.managed.report(run.step) for run in runs], self.spent):
             self.performer.send({"type": "items", "layer": number, "nodes": part})
         return runs

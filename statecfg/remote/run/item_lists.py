@@ -219,7 +219,8 @@ class Insertion:
             before = value[end : match.start()]
             text = self.text(match.group())
             result += before
-            if result[:1] == "/" and match.group()[:1] != "/" and ("/" in text or text in (".", "..")):
+            inside = "/" in (result[:1], result[-1:], value[match.end() : match.end() + 1])
+            if inside and match.group()[:1] != "/" and ("/" in text or text in (".", "..")):
                 raise CheckError("its item %s is part of a path, so it must be one name" % text)
             if not result and text[:1] == "-" and name != "env":
                 raise CheckError("its item %s begins with `-`: a program could read it as an option" % text)

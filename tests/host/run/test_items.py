@@ -239,7 +239,8 @@ def test_items_are_known_after_the_node_that_decides_them(site: Deciding) -> Non
     }  # fmt: skip
     assert site.host.read(f"{site.place}/conf/one.conf.mark") == "made" and site.exists("log")
     assert "marks[conf/one.conf]" in site.managed() and "marks" not in site.managed()
-    assert outcomes(site.run("plan"))["marks[conf/one.conf]"] == "unchanged"
+    again = outcomes(site.run("plan"))
+    assert again["marks[conf/one.conf]"] == again["command:count"] == "unchanged"
 
     site.write(UNKNOWN.replace("{{{{ made }}}}", "two"))
     pruned = site.run("plan", "--prune")
@@ -368,3 +369,41 @@ def test_apply_that_asks_plans_the_same_items_again(site: Deciding) -> None:
         terminal.close()
     assert "2 to change" in terminal.shown and site.host.read(f"{site.place}/conf/b.conf") == "ours"
     assert site.managed() == {"file:conf/a.conf", "file:conf/b.conf"}
+
+
+def test_restart_is_owed_only_if_an_item_changes(site: Deciding) -> None:
+    """The items are never known before the run, so the ledger can't know in advance whether they will change."""
+    text = UNKNOWN.replace("{{{{ made }}}}", "one").replace("creates: {place}/conf/one.conf", "always: true")
+    site.write(text)
+    assert outcomes(site.run("apply"))["command:count"] == "changed"
+    for _ in range(2):
+        applied = outcomes(site.run("apply"))
+        assert applied["marks[conf/one.conf]"] == applied["command:count"] == "unchanged"
+    site.host.write(f"{site.place}/conf/two.conf", "")
+    site.host.run(["mkdir", f"{site.place}/log.d"])
+    site.write(text.replace("echo done >> {place}/log", "rmdir {place}/log.d && exit 3"))
+    assert outcomes(site.run("apply", code=1))["command:count"] == "failed"
+    site.write(text)
+    assert outcomes(site.run("apply"))["command:count"] == "changed"  # the failed run owes it
+    assert outcomes(site.run("apply"))["command:count"] == "unchanged"
+    assert site.host.read(f"{site.place}/log") == "done\ndone\n"
+
+
+def test_path_that_others_control_and_mounts(site: Deciding) -> None:
+    lay(site, "a.conf")
+    site.host.run(["ln", "-s", "conf", f"{site.place}/link"])
+    site.host.run(["chown", "-h", "nobody", f"{site.place}/link"])
+    site.write(LEAVING.replace("/conf/*", "/link/*"))
+    failed = site.run("plan", code=1)["file:{host_item}"]
+    assert failed["outcome"] == "failed" and "its items can't be listed: " in failed["reason"]
+    site.write("""\
+hosts: all
+resources:
+  - command: show
+    argv: [echo, --, "{{{{ host_item.path }}}}"]
+    effects: {{}}
+    always: true
+    for_each_host: {{mounts: {{type: proc}}}}
+""")
+    shown = site.run("apply")
+    assert shown["command:show[/proc]"]["actions"][0]["args"]["argv"] == ["echo", "--", "/proc"]

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from statecfg.problems import InvalidInput
+from statecfg.remote.graph.model import Blob, CheckError
+from statecfg.remote.run.item_lists import Insertion, items
 from statecfg.testing import Definitions, HostPlan, ImaginedHost
 
 FILES = {"/etc/app/b.conf": "b", "/etc/app/a.conf": "a", "/etc/app/.hidden.conf": "", "/etc/app/c.txt": "c"}
@@ -306,3 +308,62 @@ def test_samples_never_reach_messages(definitions: Definitions) -> None:
         definitions, "  - file: '{{ host_item }}'\n    mode: '{{ host_item }}'\n    owner: '{{ host_item }}'\n" + GLOB
     )
     assert "hi0x7q" not in said and "jn1y8w" not in said
+
+
+def test_item_with_a_secret_is_refused(definitions: Definitions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Blob, "secrets", (b"hunter22",))
+    plan = planned(
+        definitions, "  - file: /srv/{{ host_item }}\n    content: x\n" + LINES, commands={"list": (0, "a hunter22\n")}
+    )
+    (failed,) = plan.failed.values()
+    assert failed == "its list contains an item with a secret, which names and files would show"
+
+
+SAMPLES = {"S": ("name", "", "", 100), "/P": ("path", "", "", 100)}
+
+
+@pytest.mark.parametrize(
+    ("template", "item", "expected"),
+    [
+        ("S", {"name": "a/b"}, "a/b"),
+        ("/x/S", {"name": "a"}, "/x/a"),
+        ("/x/S", {"name": "a/b"}, None),
+        ("sub/S", {"name": ".."}, None),
+        ("S/sub", {"name": ".."}, None),
+        ("../S", {"name": "a/b"}, None),
+        ("--x=S", {"name": "-y"}, "--x=-y"),
+        ("S", {"name": "-y"}, None),
+        ("S", {"name": ""}, None),
+        ("/P/about", {"path": "/srv"}, "/srv/about"),
+        ("/P/about", {"path": "/"}, "/about"),
+        ("/P", {"path": "/"}, "/"),
+        ("/b/P", {"path": "/srv/a"}, "/b/srv/a"),
+        ("/P/x", {"path": "/srv/../etc"}, None),
+        ("/P/x", {"path": "relative"}, None),
+        ("S and S", {"name": "S"}, "S and S"),
+    ],
+)
+def test_insertion(template: str, item: dict[str, str], expected: str | None) -> None:
+    insertion = Insertion(SAMPLES, item)
+    if expected is None:
+        with pytest.raises(CheckError):
+            insertion.into(template)
+    else:
+        assert insertion.into(template) == expected
+        assert insertion.into({"a": [template]}) == {"a": [expected]}
+
+
+def test_patterns_match_one_level_and_no_hidden_names(definitions: Definitions) -> None:
+    files = {f"/etc/{path}": "x" for path in ("a/1.conf", "a/.2.conf", "b/3.conf", "b/c/4.conf", ".d/5.conf", "e.conf")}
+    machine = ImaginedHost(files=files, links={"/etc/f": "a", "/etc/g.conf": "nowhere", "/etc/h.conf": "a"}).machine()
+
+    def found(pattern: str, **more: str) -> list[str]:
+        return [item["match"].removeprefix("/etc/") for item in items({"glob": f"/etc/{pattern}", **more}, machine)]
+
+    assert found("*/*.conf") == ["a/1.conf", "b/3.conf", "f/1.conf", "h.conf/1.conf"]
+    assert found("*/.*.conf") == ["a/.2.conf", "f/.2.conf", "h.conf/.2.conf"]
+    assert found("[ab]/?.conf") == ["a/1.conf", "b/3.conf"]
+    assert found("*.conf") == ["e.conf", "g.conf", "h.conf"]
+    assert found("*.conf", **{"is": "file"}) == ["e.conf"] and found("*.conf", **{"is": "directory"}) == ["h.conf"]
+    assert found("*.conf", **{"is": "link"}) == ["g.conf", "h.conf"]
+    assert found("nosuch/*") == found("e.conf/*") == []
