@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from statecfg.resources.line_in_file import line_in_file as line_in_file
     from statecfg.resources.locale import locale as locale
     from statecfg.resources.logrotate import logrotate as logrotate
+    from statecfg.resources.lvm_logical_volume import lvm_logical_volume as lvm_logical_volume
+    from statecfg.resources.lvm_volume_group import lvm_volume_group as lvm_volume_group
     from statecfg.resources.mariadb_database import mariadb_database as mariadb_database
     from statecfg.resources.mariadb_grant import mariadb_grant as mariadb_grant
     from statecfg.resources.mariadb_user import mariadb_user as mariadb_user

@@ -39,6 +39,7 @@ FIXED = {
     "alternative", "apt_pin", "apt_repository", "authorized_key", "ca_certificate", "compose_project", "container",
     "container_image", "cron", "debconf", "diversion", "dnf_group", "dnf_module", "dnf_repository",
     "filesystem", "host_entry", "hostname", "kernel_module", "known_host", "limits", "locale", "logrotate", "mount",
+    "lvm_logical_volume", "lvm_volume_group",
     "nftables", "pam", "password_aging", "quadlet", "reboot", "ssh_config", "sshd_config", "sudoers", "swap", "sysctl",
     "selinux_boolean", "selinux_fcontext", "selinux_port", "systemd_unit", "timezone", "ufw", "ufw_rule",
 }  # fmt: skip

@@ -1,0 +1,94 @@
+"""LVM: the facets with physical volumes, volume groups and logical volumes, and what their checks share."""
+
+from __future__ import annotations
+
+import json
+
+from statecfg.remote.graph.model import CheckError
+from statecfg.remote.graph.nodetype import table
+from statecfg.remote.machine.world import World
+from statecfg.resources.shared import paths, records
+
+PROGRAMS = ("/usr/sbin/lvm", "/sbin/lvm")
+TIMEOUT = 600.0
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def _rows(host: World, program: str, kind: str, *columns: str) -> list[dict[str, str]]:
+    """Return the rows that a program of LVM prints; none if LVM is not installed.
+
+    :raises CheckError: if it fails: no rows would mean that there are no volumes
+    """
+    if all(host.stat(path) is None for path in PROGRAMS):
+        return []
+    options = ["--reportformat", "json", "--units", "b", "--nosuffix", "--options", ",".join(columns)]
+    probe = host.probe([program, *options], timeout=TIMEOUT)
+    try:
+        if probe.status:
+            raise ValueError(probe.errors.decode("utf-8", "replace").strip())
+        rows = json.loads(probe.text)["report"][0][kind]
+        return [{column: row[column] for column in columns} for row in rows]
+    except (ValueError, LookupError, TypeError) as problem:
+        raise CheckError("%s does not list the volumes: %s" % (program, str(problem) or "no output")) from None
+
+
+@table("lvm_device", volatile=True)
+def devices(host: World) -> dict[str, records.Fields]:
+    """Load the physical volumes: device → `group`, "" for a free one.
+
+    :raises CheckError: if pvs fails
+    """
+    return {row["pv_name"]: {"group": row["vg_name"]} for row in _rows(host, "pvs", "pv", "pv_name", "vg_name")}
+
+
+@table("lvm_group", volatile=True)
+def groups(host: World) -> dict[str, records.Fields]:
+    """Load the volume groups: name → `extent` and `free` in bytes.
+
+    :raises CheckError: if vgs fails
+    """
+    rows = _rows(host, "vgs", "vg", "vg_name", "vg_extent_size", "vg_free")
+    return {row["vg_name"]: {"extent": int(row["vg_extent_size"]), "free": int(row["vg_free"])} for row in rows}
+
+
+@table("lvm_volume", volatile=True)
+def volumes(host: World) -> dict[str, records.Fields]:
+    """Load the logical volumes: group/name → `size` in bytes, and `open` if something uses it. Source: lvs(8).
+
+    :raises CheckError: if lvs fails
+    """
+    rows = _rows(host, "lvs", "lv", "vg_name", "lv_name", "lv_size", "lv_attr")
+    return {
+        "%s/%s" % (row["vg_name"], row["lv_name"]): {
+            "size": int(row["lv_size"]),
+            **({"open": True} if row["lv_attr"][5:6] == "o" else {}),
+        }
+        for row in rows
+    }
+
+
+def require_program(world: World) -> None:
+    """Check that LVM is installed.
+
+    :raises Unknown: if a required node may install it
+    :raises CheckError: if it is not
+    """
+    if all(world.stat(path) is None for path in PROGRAMS):
+        raise CheckError("LVM is not installed; declare package: lvm2")
+
+
+def require_group(world: World, name: str) -> records.Fields:
+    """Return the entry of a volume group.
+
+    :raises CheckError: if it does not exist
+    """
+    entry = world.entry("lvm_group", name)
+    if entry is None:
+        near = paths.nearest(name, world.table("lvm_group"))
+        raise CheckError("there is no volume group %s%s; declare it and require it" % (name, near))
+    return entry
+
+
+def bytes_of(size: str) -> int:
+    """Return the bytes of a size such as ``10G``."""
+    return int(size[:-1]) * UNITS[size[-1]]

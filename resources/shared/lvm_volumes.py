@@ -1,0 +1,134 @@
+"""Logical volumes of LVM: their check, the ops that create, resize and remove them, the snapshot and the undo."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import lvm, records
+
+
+def key(attrs: records.Attrs) -> str:
+    """Return the key of a node's volume in the facet."""
+    return "%s/%s" % (attrs["volume_group"], attrs["name"])
+
+
+def _effect(volume: str, fields: records.Fields | None) -> records.Effect:
+    return {
+        "lvm_volume": {volume: fields},
+        "lvm_group": {volume.partition("/")[0]: {"free": None}},
+        "files": ["/dev/" + volume],
+    }
+
+
+@op(turn="lvm")
+def create_volume(machine: Machine, group: str, name: str, size: str) -> Result:
+    """Create a logical volume.
+
+    :param size: a size in bytes with `b`, or a share such as `100%FREE`
+    """
+    option = ["--extents", size] if "%" in size else ["--size", size]
+    fields = {"size": None if "%" in size else int(size[:-1])}
+    # The place in the group is free. If a former volume left a signature there, LVM would ask before it wipes it.
+    argv = ["lvcreate", "--yes", "--wipesignatures", "y", *option, "--name", name, "--", group]
+    return machine.run(argv, _effect("%s/%s" % (group, name), fields), timeout=lvm.TIMEOUT)
+
+
+@op(turn="lvm")
+def extend_volume(machine: Machine, volume: str, size: int, resize: bool) -> Result:
+    """Extend a logical volume, and the file system in it.
+
+    :param size: bytes
+    """
+    option = ["--resizefs"] if resize else []
+    fields = {"size": size}
+    return machine.run(
+        ["lvextend", *option, "--size", "%db" % size, "--", volume], _effect(volume, fields), timeout=3600.0
+    )
+
+
+@op(turn="lvm")
+def shrink_volume(machine: Machine, volume: str, size: int) -> Result:
+    """Shrink the file system in a logical volume, and then the volume.
+
+    :param size: bytes
+    """
+    argv = ["lvreduce", "--yes", "--resizefs", "--size", "%db" % size, "--", volume]
+    return machine.run(argv, _effect(volume, {"size": size}), timeout=3600.0)
+
+
+@op(turn="lvm")
+def remove_volume(machine: Machine, volume: str) -> Result:
+    """Remove a logical volume with its data."""
+    return machine.run(["lvremove", "--yes", "--", volume], _effect(volume, None), timeout=lvm.TIMEOUT)
+
+
+def check(node: Node, world: World) -> list[Action]:
+    """Compare the logical volume with the wanted one.
+
+    :raises CheckError: if there is no such group or not enough room in it, or data would be lost without permission
+    """
+    lvm.require_program(world)
+    attrs, volume = node.attrs, key(node.attrs)
+    now = world.entry("lvm_volume", volume)
+    if attrs.get("absent"):
+        return [_removal(attrs, volume, now)] if now is not None else []
+    group, size = lvm.require_group(world, attrs["volume_group"]), attrs["size"]
+    if "%" in size:  # a share says how large a new volume is
+        return [create_volume(attrs["volume_group"], attrs["name"], size)] if now is None else []
+    wanted = _rounded(lvm.bytes_of(size), group["extent"])
+    more = wanted - (now["size"] or 0) if now is not None else wanted
+    if more > 0 and group["free"] is not None and more > group["free"]:
+        text = "%s needs %d MiB more, and the volume group %s has %d MiB left; add a device to the group"
+        raise CheckError(text % (volume, more >> 20, attrs["volume_group"], group["free"] >> 20))
+    if now is None:
+        return [create_volume(attrs["volume_group"], attrs["name"], "%db" % wanted)]
+    if now["size"] is None or not more:
+        return []
+    if more > 0:
+        return [extend_volume(volume, wanted, bool(attrs.get("resize_filesystem", True)))]
+    if not attrs.get("shrink"):
+        text = "%s has %d MiB, more than %s; shrink: true shrinks it, which can destroy data: make a backup first"
+        raise CheckError(text % (volume, now["size"] >> 20, size))
+    return [shrink_volume(volume, wanted)]
+
+
+def _rounded(size: int, extent: int) -> int:
+    """Return a size as LVM rounds it up: to whole extents."""
+    return -(-size // extent) * extent
+
+
+def _removal(attrs: records.Attrs, volume: str, now: records.Fields) -> Action:
+    if now.get("open"):
+        raise CheckError("%s is in use; unmount it first" % volume)
+    if not attrs.get("remove_content"):
+        raise CheckError("%s may contain data; remove_content: true removes it with its data" % volume)
+    return remove_volume(volume)
+
+
+def remember(node: Node, world: World) -> records.Fields:
+    """Record the size of the volume; None without one."""
+    lvm.require_program(world)
+    entry = world.entry("lvm_volume", key(node.attrs))
+    return {"size": entry["size"] if entry is not None else None}
+
+
+def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
+    """Remove a new volume only with permission, because it may contain data by then. The size of others stays."""
+    attrs, volume, was = node.attrs, key(node.attrs), memory["size"]
+    now = world.entry("lvm_volume", volume)
+    if attrs.get("absent"):
+        return ActionSpec(
+            left=["%s stays removed: its data is gone" % volume] if was is not None and now is None else []
+        )
+    if now is None:
+        return ActionSpec()
+    if was is not None:
+        changed = now["size"] != was
+        return ActionSpec(left=["%s keeps its new size: another one could destroy data" % volume] if changed else [])
+    if now.get("open"):
+        return ActionSpec(left=["%s stays, because it is in use" % volume])
+    if not attrs.get("remove_content"):
+        return ActionSpec(left=["%s stays, because it may contain data; lvremove removes it" % volume])
+    return ActionSpec([remove_volume(volume)])
