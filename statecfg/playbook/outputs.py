@@ -17,7 +17,7 @@ from statecfg.graph.value import Value
 from statecfg.playbook.wire_node import WireNode
 from statecfg.problems import InvalidInput, Problem, problem, suggest
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.graph.wrong_values import show
+from statecfg.remote.graph.wrong_values import PublicSecret, show
 
 Taken = Mapping[str, Mapping[str, Sequence[Output]]]  # node → attribute → the values of nodes in it
 
@@ -63,7 +63,7 @@ def connected(
             packed[node.provides]["requires"] = required
     arranged = [[packed[node.provides] for node in layer] for layer in order.layers]
     for wire in (wire for layer in arranged for wire in layer if wire["provides"] in reasons):
-        _describe(wire, names[wire["provides"]], taken[wire["provides"]], packed)
+        _describe(wire, names[wire["provides"]], taken[wire["provides"]], packed, problems)
     automatic = {name: dict(more) for name, more in order.automatic.items()}
     for name, more in reasons.items():
         own = {source: reason for source, reason in more.items() if source not in names[name].requires}
@@ -104,12 +104,17 @@ def _requiring(node: Node, sources: Mapping[str, str]) -> Node:
 
 
 def _describe(
-    wire: WireNode, node: Node, attributes: Mapping[str, Sequence[Output]], packed: Mapping[str, WireNode]
+    wire: WireNode,
+    node: Node,
+    attributes: Mapping[str, Sequence[Output]],
+    packed: Mapping[str, WireNode],
+    problems: list[Problem],
 ) -> None:
     """Tell the host which references to replace, and by which values.
 
     :param wire: the packed node, whose sources are complete
     :param node: the node as it is declared
+    :param problems: receives the problems
     """
     inserts: dict[str, list[Any]] = {}
     hides = {*wire.get("hides", ())}
@@ -119,6 +124,11 @@ def _describe(
             source = packed[value.node]
             if source.get("hides"):
                 hides.add(name)
+                help = _public(node, name)
+                if help is not None:
+                    detail = f"`{name}` of {node.provides} contains the value `{value.output}` of {value.node}, which "
+                    detail += "uses a secret; every user of the host can read it there"
+                    problems.append(problem("SC0425", detail, help, *node.positions))
             earlier = inserts.setdefault(value.reference, [value.node, value.output, one_line])
             earlier[2] = earlier[2] or one_line
             options = source.setdefault("options", {})
@@ -126,6 +136,39 @@ def _describe(
     wire["options"] = {**wire.get("options", {}), "inserts": inserts}
     if hides:
         wire["hides"] = sorted(hides)
+
+
+class _Hidden(str):
+    """Text that an attribute can only tell from a secret by its value."""
+
+    __slots__ = ()
+    is_secret = True
+
+    def reveal(self) -> str:
+        """Return the text."""
+        return str(self)
+
+    def secrets(self) -> tuple[_Hidden, ...]:
+        """Return the secrets in it: itself."""
+        return (self,)
+
+
+def _public(node: Node, name: str) -> str | None:
+    """Return where to put a secret instead if every user of the host can read an attribute, otherwise None."""
+    node_type = REGISTRY.get(node.type)
+    validate = node_type.methods.get("validate") if node_type is not None else None
+    if validate is None:
+        return None
+    attrs = {key: value for key, value in node.attrs.items() if key != "type"}
+    if name not in attrs:  # `to_wire` rendered it
+        attrs = {key: value for key, value in attrs.items() if key not in ("source", "template", "vars")}
+    try:
+        validate({**attrs, name: _Hidden("x1")})
+    except PublicSecret as secret:
+        return secret.help
+    except ValueError:
+        return None
+    return None
 
 
 def _takes_one_line(node: Node, name: str) -> bool:

@@ -100,6 +100,34 @@ def test_secret_in_a_template_of_a_file_that_others_can_read_is_refused(
         getattr(resources, kind)(name, template="unit", vars={"word": ["a", secret]})
 
 
+PUBLIC = [
+    ("systemd_unit", "a", "content"),
+    ("quadlet", "a.container", "content"),
+    ("ssh_config", "a", "content"),
+    ("sshd_config", "a", "content"),
+    ("systemd_unit", "a", "template"),
+    ("quadlet", "a.container", "template"),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "attribute"), PUBLIC)
+def test_value_of_a_node_with_a_secret_is_a_secret(kind: str, name: str, attribute: str, tmp_path: Path) -> None:
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates/unit").write_text("[Container]\nImage={{ word }}\n")
+    value = output("command:a", "stdout")
+    given = {"template": "unit", "vars": {"word": value}} if attribute == "template" else {attribute: "Image=" + value}
+    user = getattr(resources, kind)(name, **given)
+    plain = resources.command("a", argv=["/bin/true"])
+    assert compile_graph(merge_graphs(plain, user), WireContext(HostContext("a"), base=tmp_path)).layers
+    hiding = resources.command("a", argv=["/bin/true"], env={"TOKEN": Secret("token", "hunter2 hunter2")})
+    with pytest.raises(
+        problems.InvalidInput, match="uses a secret; every user of the host can read it there"
+    ) as caught:
+        compile_graph(merge_graphs(hiding, user), WireContext(HostContext("a"), base=tmp_path))
+    (problem,) = caught.value.problems
+    assert problem.code == "SC0425" and problem.places and problem.help
+
+
 def test_secret_is_allowed_where_only_its_readers_see_it() -> None:
     """The environment of a cron job is in a file that only root can read, and keys in one of their user."""
     secret = Secret("token", "hunter2 hunter2")
