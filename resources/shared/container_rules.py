@@ -65,6 +65,8 @@ def check_container(attrs: Mapping[str, Any]) -> None:
         raise Wrong(
             f"{show(name)} is not the name of a container", "use letters, digits, and _ . - after the first one"
         )
+    if attrs["engine"] == "docker" and len(name) < 2:
+        raise Wrong(f"{show(name)} is too short for docker", "write a name of two characters or more")
     if name.endswith((containers.NEW, containers.ASIDE)):
         raise Wrong(f"{show(name)} is a name that statecfg uses for former containers", "write another name")
     if attrs.get("image") is None:

@@ -101,7 +101,7 @@ def create(
     steps: list[memories.Step] = []
     if former:
         temporary = name + NEW
-        steps.append(([engine, "stop", "--time=%d" % stop_timeout, "--", name], {}))
+        steps.append(([engine, "stop", "-t", str(stop_timeout), "--", name], {}))
         steps.append(([engine, "rm", "--", name], {}))
         steps.append(([engine, "rename", temporary, name], _effect(engine, name, {**fields, "state": "stopped"})))
     if running:
@@ -124,20 +124,20 @@ def start(machine: Machine, engine: str, name: str) -> Result:
 @op(turn="containers")
 def stop(machine: Machine, engine: str, name: str, stop_timeout: int = 10) -> Result:
     """Stop a container."""
-    argv = [engine, "stop", "--time=%d" % stop_timeout, "--", name]
+    argv = [engine, "stop", "-t", str(stop_timeout), "--", name]
     return machine.run(argv, _effect(engine, name, {"state": "stopped"}))
 
 
 @op(turn="containers")
 def restart(machine: Machine, engine: str, name: str, stop_timeout: int = 10) -> Result:
     """Restart a container."""
-    return machine.run([engine, "restart", "--time=%d" % stop_timeout, "--", name], {})
+    return machine.run([engine, "restart", "-t", str(stop_timeout), "--", name], {})
 
 
 @op(turn="containers")
 def remove_container(machine: Machine, engine: str, name: str, stop_timeout: int = 10) -> Result:
     """Stop a container and remove it. Its volumes stay."""
-    stopping = [engine, "stop", "--time=%d" % stop_timeout, "--", name]
+    stopping = [engine, "stop", "-t", str(stop_timeout), "--", name]
     return _all(machine, [(stopping, {}), ([engine, "rm", "--", name], _effect(engine, name, None))])
 
 
@@ -152,7 +152,7 @@ def rename(machine: Machine, engine: str, name: str, new: str, running: bool, st
     naming: memories.Step = ([engine, "rename", name, new], effect)
     if running:
         return _all(machine, [naming, ([engine, "start", "--", new], {})])
-    return _all(machine, [([engine, "stop", "--time=%d" % stop_timeout, "--", name], {}), naming])
+    return _all(machine, [([engine, "stop", "-t", str(stop_timeout), "--", name], {}), naming])
 
 
 def _new_values(attrs: records.Attrs, now: records.Fields | None, world: World) -> list[str]:

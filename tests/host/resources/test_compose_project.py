@@ -82,7 +82,7 @@ def test_only_a_changed_service_is_created_anew_and_no_value_is_shown(site: Site
 
 
 def test_stopped_services_orphans_and_chosen_services(site: Site) -> None:
-    site.come_true(project("services: [web]"))
+    site.say("apply", project("services: [web]"))
     assert running(site, "db")  # web depends on it
     site.host.run(["podman", "kill", "shop_web_1"])
     planned = site.come_true(project())
@@ -90,7 +90,7 @@ def test_stopped_services_orphans_and_chosen_services(site: Site) -> None:
     site.write("compose.yaml", SERVICES.replace("    depends_on: [db]\n", "").partition("  db:")[0])
     site.come_true(project("remove_orphans: true"))
     assert not exists(site.host, "shop_db_1") and running(site, "web")
-    site.come_true(project("running: false"))
+    site.say("apply", project("running: false"))
     assert exists(site.host, "shop_web_1") and not running(site, "web")
     site.come_true(project("absent: true"))
     assert not exists(site.host, "shop_web_1")
@@ -103,7 +103,7 @@ def test_a_project_of_others_stays(site: Site) -> None:
         failed = site.report("apply", project(*more), code=1)
         assert "statecfg did not create the containers of db, web in the project shop" in str(nodes(failed))
     assert running(site, "web")
-    site.come_true(project("replace: true"))
+    site.say("apply", project("replace: true"))
     said = site.report("destroy")
     left = str([node.get("leaves") for layer in said["removals"] for node in layer])
     assert "the compose project shop stays: it existed before" in left and running(site, "web")

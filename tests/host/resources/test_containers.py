@@ -64,7 +64,7 @@ def test_no_report_and_no_argument_contains_the_secret(site: Site) -> None:
 def test_a_container_is_stopped_and_started(site: Site) -> None:
     site.come_true(shop("image: localhost/shop:1", "running: false"))
     assert inspect(site.host, "shop")["State"]["Status"] == "created"
-    site.come_true(shop("image: localhost/shop:1"))
+    site.say("apply", shop("image: localhost/shop:1"))
     before = inspect(site.host, "shop")
     site.host.run(["podman", "kill", "shop"])
     (planned,) = site.come_true(shop("image: localhost/shop:1")).values()
@@ -90,7 +90,7 @@ def test_a_container_of_others_stays_or_is_replaced_and_comes_back(site: Site) -
 
 
 def test_a_container_that_others_created_meanwhile_stays(site: Site) -> None:
-    site.come_true(shop("image: localhost/shop:1"))
+    site.say("apply", shop("image: localhost/shop:1"))
     site.host.run(["podman", "rm", "-f", "-t", "1", "shop"])
     site.host.run(["podman", "run", "-d", "--name", "shop", "--network", "none", "localhost/shop:2"])
     said = site.report("destroy")
@@ -101,9 +101,9 @@ def test_a_container_that_others_created_meanwhile_stays(site: Site) -> None:
 
 def test_containers_of_an_image_that_was_made_from_a_container(site: Site) -> None:
     """Such an image has the labels of the container. Its containers are not taken for ours, nor changed in each run."""
-    site.come_true(shop("image: localhost/shop:1", "labels: {team: web}"))
+    site.say("apply", shop("image: localhost/shop:1", "labels: {team: web}"))
     site.host.run(["podman", "commit", "--quiet", "shop", "localhost/shop:snap"])
-    site.come_true(shop("image: localhost/shop:snap"))
+    site.say("apply", shop("image: localhost/shop:snap"))
     assert site.report("plan")["summary"] == {"unchanged": 1}
     site.host.run(["podman", "rm", "-f", "-t", "1", "shop"])
     site.host.run(["podman", "run", "-d", "--name", "shop", "--network", "none", "localhost/shop:snap"])
@@ -113,7 +113,7 @@ def test_containers_of_an_image_that_was_made_from_a_container(site: Site) -> No
 
 
 def test_a_container_with_wrong_options_leaves_the_former_one_running(site: Site) -> None:
-    site.come_true(shop("image: localhost/shop:1"))
+    site.say("apply", shop("image: localhost/shop:1"))
     before = inspect(site.host, "shop")["Id"]
     (node,) = nodes(
         site.report("apply", shop("image: localhost/shop:1", "arguments: [--memory=many]"), code=1)
@@ -134,7 +134,7 @@ def test_an_image_is_loaded_for_a_container_and_both_are_removed(site: Site) -> 
 
 def test_a_new_image_with_the_same_name_creates_the_container_anew(site: Site) -> None:
     podman_hosts.create_image(site.host, "localhost/moving:1", "old")
-    site.come_true(shop("image: localhost/moving:1"))
+    site.say("apply", shop("image: localhost/moving:1"))
     podman_hosts.create_image(site.host, "localhost/moving:1", "new")
     (planned,) = site.come_true(shop("image: localhost/moving:1")).values()
     assert {change["field"] for change in planned["changes"]} == {"image_id"}
@@ -160,7 +160,7 @@ def test_an_image_is_pulled_by_name_and_by_digest(site: Site) -> None:
 
 def test_an_image_that_a_container_uses_stays(site: Site) -> None:
     image = "  - container_image: localhost/saved:1\n    archive: /srv/saved.tar\n"
-    site.come_true(image)
+    site.say("apply", image)
     site.host.run(["podman", "create", "--name", "user", "--network", "none", "localhost/saved:1"])
     said = site.report("destroy")
     left = str([node.get("leaves") for layer in said["removals"] for node in layer])
@@ -170,7 +170,7 @@ def test_an_image_that_a_container_uses_stays(site: Site) -> None:
 
 
 def test_a_broken_engine_is_an_error_and_removes_nothing(site: Site) -> None:
-    site.come_true(shop("image: localhost/shop:1"))
+    site.say("apply", shop("image: localhost/shop:1"))
     site.host.write("/etc/containers/storage.conf", "[storage\n")
     try:
         failed = site.report("apply", shop("image: localhost/shop:1"), code=1)
