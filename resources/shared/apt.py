@@ -207,7 +207,7 @@ def unknown_package(world: World, name: str, version: str | None) -> CheckError 
     if any(fnmatch.fnmatchcase(available, version or "*") for available in versions):
         return None
     if versions:
-        return CheckError("apt does not have version %s of %s; it has: %s" % (version, name, ", ".join(versions)))
+        return CheckError("apt does not have version %s of %s; available: %s" % (version, name, ", ".join(versions)))
     if not fetched(world):
         return CheckError("apt has no package lists yet; update_cache: 86400 fetches them")
     names: set[str] = set(world.probe(["apt-cache", "pkgnames", "--", name[:2]], inputs=INPUTS).text.split())

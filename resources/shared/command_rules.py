@@ -57,10 +57,10 @@ def _check_codes(codes: Sequence[Any]) -> None:
 
 def _check_failed_when(failed_when: records.Attrs, expect: Sequence[int]) -> None:
     if not failed_when:
-        raise ValueError("failed_when is empty; it takes: %s" % ", ".join(FAILED_WHEN))
+        raise ValueError("failed_when is empty; valid keys: %s" % ", ".join(FAILED_WHEN))
     for key, value in failed_when.items():
         if key not in FAILED_WHEN:
-            raise ValueError("failed_when has no %s; it has: %s" % (key, ", ".join(FAILED_WHEN)))
+            raise ValueError("failed_when has no key %s; valid keys: %s" % (key, ", ".join(FAILED_WHEN)))
         if key == "exit":
             codes = exit_statuses(value)
             _check_codes(codes)
@@ -92,7 +92,7 @@ def check_effects(effects: records.Attrs) -> None:
     """
     for key, value in effects.items():
         if key not in ("files", *FACETS):
-            raise ValueError("effects has no %s; it has: files, %s" % (key, ", ".join(FACETS)))
+            raise ValueError("effects has no key %s; valid keys: files, %s" % (key, ", ".join(FACETS)))
         if key == "files":
             if isinstance(value, str) or not all(isinstance(path, str) and path.startswith("/") for path in value):
                 raise ValueError("the files of effects are a list of absolute paths")

@@ -256,7 +256,7 @@ def choice(
         if "no version: " in text:
             has = text.partition("no version: ")[2]
             raise CheckError(
-                "dnf does not have version %s of %s; it has: %s" % (wanted.get("version"), name, has)
+                "dnf does not have version %s of %s; available: %s" % (wanted.get("version"), name, has)
             ) from None
         help = (
             nearest(name, set(dnf_program.ask(world, "names", start=name[:2]))) or "; update_cache fetches newer lists"

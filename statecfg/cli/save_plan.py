@@ -89,7 +89,7 @@ def _refuse_secrets(chosen: Selection, secrets: Mapping[str, str]) -> None:
     redactor = Redactor(secrets)
     for text in chosen.extra_vars:
         if redactor.text(text) != text:
-            detail = f"-e {redactor.text(text)}: a plan file would contain this text, and with it a secret"
+            detail = f"-e {redactor.text(text)}: the plan file would contain this value, and with it a secret"
             raise InvalidInput([problem("SC0430", detail, "declare it as a secret: `!secret {env: NAME}`")])
 
 

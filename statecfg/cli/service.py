@@ -75,7 +75,7 @@ def show(opened: ServiceStore, name: str, settings: bool, reveal: bool) -> Resul
     "--host",
     metavar="HOST",
     shell_complete=options.offer_hosts,
-    help="Host of the unit. Default: the host of the service with the fewest units of it.",
+    help="Host of the unit. Default: the host that has the fewest units of the service.",
 )
 def add_unit(opened: ServiceStore, service: str, host: str | None) -> str:
     """Add a unit to a service. A host may have several, and keeps them even if the pattern does not name the host."""

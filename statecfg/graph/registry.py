@@ -62,7 +62,7 @@ def report_twice(names: Iterable[str], directory: str) -> None:
     help = "give it another name: two node types can't have the same name"
     report(
         *(
-            problem("SC0120", f"there is already a node type `{name}`", help, SourceLocation(_file(directory, name), 1))
+            problem("SC0120", f"the node type `{name}` already exists", help, SourceLocation(_file(directory, name), 1))
             for name in names
         )
     )

@@ -93,7 +93,9 @@ def types(as_json: bool, no_color: bool) -> int:
 @click.option("--types", metavar="TYPE", multiple=True, help="Only for resources of these types. Repeatable.")
 @click.option("--names", metavar="NAME", multiple=True, help="Only for these resource names; * and ? are wildcards.")
 @click.option("--tags", metavar="TAG", multiple=True, help="Only for resources with one of these tags. Repeatable.")
-@click.option("--events", metavar="EVENT", multiple=True, help="Only for these events. Default: all of its type.")
+@click.option(
+    "--events", metavar="EVENT", multiple=True, help="Only for these events. Default: all events of its type."
+)
 @click.option("--where", type=click.Choice(["controller", "host"]), help="Where the hook runs. Default: controller.")
 @click.option("--order", type=int, metavar="N", help="Hooks with smaller numbers are called first. Default: 100.")
 @click.option("--deadline", metavar="DURATION", help="Maximum duration of one call, as ISO 8601. Default: PT30S.")

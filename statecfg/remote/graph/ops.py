@@ -63,7 +63,9 @@ class Op(Maker):
         for name, value in named.items():
             name = self.public.get(name, name)
             if name not in self.identifiers:
-                raise TypeError("op %s has no argument %s; it has: %s" % (self.name, name, ", ".join(self.parameters)))
+                raise TypeError(
+                    "op %s has no argument %s; its arguments: %s" % (self.name, name, ", ".join(self.parameters))
+                )
             args[name] = value
         missing = [name for name in self.parameters if name not in args]
         if missing:

@@ -90,7 +90,7 @@ class Resumed:
         holder = lock.current_holder(0) or lock.former
         found = (holder.get("run"), holder.get("boot"), holder.get("digest"))
         if found != (self.order.run, self.order.resume["boot"], self.digest):
-            text = "since the reboot, the lock of the host is not reserved for this run: run %s by %s had it"
+            text = "the host is no longer reserved for this run: after the reboot, run %s by %s locked it"
             raise StateError(text % (holder.get("run"), holder.get("who")), AGAIN)
         self.reservation = holder
 

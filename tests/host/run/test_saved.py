@@ -349,7 +349,7 @@ def test_a_plan_holds_no_secret(site: Checkout) -> None:
         == one["hosts"]["app"]["report"]["fingerprints"].keys()
     )
     told = site("plan", "playbooks/web.yml", "-e", f"zone={SECRET}", "--out", "three.plan", code=5).err
-    assert "a plan file would contain this text" in told
+    assert "the plan file would contain this value" in told
     assert SECRET not in told
     assert not (site.root / "three.plan").exists()
 
