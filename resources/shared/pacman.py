@@ -51,7 +51,7 @@ def update_lists(machine: Machine, older_than: float) -> Result:
 def install(machine: Machine, packages: list[records.InstallItem], options: Sequence[str] = ()) -> Result:
     """Install packages in one transaction, or change them to the given versions.
 
-    Versions that only pacman's cache has need a transaction of their own. If pacman would now remove a package that
+    Versions that only pacman's cache has need a separate transaction. If pacman would now remove a package that
     these may not replace, fail and install nothing.
     """
     ages = [age for age in (package.get("update") for package in packages) if age is not None]

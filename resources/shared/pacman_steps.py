@@ -45,7 +45,7 @@ def printed(world: World, argv: Sequence[str]) -> dict[str, str]:
 
 
 def information(world: World, names: Iterable[str]) -> dict[str, dict[str, list[str]]]:
-    """Return what the lists say about packages: name → `Version`, `Provides`, `Conflicts With`."""
+    """Return the lists' information about packages: name → `Version`, `Provides`, `Conflicts With`."""
     found: dict[str, dict[str, list[str]]] = {}
     named = sorted(names)
     if not named:

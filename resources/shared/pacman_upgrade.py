@@ -23,7 +23,7 @@ def upgrades(world: World, full: bool, clean: bool, keep: Sequence[str]) -> reco
     """Return what an upgrade changes, except for the packages that earlier layers install and remove.
 
     :param full: whether it may remove packages
-    :param clean: whether it removes packages that nothing needs any more
+    :param clean: whether it removes packages that are no longer needed
     :param keep: packages that keep their versions
     :raises CheckError: if pacman refuses, or if a safe upgrade would remove a package
     """
