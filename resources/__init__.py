@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from statecfg.resources.npm_package import npm_package as npm_package
     from statecfg.resources.package import package as package
     from statecfg.resources.package_upgrade import package_upgrade as package_upgrade
+    from statecfg.resources.pacman_repository import pacman_repository as pacman_repository
     from statecfg.resources.pam import pam as pam
     from statecfg.resources.password_aging import password_aging as password_aging
     from statecfg.resources.postgresql_database import postgresql_database as postgresql_database

@@ -96,7 +96,7 @@ if TYPE_CHECKING:  # hosts don't need the protocol
 # Systems, as the files in `OS_RELEASE` name them in ID and ID_LIKE → the package manager. Source: os-release(5).
 SYSTEMS = {
     "debian": "apt", "ubuntu": "apt", "fedora": "dnf", "rhel": "dnf", "centos": "dnf", "amzn": "dnf", "arch": "pacman",
-    "archarm": "pacman",
+    "archarm": "pacman", "suse": "zypper", "opensuse": "zypper", "sles": "zypper",
 }  # fmt: skip
 OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 # Package manager → where its database may be. The order counts if os-release names no known system.
@@ -120,6 +120,8 @@ def package_manager(host: Any) -> dict[str, records.Fields]:
     fields = dict(re.findall(r"^(ID|ID_LIKE)=[\"']?([^\"'\n]*)", text, re.M))
     systems = (fields.get("ID", "") + " " + fields.get("ID_LIKE", "")).split()
     names = [SYSTEMS[system] for system in systems if system in SYSTEMS]
+    if "zypper" in names:
+        raise CheckError("this host has zypper, which statecfg does not know; it knows %s" % ", ".join(DATABASES))
     for name in (*names, *DATABASES):
         if any(host.stat(path) is not None for path in DATABASES[name]):
             return {"host": {"name": name}}

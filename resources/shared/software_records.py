@@ -43,6 +43,17 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         key: records.FileMemory | None
         keys: list[str]
 
+    class PacmanRepositoryMemory(TypedDict):
+        """The memory of a `pacman_repository`.
+
+        :ivar included: whether pacman.conf included its file
+        :ivar lists: whether pacman had its lists
+        """
+
+        file: records.FileMemory
+        included: bool
+        lists: bool
+
     class DnfModuleMemory(TypedDict):
         """The memory of a `dnf_module`. `was` is its state and stream; None if there was no choice."""
 

@@ -59,6 +59,8 @@ REPOSITORIES = (
     "/etc/dnf/dnf.conf",
     "/etc/dnf/vars/",
     "/etc/zypp/repos.d/",
+    "/etc/pacman.conf",
+    "/etc/pacman.d/",
 )
 MODULES = "/etc/dnf/modules.d/"  # which stream of each module dnf uses
 PROVIDES = ("provides_units", "provides_programs")

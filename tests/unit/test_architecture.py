@@ -129,7 +129,10 @@ PACKAGE_MANAGERS = {
         for name in ("dnf", "dnf_groups", "dnf_lists", "dnf_modules", "dnf_program", "dnf_upgrade", "rpm")
     ),
     *(f"resources/shared/{name}.py" for name in ("package_manager", "package_steps")),
-    *(f"resources/shared/{name}.py" for name in ("pacman", "pacman_database", "pacman_steps", "pacman_upgrade")),
+    *(
+        f"resources/shared/{name}.py"
+        for name in ("pacman", "pacman_database", "pacman_repositories", "pacman_steps", "pacman_upgrade")
+    ),
 }
 
 

@@ -56,8 +56,11 @@ def arch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Host]:
         for name, other in (("mail-a", "mail-b"), ("mail-b", "mail-a")):
             repository.add(name, "1.0", conflict=other, provides="mail")
         repository.add("needs-mail", "1.0", depend="mail")
+        second = PacmanRepository(repository.directory.with_name("second"), "second")
+        second.add("strange", "1.0")
         host = arch_host()
     try:
+        second.copy(host, "/srv/second")
         repository.copy(host)
         host.write("/etc/pacman.conf", CONFIGURATION + repository.section())
         host.run(["pacman", "-Sy", "--noconfirm"])
@@ -208,3 +211,35 @@ def test_facts_and_conditions_know_the_packages_of_pacman(site: PacmanSite) -> N
     assert not site.host.path("/var/tmp/other").exists()
     site("destroy", playbook, "--yes")
     site.pacman("-Rn", "tool-a")
+
+
+def settings(host: lab.Host) -> str:
+    """Return the files that configure pacman, and the names of its lists."""
+    show = "cat /etc/pacman.conf; grep -r . /etc/pacman.d; ls /var/lib/pacman/sync"
+    return host.run(["sh", "-c", f"{show}; true"]).stdout
+
+
+def test_a_repository_is_fetched_and_used_and_removed(site: PacmanSite) -> None:
+    before = settings(site.host)
+    text = 'pacman_repository: second, servers: ["file:///srv/second"], sig_level: [Optional, TrustAll]'
+    playbook = site.write("second.yml", text, "package: strange")
+    planned = site.report("plan", playbook)["pacman_repository:second"]
+    assert [action["op"] for action in planned["actions"]] == ["write", "include", "fetch_lists"]
+    applied = site.report("apply", playbook, "--yes")
+    assert {node["outcome"] for node in applied.values()} == {"changed"}
+    assert site.has("strange") == ["strange"]
+    assert {node["outcome"] for node in site.report("apply", playbook, "--yes").values()} == {"unchanged"}
+    site.host.run(["rm", "/var/lib/pacman/sync/second.db"])
+    again = site.report("plan", playbook)["pacman_repository:second"]
+    assert [action["op"] for action in again["actions"]] == ["fetch_lists"]
+    site("destroy", playbook, "--yes")
+    assert settings(site.host) == before
+
+
+def test_a_repository_that_does_not_answer_fails(site: PacmanSite) -> None:
+    before = settings(site.host)
+    playbook = site.write("gone.yml", 'pacman_repository: second, servers: ["file:///srv/nothing"]')
+    failed = site.report("apply", playbook, "--yes", code=1)["pacman_repository:second"]
+    assert failed["reason"].startswith("fetch_lists:")
+    site("destroy", playbook, "--yes")
+    assert settings(site.host) == before

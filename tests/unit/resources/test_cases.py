@@ -41,7 +41,8 @@ FIXED = {
     "filesystem", "host_entry", "hostname", "kernel_module", "known_host", "limits", "locale", "logrotate", "mount",
     "lvm_logical_volume", "lvm_volume_group",
     "nftables", "pam", "password_aging", "quadlet", "reboot", "ssh_config", "sshd_config", "sudoers", "swap", "sysctl",
-    "selinux_boolean", "selinux_fcontext", "selinux_port", "systemd_unit", "timezone", "ufw", "ufw_rule",
+    "pacman_repository", "selinux_boolean", "selinux_fcontext", "selinux_port", "systemd_unit", "timezone",
+    "ufw", "ufw_rule",
 }  # fmt: skip
 # Programs of node types that are too long for a case.
 PROGRAMS = {

@@ -47,6 +47,13 @@ def test_a_host_without_a_known_database_is_refused() -> None:
         package_manager.package_manager.load(MemoryMachine({"/etc/os-release": "ID=alpine\n"}))
 
 
+def test_a_host_with_zypper_is_refused() -> None:
+    """Its database is that of rpm, and dnf may be installed, but zypper owns the system."""
+    host = MemoryMachine({"/etc/os-release": 'ID="opensuse-leap"\nID_LIKE="suse opensuse"\n', RPM: ""})
+    with pytest.raises(CheckError, match="this host has zypper, which statecfg does not know"):
+        package_manager.package_manager.load(host)
+
+
 def answers(text: str, status: int = 0) -> Mapping[str, Probe]:
     """Return what rpm prints."""
     query = " ".join(["rpm", "--query", "--all", "--queryformat", rpm._FORMAT])

@@ -1,0 +1,82 @@
+"""Repositories of packages for pacman."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from statecfg import AbsolutePath, Name, NodeOptions, PublicLine, node_type
+from statecfg.resources.shared import files, pacman_repositories, pacman_texts
+
+DIRECTORY = "/etc/pacman.d/"
+
+
+@node_type
+def pacman_repository(
+    name: Name,
+    *,
+    servers: list[PublicLine] | None = None,
+    mirrorlist: AbsolutePath | None = None,
+    sig_level: list[Name] | None = None,
+    usage: list[Name] | None = None,
+    fetch: bool = True,
+    absent: bool = False,
+    **options: Unpack[NodeOptions],
+) -> None:
+    """Let pacman install packages from a repository. It is in a file of its own in /etc/pacman.d.
+
+    pacman.conf includes this file with a line at its end, so pacman prefers the repositories that were there before. If
+    something changes, or if pacman has no lists of the repository yet, statecfg fetches the lists of all repositories.
+    Packages automatically require the repository.
+
+    Undo: statecfg restores the file that had this name before, or removes the repository, its line and its lists.
+    Packages that came from it stay, unless their own nodes leave the definition as well.
+
+    :param name: the name of the repository, and of the file without ``.conf``
+    :param servers: where the repository is; the addresses may contain ``$repo`` and ``$arch``
+    :param mirrorlist: instead of `servers`: the path of a file on the host that lists them
+    :param sig_level: which signatures pacman requires, such as ``[Required, DatabaseOptional]``; by default, as
+        pacman.conf says
+    :param usage: what pacman uses the repository for, such as ``[Sync, Search]``; by default, everything
+    :param fetch: false: fetch no lists
+    :param absent: there must be no such repository
+
+    In YAML::
+
+        - pacman_repository: shop
+          servers: ["https://pacman.example.org/$repo/$arch"]
+          sig_level: [Required, DatabaseOptional]
+
+    In Python::
+
+        pacman_repository("own", servers=["file:///srv/pacman"], sig_level=["Optional", "TrustAll"])
+    """
+
+
+@pacman_repository.claims
+def claims(attrs: dict[str, Any]) -> list[str]:
+    """Claim the file of the repository."""
+    return ["path:%s%s.conf" % (DIRECTORY, attrs["name"])]
+
+
+@pacman_repository.needs
+def needs(attrs: dict[str, Any]) -> list[str]:
+    """Need the list of mirrors."""
+    return ["path:" + attrs["mirrorlist"]] if attrs.get("mirrorlist") else []
+
+
+@pacman_repository.validate
+def contradictions(attrs: dict[str, Any]) -> None:
+    """Refuse invalid addresses and words, and attributes that contradict each other."""
+    pacman_texts.check_repository(attrs)
+
+
+@pacman_repository.to_wire
+def to_wire(node: Any) -> Any:
+    """Send the content of the file."""
+    return pacman_texts.sent(node, "%s%s.conf" % (DIRECTORY, node.attrs["name"]))
+
+
+pacman_repository.check(pacman_repositories.check)
+pacman_repository.blobs(files.blobs)
+pacman_repository.remember(pacman_repositories.remember)
+pacman_repository.undo(pacman_repositories.undo)
