@@ -23,16 +23,17 @@ shift 4
 for group; do
     echo $$ > "$group/cgroup.procs"
 done
-# When the host reboots, systemd-nspawn ends with this status. Each boot gets a new boot id.
+# When the host reboots, systemd-nspawn ends with this status. Each boot gets a new boot id and mounts of its
+# own. Its console goes to the log: nobody reads stdout, so a few boots would fill the pipe.
 status=133
 while [ "$status" = 133 ]; do
     status=0
-    systemd-nspawn --quiet --keep-unit --register=no --network-namespace-path=/proc/self/ns/net \\
+    unshare -m systemd-nspawn --quiet --keep-unit --register=no --network-namespace-path=/proc/self/ns/net \\
         --capability=all --drop-capability=CAP_SYS_TIME,CAP_SYS_MODULE --console=passive --resolv-conf=off \\
-        --timezone=off --link-journal=no --machine="$name" --directory="$root" --boot < /dev/null || status=$?
-    if [ -e "$root.off" ]; then
-        exec sleep infinity
-    fi
+        --timezone=off --link-journal=no --machine="$name" --directory="$root" --boot < /dev/null >&2 || status=$?
+    while [ -e "$root.off" ]; do
+        sleep 0.1
+    done
 done
 exit "$status"
 """
@@ -59,7 +60,8 @@ def await_boot(host: Host, seconds: float = 60) -> None:
 def booted_host(name: str = "booted", *, seconds: float = 60, bare: Path | None = None) -> Host:
     """Boot a host. Wait until SSH answers and systemd has started all services. Needs root.
 
-    The host can reboot: call `await_boot` afterwards. If the file `root.off` exists in `host.home`, it stays off.
+    The host can reboot: call `await_boot` afterwards. The file `root.off` in
+    `host.home` keeps it off.
 
     Parameters: `name`, the host name; `seconds`, the time limit; `bare`, a directory with a complete Debian. The host
     sees its files (read-only) instead of this machine's. Errors: `Unavailable` if this machine can't boot hosts.

@@ -218,7 +218,7 @@ class HostReport:
         """Process the message that the host continues its run."""
         if self.state is not State.RETURNING:
             raise Broken("it continues a run that has not stopped", SUSPICIOUS)
-        self.state = State.ACTING
+        self.state, self.kept = State.ACTING, []
 
     def _phase(self, frame: frames.UnitsPhase) -> None:
         self.state = State.SERVING_UNITS
