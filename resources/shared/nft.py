@@ -226,12 +226,15 @@ def guard(
 
     def record() -> Callable[[], list[str]]:
         installed = any(machine.stat(path) is not None for path in PROGRAM)
-        former = [(*each, running(machine, *each) if installed else None) for each in tables]
+        try:
+            former = [(*each, running(machine, *each) if installed else None) for each in tables]
+        except CheckError:  # nft does not answer: the nodes fail as well, and only their files may change
+            former = []
         put_back = firewall_guard.files(machine, [attrs["path"] for attrs in mine])
 
         def restore() -> list[str]:
             text = b"".join(_again(*each) for each in former)
-            return firewall_guard.run(machine, "nft", "--file", "-", text=text) + put_back()
+            return (firewall_guard.run(machine, "nft", "--file", "-", text=text) if former else []) + put_back()
 
         return restore
 

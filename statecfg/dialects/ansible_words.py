@@ -56,6 +56,8 @@ MODULES: Mapping[str, str] = {
     "shell": "command", "script": "command", "raw": "command", "get_url": "download", "unarchive": "archive",
     "ini_file": "ini_key", "known_hosts": "known_host", "assert": "assertion", "uri": "http_request",
     "alternatives": "alternative", "dpkg_divert": "diversion", "pam_limits": "limits",
+    "pamd": "pam", "seboolean": "selinux_boolean", "sefcontext": "selinux_fcontext", "seport": "selinux_port",
+    "lvg": "lvm_volume_group", "lvol": "lvm_logical_volume",
     "git": "git_checkout", "pip": "python_venv", "postgresql_db": "postgresql_database",
     "postgresql_ext": "postgresql_extension", "postgresql_privs": "postgresql_grant",
     "mysql_db": "mariadb_database", "mysql_user": "mariadb_user", "npm": "npm_package",

@@ -205,3 +205,18 @@ def test_a_table_that_cuts_the_connection_is_taken_back(site: Site) -> None:
     assert "dport 80" not in site.host.read("/etc/nftables.d/site.nft")
     assert site.host.ssh(["true"]).returncode == 0
     site.come_true(table(PASS))
+
+
+def test_nft_that_does_not_answer_is_an_error_of_the_node(site: Site) -> None:
+    """It is not taken for a host without tables, and the other nodes of the run are not affected."""
+    nft, away = "/usr/sbin/nft", "/usr/sbin/nft.away"
+    site.host.run(["mv", nft, away])
+    site.host.write(nft, "#!/bin/sh\necho 'netlink: Error: Operation not permitted' >&2\nexit 1\n", 0o755)
+    other = "  - file: /srv/other\n    content: x\n"
+    try:
+        gone = "  - nftables: site\n    absent: true\n"
+        found = nodes(site.report("apply", gone + other, "--keep-going", code=1))
+        assert "nft does not print the running rules: netlink: Error" in found["nftables:site"]["reason"]
+        assert found["file:/srv/other"]["outcome"] == "changed"
+    finally:
+        site.host.run(["mv", away, nft])
