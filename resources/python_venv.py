@@ -30,7 +30,8 @@ def python_venv(
     `system_site_packages` only apply to a new environment. The host needs Python's module venv (Debian: python3-venv).
 
     Undo: statecfg removes an environment that it created. In an older one, it removes the packages that it installed,
-    and restores the former versions of others. Packages that came as dependencies stay.
+    and restores the former versions of others. Packages that came as dependencies stay, and so do other versions that
+    others have installed since.
 
     :param path: the directory of the environment
     :param packages: names of packages, each with an exact version if you want one, such as ``gunicorn==21.2.0``; extras

@@ -207,7 +207,7 @@ def undo(node: Node, memory: memories.ReleaseMemory, world: World) -> ActionSpec
         former = memory["former"].get(place)
         if not _still(restoring, place, former, ours, ()):
             continue
-        if place in memory["former"] or ours[place].startswith(NEW):
+        if place in memory["former"] or ours.get(place, NEW).startswith(NEW):
             restoring.back(place, former, ("file",))
         elif world.stat(place) is not None:
             restoring.left.append("%s replaced a file that the ledger does not have: it stays" % place)

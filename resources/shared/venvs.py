@@ -174,7 +174,14 @@ def undo(node: Node, memory: records.VenvMemory, world: World) -> ActionSpec:
         inside = [posixpath.join(path, name) for name in world.listdir(path)]
         return ActionSpec([paths.remove(name, True) for name in (inside if memory["directory"] else [path])])
     present, was = installed(world, path), memory["packages"]
-    names = [parsed(requirement)[0] for requirement in attrs.get("packages") or ()]
+    versions = dict(map(parsed, attrs.get("packages") or ()))
+    # Others have installed these versions since: neither the node's nor the former ones.
+    changed = [
+        name
+        for name, version in versions.items()
+        if version is not None and present.get(name, version) not in (version, was.get(name))
+    ]
+    names = [name for name in versions if name not in changed]
     gone = [name for name in names if name in present and name not in was and name not in _ALWAYS]
     back = ["%s==%s" % (name, was[name]) for name in names if name in was and present.get(name) != was[name]]
     user, actions = _user(attrs, world), []
@@ -183,6 +190,7 @@ def undo(node: Node, memory: records.VenvMemory, world: World) -> ActionSpec:
     if back:
         options = {name: attrs.get(name) for name in ("index", "find_links", "ca")}
         actions.append(install(path, back, user=user, timeout=attrs["timeout"], **options))
-    more = sorted(set(present) - set(names) - set(memory["context"]["others"]) - set(_ALWAYS))
-    left = ["%s of %s stay: they came as dependencies" % (", ".join(more), path)] if more else []
+    more = sorted(set(present) - set(versions) - set(memory["context"]["others"]) - set(_ALWAYS))
+    left = ["%s of %s stays at %s: others installed it" % (name, path, present[name]) for name in changed]
+    left += ["%s of %s stay: they came as dependencies" % (", ".join(more), path)] if more else []
     return ActionSpec(actions, left=left)

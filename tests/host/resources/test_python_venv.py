@@ -72,6 +72,15 @@ def test_an_older_environment_gets_its_packages_back(site: Site) -> None:
     assert not list(site.host.path(f"{site.place}/env").glob("lib/*/site-packages/another*"))
 
 
+def test_a_version_that_others_installed_stays(site: Site) -> None:
+    site.host.run(["python3", "-m", "venv", f"{site.place}/env"])
+    site.come_true(environment(site, "packages: [shop_tool==1.0, helper]"))
+    pip = [f"{site.place}/env/bin/python", "-m", "pip", "install", "-q", "--no-index"]
+    site.host.run([*pip, "--find-links", f"{site.place}/wheels", "shop_tool==2.0"])
+    assert f"shop-tool of {site.place}/env stays at 2.0: others installed it" in site.say("destroy").out
+    assert version(site) == "2.0"
+
+
 def test_packages_come_from_an_index_with_its_own_authority_for_a_user(site: Site) -> None:
     host, place = site.host, site.place
     host.run(["useradd", "--create-home", "deploy"])
