@@ -74,6 +74,28 @@ def test_a_container_is_stopped_and_started(site: Site) -> None:
     assert not inspect(site.host, "shop")["State"]["Running"]
 
 
+def test_ports_volumes_and_a_restart_after_a_change(site: Site) -> None:
+    podman_hosts.allow_networks(site.host)
+    conf = "  - file: /srv/site/conf\n    content: {}\n"
+    web = (
+        "  - container: shop\n    image: localhost/shop:1\n    ports: ['127.0.0.1:8085:80', '8086:81/udp']\n"
+        "    volumes: ['/srv/site:/conf:ro', 'data:/data']\n    restart: on-failure:3\n    user: '1000:1000'\n"
+        "    stop_timeout: 2\n    restart_on: ['file:/srv/site/conf']\n"
+    )
+    site.host.run(["mkdir", "-p", "/srv/site"])
+    site.come_true(conf.format("one") + web)
+    before = inspect(site.host, "shop")
+    assert before["HostConfig"]["PortBindings"]["80/tcp"] == [{"HostIp": "127.0.0.1", "HostPort": "8085"}]
+    assert before["HostConfig"]["RestartPolicy"] == {"Name": "on-failure", "MaximumRetryCount": 3}
+    assert site.host.run(["podman", "exec", "shop", "/bin/cat", "/conf/conf"]).stdout == "one"
+    planned = site.come_true(conf.format("two") + web)
+    assert [action["op"] for action in planned["container:shop"]["actions"]] == ["restart"]
+    after = inspect(site.host, "shop")
+    assert after["Id"] == before["Id"] and after["State"]["StartedAt"] != before["State"]["StartedAt"]
+    site.say("destroy")
+    assert exists(site.host, "data", "volume") and not exists(site.host, "shop")
+
+
 def test_a_container_of_others_stays_or_is_replaced_and_comes_back(site: Site) -> None:
     site.host.run(["podman", "run", "-d", "--name", "shop", "--network", "none", "localhost/shop:2"])
     theirs = inspect(site.host, "shop")["Id"]
