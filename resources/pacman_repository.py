@@ -22,7 +22,7 @@ def pacman_repository(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Let pacman install packages from a repository. It is in a file of its own in /etc/pacman.d.
+    """Let pacman install packages from a repository. Each repository has its own file in /etc/pacman.d.
 
     pacman.conf includes this file with a line at its end, so pacman prefers the repositories that were there before. If
     something changes, or if pacman has no lists of the repository yet, statecfg fetches the lists of all repositories.

@@ -42,7 +42,7 @@ def check_repository(attrs: records.Attrs) -> None:
         if scheme not in SCHEMES or not colon or not rest.strip("/") or re.search(r"\s", server):
             raise Wrong(f"servers: not the address of a repository: {show(server)}", "write https://example.org/$repo")
         if re.match(r"[^/@]*:[^/@]*@", rest):
-            raise Wrong("servers: an address with a password, which everybody on the host could read", "use another")
+            raise Wrong("servers: an address with a password, which all users of the host could read", "use another")
     for field, words in (("sig_level", LEVELS), ("usage", USAGES)):
         for word in attrs.get(field) or ():
             if word not in words:

@@ -23,8 +23,8 @@ shift 4
 for group; do
     echo $$ > "$group/cgroup.procs"
 done
-# When the host reboots, systemd-nspawn ends with this status. Each boot gets a new boot id and mounts of its
-# own. Its console goes to the log: nobody reads stdout, so a few boots would fill the pipe.
+# When the host reboots, systemd-nspawn ends with this status. Each boot gets a new boot id and new
+# mounts. Its console goes to the log: no process reads stdout, so a few boots would fill the pipe.
 status=133
 while [ "$status" = 133 ]; do
     status=0
