@@ -14,7 +14,7 @@ from statecfg.remote.run.node_run import NodeRun
 from statecfg.remote.wire.channel import Channel
 
 # After this many logins, one at the end of the run tests all further layers. The controller allows only some logins.
-MOST = 5
+MOST = 3
 
 
 class Watched:

@@ -220,3 +220,16 @@ def test_nft_that_does_not_answer_is_an_error_of_the_node(site: Site) -> None:
         assert found["file:/srv/other"]["outcome"] == "changed"
     finally:
         site.host.run(["mv", away, nft])
+
+
+def test_many_layers_of_rules_need_few_logins(site: Site) -> None:
+    """The controller allows 20 logins in one run. One login at the end of the run tests the last layers."""
+    site.come_true(SSH + ENABLED)
+    rules = "".join(
+        f"  - ufw_rule: r{number}\n    port: {4000 + number}\n    requires: [ufw_rule:r{number - 1}]\n"
+        for number in range(1, 22)
+    )
+    first = "  - ufw_rule: r0\n    port: 4000\n"
+    report = site.report("apply", SSH + first + rules)
+    assert report["status"] == "ok" and report["login"] == {"ok": True}
+    assert len(added(site)) == 23
