@@ -20,7 +20,7 @@ from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.run.execution import Execution
 from statecfg.remote.run.management import Management
 from statecfg.remote.run.planning import as_result, describe
-from statecfg.remote.run.report import action_report, fingerprints
+from statecfg.remote.run.report import action_report
 from statecfg.remote.wire.frames import ProtocolError
 
 TYPE_CHECKING = False
@@ -230,7 +230,6 @@ class RebootingExecution(Execution):
                 ended = self.state[name]
                 if ended.outcome != Outcome.UNCHANGED:
                     data["outcomes"][name] = [ended.outcome, ended.reason]
-        prints = fingerprints(plan, self.session.channel.mask)
         for steps in plan.layers[number + 1 :]:
             for step in steps:
                 name = step.node.provides
@@ -239,8 +238,13 @@ class RebootingExecution(Execution):
                 elif step.outcome in Outcome.STOPPED:
                     data["stopped"][name] = [step.outcome, step.reason]
                 elif step.outcome == Outcome.CHANGED:
-                    data["shown"][name] = prints[name]
+                    data["shown"][name] = digests_of(step)
         return base64.b64encode(zlib.compress(json.dumps(data).encode())).decode("ascii")
+
+
+def digests_of(step: Step) -> List[str]:
+    """Return a digest of each planned action of a node."""
+    return [digest_of(json.dumps(action_report(action), sort_keys=True))[:32] for action in step.spec.steps]
 
 
 def may_reboot(steps: Sequence[Step]) -> bool:

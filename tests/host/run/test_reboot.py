@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 
 from statecfg.graph.graph import Graph
-from statecfg.resources import command, directory, file, reboot
+from statecfg.resources import command, directory, file, reboot, service
 from statecfg.run.options import Expected
+from statecfg.transport.become import Become
 from tests import lab
 from tests.host.command import statecfg
 from tests.host.run import hooked, rig
@@ -254,9 +256,10 @@ def test_a_host_that_refuses_to_reboot_fails_the_node(target: Host) -> None:
     assert again.host()["status"] == "ok" and not again.host().get("warnings"), "the lock is free, the run was recorded"
 
 
-def test_a_node_with_another_plan_after_the_reboot_fails(target: Host) -> None:
+def test_a_node_that_was_planned_as_unchanged_fails_if_the_reboot_changes_it(target: Host) -> None:
     place = "/srv/deviates"
     boot_id(target)
+    target.write(f"{place}/after", "after\n")
     start = f"ExecStart=/bin/sh -c 'echo by-hand > {place}/after'"
     unit = f"[Service]\nType=oneshot\n{start}\n[Install]\nWantedBy=multi-user.target\n"
     target.write("/etc/systemd/system/meddle.service", f"[Unit]\nBefore=ssh.service\n{unit}")
@@ -264,11 +267,11 @@ def test_a_node_with_another_plan_after_the_reboot_fails(target: Host) -> None:
     try:
         done = rig.run(target, rig.define(*around(place)))
     finally:
+        boot_id(target)
         target.run(["systemctl", "disable", "meddle.service"], check=False)
     (node,) = (node for layer in done.host()["layers"] for node in layer if node["name"] == f"file:{place}/after")
     assert node["outcome"] == "failed"
     assert node["reason"].startswith("since the reboot, it would do something else than the plan says")
-    boot_id(target)
     assert target.read(f"{place}/after") == "by-hand\n"
 
 
@@ -293,3 +296,48 @@ def test_a_local_host_is_refused_by_validate(tmp_path: Path) -> None:
     ran = statecfg("validate", "site.yml", cwd=tmp_path, code=5)
     assert "SC0121" in ran.err and "site.yml:3:5" in ran.err
     assert "reboot:kernel would reboot the machine that statecfg runs on" in ran.err
+
+
+def test_a_service_runs_after_the_reboot(target: Host) -> None:
+    """Nobody knows its state after the reboot, so the plan starts it in any case. It is not enabled."""
+    before = boot_id(target)
+    target.write("/etc/systemd/system/doze.service", "[Service]\nExecStart=/usr/bin/sleep infinity\n")
+    target.run(["systemctl", "daemon-reload"])
+    target.run(["systemctl", "start", "doze"])
+    graphs = (
+        reboot("kernel", always=True, boot_timeout=60),
+        service("doze", running=True, requires=["reboot:kernel"]),
+        file("/srv/doze", content="x", requires=["reboot:kernel"]),
+    )
+    assert set(rig.run(target, rig.define(*graphs), "plan").outcomes().values()) == {"changed"}
+    done = rig.run(target, rig.define(*graphs))
+    assert done.host()["status"] == "ok", done.host()
+    assert set(done.outcomes().values()) == {"changed"}
+    assert boot_id(target) != before
+    assert target.run(["systemctl", "is-active", "doze"]).stdout.strip() == "active"
+
+
+def test_another_user_reboots_the_host_with_sudo(target: Host) -> None:
+    before = boot_id(target)
+    lab.add_user(target, "deploy", sudo="nopasswd")
+    graphs = reboot("kernel", always=True, boot_timeout=60), file("/srv/sudo", content="x", requires=["reboot:kernel"])
+    done = rig.run(target, rig.define(*graphs), inventory={"user": "deploy"}, become=Become("sudo"))
+    assert done.host()["status"] == "ok", done.host()
+    assert boot_id(target) != before
+
+
+def test_a_user_can_stop_a_run_that_waits(target: Host) -> None:
+    boot_id(target)
+    cancel, off = threading.Event(), target.home / "root.off"
+    off.touch()
+
+    def listen(event: Any) -> None:
+        if event.kind == "output" and "waits for it" in event.data["text"]:
+            cancel.set()
+
+    done = rig.run(target, rig.define(*around("/srv/stopped")), listen=listen, cancel=cancel)
+    off.unlink()
+    assert done.host()["status"] == "unknown"
+    assert done.host()["error"]["summary"] == "the run was stopped while the host rebooted"
+    boot_id(target)
+    target.run(["rm", LOCK])
