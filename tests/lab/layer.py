@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.lab import login, owner
+from tests.lab.unused_units import unused_units
 
 # Directories that are empty when a host starts, with their modes.
 EMPTY = {
@@ -64,7 +65,7 @@ def lower_layer() -> Path:
     layer.mkdir(mode=0o755)
     for name, mode in EMPTY.items():
         _empty(layer, name, mode)
-    for name in HIDDEN:
+    for name in (*HIDDEN, *unused_units()):
         _hide(layer, name)
     for entry in os.listdir("/root"):
         if entry != ".pyenv":  # other versions of Python, if installed
