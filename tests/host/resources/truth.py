@@ -469,7 +469,7 @@ def _generate(root: str, requires: list[Graph]) -> list[Graph]:
 
 
 def _generate_drift(host: Host, root: str) -> None:
-    host.path(state.generated("/var/lib/statecfg", "truth", "truth-id")).chmod(0o644)
+    host.path(state.generated("/var/lib/statecfg", "generate", "truth-id")).chmod(0o644)
     host.write(f"{root}-key", "key = lost\n")
 
 
