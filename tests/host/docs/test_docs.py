@@ -211,7 +211,7 @@ def test_the_examples_in_the_reference_are_valid(tmp_path: Path) -> None:
     certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     (tmp_path / "playbooks/example-ca.pem").write_text(certificate)
     (tmp_path / "playbooks/docker.asc").write_text(
-        "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nAAAA\n-----END PGP PUBLIC KEY BLOCK-----\n"
+        "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nxgYEAAAAABY=\n-----END PGP PUBLIC KEY BLOCK-----\n"
     )
     count = 0
     for found in blocks(ROOT / "docs/reference/node-types.md"):
