@@ -81,7 +81,7 @@ def sources(world: World, wanted: Mapping[str, str | None]) -> tuple[list[str], 
             has = ", ".join(sorted({each for each in (offered, *mine.values()) if each}))
             if not has:
                 raise unknown_package(world, name)
-            raise CheckError("pacman does not have version %s of %s; it has: %s" % (version, name, has))
+            raise CheckError("pacman does not have version %s of %s; available: %s" % (version, name, has))
         cached.append("%s/%s" % (pacman_database.CACHE, fitting[-1]))
     return names, cached
 

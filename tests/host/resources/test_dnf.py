@@ -130,7 +130,7 @@ def test_versions_are_chosen_and_restored(site: DnfSite) -> None:
     assert [(change["before"], change["after"]) for change in planned["changes"]] == [("1.0-1", "2.0-1")]
     assert site.report("apply", playbook, "--yes")["package:tool-a"]["changes"] == planned["changes"]
     wrong = site.write("wrong.yml", 'package: tool-a, version: "3.*"')
-    assert "it has: 1.0-1, 2.0-1" in site.report("plan", wrong, code=1)["package:tool-a"]["reason"]
+    assert "available: 1.0-1, 2.0-1" in site.report("plan", wrong, code=1)["package:tool-a"]["reason"]
     site("destroy", playbook, "--yes")
     assert site.packages() == before
     site.dnf("remove", "tool-a")

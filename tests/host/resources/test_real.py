@@ -226,7 +226,7 @@ def test_packages_of_one_layer_are_installed_in_one_transaction(managed: Managed
     (unknown,) = managed.plan(resources.package("toolb"))
     assert "did you mean `tool-b`" in unknown["reason"]
     (unknown,) = managed.plan(resources.package("tool-b", version="7"))
-    assert "it has: 1.0" in unknown["reason"]
+    assert "available: 1.0" in unknown["reason"]
 
 
 def test_a_half_installed_package_fails_until_it_can_be_configured(managed: Managed) -> None:
