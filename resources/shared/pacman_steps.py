@@ -152,10 +152,16 @@ def _excludes(world: World, one: Mapping[str, list[str]], other: Mapping[str, li
 
 
 def fits(world: World, version: str, relation: str, limit: str) -> bool:
-    """Return whether a version has a relation to another one. A limit without a release fits all of them."""
+    """Return whether a version has a relation to another one. A limit without a release fits all of them.
+
+    :raises CheckError: if pacman's program can't compare them
+    """
     if "-" not in limit:
         version = version.rpartition("-")[0] or version
-    order = int(world.probe(["vercmp", version, limit], inputs=INPUTS).text.strip() or 0)
+    probe = world.probe(["vercmp", version, limit], inputs=INPUTS)
+    if probe.status != 0:
+        raise CheckError("vercmp can't compare the versions %s and %s" % (version, limit))
+    order = int(probe.text)
     return {"<": order < 0, "<=": order <= 0, "=": order == 0, ">=": order >= 0, ">": order > 0}[relation]
 
 

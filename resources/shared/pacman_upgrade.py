@@ -43,8 +43,10 @@ def _solve(world: World, full: bool, clean: bool, keep: Sequence[str]) -> record
 
 
 def _orphans(world: World, keep: Sequence[str]) -> list[str]:
-    found = pacman_steps.run(world, ["-Qdtq"]).text.split()  # exit status 1: there are none
-    return [name for name in found if name not in keep]
+    probe = pacman_steps.run(world, ["-Qdtq"])
+    if probe.status != 0 and (probe.status != 1 or probe.errors):  # 1 without a message: there are none
+        raise pacman_steps.refused(probe)
+    return [name for name in probe.text.split() if name not in keep]
 
 
 def _left_over(machine: Machine, keep: Sequence[str]) -> list[str]:
