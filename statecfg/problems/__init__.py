@@ -109,6 +109,7 @@ __all__ = [
     "nearest",
     "problem",
     "report",
+    "reported",
     "reporting",
     "suggest",
     "suggest_file",
@@ -213,6 +214,11 @@ def problem(code: str, detail: str, help: str = "", *places: SourceLocation) -> 
     :raises KeyError: the code is not in `CODES`
     """
     return Problem(code, CODES[code][0], tokens.masked(detail), tokens.masked(help), tuple(dict.fromkeys(places)))
+
+
+def reported() -> bool:
+    """Return whether problems are being collected and there is one already."""
+    return bool(_COLLECTED.get())
 
 
 def report(*problems: Problem) -> None:

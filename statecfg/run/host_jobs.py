@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.facts.reading import Reading
 from statecfg.playbook.compile import Definition, WireNode
-from statecfg.problems import Problem, collecting, problem, reporting
+from statecfg.problems import Problem, collecting, problem, reported, reporting
 from statecfg.run import evaluation
 from statecfg.run.shared import Evaluation, Shared
 
@@ -94,6 +94,7 @@ class HostJobs:
 
     def _evaluate(self, host: Host, plays: Sequence[Play], reading: Reading) -> Evaluation:
         evaluated = definition = None
+        wrong = reported() or bool(self.problems.hosts_of)  # what is broken may be explained already
         with collecting() as problems, reporting():
             evaluated = evaluation.evaluate(host, plays, self.choice.extra, self.choice.tags, reading)
             self.tags |= evaluated.tags
@@ -101,7 +102,7 @@ class HostJobs:
         self.slow = self.slow or any(item.code in SLOW for item in problems)
         if not problems and reading.missing:
             definition = _certain(definition or Definition([]))
-        elif not problems:
+        elif not problems and not wrong:
             problems += _incomplete(plays, evaluated)
         return Evaluation(host, plays, reading, problems, evaluated, definition)
 

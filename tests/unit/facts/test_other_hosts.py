@@ -269,6 +269,24 @@ def test_a_cached_node_that_lacks_facts_is_refused(project: Path) -> None:
     assert problem.detail == "file:/etc/a is from an earlier evaluation of the play, which lacked facts"
 
 
+def test_a_cached_node_that_is_wrong_is_one_problem(project: Path) -> None:
+    code = """\
+    import functools
+    from statecfg import play
+    from statecfg.resources import file
+
+    @functools.cache
+    def wrong():
+        return file("/etc/a", mode="yellow")
+
+    @play(hosts="web")
+    def web(host):
+        return [wrong(), file("/etc/b", content=host.name)]
+    """
+    (found,) = problems(project, code, "py")
+    assert found.startswith("SC0202 7 ")
+
+
 def test_a_host_is_asked_again_for_what_another_host_needs(project: Path) -> None:
     code = """\
     from statecfg import groups, play
