@@ -74,6 +74,7 @@ def container(
           ports: ["127.0.0.1:8080:8080"]
           restart: always
           requires: ["container_image:registry.example.org/shop:1.4.2"]
+        - container_image: registry.example.org/shop:1.4.2
 
     In Python::
 
