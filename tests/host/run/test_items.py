@@ -407,3 +407,28 @@ resources:
 """)
     shown = site.run("apply")
     assert shown["command:show[/proc]"]["actions"][0]["args"]["argv"] == ["echo", "--", "/proc"]
+
+
+def test_items_of_two_playbooks_are_removed_only_by_the_last(site: Deciding) -> None:
+    text = """\
+hosts: all
+resources:
+  - file: {place}/{{{{ host_item }}}}
+    content: ours
+    for_each_host: {{command: [cat, {place}/NAME], read_only: true, reads: [{place}/NAME]}}
+"""
+    site.host.run(["mkdir", "-p", site.place])
+    site.host.write(f"{site.place}/one", "theirs")
+    for name in ("first", "second"):
+        site.host.write(f"{site.place}/{name}", "one\nmore\n")
+        site.write(text.replace("NAME", name), f"{name}.yml")
+        site.run("apply")
+    site.file = "first.yml"
+    site.host.write(f"{site.place}/first", "more\n")
+    gone = site.run("apply", "--prune")["file:one"]
+    assert gone["reason"] == f"it stays: file:{site.place}/one of {site.name}/second.yml manages the same object"
+    assert site.host.read(f"{site.place}/one") == "ours"
+    site.file = "second.yml"
+    site.host.write(f"{site.place}/second", "more\n")
+    site.run("apply", "--prune")
+    assert site.host.read(f"{site.place}/one") == "theirs" and site.host.read(f"{site.place}/more") == "ours"
