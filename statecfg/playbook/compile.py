@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import hashlib
 import inspect
@@ -175,7 +176,8 @@ class _Packer:
             # Sorted, because the order of a pmap differs in each process.
             resolved = opaque.resolve_tokens(sent["attrs"])
             if "for_each_host" in node.options:
-                resolved = repeated.attributes(node, resolved, prepare, self.problems)
+                again = functools.partial(self._prepared, prepare=prepare or _same, secretive=secretive)
+                resolved = repeated.attributes(node, resolved, again, self.problems)
             attrs = {key: value for key, value in sorted(self._map(resolved).items()) if key != "type"}
             options = self._map(node.options) if node.options else None
         except (_CantSend, tokens.SecretError) as error:
@@ -289,6 +291,10 @@ class _Packer:
     def _map(self, mapping: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
         pairs = mapping.iteritems() if isinstance(mapping, PMap) else mapping.items()
         return {_key(key): value if type(value) in PLAIN else self._plain(value, depth) for key, value in pairs}
+
+
+def _same(node: Node) -> Node:
+    return node
 
 
 def _revealed(value: Any) -> Any:

@@ -14,11 +14,11 @@ from statecfg.problems import Problem, problem
 from statecfg.remote.graph.nodetype import REGISTRY
 
 
-def attributes(node: Node, attrs: Any, prepare: Callable[[Node], Any] | None, problems: list[Problem]) -> Any:
+def attributes(node: Node, attrs: Any, prepare: Callable[[Node], Any], problems: list[Problem]) -> Any:
     """Return the attributes of a node with samples in place of references, also in templates.
 
     :param attrs: the attributes as they are sent
-    :param prepare: the `to_wire` of the node's type
+    :param prepare: calls the `to_wire` of the node's type; returns None if it fails, which is reported
     :param problems: receives the problems
     """
     kind = kind_of(node.options[OPTION])
@@ -27,10 +27,10 @@ def attributes(node: Node, attrs: Any, prepare: Callable[[Node], Any] | None, pr
              for field in dict.fromkeys(samples(attrs)) if field not in FIELDS[kind]]  # fmt: skip
     code = [item for group in (node.attrs, attrs) for item in host_item_rules.problems_of(node, group)]
     problems.extend(dict.fromkeys(code))
-    if prepare is not None and not wrong:
+    if not wrong:
         # What depends on more than the text of the item differs with other samples.
         others = {field: sample(field, True) for field in FIELDS[kind]}
-        again = prepare(node.replace(attrs=pmap(replaced(dict(node.attrs), others))))
+        again = prepare(node.replace(attrs=pmap(replaced(dict(node.attrs), others)))) or {"attrs": attrs}
         other = replaced(sampled(opaque.resolve_tokens(again["attrs"]), kind), others)
         expected = replaced(dict(attrs), others)
         names = [name for name in sorted({*expected, *other}) if expected.get(name) != other.get(name)]

@@ -432,3 +432,18 @@ resources:
     site.host.write(f"{site.place}/second", "more\n")
     site.run("apply", "--prune")
     assert site.host.read(f"{site.place}/one") == "theirs" and site.host.read(f"{site.place}/more") == "ours"
+
+
+def test_secret_beside_an_item_is_masked_and_restored(site: Deciding, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PW", "hunter2222")
+    lay(site, "a.conf")
+    site.write(LEAVING.replace("hosts: all", "hosts: all\nvars:\n  pw: !secret {{env: PW}}").replace(
+        "content: ours", "content: '{{{{ host_item }}}} {{{{ pw }}}}'\n    mode: '0600'"
+    ))  # fmt: skip
+    for verb in ("plan", "apply", "verify"):
+        assert "hunter2222" not in str(site.run(verb))
+    assert site.host.read(f"{site.place}/conf/a.conf") == f"{site.place}/conf/a.conf hunter2222"
+    ledger = site.host.path("/var/lib/statecfg/ledger.db").read_bytes()
+    assert b"hunter2222" not in ledger and b"a.conf" in ledger
+    site.run("destroy")
+    assert site.host.read(f"{site.place}/conf/a.conf") == "a.conf"

@@ -367,3 +367,14 @@ def test_patterns_match_one_level_and_no_hidden_names(definitions: Definitions) 
     assert found("*.conf", **{"is": "file"}) == ["e.conf"] and found("*.conf", **{"is": "directory"}) == ["h.conf"]
     assert found("*.conf", **{"is": "link"}) == ["g.conf", "h.conf"]
     assert found("nosuch/*") == found("e.conf/*") == []
+
+
+def test_item_and_secret_in_one_attribute(definitions: Definitions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PW", "hunter2222")
+    (definitions.root / "playbooks/one.yml").write_text(
+        "hosts: web1\nvars:\n  pw: !secret {env: PW}\nresources:\n"
+        "  - file: '/srv/{{ host_item }}'\n    content: '{{ host_item.home }} {{ pw }}'\n    mode: '0600'\n"
+        "    for_each_host: {users: {min_uid: 1000}}\n"
+    )
+    plan = definitions.plan("playbooks/one.yml", on=ImaginedHost(users={"ann": {"uid": 1500}}))
+    assert plan["file:/srv/ann"].content == "/home/ann hunter2222"
