@@ -70,7 +70,7 @@ def test_yaml_example_declares_nodes_of_the_type(name: str, tmp_path: Path, monk
     playbook.write_text(f'hosts: "@local"\nresources:\n{text}')
     (play,) = dialects.load(playbook)
     declared = list(play(HostContext("localhost")))
-    assert {graph.node.type for graph in declared} == {name}
+    assert name in {graph.node.type for graph in declared}  # an example may also declare what the node requires
     for graph in declared:
         sent(Graph(graph.node.replace(requires=EMPTY_VECTOR, triggers=EMPTY_VECTOR)), tmp_path)
 
