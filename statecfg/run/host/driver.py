@@ -163,9 +163,9 @@ class HostDriver:
         try:
             if again and other_key(self.report["peer"], connection.peer):
                 raise Broken("its host key has changed with the reboot", SUSPICIOUS)
+            self.report["peer"], self.address = connection.peer, connection.address
             if other_key(request.peer, connection.peer):
                 raise OtherHost
-            self.report["peer"], self.address = connection.peer, connection.address
             if not again:
                 self.emit(RunEvent.CONNECTED, {"peer": connection.peer})
                 for text in connection.warnings:

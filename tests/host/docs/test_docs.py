@@ -204,6 +204,7 @@ def test_the_example_on_the_inventory_page_is_valid(tmp_path: Path) -> None:
 
 def test_the_examples_in_the_reference_are_valid(tmp_path: Path) -> None:
     (tmp_path / "playbooks/conf.d").mkdir(parents=True)
+    (tmp_path / "inventory.yml").write_text("hosts: {web1: {address: 192.0.2.1}}\n")
     for name in ("conf.d/site.conf", "shop.conf.j2"):
         (tmp_path / "playbooks" / name).write_text("")
     with zipfile.ZipFile(tmp_path / "playbooks/site.zip", "w") as archive:
@@ -216,7 +217,7 @@ def test_the_examples_in_the_reference_are_valid(tmp_path: Path) -> None:
     count = 0
     for found in blocks(ROOT / "docs/reference/node-types.md"):
         if found.language == "yaml":
-            name, text = "example.yml", "hosts: '@local'\nresources:\n" + _named(found.text)
+            name, text = "example.yml", "hosts: web1\nresources:\n" + _named(found.text)
         else:
             name, text = "example.py", _play(found.text)
         (tmp_path / "playbooks" / name).write_text(text)
@@ -239,7 +240,7 @@ def _play(text: str) -> str:
     called = {item.func.id for item in ast.walk(tree) if isinstance(item, ast.Call) and isinstance(item.func, ast.Name)}
     kinds = ", ".join(sorted(called - {"secret"}))
     lines = ["from statecfg import play, secret", f"from statecfg.resources import {kinds}"]
-    lines += ["@play(hosts='@local')", "def example(host):", "    found = []"]
+    lines += ["@play(hosts='web1')", "def example(host):", "    found = []"]
     for item in tree.body:
         code = ast.unparse(item)
         lines.append(f"    found.append({code})" if isinstance(item, ast.Expr) else f"    {code}")

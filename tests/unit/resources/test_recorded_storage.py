@@ -14,7 +14,7 @@ from statecfg.remote.machine.world import Probe, Stat
 from tests.unit.resources.test_cases import declared, layers
 from tests.unit.resources.test_recorded import Undone
 
-# Recorded on an AlmaLinux 9 with policycoreutils 3.6.
+# In the format of policycoreutils 3.6; not recorded on a host.
 SEMANAGE: dict[str, Any] = {"/usr/sbin/semanage": ""}
 BOOLEANS = """\
 abrt_anon_write                (off  ,  off)  Allow ABRT to modify public files used for public file transfer services.
