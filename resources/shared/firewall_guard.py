@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.model import CheckError, Node
 from statecfg.remote.graph.names import Outcome
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.real import RealMachine
@@ -12,6 +12,7 @@ from statecfg.remote.machine.world import Machine
 from statecfg.remote.run.login_guard import Lockout, try_login
 from statecfg.remote.run.node_run import NodeRun
 from statecfg.remote.wire.channel import Channel
+from statecfg.resources.shared import paths
 
 # After this many logins, one at the end of the run tests all further layers. The controller allows only some logins.
 MOST = 3
@@ -99,20 +100,35 @@ class ChangeGuard:
         return True
 
 
-def files(machine: RealMachine, paths: Collection[str]) -> Callable[[], list[str]]:
-    """Record files, and return the function that restores them and returns what went wrong."""
+def files(machine: RealMachine, places: Collection[str]) -> Callable[[], list[str]]:
+    """Record files, and return the function that restores them and returns what went wrong.
+
+    Of a link, it records the link and the file to which it leads.
+    """
     before = {}
-    for path in paths:
+    for path in places:
         stat = machine.stat(path)
-        before[path] = (stat, machine.read(path)) if stat is not None and stat.kind == "file" else (None, b"")
+        before[path] = stat, b""
+        if stat is not None and stat.kind == "symlink":
+            try:
+                path = paths.followed(machine, path)
+            except CheckError:  # the nodes do not follow it either
+                continue
+            stat = machine.stat(path)
+            before[path] = stat, b""
+        if stat is not None and stat.kind == "file":
+            before[path] = stat, machine.read(path)
 
     def restore() -> list[str]:
         results = []
         for path, (stat, content) in before.items():
-            if stat is not None:
+            now = machine.stat(path)
+            if stat is None:
+                results += [machine.remove(path)] if now is not None else []
+            elif stat.kind == "file":
                 results.append(machine.write(path, content, stat.mode, stat.owner, stat.group))
-            elif machine.stat(path) is not None:
-                results.append(machine.remove(path))
+            elif stat.kind == "symlink" and (now is None or now.target != stat.target):
+                results.append(machine.symlink(path, stat.target, stat.owner, stat.group))
         return failures(*results)
 
     return restore

@@ -15,7 +15,7 @@ from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
 from statecfg.remote.wire.channel import Channel
-from statecfg.resources.shared import firewall_guard, lines, records, text_files
+from statecfg.resources.shared import firewall_guard, lines, paths, records, text_files
 
 DIRECTORY = "/etc/pam.d"
 TYPES = ("auth", "account", "password", "session")
@@ -289,7 +289,7 @@ def _directories(world: World) -> list[str]:
 
 def remember(node: Node, world: World) -> records.Fields:
     """Record the lines of the module, with their places."""
-    path = path_of(node.attrs)
+    path = paths.followed(world, path_of(node.attrs))
     text = text_files.content(world, path) if world.stat(path) is not None else ""
     all_lines, mine = lines.split(text), _mine(text, node.attrs)
     return {"was": lines.taken_out(all_lines, {at for at, each in enumerate(all_lines) if lines.bare(each) in mine})}
@@ -297,7 +297,7 @@ def remember(node: Node, world: World) -> records.Fields:
 
 def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
     """Remove the node's line, and put the former ones back. A line that others have changed stays."""
-    attrs, path, was = node.attrs, path_of(node.attrs), memory["was"]
+    attrs, path, was = node.attrs, paths.followed(world, path_of(node.attrs)), memory["was"]
     if world.stat(path) is None:
         return ActionSpec()
     text, line = text_files.content(world, path), None if attrs.get("absent") else line_of(attrs)

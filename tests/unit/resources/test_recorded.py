@@ -344,3 +344,15 @@ def test_state_of_ufw_is_what_runs_and_what_the_next_boot_does() -> None:
     with pytest.raises(CheckError, match="ufw does not say whether the firewall is active: ERROR: problem"):
         failed = {"ufw status": Probe(1, b"", b"ERROR: problem running ufw-init\n")}
         TABLES["ufw"].load(MemoryMachine(files, probes=failed))
+
+
+def test_lines_of_pam_are_undone_in_the_file_to_which_a_link_leads() -> None:
+    """As on a host with authselect."""
+    text = "auth required pam_a.so\nauth required pam_b.so\n"
+    machine = MemoryMachine({"/etc/authselect/system-auth": text, "/etc/pam.d": None})
+    machine.symlink("/etc/pam.d/system-auth", "/etc/authselect/system-auth", "root", "root")
+    node = {"pam": "a", "service": "system-auth", "module_type": "auth", "module": "pam_a.so", "absent": True}
+    assert Undone(machine, node).ops == ["restore_stack"]
+    link = machine.stat("/etc/pam.d/system-auth")
+    assert link is not None and link.kind == "symlink"
+    assert machine.read("/etc/authselect/system-auth").decode() == text
