@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import engines, records
@@ -38,11 +39,15 @@ def _digest(engine: str, labels: dict[str, str], image: dict[str, str]) -> str |
 
 @table(SERVICES, volatile=True)
 def services(host: Any) -> dict[str, records.Fields]:
-    """Load the services of all projects. `engines.containers` tells whether an engine could be read."""
+    """Load the services of all projects. An engine that can't be read has an entry with the reason."""
     loaded: dict[str, records.Fields] = {}
+    unread: dict[str, records.Fields] = {}
     images = dict(engines.read_all(host, "image"))
     for engine, found in engines.read_all(host, "container"):
         known = images.get(engine, ())
+        problem = next((each for each in (found, known) if isinstance(each, str)), None)
+        if problem is not None:
+            unread[engine] = {"unread": problem}
         labels_of = {
             each["Id"]: (each.get("Config") or {}).get("Labels") or {} for each in known if isinstance(each, dict)
         }
@@ -63,10 +68,16 @@ def services(host: Any) -> dict[str, records.Fields]:
         states = entry.pop("states")
         entry["state"] = "running" if all(states) else "partly running" if any(states) else "stopped"
         entry["containers"].sort()
-    return loaded
+    return {**loaded, **unread}
 
 
 def of(world: World, engine: str, project: str) -> dict[str, records.Fields]:
-    """Return the services of a project that have containers."""
+    """Return the services of a project that have containers.
+
+    :raises CheckError: if the engine could not be read: no services would mean that there are no containers
+    """
+    problem = (world.table(SERVICES).get(engine) or {}).get("unread")
+    if problem:
+        raise CheckError("the containers of %s can't be read: %s; try again" % (engine, problem))
     start = key(engine, project, "")
     return {name[len(start) :]: entry for name, entry in world.table(SERVICES).items() if name.startswith(start)}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.nodetype import TABLES
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import Probe
@@ -57,6 +60,18 @@ def test_services_of_docker_are_loaded_from_labels() -> None:
         "docker shop web": {"state": "stopped", "containers": ["shop"], "hashes": ["a1"]}
     }
     assert TABLES["compose_service"].load(docker({**labels, "com.docker.compose.oneoff": "True"})) == {}
+
+
+@pytest.mark.parametrize("command", ["container inspect c89ad37bd559", "image inspect sha256:061cf57f3b25"])
+def test_an_engine_that_fails_is_not_one_without_services(command: str) -> None:
+    """A container can be removed between the list and its description."""
+    told = {"docker container inspect c89ad37bd559": Probe(0, (DOCKER_CONTAINER % "{}").encode())}
+    probes = {**LISTS, **told, f"docker {command}": Probe(1, b"", b"no such container\n")}
+    loaded = TABLES["compose_service"].load(MemoryMachine({"/usr/bin/docker": ""}, probes=probes))
+    assert loaded == {"docker": {"unread": "no such container"}}
+    world = MemoryMachine({}, {"compose_service": loaded})
+    with pytest.raises(CheckError, match="the containers of docker can't be read: no such container"):
+        compose_services.of(world, "docker", "shop")
 
 
 def test_an_engine_that_fails_is_loaded_as_unread() -> None:
