@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import NodeOptions, PublicLine, node_type
+from statecfg.remote.graph.wrong_values import Wrong, show
 from statecfg.resources.shared import dnf_groups
 
 
@@ -50,7 +51,9 @@ def needs(attrs: dict[str, Any]) -> list[str]:
 
 @dnf_group.validate
 def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse attributes that contradict each other."""
+    """Refuse names that dnf reads in another way, and attributes that contradict each other."""
+    if attrs["name"][:1] in "-@" or any(letter in attrs["name"] for letter in "*?["):
+        raise Wrong(f"{show(attrs['name'])} is not the id or the name of a group", "`dnf group list --ids` lists them")
     if attrs.get("absent") and (attrs.get("optional") or attrs.get("update_cache") is not None):
         raise ValueError("absent can't be combined with optional or update_cache")
     if (attrs.get("update_cache") or 0) < 0:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Unpack
 
 from statecfg import Name, NodeOptions, node_type
+from statecfg.remote.graph.wrong_values import Wrong, show
 from statecfg.resources.shared import dnf_modules
 
 DIRECTORY = "/etc/dnf/modules.d/"
@@ -56,7 +58,11 @@ def needs(attrs: dict[str, Any]) -> list[str]:
 
 @dnf_module.validate
 def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse attributes that contradict each other."""
+    """Refuse invalid names, such as patterns for several modules, and attributes that contradict each other."""
+    for attribute in ("name", "stream"):
+        text = attrs.get(attribute)
+        if text and not re.fullmatch(r"[A-Za-z0-9_.][A-Za-z0-9_.+-]*", text):
+            raise Wrong(f"{attribute}: {show(text)} is not a name of dnf", "use letters, digits and `_.+-`")
     given = [name for name in ("stream", "disabled", "absent") if attrs.get(name)]
     if len(given) != 1:
         raise ValueError("exactly one of stream, disabled and absent is required")
