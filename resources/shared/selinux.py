@@ -157,6 +157,11 @@ def _key(attrs: records.Attrs) -> str:
     return "%s (%s)" % (attrs["path"], attrs["file_type"])
 
 
+def _missing(world: World, path: str) -> bool:
+    """Return whether it is known that there is nothing at a path, so that restorecon would fail."""
+    return world.settled(path) and world.stat(path) is None
+
+
 def _mislabelled(world: World, path: str) -> bool:
     """Return whether files have other labels than those of the policy.
 
@@ -185,7 +190,7 @@ def check_context(node: Node, world: World) -> list[Action]:
     elif now is None or now["setype"] != attrs["setype"]:
         actions.append(set_context(attrs["path"], attrs["file_type"], attrs["setype"], now is not None))
     below = attrs.get("restore")
-    if below is not None and (actions or _mislabelled(world, below)):
+    if below is not None and not _missing(world, below) and (actions or _mislabelled(world, below)):
         actions.append(relabel(below))
     return actions
 
@@ -209,7 +214,8 @@ def undo_context(node: Node, memory: records.Fields, world: World) -> ActionSpec
         actions = [delete_context(attrs["path"], attrs["file_type"])]
     else:
         actions = [set_context(attrs["path"], attrs["file_type"], was["setype"], now is not None)]
-    return ActionSpec([*actions, *([relabel(attrs["restore"])] if attrs.get("restore") is not None else [])])
+    below = attrs.get("restore")
+    return ActionSpec([*actions, *([relabel(below)] if below is not None and not _missing(world, below) else [])])
 
 
 # Ports

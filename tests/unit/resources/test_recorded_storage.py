@@ -85,8 +85,10 @@ def test_undo_of_a_boolean_restores_both_values() -> None:
 
 def test_undo_of_a_rule_for_labels_relabels_again() -> None:
     node = {"selinux_fcontext": "/srv", "setype": "b_t", "restore": "/srv"}
-    assert Undone(MemoryMachine(SEMANAGE), node).ops == ["delete_context", "relabel"]
-    machine = MemoryMachine(SEMANAGE, {"selinux_fcontext": {"/srv (all files)": {"setype": "a_t"}}})
+    assert Undone(MemoryMachine({**SEMANAGE, "/srv": None}), node).ops == ["delete_context", "relabel"]
+    assert Undone(MemoryMachine(SEMANAGE), node).ops == ["delete_context"]
+    former = {"selinux_fcontext": {"/srv (all files)": {"setype": "a_t"}}}
+    machine = MemoryMachine({**SEMANAGE, "/srv": None}, former)
     assert Undone(machine, node).ops == ["set_context", "relabel"]
     assert machine.entry("selinux_fcontext", "/srv (all files)") == {"setype": "a_t"}
 
