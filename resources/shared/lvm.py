@@ -38,7 +38,11 @@ def devices(host: World) -> dict[str, records.Fields]:
 
     :raises CheckError: if pvs fails
     """
-    return {row["pv_name"]: {"group": row["vg_name"]} for row in _rows(host, "pvs", "pv", "pv_name", "vg_name")}
+    rows = _rows(host, "pvs", "pv", "pv_name", "vg_name")
+    # LVM prints links, such as /dev/mapper/disk; the name of a missing device is no path.
+    names = (row["pv_name"] for row in rows)
+    found = [paths.followed(host, name) if name.startswith("/") else name for name in names]
+    return {name: {"group": row["vg_name"]} for name, row in zip(found, rows)}
 
 
 @table("lvm_group", volatile=True)
@@ -53,18 +57,29 @@ def groups(host: World) -> dict[str, records.Fields]:
 
 @table("lvm_volume", volatile=True)
 def volumes(host: World) -> dict[str, records.Fields]:
-    """Load the logical volumes: group/name → `size` in bytes, and `open` if something uses it. Source: lvs(8).
+    """Load the logical volumes: group/name → `size` in bytes. Source: lvs(8).
+
+    `open` if something uses the volume, and `carries`: the snapshots and thin volumes that a removal would also remove.
 
     :raises CheckError: if lvs fails
     """
-    rows = _rows(host, "lvs", "lv", "vg_name", "lv_name", "lv_size", "lv_attr")
-    return {
+    rows = _rows(host, "lvs", "lv", "vg_name", "lv_name", "lv_size", "lv_attr", "origin", "pool_lv")
+    carried: dict[str, list[str]] = {}
+    for row in rows:
+        column = {"s": "origin", "S": "origin", "v": "pool_lv", "V": "pool_lv"}.get(row["lv_attr"][:1])
+        if column is not None and row[column]:
+            base = "%s/%s" % (row["vg_name"], row[column].strip("[]"))
+            carried.setdefault(base, []).append("%s/%s" % (row["vg_name"], row["lv_name"]))
+    loaded: dict[str, records.Fields] = {
         "%s/%s" % (row["vg_name"], row["lv_name"]): {
             "size": int(row["lv_size"]),
             **({"open": True} if row["lv_attr"][5:6] == "o" else {}),
         }
         for row in rows
     }
+    for volume, names in carried.items():
+        loaded.get(volume, {})["carries"] = sorted(names)
+    return loaded
 
 
 def require_program(world: World) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from collections.abc import Iterable
+
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, error
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
@@ -31,14 +33,26 @@ def extend_group(machine: Machine, name: str, devices: list[str]) -> Result:
 
 @op(turn="lvm")
 def remove_group(machine: Machine, name: str, volumes: list[str], devices: list[str]) -> Result:
-    """Remove a volume group, and the logical volumes in it if they are named. The devices stay physical volumes."""
+    """Remove a volume group, and the logical volumes in it if they are named. The devices stay physical volumes.
+
+    If the group now contains other volumes than planned, fail and remove nothing.
+    """
     option = ["--yes"] if volumes else []
     effect: records.Effect = {
         "lvm_group": {name: None},
         "lvm_volume": dict.fromkeys(volumes),
         "lvm_device": {device: {"group": ""} for device in devices},
     }
-    return machine.run(["vgremove", *option, "--", name], effect, timeout=lvm.TIMEOUT)
+
+    def unplanned() -> Result | None:
+        try:
+            others = [each for each in _inside(lvm.volumes.load(machine), name) if each not in volumes]
+        except CheckError as problem:
+            return error(str(problem))
+        text = "nothing was removed: the volume group %s also contains %s, which was not planned; plan again"
+        return error(text % (name, ", ".join(others))) if others else None
+
+    return machine.run(["vgremove", *option, "--", name], effect, timeout=lvm.TIMEOUT, first=unplanned)
 
 
 @op(turn="lvm")
@@ -55,9 +69,12 @@ def free_devices(machine: Machine, devices: list[str]) -> Result:
     return machine.run(["pvremove", "--", *devices], effect, timeout=lvm.TIMEOUT)
 
 
-def _inside(world: World, name: str) -> list[str]:
-    """Return the logical volumes in a group."""
-    return sorted(volume for volume in world.table("lvm_volume") if volume.startswith(name + "/"))
+def _inside(volumes: Iterable[str], name: str) -> list[str]:
+    """Return the logical volumes in a group.
+
+    :param volumes: those of all groups
+    """
+    return sorted(volume for volume in volumes if volume.startswith(name + "/"))
 
 
 def _devices(world: World, name: str) -> list[str]:
@@ -88,7 +105,7 @@ def check(node: Node, world: World) -> list[Action]:
 
 
 def _removal(attrs: records.Attrs, world: World) -> Action:
-    inside = _inside(world, attrs["name"])
+    inside = _inside(world.table("lvm_volume"), attrs["name"])
     used = [volume for volume in inside if (world.entry("lvm_volume", volume) or {}).get("open")]
     if used:
         raise CheckError("%s is in use; unmount it first" % used[0])
@@ -139,7 +156,7 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
     if world.entry("lvm_group", name) is None:
         return ActionSpec(_labels(memory, world, ""))
     ours = [path for path, group in memory["devices"].items() if group != name and _group(world, path) == name]
-    inside = _inside(world, name)
+    inside = _inside(world.table("lvm_volume"), name)
     if memory["exists"]:
         if not ours:
             return ActionSpec()

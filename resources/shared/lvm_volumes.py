@@ -102,6 +102,8 @@ def _rounded(size: int, extent: int) -> int:
 def _removal(attrs: records.Attrs, volume: str, now: records.Fields) -> Action:
     if now.get("open"):
         raise CheckError("%s is in use; unmount it first" % volume)
+    if now.get("carries"):
+        raise CheckError("LVM would also remove %s with %s; remove them first" % (", ".join(now["carries"]), volume))
     if not attrs.get("remove_content"):
         raise CheckError("%s may contain data; remove_content: true removes it with its data" % volume)
     return remove_volume(volume)
@@ -129,6 +131,8 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
         return ActionSpec(left=["%s keeps its new size: another one could destroy data" % volume] if changed else [])
     if now.get("open"):
         return ActionSpec(left=["%s stays, because it is in use" % volume])
+    if now.get("carries"):
+        return ActionSpec(left=["%s stays, because %s need it" % (volume, ", ".join(now["carries"]))])
     if not attrs.get("remove_content"):
         return ActionSpec(left=["%s stays, because it may contain data; lvremove removes it" % volume])
     return ActionSpec([remove_volume(volume)])

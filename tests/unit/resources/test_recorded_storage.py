@@ -11,6 +11,7 @@ from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.nodetype import REGISTRY, TABLES
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import Probe, Stat
+from statecfg.resources.shared import lvm_groups
 from tests.unit.resources.test_cases import declared, layers
 from tests.unit.resources.test_recorded import Undone
 
@@ -129,14 +130,17 @@ VGS = """\
 """
 LVS = """\
 {"report": [{"lv": [
-    {"vg_name":"vgtest", "lv_name":"data", "lv_size":"12582912", "lv_attr":"-wi-a-----"},
-    {"vg_name":"vgtest", "lv_name":"root", "lv_size":"8388608", "lv_attr":"-wi-ao----"}
+    {"vg_name":"vgtest", "lv_name":"data", "lv_size":"12582912", "lv_attr":"owi-a-s---", "origin":"", "pool_lv":""},
+    {"vg_name":"vgtest", "lv_name":"root", "lv_size":"8388608", "lv_attr":"-wi-ao----", "origin":"", "pool_lv":""},
+    {"vg_name":"vgtest", "lv_name":"old", "lv_size":"4194304", "lv_attr":"swi-a-s---", "origin":"data", "pool_lv":""},
+    {"vg_name":"vgtest", "lv_name":"pool", "lv_size":"4194304", "lv_attr":"twi-a-tz--", "origin":"", "pool_lv":""},
+    {"vg_name":"vgtest", "lv_name":"thin", "lv_size":"4194304", "lv_attr":"Vwi-a-tz--", "origin":"", "pool_lv":"pool"}
 ]}]}
 """
 COMMANDS = {
     "lvm_device": (f"pvs {OPTIONS} pv_name,vg_name", PVS),
     "lvm_group": (f"vgs {OPTIONS} vg_name,vg_extent_size,vg_free", VGS),
-    "lvm_volume": (f"lvs {OPTIONS} vg_name,lv_name,lv_size,lv_attr", LVS),
+    "lvm_volume": (f"lvs {OPTIONS} vg_name,lv_name,lv_size,lv_attr,origin,pool_lv", LVS),
 }
 
 
@@ -152,8 +156,24 @@ def test_volumes_are_loaded_from_the_reports_of_lvm() -> None:
     assert TABLES["lvm_device"].load(machine) == {"/dev/loop7": {"group": "vgtest"}, "/dev/vdb": {"group": ""}}
     assert TABLES["lvm_group"].load(machine) == {"vgtest": {"extent": 4194304, "free": 62914560}}
     assert TABLES["lvm_volume"].load(machine) == {
-        "vgtest/data": {"size": 12582912}, "vgtest/root": {"size": 8388608, "open": True}
-    }  # fmt: skip
+        "vgtest/data": {"size": 12582912, "carries": ["vgtest/old"]},
+        "vgtest/old": {"size": 4194304},
+        "vgtest/pool": {"size": 4194304, "carries": ["vgtest/thin"]},
+        "vgtest/root": {"size": 8388608, "open": True},
+        "vgtest/thin": {"size": 4194304},
+    }
+
+
+def test_a_device_is_found_by_its_path_without_links() -> None:
+    """LVM prints the link of an encrypted disk, such as /dev/mapper/disk."""
+    command = COMMANDS["lvm_device"][0]
+    machine = MemoryMachine(LVM, probes={command: Probe(0, PVS.replace("/dev/loop7", "/dev/mapper/disk").encode())})
+    machine.mkdir("/dev/mapper", 0o755, "root", "root")
+    machine.symlink("/dev/mapper/disk", "../dm-0", "root", "root")
+    found = {"/dev/dm-0": {"group": "vgtest"}, "/dev/vdb": {"group": ""}}
+    assert TABLES["lvm_device"].load(machine) == found
+    missing = Probe(0, PVS.replace("/dev/loop7", "[unknown]").encode())
+    assert "[unknown]" in TABLES["lvm_device"].load(MemoryMachine(LVM, probes={command: missing}))
 
 
 @pytest.mark.parametrize("facet", COMMANDS)
@@ -208,3 +228,25 @@ def test_undo_of_a_logical_volume_keeps_data_without_permission() -> None:
     assert Undone(MemoryMachine(LVM, group), {**node, "remove_content": True}).ops == ["remove_volume"]
     undone = Undone(MemoryMachine(LVM, {**group, "lvm_volume": {"data/shop": {"size": 4 << 20}}}), node)
     assert undone.left == ["data/shop keeps its new size: another one could destroy data"]
+
+
+class Asking(MemoryMachine):
+    """A machine in memory that, as a real one, asks whether a program may start."""
+
+    def run(self, *arguments: Any, first: Any = None, **options: Any) -> Any:
+        refused = first() if first is not None else None
+        return refused if refused is not None else super().run(*arguments, **options)
+
+
+def test_a_group_with_a_volume_that_the_plan_does_not_name_stays() -> None:
+    command, text = COMMANDS["lvm_volume"]
+    planned = [f"vgtest/{name}" for name in ("data", "old", "pool", "root", "thin")]
+    for answer, volumes, refused in (
+        (Probe(0, text.encode()), planned, ""),
+        (Probe(0, text.encode()), planned[1:], "also contains vgtest/data, which was not planned; plan again"),
+        (Probe(5, b"", b"no lock"), planned, "lvs does not list the volumes: no lock"),
+    ):
+        machine = Asking(LVM, {"lvm_group": {"vgtest": {"extent": 4194304, "free": 0}}}, {command: answer})
+        result = lvm_groups.remove_group("vgtest", volumes, []).perform(machine)
+        assert refused in result.get("reason", "")
+        assert (machine.entry("lvm_group", "vgtest") is None) is not bool(refused)
