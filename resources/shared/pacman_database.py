@@ -107,6 +107,12 @@ def unit_packages(host: World) -> dict[str, records.Fields]:
 
 
 def conffiles(world: World, name: str) -> list[str]:
-    """Return the paths of a package's configuration files."""
+    """Return the paths of a package's configuration files.
+
+    :raises CheckError: if pacman fails
+    """
     probe = world.probe(["pacman", "-Qii", "--", name], inputs=("packages", (LOCAL,)), env={"LC_ALL": "C"})
+    if probe.status != 0:
+        said = probe.errors.decode("utf-8", "replace").strip()
+        raise CheckError("pacman can't read its database: %s" % (said or "status %d" % probe.status))
     return _BACKUP.findall(probe.text.partition("Backup Files")[2])

@@ -29,7 +29,7 @@ def include(machine: Machine, path: str) -> Result:
 def leave_out(machine: Machine, path: str) -> Result:
     """Remove the line of pacman.conf that includes a file."""
     text = machine.read(CONFIGURATION).decode("utf-8", "surrogateescape")
-    lines = [line for line in text.splitlines(True) if line.strip() != "Include = %s" % path]
+    lines = [line for line in text.splitlines(True) if _INCLUDE.findall(line) != [path]]
     return machine.write(CONFIGURATION, "".join(lines).encode("utf-8", "surrogateescape"))
 
 

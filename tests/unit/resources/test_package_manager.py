@@ -101,3 +101,12 @@ def test_the_database_of_pacman() -> None:
     assert pacman_database.packages(host) == {name: {"version": version} for name, version in versions.items()}
     assert pacman_database.automatic(host) == {"glibc": {"auto": True}}
     assert pacman_database.dependencies(host)["tk"] == {"hard": ["glibc"], "soft": ["docs"]}
+
+
+def test_a_failed_query_of_pacman_is_not_one_without_configuration_files() -> None:
+    command = "pacman -Qii -- shop"
+    host = MemoryMachine({}, probes={command: Probe(0, b"Backup Files    : /etc/shop.conf [modified]\n")})
+    assert pacman_database.conffiles(host, "shop") == ["/etc/shop.conf"]
+    host = MemoryMachine({}, probes={command: Probe(1, b"", b"error: could not open database\n")})
+    with pytest.raises(CheckError, match="pacman can't read its database: error: could not open database"):
+        pacman_database.conffiles(host, "shop")
