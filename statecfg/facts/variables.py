@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -58,7 +59,11 @@ class Vars(Mapping[str, Any]):
         return len(self._values)
 
     def __repr__(self) -> str:
-        return f"Vars({', '.join(self._values)})"  # names only: values may be secrets
+        return f"Vars({', '.join(self)})"  # names only: values may be secrets
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Vars:
+        """Return a copy that records what is read, too."""
+        return Vars(copy.deepcopy(self._values, memo), self._note)
 
     def extended(self, more: Mapping[str, Any]) -> Vars:
         """Return these variables with more of them, which override those of the same name."""

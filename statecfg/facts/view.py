@@ -7,12 +7,10 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast, get_args, get_origin
 
-from statecfg.facts import catalogue
 from statecfg.facts.catalogue import OWN, Facts, fields_of, is_record
+from statecfg.facts.paths import Path, fact_of, is_item, written
 from statecfg.facts.recorded import Recorded, age
 from statecfg.problems import InvalidInput, SourceLocation, positions, problem, suggest
-
-Path = tuple[str, ...]  # the keys that lead to a value, such as ("os", "family")
 
 
 class MissingFact(InvalidInput):
@@ -66,8 +64,12 @@ class HostFacts:
     :param values: name of a fact → its value
     :param own: the names of the project's own facts
     :ivar missing: name of a fact that was read and is not in `values` → where it was read
-    :ivar read_paths: keys that lead to a value → the value that was read, None if it does not exist
+    :ivar read_paths: keys that lead to a value → the value that was read; None if it does not exist, True for an item
+        with several values of which only the existence was read
+    :cvar final: whether a missing fact is an error, because this run does not ask the host
     """
+
+    final = False
 
     def __init__(self, values: Mapping[str, Any] | None = None, own: Collection[str] = ()) -> None:
         self.values: Mapping[str, Any] = values or {}
@@ -97,18 +99,24 @@ class HostFacts:
         """
         value = self.peek(path)
         self.read_paths[path] = value
+        if is_item(path[:-1]):
+            self.read_paths.pop(path[:-1], None)  # this value tells that the item exists
         return value
 
     def read_again(self, path: Path) -> Any:
-        """Return and record the value at a path that the definition of another host has read; None if there is none.
+        """Return and record what is at a path that the definition of another host has read; see `read_paths`.
 
         :raises MissingFact: the fact is not known
         """
         try:
-            return self.read(path)
+            if not is_item(path):
+                return self.read(path)
+            self.peek(path)
         except (KeyError, TypeError):  # an item of a table that this host does not have
-            self.read_paths[path] = None
-            return None
+            self.note_existence(path, False)
+        else:
+            self.note_existence(path, True)
+        return self.read_paths[path]
 
     def peek(self, path: Path) -> Any:
         """Return a value without recording it.
@@ -124,9 +132,9 @@ class HostFacts:
             value = value[key]
         return value
 
-    def note_absent(self, path: Path) -> None:
-        """Record that a name does not exist, because that decides something, too."""
-        self.read_paths[path] = None
+    def note_existence(self, path: Path, exists: bool) -> None:
+        """Record whether a name exists, because that decides something, too."""
+        self.read_paths[path] = True if exists else None
 
     def own_names(self) -> Collection[str]:
         """Return the names of the project's own facts."""
@@ -155,9 +163,9 @@ class CurrentFacts:
         """Return a value without recording it."""
         return self._find().peek(path)
 
-    def note_absent(self, path: Path) -> None:
-        """Record that a name does not exist."""
-        self._find().note_absent(path)
+    def note_existence(self, path: Path, exists: bool) -> None:
+        """Record whether a name exists."""
+        self._find().note_existence(path, exists)
 
     def own_names(self) -> Collection[str]:
         """Return the names of the project's own facts."""
@@ -203,16 +211,6 @@ class RecordedFacts(HostFacts):
         return value
 
 
-def fact_of(path: Path) -> str:
-    """Return the name of the fact that a path leads to."""
-    return ".".join(path[:2]) if path[0] == OWN else path[0]
-
-
-def _is_of(path: str, name: str) -> bool:
-    """Return whether a written path leads to a fact or to a part of it."""
-    return path == name or path.startswith((f"{name}.", f"{name}["))
-
-
 class _Item:
     """The values of one item of a list, which was recorded as a whole."""
 
@@ -228,7 +226,7 @@ class _Item:
 
     peek = read
 
-    def note_absent(self, path: Path) -> None:
+    def note_existence(self, path: Path, exists: bool) -> None:
         """Record nothing: the list was recorded as a whole."""
 
     def own_names(self) -> Collection[str]:
@@ -253,6 +251,9 @@ class View(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<facts {written(self._path)}>"
+
+    def __deepcopy__(self, memo: object) -> View:
+        return self  # a copy of the source would not record what is read
 
     def plain(self) -> dict[str, Any]:
         """Return this part as data.
@@ -322,10 +323,13 @@ class Table(View):
 
     def __getitem__(self, key: object) -> Any:
         name = str(getattr(key, "name", key))
-        if name not in self._source.peek(self._path):
-            self._source.note_absent((*self._path, name))
+        path = (*self._path, name)
+        exists = name in self._source.peek(self._path)
+        if not exists or is_item(path):
+            self._source.note_existence(path, exists)
+        if not exists:
             raise KeyError(name)
-        return _value(self._source, self._hint, (*self._path, name))
+        return _value(self._source, self._hint, path)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._source.read(self._path))
@@ -384,12 +388,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple) or (isinstance(value, list) and value and isinstance(value[0], View)):
         return [item.plain() if isinstance(item, View) else item for item in value]
     return value
-
-
-def written(path: Path) -> str:
-    """Return a path as text: `os.family`, `packages[nginx]`."""
-    name = path[0] if path else ""
-    table = bool(path) and name != OWN and get_origin(catalogue.fields_of(Facts).get(name)) is not None
-    if table and len(path) > 1:
-        return ".".join((f"{name}[{path[1]}]", *path[2:]))
-    return ".".join(path)

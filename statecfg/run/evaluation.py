@@ -83,8 +83,10 @@ def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project,
     )
     with opaque.recording() as used, reading.recording():
         compiled = compile_graph(graph, context)
-    if reboots.TYPE in compiled.types and (host.transport == "local" or host.name == LOCAL):
-        report(*reboots.refused(graph.nodes()))
+    if reboots.TYPE in compiled.types:
+        reading.attributes.add("local")
+        if host.transport == "local" or host.name == LOCAL:
+            report(*reboots.refused(graph.nodes()))
     secrets = opaque.by_name((name, value.reveal()) for name, value in (*evaluated.secrets.items(), *used.items()))
     return replace(compiled, secrets=opaque.by_name([*secrets.items(), *compiled.secrets.items()]))
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from statecfg.facts.reading import Reading
+from statecfg.graph.value import Value
+from statecfg.playbook.inventory import LOCAL
 from statecfg.problems import InvalidInput, Problem
 
 if TYPE_CHECKING:
@@ -75,12 +77,16 @@ def _same_host(evaluation: Evaluation, host: Host) -> bool:
         "groups" in read.attributes and tuple(host.groups) != tuple(other.groups)
     ):
         return False
-    if "local" in read.attributes and (host.transport == "local") != (other.transport == "local"):
+    if "local" in read.attributes and _is_local(host) != _is_local(other):
         return False
     if None in read.looked_up:
         return same(host.vars, other.vars)
     names = [name for name in read.looked_up if name is not None]
     return all(same(host.vars.get(name, _NOTHING), other.vars.get(name, _NOTHING)) for name in names)
+
+
+def _is_local(host: Host) -> tuple[bool, bool]:
+    return host.transport == "local", host.name == LOCAL
 
 
 def _same_facts(read: Reading, reading: Reading) -> bool:
@@ -89,7 +95,7 @@ def _same_facts(read: Reading, reading: Reading) -> bool:
         return False  # one of these hosts is "its own host" in one evaluation, and "another host" in the other
     for name, theirs in read.hosts_facts.items():
         facts = reading.facts(reading.host if name == read.host else name)
-        if any(fact in facts.values for fact in theirs.missing):
+        if any(fact in facts.values for fact in theirs.missing) or (theirs.missing and facts.final):
             return False
         try:
             if not all(same(facts.read_again(path), value) for path, value in theirs.read_paths.items()):
@@ -115,6 +121,10 @@ def same(one: Any, other: Any) -> bool:
         return True
     if type(one) is not type(other):
         return False
+    if isinstance(one, Value):  # a comparison reads a secret, and nothing may need its value
+        return repr(one) == repr(other) and one.known and other.known and bool(one == other)
+    if isinstance(one, float):
+        return repr(one) == repr(other)  # 0.0 and -0.0 are equal
     if isinstance(one, Mapping):
         return list(one) == list(other) and all(same(value, other[key]) for key, value in one.items())
     if isinstance(one, list | tuple):

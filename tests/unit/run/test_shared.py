@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from statecfg.facts.recorded import Recorded
+from statecfg.graph.later import LaterSecret
+from statecfg.graph.opaque import Secret
 from statecfg.problems import InvalidInput
 from statecfg.run import prepare
 from statecfg.run.choice import Choice, KnownFacts
@@ -33,10 +35,16 @@ from statecfg.resources import file
 def web(host):
     return file("/etc/a", content=str(%s))
 """
+USER = {"uid": 1001, "gid": 100, "comment": "", "home": "/home/ann", "shell": "/bin/sh"}
 FACTS = {
-    "web1": {"cpus": 2, "architecture": "x86_64", "packages": {"nginx": "1"}},
-    "web2": {"cpus": 2, "architecture": "aarch64", "packages": {}},
-    "web3": {"cpus": 4, "architecture": "x86_64", "packages": {"nginx": "1", "curl": "8"}},
+    "web1": {"cpus": 2, "architecture": "x86_64", "packages": {"nginx": "1"}, "users": {"ann": USER}},
+    "web2": {"cpus": 2, "architecture": "aarch64", "packages": {}, "users": {}},
+    "web3": {
+        "cpus": 4,
+        "architecture": "x86_64",
+        "packages": {"nginx": "1", "curl": "8"},
+        "users": {"ann": {**USER, "uid": 1002}, "bob": USER},
+    },
 }
 
 
@@ -77,6 +85,8 @@ EXPRESSIONS = {
     "getattr(host.vars, 'extra', None)": PORT,
     "sorted(host.vars)": ALONE,
     "len(host.vars)": ALONE,
+    "host.vars": ALONE,
+    "__import__('copy').deepcopy(host.vars)['port']": PORT,
     "host.name": ALONE,
     "host.groups": PORT,
     "host.local": ALL,
@@ -171,6 +181,11 @@ FACT_READS = {
     "host.facts.packages.get('nginx')": "web1 web3 | web2",
     "'curl' in host.facts.packages": PORT,
     "sorted(host.facts.packages)": ALONE,
+    "'ann' in host.facts.users": "web1 web3 | web2",
+    "bool(host.facts.users.get('bob'))": "web1 web2 | web3",
+    "host.facts.users.ann.home if 'ann' in host.facts.users else ''": "web1 web3 | web2",
+    "host.facts.users.ann.uid if 'ann' in host.facts.users else ''": ALONE,
+    "__import__('copy').deepcopy(host.facts).cpus": PORT,
     "hosts.web1.facts.cpus": "web1 | web2 web3",
     "[one.facts.cpus for one in groups.web]": ALONE,
 }
@@ -186,6 +201,38 @@ def test_hosts_with_equal_facts_share(project: Path, expression: str) -> None:
         alone = prepare.playbook(path, Choice(known=KnownFacts(facts=facts), limit=host))
         assert alone.facts.used(host) == work.facts.used(host)
         assert [*alone.facts.readings[host].variables] == [*work.facts.readings[host].variables]
+
+
+def test_existence_of_an_item_is_a_fact_that_was_used(project: Path) -> None:
+    path = written(project, PYTHON % "'ann' in host.facts.users", "py")
+    facts = {host: Recorded(values, {}) for host, values in FACTS.items()}
+    work = prepare.playbook(path, Choice(known=KnownFacts(facts=facts)))
+    assert [work.facts.used(host) for host in FACTS] == [{"users[ann]": known} for known in (True, None, True)]
+
+
+def test_secrets_are_not_read_to_compare_hosts() -> None:
+    one, other = (LaterSecret("pw", lambda: pytest.fail("nothing needs the value")) for _ in range(2))
+    assert not same(one, other)
+    assert same(one, one)
+
+
+@pytest.mark.parametrize("order", ["web1,web2", "web2,web1"])
+def test_only_local_hosts_are_refused_a_reboot(tmp_path: Path, order: str) -> None:
+    (tmp_path / "inventory.yml").write_text("hosts: {web1: {}, web2: {transport: local}}\n")
+    path = written(tmp_path, f"hosts: {order}\nresources: [{{reboot: x, always: true}}]\n", "yml")
+    with pytest.raises(InvalidInput, match=r"reboot:x would reboot the machine .* \(on web2\)"):
+        prepare.playbook(path, Choice())
+    assert len(prepare.playbook(path, Choice(limit="web1")).jobs) == 1
+
+
+def test_facts_of_a_host_without_tagged_resources_are_not_awaited(project: Path) -> None:
+    text = """\
+    - {hosts: "web1,web2", resources: [{file: /etc/a, content: "{{ hosts.web3.facts.cpus }}", tags: [a]}]}
+    - {hosts: web3, resources: [{file: /etc/b, content: x}]}
+    """
+    path = written(project, text, "yml")
+    with pytest.raises(InvalidInput, match="`cpus` of web3 is not known, and this run does not visit web3"):
+        prepare.playbook(path, Choice(tags=["a"], known=KnownFacts(stored=dict)))
 
 
 def test_facts_that_arrive_during_the_run_are_compared(project: Path) -> None:
@@ -220,7 +267,17 @@ def test_function_of_a_play_runs_once_for_equal_inputs(tmp_path: Path, capfd: py
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [(1, True), (1, 1.0), ("1", 1), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), ([1], [True]), ([1], (1,)), ([1], [1, 2])],
+    [
+        (1, True),
+        (1, 1.0),
+        ("1", 1),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ([1], [True]),
+        ([1], (1,)),
+        ([1], [1, 2]),
+        (0.0, -0.0),
+        (Secret("a", "same"), Secret("b", "same")),
+    ],
 )
 def test_values_of_other_types_or_orders_are_not_the_same(one: Any, other: Any) -> None:
     assert not same(one, other)
