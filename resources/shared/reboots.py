@@ -10,9 +10,10 @@ from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 
 MOST = 20  # names of nodes that a plan lists below a reboot
-# What a reboot may change: the state of every unit, and what the kernel or a file system in memory contains.
+# What a reboot may change: every unit and process, and what the kernel or a file system in memory contains.
 VOLATILE = ["/run", "/tmp", "/proc", "/sys", "/dev"]  # noqa: S108  # nothing is written there
-EFFECT = {"unknown": ["units", "every units"], "files": VOLATILE}
+FACETS = ("units", "processes", "mount", "swap", "module", "sysctl", "hostname", "nftables", "selinux_boolean")
+EFFECT = {"unknown": [*FACETS, *("every %s" % facet for facet in FACETS)], "files": VOLATILE}
 # systemd, other init systems, and systems with only the plainest one.
 COMMANDS = (
     ("/run/systemd/system", ("systemctl", "reboot")),

@@ -107,8 +107,9 @@ class RebootingExecution(Execution):
         """Run one layer, unless the run did that before a reboot."""
         if number < self.first:
             return
+        ends = may_reboot(self.plan.layers[number])  # according to the plan; its turn may decide that none is due
         Execution.layer(self, number, nodes)
-        if may_reboot(self.plan.layers[number]):
+        if ends:
             self.first = number + 1
             if not self.halted:
                 self.shut_down()
