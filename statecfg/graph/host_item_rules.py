@@ -16,15 +16,23 @@ from statecfg.graph import host_items, validators
 from statecfg.graph.nodes import Node
 from statecfg.graph.schema import Schema
 from statecfg.problems import InvalidInput, Problem, collecting, problem
+from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.wrong_values import Wrong
 
 LENGTHS = (8, 16, 31, 32, 63, 64, 100, 128, 240, 255, 1024, 4000)
-_TRIED = "".join(map(chr, range(0x20, 0x7F))) + "é"
+TRIED = "".join(map(chr, range(0x20, 0x7F))) + "é"
 # Attributes that programs run or read as code.
 CODE = frozenset(
     ("shell", "script", "scripts", "stdin", "unless", "onlyif", "undo", "command", "directives", "arguments",
      "sections", "contains", "match", "pattern", "failed_when", "interpreter", "validate")
 )  # fmt: skip
+# Attributes of single types that programs read as rules or code. A template becomes `content`.
+RULES: Mapping[str, frozenset[str]] = {
+    "sudoers": frozenset(("commands", "run_as", "content")),
+    "systemd_unit": frozenset(("content",)),
+    "quadlet": frozenset(("content",)),
+    "authorized_key": frozenset(("restrictions",)),
+}
 # Programs that run, or pass on, an argument as code.
 SHELLS = frozenset(
     ("ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "lua", "mksh", "node", "nodejs", "perl", "php", "pwsh",
@@ -74,9 +82,9 @@ def _limits(field: str, schema: Schema, values: Mapping[str, Any], every: Sequen
     def accepts(text: str) -> bool:
         return _accepts(schema, host_items.replaced(values, {**texts, field: text}))
 
-    inside = "".join(letter for letter in _TRIED if letter != "/" and not accepts(f"{start}{letter}a"))
+    inside = "".join(letter for letter in TRIED if letter != "/" and not accepts(f"{start}{letter}a"))
     inside += "/" if start == "a" and not accepts("a/a") else ""
-    first = "" if start == "/a" else "".join(one for one in _TRIED if one not in inside and not accepts(f"{one}a"))
+    first = "" if start == "/a" else "".join(one for one in TRIED if one not in inside and not accepts(f"{one}a"))
     longest = max((size for size in LENGTHS if accepts(_long(start, size))), default=0)
     return pvector([field, inside, first, longest])
 
@@ -114,8 +122,11 @@ def code_with_items(name: str, value: Any) -> Iterator[str]:
     """
     if not host_items.has_sample(value):
         return
-    if name in CODE and not (isinstance(value, (list, tuple, PVector))):
+    code = name in CODE or name.endswith("Command")  # such as `ProxyCommand`
+    if code and not (isinstance(value, (list, tuple, PVector))):
         yield f"`{name}`, which programs run or read as code"
+    elif isinstance(value, (Blob, bytes)) and (Blob.of(value).data or b"").startswith(b"#!"):
+        yield f"`{name}`, which is a script"
     elif isinstance(value, Mapping):
         for key, inner in value.items():
             yield from code_with_items(key, inner)
@@ -161,8 +172,15 @@ def problems_of(node: Node, attrs: Mapping[str, Any]) -> Iterator[Problem]:
 
     :param attrs: the attributes, as they are declared or as they are sent
     """
+    rules = RULES.get(node.type, frozenset()) if attrs is node.attrs or node.attrs.get("template") else frozenset()
+    program = attrs.get("pathname") if node.type == "process" else attrs.get("entrypoint")
     for name, value in attrs.items():
-        for where in code_with_items(name, value):
+        found = list(code_with_items(name, value))
+        if isinstance(program, str) and name in ("args", "command") and isinstance(value, (list, tuple, PVector)):
+            found += _in_arguments("argv", [program, *value])
+        if name in rules and host_items.has_sample(value) and not found:
+            found.append(f"`{name}`, which programs read as rules")
+        for where in dict.fromkeys(found):
             detail = f"{node.provides} uses an item of the host in {where}"
             help_text = 'pass it in `env`, or as a whole argument: argv: [PROGRAM, --, "{{ host_item }}"]'
             yield problem(host_items.CODE, detail, help_text, *node.positions)

@@ -175,11 +175,12 @@ class _Packer:
         try:
             # Sorted, because the order of a pmap differs in each process.
             resolved = opaque.resolve_tokens(sent["attrs"])
+            own: Mapping[str, Any] = node.options
             if "for_each_host" in node.options:
                 again = functools.partial(self._prepared, prepare=prepare or _same, secretive=secretive)
-                resolved = repeated.attributes(node, resolved, again, self.problems)
+                resolved, own = repeated.attributes(node, resolved, again, self.problems)
             attrs = {key: value for key, value in sorted(self._map(resolved).items()) if key != "type"}
-            options = self._map(node.options) if node.options else None
+            options = self._map(own) if own else None
         except (_CantSend, tokens.SecretError) as error:
             detail = f"{node.provides}: {opaque.mask_secrets(str(error))}"
             self.problems.append(problem(error.code, detail, error.help, *node.positions))

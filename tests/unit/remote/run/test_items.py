@@ -297,10 +297,54 @@ def test_packages_of_items_are_installed_together(definitions: Definitions) -> N
         "systemd_unit: x.timer\n    sections: {Timer: {OnCalendar: '{{ host_item }}'}}",
         "replace: /etc/x\n    pattern: '{{ host_item }}'\n    replacement: x",
         "line_in_file: /etc/x\n    line: x\n    match: '{{ host_item }}'",
+        'systemd_unit: x.service\n    content: "[Service]\\nExecStart=/bin/ls {{ host_item }}\\n"',
+        "sudoers: x\n    users: [ann]\n    commands: [/bin/ls, '{{ host_item }}']",
+        "sudoers: x\n    content: 'ann ALL={{ host_item }}'",
+        "ssh_config: x\n    settings: {ProxyCommand: 'nc {{ host_item }}'}",
+        'file: /usr/local/bin/x\n    content: "#!/bin/sh\\nls {{ host_item }}\\n"',
+        "process: /bin/sh\n    user: root\n    group: root\n    env: {}\n    args: [-c, '{{ host_item }}']",
+        "container: x\n    image: docker.io/library/x:1\n    entrypoint: sh\n    command: [-c, '{{ host_item }}']",
     ],
 )
 def test_items_in_code_of_other_types_are_refused(definitions: Definitions, entry: str) -> None:
     assert "SC0123" in refused(definitions, f"  - {entry}\n{GLOB}")
+
+
+@pytest.mark.parametrize(
+    ("entry", "text", "wrong"),
+    [
+        ("logrotate: '{{ host_item }}'\n    paths: ['/log/{{ host_item }}']", "b c", " "),
+        ("logrotate: x\n    paths: ['/log/{{ host_item }}']", "b c", " "),
+        ("cron: x\n    schedule: 0 0 * * *\n    user: root\n    command: 'true'\n"
+         "    environment: {X: '{{ host_item }}'}", "'b", "'"),
+    ],
+)  # fmt: skip
+def test_items_that_their_type_would_quote_are_refused(
+    definitions: Definitions, entry: str, text: str, wrong: str
+) -> None:
+    host = {"/etc/logrotate.d": None, "/etc/cron.d": None}
+    plan = planned(definitions, f"  - {entry}\n{LINES}", files=host, commands={"list": (0, f"a\n{text}\n")})
+    (failed,) = plan.failed.values()
+    assert f"contains {wrong!r} where this node can't take it" in failed
+    plan = planned(definitions, f"  - {entry}\n{LINES}", files=host, commands={"list": (0, "a\n")})
+    assert not plan.failed
+
+
+@pytest.mark.parametrize("entry", ["systemd_unit: x.service", "file: /usr/local/bin/x"])
+def test_items_in_templates_of_code_are_refused(definitions: Definitions, entry: str) -> None:
+    (definitions.root / "templates").mkdir()
+    (definitions.root / "templates/x.j2").write_text("#!/bin/sh\nls {{ host_item }}\n")
+    assert "SC0123" in refused(definitions, f"  - {entry}\n    template: x.j2\n{GLOB}")
+
+
+def test_users_of_the_host_get_rules_of_sudo(definitions: Definitions) -> None:
+    entry = "  - sudoers: '{{ host_item }}'\n    users: ['{{ host_item }}']\n    commands: [/bin/ls]\n"
+    plan = planned(
+        definitions,
+        entry + "    for_each_host: {users: {min_uid: 1000}}\n",
+        users=USERS, files={"/etc/sudoers.d": None, "/usr/sbin/visudo": "x"},
+    )  # fmt: skip
+    assert not plan.failed and {"sudoers:ann", "sudoers:bob"} <= {*plan.changed}
 
 
 def test_samples_never_reach_messages(definitions: Definitions) -> None:
