@@ -57,6 +57,9 @@ def holds(condition: Condition, world: Planned) -> bool:
         if kind in condition:
             return world.entry(kind + "s", condition[kind]) is not None
     probe = world.probe(condition["command"], inputs=("files", [world.canonical(path) for path in condition["reads"]]))
+    if probe.status < 0:  # neither yes nor no
+        why = probe.errors.decode("utf-8", "replace").strip()[-500:] or "it was stopped"
+        raise CheckError("its condition can't be checked: %s: %s" % (statement(condition), why))
     return probe.status == 0
 
 

@@ -262,3 +262,11 @@ def test_blocks_files_and_roles_give_their_nodes_conditions(definitions: Definit
     assert said == {"ann-2": "/etc/none exists", "bob": "the user bob exists", "role": "/etc/none exists"}
     with pytest.raises(InvalidInput, match="of a block contains"):
         planned(definitions, "  - include: part.yml\n    when_host: {paht: /etc}\n")
+
+
+@pytest.mark.parametrize("condition", ["{command: [app], %s}", "{not: {command: [app], %s}}"])
+def test_stopped_command_is_no_answer(definitions: Definitions, condition: str) -> None:
+    when = condition % "read_only: true, reads: []"
+    entries = f"  - file: /srv/a\n    content: x\n    when_host: {when}\n"
+    plan = planned(definitions, entries, commands={"app": (-9, "")})
+    assert "its condition can't be checked" in plan.failed["file:/srv/a"]
