@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     from statecfg.resources.wait_for import wait_for as wait_for
     from statecfg.resources.xattr import xattr as xattr
     from statecfg.resources.yaml_key import yaml_key as yaml_key
+    from statecfg.resources.zypper_repository import zypper_repository as zypper_repository
 
 SUFFIXES = (".py", ".hy")
 

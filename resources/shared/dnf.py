@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import Action, CheckError, Unknown, error, ok
+from statecfg.remote.graph.model import Action, CheckError, error, ok
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
@@ -132,7 +132,7 @@ def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
     units = [unit for package in packages for unit in package.get("units", ())]
     back = {name: version for package in packages for name, version in package.get("back", {}).items()}
     guard = package_steps.Guard(machine, NAME)
-    saved = [path for package in packages if package["purge"] for path in renamed(machine, package["name"])]
+    saved = [path for package in packages if package["purge"] for path in rpm.renamed(machine, package["name"])]
     if back and result["status"] == "ok":
         again: records.WantedPackages = {name: {"version": version} for name, version in back.items()}
         erased: records.WantedPackages = {package["name"]: GONE for package in packages}
@@ -148,15 +148,6 @@ def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
     if saved and result["status"] == "ok":
         result = machine.run(["rm", "-f", "--", *saved], {"files": saved})
     return result
-
-
-def renamed(world: World, name: str) -> list[str]:
-    """Return the names that the configuration files of a package get if they were changed."""
-    try:
-        paths = [path + SAVED for path in conffiles(world, name)]
-        return [path for path in paths if world.stat(path) is None]
-    except Unknown:  # only in a plan
-        return []
 
 
 @op(turn="dnf")

@@ -103,6 +103,7 @@ OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 DATABASES = {
     "apt": ("/var/lib/dpkg/status",),
     "pacman": ("/var/lib/pacman/local",),
+    "zypper": ("/var/lib/zypp",),  # beside the database of rpm
     "dnf": ("/usr/lib/sysimage/rpm", "/var/lib/rpm"),
 }
 
@@ -120,8 +121,6 @@ def package_manager(host: Any) -> dict[str, records.Fields]:
     fields = dict(re.findall(r"^(ID|ID_LIKE)=[\"']?([^\"'\n]*)", text, re.M))
     systems = (fields.get("ID", "") + " " + fields.get("ID_LIKE", "")).split()
     names = [SYSTEMS[system] for system in systems if system in SYSTEMS]
-    if "zypper" in names:
-        raise CheckError("this host has zypper, which statecfg does not know; it knows %s" % ", ".join(DATABASES))
     for name in (*names, *DATABASES):
         if any(host.stat(path) is not None for path in DATABASES[name]):
             return {"host": {"name": name}}
@@ -142,9 +141,9 @@ def manager(world: World) -> Manager:
 
 def named(name: str) -> Manager:
     """Return a package manager. The code of all of them is a part of the bundle (`statecfg.run.host_modules`)."""
-    from statecfg.resources.shared import apt, dnf, pacman
+    from statecfg.resources.shared import apt, dnf, pacman, zypper
 
-    managers: dict[str, Any] = {"apt": apt, "dnf": dnf, "pacman": pacman}
+    managers: dict[str, Any] = {"apt": apt, "dnf": dnf, "pacman": pacman, "zypper": zypper}
     found: Manager = managers[name]
     return found
 

@@ -17,10 +17,10 @@ TIMEOUT = 1800.0
 BRINGS = ["files", "units", "users", "groups"]
 EVERYTHING = ["packages", "automatic", "dependencies", *BRINGS]
 OPTIONS = {
-    "recommends": ("apt", "dnf"),
+    "recommends": ("apt", "dnf", "zypper"),
     "default_release": ("apt",),
     "enable_repositories": ("dnf",),
-    "hold": ("apt", "dnf"),
+    "hold": ("apt", "dnf", "zypper"),
 }
 
 
@@ -38,7 +38,8 @@ def refuse_options(attrs: Mapping[str, Any], manager: str) -> None:
     for name, managers in OPTIONS.items():
         if attrs.get(name) is not None and manager not in managers:
             text = "%s is an option of %s, and this host has %s: remove it, or set it only for other hosts"
-            raise CheckError(text % (name, " and ".join(managers), manager))
+            known = " and ".join(word for word in (", ".join(managers[:-1]), managers[-1]) if word)
+            raise CheckError(text % (name, known, manager))
 
 
 def installation(packages: Iterable[records.InstallItem], options: Sequence[str]) -> records.Effect:
@@ -105,10 +106,13 @@ class Guard:
     :param machine: the machine
     :param manager: the name of the package manager, for messages
     :param env: its environment
+    :param codes: its exit statuses that mean success
     """
 
-    def __init__(self, machine: Machine, manager: str, env: Mapping[str, str] | None = None) -> None:
-        self.machine, self.manager, self.env = machine, manager, env
+    def __init__(
+        self, machine: Machine, manager: str, env: Mapping[str, str] | None = None, codes: tuple[int, ...] = (0,)
+    ) -> None:
+        self.machine, self.manager, self.env, self.codes = machine, manager, env, codes
 
     def run(
         self,
@@ -137,7 +141,9 @@ class Guard:
                 begin()
             return refused
 
-        result = self.machine.run(argv, effect, env=self.env, timeout=TIMEOUT, interruptible=False, first=first)
+        result = self.machine.run(
+            argv, effect, env=self.env, timeout=TIMEOUT, codes=self.codes, interruptible=False, first=first
+        )
         if result["status"] != "ok" and stopped:
             package_units.start_again(self.machine, stopped)
         return result

@@ -20,9 +20,10 @@ from statecfg.resources.shared.package_manager import manager
 
 def upgrader(world: World) -> Any:
     """Return the module that upgrades the packages of this host."""
-    from statecfg.resources.shared import apt_upgrade, dnf_upgrade, pacman_upgrade
+    from statecfg.resources.shared import apt_upgrade, dnf_upgrade, pacman_upgrade, zypper_upgrade
 
-    return {"apt": apt_upgrade, "dnf": dnf_upgrade, "pacman": pacman_upgrade}[manager(world).NAME]
+    known = {"apt": apt_upgrade, "dnf": dnf_upgrade, "pacman": pacman_upgrade, "zypper": zypper_upgrade}
+    return known[manager(world).NAME]
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:

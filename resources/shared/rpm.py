@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import Any
 
-from statecfg.remote.graph.model import CheckError
+from statecfg.remote.graph.model import CheckError, Unknown
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import records, systemd
 
@@ -30,6 +30,14 @@ def query(world: World, argv: list[str], codes: tuple[int, ...] = (0,)) -> list[
     return probe.text.splitlines()
 
 
+def native(host: Any) -> tuple[str, ...]:
+    """Return the architectures of packages whose names need no architecture.
+
+    :raises CheckError: if rpm fails
+    """
+    return ("noarch", *query(host, ["--eval", "%_target_cpu"]))
+
+
 def packages(host: Any) -> dict[str, records.Fields]:
     """Load rpm's packages: name → `version`, as [EPOCH:]VERSION-RELEASE; of several, the one installed last.
 
@@ -37,12 +45,12 @@ def packages(host: Any) -> dict[str, records.Fields]:
 
     :raises CheckError: if rpm fails
     """
-    native = ("noarch", *query(host, ["--eval", "%_target_cpu"]))
+    known = native(host)
     loaded: dict[str, records.Fields] = {}
     moments: dict[str, int] = {}
     for line in query(host, ["--query", "--all", "--queryformat", _FORMAT]):
         name, architecture, version, moment = line.split("\t")
-        key = name if architecture in native else "%s:%s" % (name, architecture)
+        key = name if architecture in known else "%s:%s" % (name, architecture)
         if name != KEYS and int(moment) >= moments.get(key, 0):
             loaded[key], moments[key] = {"version": version}, int(moment)
     return loaded
@@ -75,3 +83,12 @@ def conffiles(world: World, name: str) -> list[str]:
     """
     lines = query(world, ["--query", "--configfiles", "--", name.replace(":", ".")])
     return [line for line in lines if line.startswith("/")]
+
+
+def renamed(world: World, name: str) -> list[str]:
+    """Return the names that the configuration files of a package get if they were changed."""
+    try:
+        paths = [path + SAVED for path in conffiles(world, name)]
+        return [path for path in paths if world.stat(path) is None]
+    except Unknown:  # only in a plan
+        return []

@@ -27,7 +27,7 @@ DNF_SETTINGS = (
     "sslclientcert", "sslclientkey", "throttle", "timeout", "username", "user_agent", "zchunk", "type",
 )  # fmt: skip
 # Source: zypper(8), "Repository Management", and RepoFileReader.cc of libzypp.
-ZYPP_SETTINGS = ("keeppackages", "path", "pkg_gpgcheck", "service", "type", "proxy", "mirrorlist")
+ZYPP_SETTINGS = ("keeppackages", "path", "pkg_gpgcheck", "service", "type", "proxy")
 SCHEMES = ("http", "https", "file", "ftp", "media", "dir", "cd", "dvd", "iso", "nfs", "hd", "plugin")
 _NAME = re.compile(r"[A-Za-z0-9_.:-]+\Z")
 

@@ -59,6 +59,8 @@ REPOSITORIES = (
     "/etc/dnf/dnf.conf",
     "/etc/dnf/vars/",
     "/etc/zypp/repos.d/",
+    "/etc/zypp/zypp.conf",
+    "/etc/zypp/vars.d/",
     "/etc/pacman.conf",
     "/etc/pacman.d/",
 )

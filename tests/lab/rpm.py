@@ -23,7 +23,7 @@ RELEASES = {
     "opensuse": 'NAME="openSUSE Leap"\nID="opensuse-leap"\nID_LIKE="suse opensuse"\nVERSION_ID="15.6"\n',
 }
 DEBIAN = ["var/lib/dpkg", "var/lib/rpm", "var/lib/dnf", "var/cache/dnf", "var/cache/zypp", "etc/yum.repos.d"]
-DEBIAN += ["etc/zypp/repos.d", "etc/zypp/locks", "root/.rpmdb"]
+DEBIAN += ["etc/zypp", "var/lib/zypp", "root/.rpmdb"]
 DEBIAN += [f"usr/bin/{name}" for name in ("apt", "apt-get", "apt-cache", "apt-mark", "dpkg", "dpkg-query", "dpkg-deb")]
 
 
@@ -101,10 +101,15 @@ def rpm_host(system: str, repository: RpmRepository) -> Host:
     Its only package is one of the repository, which this function builds. It provides what scripts of packages need.
     """
     owner.require_root_hosts()
+    (host,) = light_hosts(1, prefix=system, over=rpm_layer(system))
+    return with_release(host, system, repository)
+
+
+def with_release(host: Host, system: str, repository: RpmRepository) -> Host:
+    """Return the host with its first package."""
     version = "40" if system == "fedora" else "15.6"
-    provides = f"system-release({version}), /bin/sh"
+    provides = f"system-release({version}), /bin/sh, glibc"  # zypper solves nothing without glibc
     release = repository.add(f"{system}-release", version, provides=provides)
-    (host,) = light_hosts(1, prefix=system, over=_layer(system))
     target = host.path(f"/root/{release.name}")
     shutil.copy(release, target)
     host.run(["rpm", "--install", f"/root/{release.name}"])
@@ -112,7 +117,8 @@ def rpm_host(system: str, repository: RpmRepository) -> Host:
     return host
 
 
-def _layer(system: str) -> Path:
+def rpm_layer(system: str) -> Path:
+    """Return the layer of a system in `RELEASES`. The first call creates it."""
     above = owner.base() / f"layer-{system}"
     if not above.exists():
         above.mkdir(mode=0o755)
@@ -124,6 +130,6 @@ def _layer(system: str) -> Path:
             "etc/rpm/macros": f"%_dbpath {DATABASE}\n",  # Debian's rpm uses another one, which depends on the user
         }.items():
             layer.write(above, path, text)
-        for path in (DATABASE, "/etc/yum.repos.d", "/etc/zypp/repos.d"):
+        for path in (DATABASE, "/etc/yum.repos.d"):
             layer.directory(above, path.lstrip("/"))
     return above

@@ -117,7 +117,7 @@ def test_each_library_is_imported_only_by_its_home_modules(library: str) -> None
 
 
 PACKAGE_PROGRAMS = re.compile(
-    r"(?<![\w.-])(apt|apt-cache|apt-get|apt-mark|dnf|dpkg|dpkg-(deb|divert|query)|pacman|rpm|vercmp)(?![\w.-])"
+    r"(?<![\w.-])(apt|apt-cache|apt-get|apt-mark|dnf|dpkg|dpkg-(deb|divert|query)|pacman|rpm|vercmp|zypper)(?![\w.-])"
 )
 # Only systems with dpkg have diversions, whatever installs their packages. `package_manager` and `package_steps` have
 # the names of all managers. The fact about packages reads the databases without a node type.
@@ -128,6 +128,8 @@ PACKAGE_MANAGERS = {
         f"resources/shared/{name}.py"
         for name in ("dnf", "dnf_groups", "dnf_lists", "dnf_modules", "dnf_program", "dnf_upgrade", "rpm")
     ),
+    "resources/shared/rpm_needs.py",
+    *(f"resources/shared/{name}.py" for name in ("zypper", "zypper_lists", "zypper_program", "zypper_upgrade")),
     *(f"resources/shared/{name}.py" for name in ("package_manager", "package_steps")),
     *(
         f"resources/shared/{name}.py"

@@ -1,0 +1,122 @@
+"""Upgrade all packages with zypper."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+
+from statecfg.remote.graph.model import CheckError, Unknown
+from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.values import Result
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import (
+    package_changes,
+    package_steps,
+    package_transaction,
+    records,
+    zypper,
+    zypper_program,
+)
+from statecfg.resources.shared.zypper_program import CALL, ERASE, LOCAL, PLAIN
+
+UPDATE = ["update", "--auto-agree-with-licenses"]
+_ROW = re.compile(r"^i\S*\s*\|[^|]*\|\s*([^|\s]+)\s*\|[^|]*\|\s*([^|\s]+)\s*$", re.M)
+
+
+def upgrades(world: World, full: bool, clean: bool, keep: Sequence[str]) -> records.Steps:
+    """Return what an upgrade changes, except for the packages that earlier layers install and remove.
+
+    :param full: whether it may remove packages
+    :param clean: whether it removes packages that are no longer needed
+    :param keep: packages that keep their versions
+    :raises CheckError: if zypper refuses, or if a safe upgrade would remove a package
+    """
+    before = package_transaction.asked(world)
+    steps = _solve(world, full, clean, [*keep, *before])
+    return {name: version for name, version in steps.items() if name not in before and name not in keep}
+
+
+def _request(world: World, full: bool, keep: Sequence[str]) -> list[str]:
+    """Return the command. zypper can't leave out packages, so if there are such, the command names all others."""
+    argv = [*UPDATE, *([ERASE] if full else [])]
+    kept = {*keep}
+    if not kept & {*_steps(world, argv)}:
+        return argv
+    names = sorted(
+        name for name in _steps(world, [*UPDATE, ERASE]) if name not in kept and world.entry("packages", name)
+    )
+    return [*argv, "--", *map(zypper_program.spec, names)] if names else []
+
+
+def _steps(world: World, argv: Sequence[str]) -> records.Steps:
+    try:
+        return zypper_program.steps(world, argv) if argv else {}
+    except zypper_program.Refusal as problem:
+        raise CheckError("zypper can't do this: %s" % problem) from None
+
+
+def _solve(world: World, full: bool, clean: bool, keep: Sequence[str]) -> records.Steps:
+    zypper_program.require_lists(world)
+    steps = _steps(world, _request(world, full, keep))
+    changed = sorted(name for name in keep if name in steps)
+    if changed:
+        raise CheckError("the upgrade would change %s, which other nodes install" % ", ".join(changed))
+    if not full:
+        package_steps.refuse_removals(steps, {}, zypper.NAME)
+    orphans = _orphans(world, keep) if clean else []
+    return {**dict.fromkeys(zypper.unneeded(world, orphans)), **steps}
+
+
+def _orphans(world: World, keep: Sequence[str]) -> list[str]:
+    probe = zypper_program.run(world, [LOCAL, "packages", "--unneeded"])
+    if probe.status != 0:
+        raise CheckError("zypper can't list its packages: %s" % zypper_program.refused(probe))
+    named = zypper_program.key(world)
+    found = [named({"name": name, "arch": architecture}) for name, architecture in _ROW.findall(probe.text)]
+    return sorted({name for name in found if name not in keep and not package_steps.held_among(world, [name])})
+
+
+@op(turn="zypper")
+def upgrade(
+    machine: Machine, steps: records.Steps | None, full: bool, clean: bool, keep: Sequence[str], update: int | None
+) -> Result:
+    """Upgrade all packages. If zypper would change other packages than planned, fail and change nothing.
+
+    :param steps: what it changes; None if that was not known
+    :param keep: packages that keep their versions
+    :param update: the maximum age of zypper's lists in seconds; None: any age
+    """
+    if update is not None:
+        updated = zypper.update_lists(machine, update)
+        if updated["status"] != "ok":
+            return updated
+    effect: records.Effect = {"unknown": package_steps.EVERYTHING}
+    if steps is not None:
+        changed = {name: package_steps.installed(version) for name, version in steps.items()}
+        effect = {"packages": changed, "automatic": {}, "dependencies": {}, "unknown": package_steps.BRINGS}
+    foreseen = {*steps} if steps is not None else None
+    simulate = functools.partial(_solve, machine, full, clean, keep)
+    guard = package_steps.Guard(machine, zypper.NAME, PLAIN, zypper.CODES)
+    recorder = package_changes.Recorder(machine)
+    try:
+        request = _request(machine, full, keep)
+    except Unknown:  # only in a plan
+        request = [*UPDATE, *([ERASE] if full else [])]
+    result: Result = {"status": "ok"}
+    if request:
+        result = guard.run([*CALL, *request], effect, simulate, foreseen=foreseen, begin=recorder.begin)
+    if clean and result["status"] == "ok":
+        gone = _left_over(machine, keep)
+        if gone:
+            argv = [*CALL, LOCAL, "remove", "--clean-deps", "--", *map(zypper_program.spec, gone)]
+            begin = None if request else recorder.begin
+            result = guard.run(argv, effect, simulate, foreseen=foreseen, begin=begin)
+    return recorder.add_to(result)
+
+
+def _left_over(machine: Machine, keep: Sequence[str]) -> list[str]:
+    try:
+        return _orphans(machine, keep)
+    except Unknown:  # only in a plan
+        return []
