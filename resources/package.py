@@ -27,12 +27,13 @@ def package(
     provides_programs: list[Name] | None = None,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Install or remove a package with the package manager of the host: apt, dnf 4 or pacman.
+    """Install or remove a package with the package manager of the host: apt, dnf 4, pacman or zypper.
 
     os-release names the host's system, and that decides which package manager it is, if the database of this package
     manager exists. So a Debian host on which dnf is installed uses apt. `version` has the form that the package manager
     uses, such as ``2.4.57-5.el9`` for dnf; a pattern such as ``"2.4.*"`` is valid for all. pacman has one version in
-    its repositories, and others in its cache. An option that only another package manager has is an error.
+    its repositories, and others in its cache. zypper accepts the licenses of packages. An option that only another
+    package manager has is an error.
 
     statecfg installs the packages of a layer in one transaction. A plan simulates this transaction together with
     everything that the earlier layers install and remove, so it finds packages that exclude each other before anything
@@ -56,13 +57,14 @@ def package(
     :param update_cache: before installing the package, update the package lists if they are older than this many
         seconds
     :param absent: the package must not be installed
-    :param purge: with `absent`: also remove the configuration of the package; with dnf and pacman: changed
+    :param purge: with `absent`: also remove the configuration of the package; with dnf, pacman and zypper: changed
         configuration files, which they would rename
     :param dependents: with `absent`: also remove the packages that depend on this one; without `dependents`, the node
         fails if there are any
     :param hold: true: put the package on hold, so that upgrades don't change it, and only this node does; false:
         release it. dnf needs its plugin versionlock for this, and pacman can't do it
-    :param recommends: apt and dnf: whether they install what the package recommends, regardless of their own setting
+    :param recommends: apt, dnf and zypper: whether they install what the package recommends, regardless of their own
+        setting
     :param default_release: apt only: the release from which it takes the package and what it needs, such as
         ``bookworm-backports``
     :param enable_repositories: dnf only: disabled repositories that this installation uses

@@ -23,7 +23,7 @@ def package_upgrade(
     If the package lists are older than `update_cache`, the node fetches them first, so the plan does not know the
     versions yet. An apply refuses an upgrade that would change other packages than the plan lists. The node changes
     neither packages on hold nor those for which a ``package`` node sets a version. It fails if the upgrade would remove
-    a package that another node installs.
+    a package that another node installs. zypper's command is `update`, which neither changes vendors nor the release.
 
     Undo: statecfg installs the former versions of the packages that this node upgraded, provided that the package
     manager still has them, and packages that it removed. A package that others upgraded or removed stays as it is. The

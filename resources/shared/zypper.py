@@ -83,6 +83,11 @@ def update_lists(machine: Machine, older_than: float) -> Result:
     return machine.run(argv, effect, env=PLAIN, timeout=package_steps.TIMEOUT)
 
 
+def fetching(machine: Machine) -> bool:
+    """Return whether this is a plan in which an action fetches the lists before, so that their content is unknown."""
+    return (machine.entry("zypper", "lists") or {}).get("updated") == package_steps.UPDATED
+
+
 def _request(
     world: World, present: Mapping[str, str | None], gone: Sequence[str], options: Sequence[str], erase: bool
 ) -> list[str]:
@@ -120,10 +125,12 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
     wanted: records.WantedPackages = {
         name: {"version": version, "replaces": sorted(allowed), "options": options} for name, version in present.items()
     }
+    request = [*INSTALL, *options, *([ERASE] if allowed else []), "--", *sorted(map(spec, present))]
     try:
-        request = _request(machine, present, [], options, bool(allowed))
+        if not fetching(machine):
+            request = _request(machine, present, [], options, bool(allowed))
     except Unknown:  # only in a plan
-        request = [*INSTALL, *options, *([ERASE] if allowed else []), "--", *sorted(map(spec, present))]
+        pass
     except CheckError as problem:
         return error(str(problem))
     simulate = functools.partial(transaction, machine, wanted)
@@ -148,10 +155,12 @@ def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
     back = {name: version for package in packages for name, version in package.get("back", {}).items()}
     saved = [path for package in packages if package["purge"] for path in rpm.renamed(machine, package["name"])]
     gone = sorted(package["name"] for package in packages)
+    request = [*INSTALL, ERASE, "--", *sorted(map(spec, back)), *("!" + spec(name) for name in gone)]
     try:
-        request = _request(machine, back, gone, [], True)
+        if not back or not fetching(machine):
+            request = _request(machine, back, gone, [], True)
     except Unknown:  # only in a plan
-        request = [*INSTALL, ERASE, "--", *sorted(map(spec, back)), *("!" + spec(name) for name in gone)]
+        pass
     except CheckError as problem:
         return error(str(problem))
     again: records.WantedPackages = {name: {"version": version} for name, version in back.items()}

@@ -26,6 +26,6 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     rpm_repositories.require(world, node, "zypper")
     actions = rpm_repositories.check(node, nodes, world)
     absent, fetch = node.attrs.get("absent"), node.attrs.get("fetch")
-    if not absent and fetch and (actions or not zypper_program.fetched(world, node.attrs["name"])):
+    if not absent and fetch and (actions or not zypper_program.listed(world, node.attrs["name"])):
         actions.append(fetch_lists(node.attrs["name"]))
     return actions

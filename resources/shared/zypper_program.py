@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.machine.world import Probe, World
+from statecfg.remote.machine.world import Probe, Stat, World
 from statecfg.resources.shared import records, rpm
 from statecfg.resources.shared.paths import nearest
 
@@ -88,11 +88,21 @@ def repositories(world: World) -> list[str]:
     return sorted(each["alias"] for each in found if each.get("enabled") == "1")
 
 
-def fetched(world: World, alias: str) -> int:
-    """Return when zypper last fetched the lists of a repository, in seconds since 1970; 0 if it has none."""
+def _indexes(world: World, alias: str) -> list[Stat]:
     folder = "%s/%s" % (RAW, alias.replace("/", "_"))
     stats = [world.stat("%s/%s" % (folder, index)) for index in INDEXES]
-    return int(max((one.identity[2] / 1e9 for one in stats if one is not None and one.identity is not None), default=0))
+    return [stat for stat in stats if stat is not None]
+
+
+def listed(world: World, alias: str) -> bool:
+    """Return whether zypper has the lists of a repository."""
+    return bool(_indexes(world, alias))
+
+
+def fetched(world: World, alias: str) -> int:
+    """Return when zypper last fetched the lists of a repository, in seconds since 1970; 0 if it has none."""
+    moments = [stat.identity[2] / 1e9 for stat in _indexes(world, alias) if stat.identity is not None]
+    return int(max(moments, default=0))
 
 
 def require_lists(world: World) -> None:
@@ -100,7 +110,7 @@ def require_lists(world: World) -> None:
 
     :raises CheckError: if lists are missing
     """
-    missing = [alias for alias in repositories(world) if not fetched(world, alias)]
+    missing = [alias for alias in repositories(world) if not listed(world, alias)]
     if missing:
         text = "zypper lacks the lists of %s; update_cache: 86400 fetches them"
         raise CheckError(text % ", ".join(missing))

@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Sequence
 
-from statecfg.remote.graph.model import CheckError, Unknown
+from statecfg.remote.graph.model import CheckError, Unknown, error
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
@@ -39,6 +39,7 @@ def upgrades(world: World, full: bool, clean: bool, keep: Sequence[str]) -> reco
 
 def _request(world: World, full: bool, keep: Sequence[str]) -> list[str]:
     """Return the command. zypper can't leave out packages, so if there are such, the command names all others."""
+    zypper_program.require_lists(world)
     argv = [*UPDATE, *([ERASE] if full else [])]
     kept = {*keep}
     if not kept & {*_steps(world, argv)}:
@@ -57,7 +58,6 @@ def _steps(world: World, argv: Sequence[str]) -> records.Steps:
 
 
 def _solve(world: World, full: bool, clean: bool, keep: Sequence[str]) -> records.Steps:
-    zypper_program.require_lists(world)
     steps = _steps(world, _request(world, full, keep))
     changed = sorted(name for name in keep if name in steps)
     if changed:
@@ -65,7 +65,7 @@ def _solve(world: World, full: bool, clean: bool, keep: Sequence[str]) -> record
     if not full:
         package_steps.refuse_removals(steps, {}, zypper.NAME)
     orphans = _orphans(world, keep) if clean else []
-    return {**dict.fromkeys(zypper.unneeded(world, orphans)), **steps}
+    return {**(dict.fromkeys(zypper.unneeded(world, orphans)) if orphans else {}), **steps}
 
 
 def _orphans(world: World, keep: Sequence[str]) -> list[str]:
@@ -99,10 +99,14 @@ def upgrade(
     simulate = functools.partial(_solve, machine, full, clean, keep)
     guard = package_steps.Guard(machine, zypper.NAME, PLAIN, zypper.CODES)
     recorder = package_changes.Recorder(machine)
+    request = [*UPDATE, *([ERASE] if full else [])]
     try:
-        request = _request(machine, full, keep)
+        if not zypper.fetching(machine):
+            request = _request(machine, full, keep)
     except Unknown:  # only in a plan
-        request = [*UPDATE, *([ERASE] if full else [])]
+        pass
+    except CheckError as problem:
+        return error(str(problem))
     result: Result = {"status": "ok"}
     if request:
         result = guard.run([*CALL, *request], effect, simulate, foreseen=foreseen, begin=recorder.begin)

@@ -128,8 +128,7 @@ PACKAGE_MANAGERS = {
         f"resources/shared/{name}.py"
         for name in ("dnf", "dnf_groups", "dnf_lists", "dnf_modules", "dnf_program", "dnf_upgrade", "rpm")
     ),
-    "resources/shared/rpm_needs.py",
-    *(f"resources/shared/{name}.py" for name in ("zypper", "zypper_lists", "zypper_program", "zypper_upgrade")),
+    *(f"resources/shared/{name}.py" for name in ("zypper", "zypper_lists", "zypper_program")),
     *(f"resources/shared/{name}.py" for name in ("package_manager", "package_steps")),
     *(
         f"resources/shared/{name}.py"

@@ -128,7 +128,7 @@ def test_mistakes_are_explained(site: PacmanSite) -> None:
     found = site.report("plan", playbook, code=1)
     assert "pacman does not know a package tool-aa; did you mean" in found["package:tool-aa"]["reason"]
     assert "mail is a group or a virtual package, provided by mail-a" in found["package:mail"]["reason"]
-    assert "hold is an option of apt and dnf, and this host has pacman" in found["package:tool-a"]["reason"]
+    assert "hold is an option of apt, dnf and zypper, and this host has pacman" in found["package:tool-a"]["reason"]
 
 
 def test_a_removal_that_takes_others_is_refused_and_is_undone(site: PacmanSite) -> None:

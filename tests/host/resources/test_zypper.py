@@ -17,6 +17,7 @@ CONF = "/etc/tool-a.conf"
 FIRST = "opensuse-release 15.6-1"
 REPOSITORY = "[tests]\nname=tests\nbaseurl=dir:///srv/rpm\ngpgcheck=0\nenabled=1\n"
 AUTO = "/var/lib/zypp/AutoInstalled"
+RECORDS = "# AutoInstalled generated Mon Nov 23 20:07:23 2026\n#\n#\n"  # without this file, zypper guesses
 
 
 class ZypperSite(Site):
@@ -50,11 +51,14 @@ def suse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Host]:
     """Give a host with zypper and one repository, whose lists it has."""
     with or_skip():
         repository = small_packages(tmp_path_factory.mktemp("rpm") / "packages")
+        for version in ("1.0", "2.0"):
+            repository.add("shop", version)
         host = suse_host(repository)
     try:
         repository.index()
         repository.copy(host)
         host.write("/etc/zypp/repos.d/tests.repo", REPOSITORY)
+        host.write(AUTO, RECORDS)
         host.run(["zypper", "--non-interactive", "refresh"])
         yield host
     finally:
@@ -70,8 +74,9 @@ def site(suse: lab.Host, tmp_path: Path) -> Iterator[ZypperSite]:
     after = site.packages()
     others = [line.split()[0] for line in after if line != FIRST]
     if others:
-        suse.run(["rpm", "--erase", "--nodeps", *others], check=False)
-    suse.run(["sh", "-c", "rm -rf /var/lib/statecfg /var/tmp/capital /etc/zypp/locks %s %s*" % (AUTO, CONF)])
+        suse.run(["rpm", "--erase", "--nodeps", *others])
+    suse.run(["sh", "-c", f"rm -rf /var/lib/statecfg /var/tmp/capital /etc/zypp/locks {CONF}*"])
+    suse.write(AUTO, RECORDS)
     assert after == [FIRST]
 
 
@@ -241,21 +246,42 @@ def test_a_dependency_that_others_need_by_then_stays(site: ZypperSite) -> None:
 
 
 def test_all_packages_are_upgraded_and_downgraded_again(site: ZypperSite) -> None:
-    site.zypper("install", "tool-a=1.0", "wants-extra")
+    site.zypper("install", "tool-a=1.0", "shop=1.0", "wants-extra")
     site.host.run(["rpm", "--erase", "wants-extra"])  # nothing needs extra any more
     before = site.packages()
     playbook = site.write("all.yml", "package_upgrade: all, autoremove: true")
     planned = site.report("plan", playbook)["package_upgrade:all"]
     changes = [(change["object"], change["before"], change["after"]) for change in planned["changes"]]
-    assert changes == [("package extra", "1.0-1", None), ("package tool-a", "1.0-1", "2.0-1")]
-    kept = site.write("kept.yml", "package_upgrade: all", 'package: tool-a, version: "1.0-1"')
-    assert site.report("plan", kept)["package_upgrade:all"]["outcome"] == "unchanged"
+    newer = [("package shop", "1.0-1", "2.0-1"), ("package tool-a", "1.0-1", "2.0-1")]
+    assert changes == [("package extra", "1.0-1", None), *newer]
     applied = site.report("apply", playbook, "--yes")["package_upgrade:all"]
     assert applied["changes"] == planned["changes"]
     assert site.report("apply", playbook, "--yes")["package_upgrade:all"]["outcome"] == "unchanged"
     site("destroy", playbook, "--yes")
     assert [line.split()[:2] for line in site.packages()] == [line.split()[:2] for line in before]
-    site.zypper("remove", "tool-a", "extra")
+    site.zypper("remove", "tool-a", "shop", "extra")
+
+
+def test_an_upgrade_keeps_versions_that_nodes_set_and_locked_packages(site: ZypperSite) -> None:
+    site.zypper("install", "tool-a=1.0", "shop=1.0")
+    before = site.packages()
+    playbook = site.write("kept.yml", "package_upgrade: all", 'package: tool-a, version: "1.0-1"')
+    planned = site.report("plan", playbook)["package_upgrade:all"]
+    assert [change["object"] for change in planned["changes"]] == ["package shop"]
+    assert site.report("apply", playbook, "--yes")["package_upgrade:all"]["changes"] == planned["changes"]
+    assert site.packages() == [FIRST, "shop 2.0-1", "tool-a 1.0-1"]
+    assert site.report("apply", playbook, "--yes")["package_upgrade:all"]["outcome"] == "unchanged"
+    site("destroy", playbook, "--yes")
+    assert site.packages() == before
+    site.zypper("addlock", "tool-a")
+    safe = site.write("safe.yml", "package_upgrade: all, mode: safe, update_cache: 0")
+    assert "steps" not in site.report("plan", safe)["package_upgrade:all"]["actions"][0]["args"]
+    site("apply", safe, "--yes")
+    assert site.packages() == [FIRST, "shop 2.0-1", "tool-a 1.0-1 locked"]
+    site("destroy", safe, "--yes")
+    site.zypper("removelock", "tool-a")
+    assert site.packages() == before
+    site.zypper("remove", "tool-a", "shop")
 
 
 def test_missing_lists_are_fetched_before_the_installation(site: ZypperSite) -> None:

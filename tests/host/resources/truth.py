@@ -78,8 +78,8 @@ NOT_FOR_REAL = {
     "selinux_fcontext",
     "selinux_port",
 }
-# `test_dnf_types.py` and `test_pacman.py` test these, on hosts with dnf or pacman.
-OTHER_HOSTS = {"dnf_group", "dnf_module", "dnf_repository", "pacman_repository"}
+# `test_dnf_types.py`, `test_pacman.py` and `test_zypper_repository.py` test these, on hosts with dnf, pacman or zypper.
+OTHER_HOSTS = {"dnf_group", "dnf_module", "dnf_repository", "pacman_repository", "zypper_repository"}
 STATES = ("bare", "converged", "drifted", "half-failed")
 
 

@@ -42,7 +42,7 @@ FIXED = {
     "lvm_logical_volume", "lvm_volume_group",
     "nftables", "pam", "password_aging", "quadlet", "reboot", "ssh_config", "sshd_config", "sudoers", "swap", "sysctl",
     "pacman_repository", "selinux_boolean", "selinux_fcontext", "selinux_port", "systemd_unit", "timezone",
-    "ufw", "ufw_rule",
+    "ufw", "ufw_rule", "zypper_repository",
 }  # fmt: skip
 # Programs of node types that are too long for a case.
 PROGRAMS = {

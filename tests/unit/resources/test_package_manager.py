@@ -11,10 +11,22 @@ import yaml
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import Probe
-from statecfg.resources.shared import apt_texts, dnf, package_manager, pacman_database, rpm, rpm_texts
+from statecfg.resources.shared import (
+    apt_texts,
+    dnf,
+    package_manager,
+    pacman_database,
+    rpm,
+    rpm_needs,
+    rpm_texts,
+    zypper,
+    zypper_program,
+)
 
 DPKG, RPM = "/var/lib/dpkg/status", "/usr/lib/sysimage/rpm/rpmdb.sqlite"
 DEBIAN, ALMA = "ID=debian\n", 'NAME="AlmaLinux"\nID="almalinux"\nID_LIKE="rhel centos fedora"\n'
+ZYPP = "/var/lib/zypp/AutoInstalled"
+LEAP = 'ID="opensuse-leap"\nID_LIKE="suse opensuse"\n'
 HOSTS = {
     "a Debian": ({"/etc/os-release": DEBIAN, DPKG: ""}, "apt"),
     "a Debian with dnf": ({"/etc/os-release": DEBIAN, DPKG: "", RPM: "", "/usr/bin/dnf": ""}, "apt"),
@@ -27,6 +39,8 @@ HOSTS = {
         {"/etc/os-release": "ID=m\nID_LIKE=arch\n", "/var/lib/pacman/local/x": "", RPM: ""},
         "pacman",
     ),
+    "openSUSE with dnf": ({"/etc/os-release": LEAP, RPM: "", ZYPP: ""}, "zypper"),
+    "Fedora with zypper": ({"/etc/os-release": "ID=fedora\n", RPM: "", ZYPP: ""}, "dnf"),
     "an unknown system": ({"/etc/os-release": "ID=other\n", RPM: ""}, "dnf"),
     "a system without os-release": ({DPKG: ""}, "apt"),
 }
@@ -43,15 +57,8 @@ def test_the_system_and_the_database_decide(name: str) -> None:
 
 
 def test_a_host_without_a_known_database_is_refused() -> None:
-    with pytest.raises(CheckError, match="finds no package manager on this host; it knows apt, pacman, dnf"):
+    with pytest.raises(CheckError, match="finds no package manager on this host; it knows apt, pacman, zypper, dnf"):
         package_manager.package_manager.load(MemoryMachine({"/etc/os-release": "ID=alpine\n"}))
-
-
-def test_a_host_with_zypper_is_refused() -> None:
-    """Its database is that of rpm, and dnf may be installed, but zypper owns the system."""
-    host = MemoryMachine({"/etc/os-release": 'ID="opensuse-leap"\nID_LIKE="suse opensuse"\n', RPM: ""})
-    with pytest.raises(CheckError, match="this host has zypper, which statecfg does not know"):
-        package_manager.package_manager.load(host)
 
 
 def answers(text: str, status: int = 0) -> Mapping[str, Probe]:
@@ -110,3 +117,34 @@ def test_a_failed_query_of_pacman_is_not_one_without_configuration_files() -> No
     host = MemoryMachine({}, probes={command: Probe(1, b"", b"error: could not open database\n")})
     with pytest.raises(CheckError, match="pacman can't read its database: error: could not open database"):
         pacman_database.conffiles(host, "shop")
+
+
+def test_locks_of_zypper() -> None:
+    """A lock of some versions, of one repository or of a pattern of packages does not hold a package."""
+    locks = "\ntype: package\nmatch_type: glob\nsolvable_name: ker*\n\n\ntype: pattern\nsolvable_name: bash\n\n"
+    locks += "\nrepo: shop\ntype: package\nsolvable_name: bash\n\n\ntype: package\nversion: < 2\nsolvable_name: bash\n"
+    rows = ["bash\tx86_64\t5.1.8-9\t100", "kernel\tx86_64\t5.14-2\t300"]
+    host = MemoryMachine({zypper_program.LOCKS: locks}, probes=answers("\n".join(rows)))
+    assert zypper.packages(host) == {"bash": {"version": "5.1.8-9"}, "kernel": {"version": "5.14-2", "held": True}}
+
+
+def test_automatic_packages_of_zypper() -> None:
+    text = "# AutoInstalled generated Mon Nov 23 20:07:23 2026\n#\nproduct:Leap\ntool-a\n#\n"
+    assert zypper.automatic(MemoryMachine({zypper_program.AUTO: text})) == {"tool-a": {"auto": True}}
+
+
+def test_dependencies_of_rpm() -> None:
+    """Files and conditions are needs, too. The file of `shell` is in /usr, since both directories are one."""
+    rows = ["shell\tx86_64\tprovides\tshell", "tool\tnoarch\thard\t/bin/sh", "tool\tnoarch\thard\trpmlib(FileDigests)"]
+    rows += ["tool\tnoarch\thard\t(libx()(64bit) if extra)", "tool\tnoarch\tsoft\tdocs", "tool\tnoarch\tprovides\ttool"]
+    rows += ["libx\tx86_64\tprovides\tlibx()(64bit)", "libx\ti686\tprovides\tlibx", "docs\tnoarch\tprovides\tdocs"]
+    rows += ["gpg-pubkey\t(none)\tprovides\tdocs"]
+    argv = {
+        "rpm --eval %_target_cpu": "x86_64\n",
+        "rpm --query --all --queryformat " + rpm_needs._FORMAT: "\n".join(rows),
+        "rpm --query --file --queryformat " + rpm_needs._OWNERS + " -- /bin/sh": "shell\tx86_64\t/usr/bin/sh\n",
+    }
+    found = rpm_needs.dependencies(MemoryMachine(probes={key: Probe(0, text.encode()) for key, text in argv.items()}))
+    none: dict[str, list[str]] = {"hard": [], "soft": []}
+    tool = {"hard": ["libx", "shell"], "soft": ["docs"]}
+    assert found == {"shell": none, "tool": tool, "libx": none, "libx:i686": none, "docs": none}

@@ -1,0 +1,112 @@
+"""Repositories of zypper on a real host: their keys, their lists, and their undo."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import lab
+from tests.host.resources.test_dnf_types import make_key, sign
+from tests.host.resources.test_zypper import AUTO, FIRST, RECORDS, REPOSITORY, ZypperSite
+from tests.lab.fixtures import or_skip
+from tests.lab.rpm import RpmRepository
+from tests.lab.suse import suse_host
+
+SECOND = 'zypper_repository: second, baseurl: ["dir:///srv/second"], key_source: %s'
+RAW = "/var/cache/zypp/raw/second"
+
+
+@pytest.fixture(scope="module")
+def suse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Host]:
+    """Give a host with a repository, and a signed repository that zypper does not use."""
+    if not shutil.which("gpg") or not shutil.which("rpmsign"):
+        pytest.skip("not run on this machine: there is no gpg or no rpmsign (Debian: gnupg, rpm)")
+    directory = tmp_path_factory.mktemp("rpm")
+    with or_skip():
+        first, second = RpmRepository(directory / "first"), RpmRepository(directory / "second")
+        first.add("tool-a", "1.0")
+        second.add("strange", "1.0")
+        host = suse_host(first)
+    try:
+        first.index()
+        first.copy(host)
+        gpg = make_key(directory / "gpg")
+        try:
+            sign(second, gpg, directory / "gpg")
+            index = str(second.directory / "repodata/repomd.xml")
+            subprocess.run([*gpg, "--armor", "--output", f"{index}.asc", "--detach-sign", index], check=True)
+        finally:
+            subprocess.run(["gpgconf", "--homedir", str(directory / "gpg"), "--kill", "gpg-agent"], check=True)
+        second.copy(host, "/srv/second")
+        host.write("/etc/zypp/repos.d/tests.repo", REPOSITORY)
+        host.write(AUTO, RECORDS)
+        host.run(["zypper", "--non-interactive", "refresh"])
+        yield host
+    finally:
+        host.stop()
+
+
+@pytest.fixture
+def site(suse: lab.Host, tmp_path: Path) -> Iterator[ZypperSite]:
+    """Give a project for the host, and check that it has the same packages and settings before and after the test."""
+    site = ZypperSite(suse, tmp_path)
+    (tmp_path / "files").mkdir()
+    for name in ("key.asc", "key.gpg"):
+        shutil.copy(suse.path(f"/srv/second/{name}"), tmp_path / "files" / name)
+    before = (site.packages(), settings(suse))
+    assert before[0] == [FIRST]
+    yield site
+    after = (site.packages(), settings(suse))
+    suse.run(["sh", "-c", f"rm -rf /var/lib/statecfg /etc/zypp/repos.d/second.repo /etc/pki/rpm-gpg {RAW}"])
+    suse.write(AUTO, RECORDS)
+    assert after == before
+
+
+def settings(host: lab.Host) -> str:
+    """Return the files of zypper and the keys that rpm accepts."""
+    return host.run(["sh", "-c", "cd /etc; grep -r . zypp/repos.d pki/rpm-gpg; rpm -qa gpg-pubkey; true"]).stdout
+
+
+@pytest.mark.parametrize("key", ["key.asc", "key.gpg"])
+def test_a_signed_repository_is_fetched_and_used_and_removed(site: ZypperSite, key: str) -> None:
+    playbook = site.write("second.yml", SECOND % key + ", priority: 50, autorefresh: true", "package: strange")
+    planned = site.report("plan", playbook)["zypper_repository:second"]
+    ops = [action["op"] for action in planned["actions"]]
+    assert [op for op in ops if op != "make_directory"] == ["write", "import_key", "write", "fetch_lists"]
+    applied = site.report("apply", playbook, "--yes")
+    assert {node["outcome"] for node in applied.values()} == {"changed"}
+    assert site.has("strange") == ["strange"]
+    listed = site.zypper("--no-refresh", "--xmlout", "repos", "second")
+    assert 'priority="50"' in listed and 'autorefresh="1"' in listed and 'gpgcheck="1"' in listed
+    assert {node["outcome"] for node in site.report("apply", playbook, "--yes").values()} == {"unchanged"}
+    site.host.run(["sh", "-c", f"rm -r {RAW}; rpm -e gpg-pubkey"])
+    again = site.report("plan", playbook)["zypper_repository:second"]
+    assert [action["op"] for action in again["actions"]] == ["import_key", "fetch_lists"]
+    site("destroy", playbook, "--yes")
+
+
+def test_lists_without_a_trusted_signature_are_refused(site: ZypperSite) -> None:
+    playbook = site.write("second.yml", 'zypper_repository: second, baseurl: ["dir:///srv/second"]', "package: strange")
+    failed = site.report("apply", playbook, "--yes", code=1)["zypper_repository:second"]
+    assert failed["reason"].startswith("fetch_lists:")
+    assert site.has("strange") == []
+    site("destroy", playbook, "--yes")
+
+
+def test_a_repository_that_does_not_answer_fails(site: ZypperSite) -> None:
+    playbook = site.write("gone.yml", 'zypper_repository: second, baseurl: ["dir:///srv/nothing"], gpgcheck: false')
+    failed = site.report("apply", playbook, "--yes", code=1)["zypper_repository:second"]
+    assert failed["reason"].startswith("fetch_lists:")
+    site("destroy", playbook, "--yes")
+
+
+def test_a_disabled_repository_is_not_fetched(site: ZypperSite) -> None:
+    playbook = site.write("second.yml", SECOND % "key.asc" + ", enabled: false")
+    site("apply", playbook, "--yes")
+    assert not site.host.path(RAW).exists()
+    assert site.report("apply", playbook, "--yes")["zypper_repository:second"]["outcome"] == "unchanged"
+    site("destroy", playbook, "--yes")
