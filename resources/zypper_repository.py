@@ -49,7 +49,7 @@ def zypper_repository(
     :param repo_gpgcheck: whether zypper checks the signature of the lists in any case
     :param key: the public key of the signatures, as text (``BEGIN PGP PUBLIC KEY BLOCK``)
     :param key_source: a local file with this key, as text or binary
-    :param gpgkey: instead of a key: its addresses. zypper does not import it by itself, because nobody confirms it
+    :param gpgkey: instead of a key: its addresses. statecfg does not import it, and zypper would ask for confirmation
     :param priority: which repository zypper prefers, from 1 to 99: the lowest number
     :param autorefresh: whether each command of zypper fetches newer lists; statecfg fetches them only with
         `update_cache` of a ``package``

@@ -24,7 +24,7 @@ AUTO = "/var/lib/zypp/AutoInstalled"
 LOCKS = "/etc/zypp/locks"
 # zypper's answers depend on these: the installed packages, its configuration with the locks, its lists and records.
 INPUTS = ("packages", ("/etc/zypp", "/usr/etc/zypp", "/etc/rpm", CACHE, "/var/lib/zypp"))
-PLAIN = {"LC_ALL": "C", "ZYPP_LOCK_TIMEOUT": "300"}  # wait for another zypper that runs
+PLAIN = {"LC_ALL": "C", "ZYPP_LOCK_TIMEOUT": "120"}  # wait for another zypper that runs
 TIMEOUT = 300.0
 CALL = ["zypper", "--non-interactive", "--no-refresh"]
 LOCAL = "--disable-repositories"
@@ -183,10 +183,10 @@ def chosen(world: World, wanted: Mapping[str, str | None]) -> list[str]:
     named = key(world)
     rows = [(named(row), row["edition"]) for row in search(world, ["--details", "--match-exact", "--", *bare])]
     for name, version in sorted(fixed.items()):
-        available = sorted({edition for known, edition in rows if known == name}, key=_order(world))
+        available = sorted({edition for known, edition in rows if known == name})
         fitting = [edition for edition in available if fnmatch.fnmatchcase(edition, version)]
         if fitting:
-            found.append(spec(name, fitting[-1]))
+            found.append(spec(name, max(fitting, key=_order(world))))
         elif not fnmatch.fnmatchcase((world.entry("packages", name) or {}).get("version", ""), version):
             if not available:
                 raise unknown_package(world, name)

@@ -63,5 +63,5 @@ def _apt(arguments: list[str], directory: Path) -> str:
     """Run apt-get without changing this machine."""
     done = subprocess.run(["apt-get", "-q", *arguments], cwd=directory, capture_output=True, text=True)
     if done.returncode:
-        raise Unavailable(f"apt-get can't fetch zypper: {done.stderr.strip().splitlines()[-1:]}")
+        raise Unavailable(f"apt-get can't fetch zypper; try apt-get update: {done.stderr.strip()}")
     return done.stdout

@@ -274,9 +274,11 @@ def test_an_upgrade_keeps_versions_that_nodes_set_and_locked_packages(site: Zypp
     site("destroy", playbook, "--yes")
     assert site.packages() == before
     site.zypper("addlock", "tool-a")
-    safe = site.write("safe.yml", "package_upgrade: all, mode: safe, update_cache: 0")
+    site.host.run(["touch", "--date=@1000000000", "/var/cache/zypp/raw/tests/repodata/repomd.xml"])
+    safe = site.write("safe.yml", "package_upgrade: all, mode: safe, update_cache: 3600")
     assert "steps" not in site.report("plan", safe)["package_upgrade:all"]["actions"][0]["args"]
     site("apply", safe, "--yes")
+    assert site.report("plan", safe)["package_upgrade:all"]["outcome"] == "unchanged"
     assert site.packages() == [FIRST, "shop 2.0-1", "tool-a 1.0-1 locked"]
     site("destroy", safe, "--yes")
     site.zypper("removelock", "tool-a")
