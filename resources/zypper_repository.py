@@ -59,9 +59,9 @@ def zypper_repository(
 
     In YAML::
 
-        - zypper_repository: shop
-          baseurl: ["https://rpm.example.org/leap/$releasever"]
-          key_source: shop.asc
+        - zypper_repository: docker
+          baseurl: ["https://download.docker.com/linux/sles/$releasever/$basearch/stable"]
+          key_source: docker.asc
           autorefresh: true
 
     In Python::
