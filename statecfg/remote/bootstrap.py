@@ -161,15 +161,15 @@ def unpack(sha: str, pieces: "Callable[[str], Iterable[bytes]]") -> "Dict[str, A
     """
     folder = cache()
     cached = os.path.join(folder or "/nonexistent", sha)
+    kept = load(cached)
+    bundle = fetch(sha, kept, pieces)
+    if bundle is not kept:
+        keep(folder, sha, bundle)
     tag = "%s.%s" % (sha, sys.implementation.cache_tag)
     packed = load("%s.%s" % (cached, sys.implementation.cache_tag))
     payload = packed[32:]
     # Bytecode is valid for one version of Python only, so the digest includes its magic number.
     if len(packed) < 33 or hashlib.sha256(MAGIC + sha.encode() + payload).digest() != packed[:32]:
-        kept = load(cached)
-        bundle = fetch(sha, kept, pieces)
-        if bundle is not kept:
-            keep(folder, sha, bundle)
         head, *sources = zlib.decompress(bundle).decode().split("\0")
         modules = {}
         for (name, about), source in zip(json.loads(head).items(), sources):
