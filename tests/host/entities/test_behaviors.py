@@ -233,7 +233,7 @@ def test_a_stopped_behavior_has_no_outcome(site: Site) -> None:
 
 def test_a_world_writable_file_is_not_run(site: Site) -> None:
     (site.root / "behaviors/sites.py").chmod(0o666)
-    assert "can be written by everybody" in message(site.run(invocation(function("create"))))
+    assert "can be written by all users" in message(site.run(invocation(function("create"))))
 
 
 # Playbooks
