@@ -149,9 +149,12 @@ class Reader:
             help_text = "start it with a node type, such as - package: nginx"
             report(problem("SC0316", "the entry has no node type", help_text, node.location))
             return "", None
-        near = next((key for key in node.items if nearest(key, self._node_types)), unknown)
-        if not nearest(near, self._node_types) and _ansible(node, (*CONTROL, *OPTIONS)):
-            return near, None
+        # A word of Ansible may resemble a node type by accident: `name` and `pam`.
+        misspelled = (key for key in node.items if not ansible_words.equivalent(key) and nearest(key, self._node_types))
+        near = next(misspelled, "")
+        if not near and _ansible(node, (*CONTROL, *OPTIONS)):
+            return unknown, None
+        near = near or unknown
         return near, self._node_type(near, node.keys[near].location)
 
 
