@@ -67,8 +67,7 @@ def enter(root: str) -> None:
     """Make `root` the current project: add its `resources/`, and unload the modules of the previous project."""
     global _root
     if _root != root:
-        own = {node_type.module for node_type in REGISTRY.values()}
-        _imported.update(name for name in own if _root and _file(sys.modules.get(name)).startswith(_root + os.sep))
+        _imported.update(name for name in {one.module for one in REGISTRY.values()} if _is_of_project(name))
         for name in _imported:
             sys.modules.pop(name, None)
             for node_type in [node_type for node_type in REGISTRY.values() if node_type.module == name]:
@@ -78,6 +77,12 @@ def enter(root: str) -> None:
         _root = root
     resources.add_directory(os.path.join(root, "resources"))
     role_path.add_node_types(root)
+
+
+def _is_of_project(module: str) -> bool:
+    """Return whether a module is a file of the current project. In a checkout of statecfg, built-in ones are not."""
+    path = _file(sys.modules.get(module))
+    return bool(_root) and path.startswith(_root + os.sep) and os.path.dirname(path) not in _BUILT_IN
 
 
 def current_root() -> str:

@@ -16,6 +16,7 @@ from pyrsistent import PVector, pvector
 from statecfg.graph import host_conditions, registry, schema
 from statecfg.graph.on_host import OnHost
 from statecfg.graph.opaque import Composed
+from statecfg.graph.types import MAX_DEPTH
 from statecfg.problems import suggest, tokens
 from statecfg.problems.positions import NOWHERE
 from statecfg.problems.tokens import SecretError
@@ -134,15 +135,17 @@ def scope(options: Mapping[str, Any], variables: dict[str, Any]) -> dict[str, An
     return {**variables, "host_item": item()} if OPTION in options else variables
 
 
-def found(value: Any) -> Iterator[HostItem]:
-    """Yield the references in an attribute, also in lists and maps."""
+def found(value: Any, depth: int = 0) -> Iterator[HostItem]:
+    """Yield the references in an attribute, also in lists and maps. Values nested too deep are refused later."""
+    if depth > MAX_DEPTH:
+        return
     if isinstance(value, HostItem):
         yield value
     elif isinstance(value, Composed):
         yield from (piece for piece in value.pieces if isinstance(piece, HostItem))
     elif isinstance(value, (Mapping, list, tuple, PVector)):
         for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from found(inner)
+            yield from found(inner, depth + 1)
 
 
 def sampled(value: Any, kind: str) -> Any:

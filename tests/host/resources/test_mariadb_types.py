@@ -161,6 +161,8 @@ def test_names_with_quotes_and_wildcards_are_only_names(site: Site, service: str
     objects += f"  - {{mariadb_user: {json.dumps(user)}, host: '%', {options}}}\n"
     site.come_true(objects)
     sql(host, f"CREATE TABLE `{quoted}`.`t``'_%` (id int); CREATE TABLE `{quoted}`.`t``'x%` (id int)")
+    # Without this, a destroy may remove the user before its privileges.
+    who += f", requires: {json.dumps([f'mariadb_database:{database}', f'mariadb_user:{user}'])}"
     grants = f"  - {{mariadb_grant: a, privileges: [SELECT], {who}}}\n"
     grants += f"  - {{mariadb_grant: b, privileges: [INSERT], tables: [{json.dumps(table)}], {who}}}\n"
     site.come_true(objects + grants)

@@ -53,7 +53,8 @@ def test_cost_per_node_does_not_grow_with_the_graph() -> None:
     calls(20)  # the first run imports modules and makes schemas
     small, large = calls(200), calls(4000)
     assert large / 4000 < 1.1 * small / 200
-    assert large / 4000 < 350  # 190 without secrets; 290 with secrets, because statecfg searches all texts for them
+    # 190 without secrets; 290 with secrets and 350 with items of hosts, because statecfg searches all texts for them
+    assert large / 4000 < 400
 
 
 def test_long_playbook_is_read_in_linear_time(tmp_path: Path) -> None:
