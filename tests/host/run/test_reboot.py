@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from statecfg.graph.graph import Graph
-from statecfg.resources import command, directory, file, reboot, service
+from statecfg.resources import command, directory, file, process, reboot, service
 from statecfg.run.options import Expected
 from statecfg.transport.become import Become
 from tests import lab
@@ -315,6 +315,24 @@ def test_a_service_runs_after_the_reboot(target: Host) -> None:
     assert set(done.outcomes().values()) == {"changed"}
     assert boot_id(target) != before
     assert target.run(["systemctl", "is-active", "doze"]).stdout.strip() == "active"
+
+
+def test_a_process_runs_after_the_reboot(target: Host) -> None:
+    """The reboot ends it, so the plan does not know it. The run starts it again."""
+    before = boot_id(target)
+    sleeper: dict[str, Any] = {"user": "root", "group": "root", "env": {}, "args": ["97531"]}
+    assert rig.run(target, rig.define(process("/usr/bin/sleep", **sleeper))).host()["status"] == "ok"
+    graphs = (
+        reboot("kernel", always=True, boot_timeout=60),
+        process("/usr/bin/sleep", **sleeper, requires=["reboot:kernel"]),
+    )
+    outcomes = rig.run(target, rig.define(*graphs), "plan").outcomes()
+    assert outcomes == {"reboot:kernel": "changed", "process:/usr/bin/sleep": "unknown"}
+    done = rig.run(target, rig.define(*graphs))
+    assert done.host()["status"] == "ok", done.host()
+    assert set(done.outcomes().values()) == {"changed"}
+    assert boot_id(target) != before
+    assert len(target.run(["pgrep", "-fx", "/usr/bin/sleep 97531"]).stdout.split()) == 1
 
 
 def test_another_user_reboots_the_host_with_sudo(target: Host) -> None:
