@@ -365,7 +365,8 @@ class HostDriver:
             sender.try_to_send(data)
 
         request = self.session.request
-        aside(request.target, request.order.access.settings, command(request.host.python), answer)
+        argv = command(request.host.python)
+        aside(request.target, request.order.access.settings, argv, request.become, answer)
 
     def _tell_units(self, action: actions.TellUnits, sender: Sender) -> None:
         """Pass a frame of the host's units to their coordinator. The outbox sends the coordinator's answers."""

@@ -10,12 +10,14 @@ from statecfg.remote.wire import frames as wire
 from statecfg.transport import (
     LOCAL,
     AuthenticationFailed,
+    BecomeFailed,
     HostKeyRejected,
     SshSettings,
     Target,
     TransportError,
     connect,
 )
+from statecfg.transport.become import Become, open_become
 
 WAIT = 30.0  # seconds in which a login must succeed; sshd may still be starting
 PAUSE = 0.5  # seconds between two attempts
@@ -26,12 +28,18 @@ def by_ssh(target: Target) -> bool:
     return target.transport != "local" and target.name != LOCAL
 
 
-def aside(target: Target, settings: SshSettings | None, argv: Sequence[str], answer: Callable[[str], None]) -> None:
+def aside(
+    target: Target,
+    settings: SshSettings | None,
+    argv: Sequence[str],
+    become: Become | None,
+    answer: Callable[[str], None],
+) -> None:
     """Call `try_login` in its own thread, and pass its result to `answer`."""
 
     def run() -> None:
         try:
-            wrong = try_login(target, settings, argv)
+            wrong = try_login(target, settings, argv, become)
         except Exception as problem:  # a bug of statecfg: the host reverts its change and reports why
             wrong = f"statecfg failed: {problem!r}"
         answer(wrong)
@@ -39,20 +47,23 @@ def aside(target: Target, settings: SshSettings | None, argv: Sequence[str], ans
     threading.Thread(target=run, daemon=True).start()
 
 
-def try_login(target: Target, settings: SshSettings | None, argv: Sequence[str], seconds: float = WAIT) -> str:
+def try_login(
+    target: Target, settings: SshSettings | None, argv: Sequence[str], become: Become | None, seconds: float = WAIT
+) -> str:
     """Log in again with the same connection options, and start a program.
 
     A refused login is final, because another attempt could lock the account. A refused host key is final, too.
 
     :param argv: the program; it must print the executor's greeting
+    :param become: as which user the run starts it: a change of PAM can also break sudo
     :param seconds: time in which the login must succeed
     :returns: why the login failed, "" if it succeeded
     """
     deadline = time.monotonic() + seconds
     while True:
         try:
-            return _once(target, settings, argv, deadline)
-        except (AuthenticationFailed, HostKeyRejected) as problem:
+            return _once(target, settings, argv, become, deadline)
+        except (AuthenticationFailed, BecomeFailed, HostKeyRejected) as problem:
             return problem.summary
         except TransportError as problem:
             if time.monotonic() + PAUSE > deadline:
@@ -60,10 +71,12 @@ def try_login(target: Target, settings: SshSettings | None, argv: Sequence[str],
             time.sleep(PAUSE)
 
 
-def _once(target: Target, settings: SshSettings | None, argv: Sequence[str], deadline: float) -> str:
+def _once(
+    target: Target, settings: SshSettings | None, argv: Sequence[str], become: Become | None, deadline: float
+) -> str:
     connection = connect(target, settings)
     try:
-        stream = connection.open(argv)
+        stream = open_become(connection, argv, become, wire.GREETING) if become else connection.open(argv)
         try:
             said = b""
             while wire.GREETING not in said and len(said) <= wire.NOISE:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.host.resources.test_text_edits import Site, nodes
-from tests.lab import Host
+from tests.lab import Host, add_user
 
 FILE = "/etc/pam.d/sshd"
 
@@ -65,3 +65,15 @@ def test_a_line_that_prevents_logins_is_taken_back(site: Site) -> None:
     assert "no new login after a change of the lines of PAM" in reason and "a new login works" in reason
     assert site.host.read(FILE) == before
     assert site.host.ssh(["true"]).returncode == 0
+
+
+def test_a_line_that_prevents_sudo_is_taken_back(site: Site) -> None:
+    """The new login starts a program as the run does: after sudo, too."""
+    add_user(site.host, "operator1", sudo="nopasswd")
+    path = "/etc/pam.d/sudo"
+    before = site.host.read(path)
+    denied = line("pam_deny.so").replace("service: sshd", "service: sudo")
+    report = site.report("apply", denied, "--user", "operator1", "--become", code=1)
+    reason = nodes(report)["pam:pam_deny.so"]["reason"]
+    assert "no new login after a change of the lines of PAM" in reason and "a new login works" in reason
+    assert site.host.read(path) == before
