@@ -39,7 +39,7 @@ def devices(host: World) -> dict[str, records.Fields]:
     :raises CheckError: if pvs fails
     """
     rows = _rows(host, "pvs", "pv", "pv_name", "vg_name")
-    # LVM prints links, such as /dev/mapper/disk; the name of a missing device is no path.
+    # LVM prints links, such as /dev/mapper/disk; the name of a missing device is not a path.
     names = (row["pv_name"] for row in rows)
     found = [paths.followed(host, name) if name.startswith("/") else name for name in names]
     return {name: {"group": row["vg_name"]} for name, row in zip(found, rows)}

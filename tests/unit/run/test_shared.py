@@ -276,7 +276,7 @@ def test_function_of_a_play_runs_once_for_equal_inputs(tmp_path: Path, capfd: py
         ([1], (1,)),
         ([1], [1, 2]),
         (0.0, -0.0),
-        (Secret("a", "same"), Secret("b", "same")),
+        (Secret("a", "value-of-both"), Secret("b", "value-of-both")),
     ],
 )
 def test_values_of_other_types_or_orders_are_not_the_same(one: Any, other: Any) -> None:
