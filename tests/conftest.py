@@ -37,12 +37,25 @@ def our_node_types() -> dict[str, NodeType[...]]:
     return {name: getattr(resources, name) for name in resources.available()}
 
 
+@pytest.fixture(scope="session")
+def node_types_of_tests() -> dict[str, NodeType[...]]:
+    """Return the node types that test modules defined when they were imported."""
+    return {name: found for name, found in REGISTRY.items() if found.module.startswith("tests.")}
+
+
 @pytest.fixture(autouse=True)
-def _node_types_as_they_were(our_node_types: dict[str, NodeType[...]]) -> Iterator[None]:
-    """Restore the built-in node types, because a test may define node types with the same names."""
+def _node_types_as_they_were(
+    our_node_types: dict[str, NodeType[...]], node_types_of_tests: dict[str, NodeType[...]]
+) -> Iterator[None]:
+    """Restore the node types.
+
+    A test may define node types with the names of built-in ones. If a test loads a playbook of this checkout, a later
+    project unloads the modules of the checkout with the node types of tests.
+    """
     folders = list(resources.__path__)
     yield
     resources.__path__[:] = folders
+    REGISTRY.update(node_types_of_tests)
     REGISTRY.update(our_node_types)
     for name, node_type in our_node_types.items():
         setattr(resources, name, node_type)

@@ -26,7 +26,7 @@ class Terminal:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         environ = {**run.environ, "TERM": "xterm-256color"}
-        for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "CI"):
             environ.pop(name, None)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "statecfg", *arguments], cwd=run.base, stdin=slave, stdout=slave, stderr=slave,
