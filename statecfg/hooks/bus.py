@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from statecfg.run.prepare import Work
     from statecfg.run.report_model import Unit
     from statecfg.store.hooks.records import Policy
+    from statecfg.store.hosts import HostRecord
     from statecfg.store.left_hosts import LeftHost
     from statecfg.units.in_run import UnitsInRun
 
@@ -112,16 +113,19 @@ class Bus:
         policy = input.policy(self.playbook, hosts.bound(self.store, self.playbook))
         self.ledgers = hosts.lineages(self.store, self.playbook)
         self.units = in_run.of_run(self.store, options.deployment, self.mode, self.run, jobs, options.cancel)
-        joined = self._with_units([self._with_host(job, policy) for job in jobs], options)
+        records = hosts.named(self.store, {job.host.name for job in jobs})
+        joined = self._with_units([self._with_host(job, records.get(job.host.name), policy) for job in jobs], options)
         self.mark.begin(self.mode, self.playbook, [job.host.name for job in jobs])
         return replace(options, run=self.run, hooks=replace(options.hooks, around=around, events=self)), joined
 
-    def _with_host(self, job: Job, policy: Policy) -> Job:
+    def _with_host(self, job: Job, record: HostRecord | None, policy: Policy) -> Job:
         """Return a job with the store's data about its host."""
-        ledger, record = self.ledgers.get(job.host.name, ""), hosts.get(self.store, job.host.name)
+        ledger = self.ledgers.get(job.host.name, "")
         node: Mapping[str, Any] = input.node(record) if record is not None else {"name": job.host.name}
         self.host_log.expect(job.host.name, record.metadata if record is not None else {})
-        definition = replace(job.definition, blobs={**job.definition.blobs, **self.around.contents})
+        definition, contents = job.definition, self.around.contents
+        if contents:
+            definition = replace(definition, blobs={**definition.blobs, **contents})
         return replace(job, definition=definition, ledger=ledger, for_hooks={"node": node, "policy": policy})
 
     def _with_units(self, jobs: Iterable[Job], options: Options) -> list[Job]:
@@ -215,19 +219,18 @@ class Bus:
                 self.reconciler.run_ended(host, self.playbook, done, (report.get("error") or {}).get("summary", ""))
         with self.problems.collecting():
             self._enter_end(host, report, done)
-        ledger = str(report.get("ledger") or "")
-        if ledger and ledger != self.ledgers.get(host):
-            with self.problems.collecting():
-                hosts.went_by(self.store, host, self.playbook, ledger)
 
     def _enter_end(self, host: str, report: Json, done: bool) -> None:
         installed = self.mode == Mode.APPLY and done
         if installed:
             self.going(host)
+        ledger = str(report.get("ledger") or "")
 
         def enter(connection: Connection) -> None:
             if installed:
                 hosts.installed_in(connection, self.store.project, host, self.playbook)
+            if ledger and ledger != self.ledgers.get(host):
+                hosts.went_by_in(connection, self.store.project, host, self.playbook, ledger)
             runs.host_finished(connection, self.run, host, report["status"], report.get("summary") or {})
 
         def unbind(connection: Connection) -> None:

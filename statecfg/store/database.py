@@ -20,6 +20,7 @@ from sqlalchemy import Connection, create_engine, exc, pool
 
 from statecfg.store import migrations, postgresql, sqlite
 from statecfg.store.errors import Busy, StoreError
+from statecfg.store.group_commit import GroupCommit
 
 if TYPE_CHECKING:
     from statecfg.store.address import Address
@@ -42,6 +43,7 @@ class Store:
         self._pid = os.getpid()
         self._writer = threading.Lock()
         self._opened = self._wrote = False
+        self._changes = GroupCommit(self._attempt, self.label, 6 * BUSY)
         if address.path is not None:
             sqlite.prepare(address, lambda path: _fill(path, address.label))
         self._engine = self._create_engine()
@@ -107,12 +109,28 @@ class Store:
                 connection.exec_driver_sql(postgresql.BEGIN if self.shared else "BEGIN IMMEDIATE")
                 self._wrote = True
                 yield connection
-                connection.commit()
+                try:
+                    connection.commit()
+                except exc.DBAPIError:
+                    connection.invalidate()  # after a failed commit, SQLite's transaction may still be open
+                    raise
         finally:
             self._writer.release()
 
     def attempt(self, function: Callable[[Connection], T]) -> T:
         """Run `function` in a transaction whose changes are stored exactly once; return the function's result.
+
+        While a thread commits, the changes of other threads wait. The next transaction contains all of them.
+
+        :param function: works only through the connection it receives; it may be called more than once, and from
+            another thread
+        :raises StoreError: the transaction failed, or its outcome is unknown
+        """
+        self.check_process()
+        return self._changes.attempt(function)
+
+    def _attempt(self, function: Callable[[Connection], T]) -> T:
+        """Run `function` in a transaction of its own.
 
         PostgreSQL may roll a transaction back, or the response to a commit may be lost. Then retry, with at most 5
         attempts in total. A mark in the database tells whether a commit without a response succeeded.

@@ -7,7 +7,7 @@ for which the store was opened.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from statecfg.store.tables import binding, host
 
 # Facts that change between runs although the host did not change.
 VOLATILE = frozenset({"boot_id", "user"})
+_FEW = 10  # hosts: finding more of them one by one takes longer than reading all hosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,13 @@ def get(store: Store, name: str) -> HostRecord | None:
         return find(connection, store.project, name)
 
 
+def named(store: Store, names: Collection[str]) -> dict[str, HostRecord]:
+    """Return name → host, for the names that the store has."""
+    if len(names) <= _FEW:
+        return {name: record for name in names if (record := get(store, name)) is not None}
+    return {record.name: record for record in every(store) if record.name in names}
+
+
 def by_number(store: Store, number: int) -> HostRecord | None:
     """Return the host with this number, of any project; None if there is none."""
     with store.reading() as connection:
@@ -154,15 +162,10 @@ def bind(store: Store, name: str, playbook: str) -> bool:
     :param playbook: PROJECT/PATH
     :returns: whether it was not bound before
     """
-
-    def add(connection: Connection) -> bool:
-        record = ensure(connection, store.project, name)
-        if playbook in record.playbooks:
-            return False
-        connection.execute(insert(binding).values(host=record.id, playbook=playbook, since=time.time()))
-        return True
-
-    return store.attempt(add)
+    record = get(store, name)
+    if record is not None and playbook in record.playbooks:
+        return False
+    return store.attempt(lambda connection: bind_in(connection, store.project, name, playbook))
 
 
 def unbind(store: Store, name: str, playbook: str) -> bool:
@@ -184,18 +187,6 @@ def lineages(store: Store, playbook: str) -> dict[str, str]:
         query = query.where(host.c.project.in_(("", store.project)))
         rows = connection.execute(query.where(binding.c.playbook == playbook, binding.c.ledger != ""))
         return {row.name: row.ledger for row in rows}
-
-
-def went_by(store: Store, name: str, playbook: str, ledger: str) -> None:
-    """Store which ledger contains the resources of a playbook that is bound to a host."""
-
-    def enter(connection: Connection) -> None:
-        record = find(connection, store.project, name)
-        number = record.id if record is not None else None
-        bound = update(binding).where(binding.c.host == number, binding.c.playbook == playbook)
-        connection.execute(bound.where(binding.c.ledger != ledger).values(ledger=ledger))
-
-    store.attempt(enter)
 
 
 def installed(store: Store, name: str, playbook: str) -> None:
@@ -239,6 +230,23 @@ def ensure(connection: Connection, project: str, name: str) -> HostRecord:
     empty = {"facts": {}, "tags": [], "metadata": {}, "boot_id": "", "ledger": ""}
     connection.execute(insert(host).values(project=project, name=name, **empty))
     return ensure(connection, project, name)
+
+
+def bind_in(connection: Connection, project: str, name: str, playbook: str) -> bool:
+    """Bind a playbook to a host; see `bind`."""
+    record = ensure(connection, project, name)
+    if playbook in record.playbooks:
+        return False
+    connection.execute(insert(binding).values(host=record.id, playbook=playbook, since=time.time()))
+    return True
+
+
+def went_by_in(connection: Connection, project: str, name: str, playbook: str, ledger: str) -> None:
+    """Store which ledger contains the resources of a playbook that is bound to a host."""
+    record = find(connection, project, name)
+    number = record.id if record is not None else None
+    bound = update(binding).where(binding.c.host == number, binding.c.playbook == playbook)
+    connection.execute(bound.where(binding.c.ledger != ledger).values(ledger=ledger))
 
 
 def installed_in(connection: Connection, project: str, name: str, playbook: str) -> None:
