@@ -9,8 +9,8 @@ import pytest
 from statecfg.graph.graph import Graph
 from statecfg.resources import directory, file, package, user
 from tests import ROOT
-from tests.host.resources.test_plan_comes_true import barrier, compare
 from tests.host.resources.truth import STATES, fleet_run, nodes
+from tests.host.resources.truth_runs import barrier, cell, compare
 from tests.lab import Host
 
 PAGE = ROOT / "docs" / "measured.md"
@@ -82,9 +82,6 @@ def test_decisions_after_a_failed_run(apt_packages: Any, make_booted_host: Any) 
 def test_the_documentation_page_has_the_measured_figures() -> None:
     if len(_FOUND) < len(STATES):
         pytest.skip("not run on this machine: only a run of the whole module has all the figures")
-    cells = [
-        f"{count - later} of {count} exact, {acting} act" + (f", {later} known later" if later else "")
-        for count, acting, later in (_FOUND[state] for state in STATES)
-    ]
+    cells = [cell(_FOUND[state]) for state in STATES]
     row = f"| conditions (`when_host`) | {' | '.join(cells)} |\n"
     assert row in PAGE.read_text(encoding="utf-8"), row

@@ -11,6 +11,8 @@ import pytest
 
 from tests import lab
 from tests.host.resources.test_dnf import DnfSite
+from tests.host.resources.truth_packages import DNF_PACKAGES, dnf_lists
+from tests.host.resources.truth_runs import check_rows
 from tests.lab.fixtures import or_skip
 from tests.lab.rpm import RpmRepository, rpm_host
 
@@ -70,6 +72,7 @@ def fedora(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Host]:
         first.add("extra", "1.0")
         for version in ("1.0", "2.0"):
             first.add("shop", version)
+            first.add("worker", version)
         second.add("strange", "1.0")
         host = rpm_host("fedora", first)
     try:
@@ -219,3 +222,13 @@ def test_a_removed_group_is_installed_again(site: DnfSite) -> None:
     site("destroy", playbook, "--yes")
     assert site.packages() == before
     site.dnf("group", "remove", "tools")
+
+
+def test_plans_of_repositories_and_modules_come_true(site: DnfSite) -> None:
+    rows = [("dnf_repository", "dnf_repository"), ("dnf_module", "dnf_module")]
+    check_rows(site.host, dnf_lists(site.directory / "files/key.asc"), rows)
+
+
+def test_plans_of_packages_come_true(site: DnfSite) -> None:
+    rows = [("package", "package (dnf)"), ("package_upgrade", "package_upgrade (dnf)"), ("dnf_group", "dnf_group")]
+    check_rows(site.host, DNF_PACKAGES, rows)

@@ -9,6 +9,8 @@ import pytest
 
 from tests import lab
 from tests.host.resources.test_packages_together import Site
+from tests.host.resources.truth_packages import PACMAN_LISTS, PACMAN_PACKAGES
+from tests.host.resources.truth_runs import check_rows
 from tests.lab.arch import CONFIGURATION, PLACE, PacmanRepository, arch_host
 from tests.lab.fixtures import or_skip
 
@@ -243,3 +245,14 @@ def test_a_repository_that_does_not_answer_fails(site: PacmanSite) -> None:
     assert failed["reason"].startswith("fetch_lists:")
     site("destroy", playbook, "--yes")
     assert settings(site.host) == before
+
+
+def test_plans_of_repositories_come_true(site: PacmanSite) -> None:
+    before = settings(site.host)
+    check_rows(site.host, PACMAN_LISTS, [("pacman_repository", "pacman_repository")])
+    assert settings(site.host) == before
+
+
+def test_plans_of_packages_come_true(site: PacmanSite) -> None:
+    rows = [("package", "package (pacman)"), ("package_upgrade", "package_upgrade (pacman)")]
+    check_rows(site.host, PACMAN_PACKAGES, rows)

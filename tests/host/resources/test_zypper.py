@@ -10,6 +10,8 @@ import pytest
 from tests import lab
 from tests.host.resources.test_dnf import small_packages
 from tests.host.resources.test_packages_together import Site
+from tests.host.resources.truth_packages import ZYPPER_PACKAGES
+from tests.host.resources.truth_runs import check_rows
 from tests.lab.fixtures import or_skip
 from tests.lab.suse import suse_host
 
@@ -310,3 +312,8 @@ def test_facts_and_conditions_know_the_packages(site: ZypperSite) -> None:
     assert not site.host.path("/var/tmp/other").exists()
     site("destroy", playbook, "--yes")
     site.zypper("remove", "tool-a")
+
+
+def test_plans_of_packages_come_true(site: ZypperSite) -> None:
+    rows = [("package", "package (zypper)"), ("package_upgrade", "package_upgrade (zypper)")]
+    check_rows(site.host, ZYPPER_PACKAGES, rows)

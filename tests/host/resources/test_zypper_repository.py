@@ -12,6 +12,8 @@ import pytest
 from tests import lab
 from tests.host.resources.test_dnf_types import make_key, sign
 from tests.host.resources.test_zypper import AUTO, FIRST, RECORDS, REPOSITORY, ZypperSite
+from tests.host.resources.truth_packages import zypper_lists
+from tests.host.resources.truth_runs import check_rows
 from tests.lab.fixtures import or_skip
 from tests.lab.rpm import RpmRepository
 from tests.lab.suse import suse_host
@@ -110,3 +112,8 @@ def test_a_disabled_repository_is_not_fetched(site: ZypperSite) -> None:
     assert not site.host.path(RAW).exists()
     assert site.report("apply", playbook, "--yes")["zypper_repository:second"]["outcome"] == "unchanged"
     site("destroy", playbook, "--yes")
+
+
+def test_plans_of_repositories_come_true(site: ZypperSite) -> None:
+    case = zypper_lists(site.directory / "files/key.asc")
+    check_rows(site.host, case, [("zypper_repository", "zypper_repository")])

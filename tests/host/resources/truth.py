@@ -66,20 +66,19 @@ from tests.lab.web import Web
 # Two change the kernel, which the hosts share with this machine, and the podman of Debian 12 has no quadlets.
 # `tests/unit/resources/test_recorded.py` tests them.
 # `test_recorded_storage.py` there tests SELinux and LVM, which the kernel of this machine lacks.
-# `tests/host/run/test_reboot.py` reboots hosts of its own.
 NOT_FOR_REAL = {
     "kernel_module",
     "lvm_logical_volume",
     "lvm_volume_group",
     "quadlet",
-    "reboot",
     "swap",
     "selinux_boolean",
     "selinux_fcontext",
     "selinux_port",
 }
-# `test_dnf_types.py`, `test_pacman.py` and `test_zypper_repository.py` test these, on hosts with dnf, pacman or zypper.
-OTHER_HOSTS = {"dnf_group", "dnf_module", "dnf_repository", "pacman_repository", "zypper_repository"}
+# `test_dnf_types.py`, `test_pacman.py`, `test_zypper_repository.py` and `tests/host/run/test_reboot.py` test these with
+# `truth_runs`, on hosts of their own.
+OTHER_HOSTS = {"dnf_group", "dnf_module", "dnf_repository", "pacman_repository", "reboot", "zypper_repository"}
 STATES = ("bare", "converged", "drifted", "half-failed")
 
 

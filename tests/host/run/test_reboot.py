@@ -15,6 +15,8 @@ from statecfg.run.options import Expected
 from statecfg.transport.become import Become
 from tests import lab
 from tests.host.command import statecfg
+from tests.host.resources.truth_case import Case
+from tests.host.resources.truth_runs import check_rows
 from tests.host.run import hooked, rig
 from tests.host.run.site import Site
 from tests.lab import Host
@@ -359,3 +361,20 @@ def test_a_user_can_stop_a_run_that_waits(target: Host) -> None:
     assert done.host()["error"]["summary"] == "the run was stopped while the host rebooted"
     boot_id(target)
     target.run(["rm", LOCK])
+
+
+def test_plans_of_reboots_come_true(target: Host) -> None:
+    def declare(root: str, requires: list[Graph]) -> list[Graph]:
+        due = reboot("kernel", when_exists="/run/reboot-required", boot_timeout=60, requires=requires)
+        return [due, file(f"{root}-after", content="after\n", requires=[due])]
+
+    def drift(host: Host, root: str) -> None:
+        lab.await_boot(host)
+        host.write("/run/reboot-required", "")
+        host.path(f"{root}-after").unlink(missing_ok=True)
+
+    def done(host: Host, root: str) -> None:
+        lab.await_boot(host)
+        host.run(["rm", "-f", "/run/reboot-required", f"{root}-after"])
+
+    check_rows(target, Case("reboot", declare, drift, drift, done=done), [("reboot", "reboot")])
