@@ -95,8 +95,11 @@ def plain_sshd(
         "UseDNS no",
         "Subsystem sftp internal-sftp",
     ]
+    # bash takes the shells of sessions for subshells, which don't read ~/.bashrc. It may take longer than a test.
+    variables = ["SHLVL=1"]
     if account.pw_uid == os.geteuid():  # so that sessions don't use the own ledger of the user who runs the tests
-        lines.append(f"SetEnv STATECFG_STATE_DIR={home / 'state'}")
+        variables.append(f"STATECFG_STATE_DIR={home / 'state'}")
+    lines.append(f"SetEnv {' '.join(variables)}")
     (home / "sshd_config").write_text("\n".join(lines) + "\n")
     log = home / "log"
     process = owner.start([program, "-D", "-f", str(home / "sshd_config"), "-E", str(log)], stdin=subprocess.DEVNULL)

@@ -102,6 +102,7 @@ def running_sshd(
         "PermitRootLogin yes",
         "MaxStartups 100",
         f"PidFile {root}/pid",
+        "SetEnv SHLVL=1",  # so bash does not read ~/.bashrc, which may take longer than a test
     ]
     # sshd uses the first value of an option.
     (root / "sshd_config").write_text("\n".join([*options, *lines]) + "\n")
