@@ -127,6 +127,8 @@ def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
 
 def as_json(value: Any) -> Any:
     """Return a value as JSON for a report: content as its digest, long text cut."""
+    if value is None or (type(value) is str and len(value) <= 2000):  # most values, so they come first
+        return value
     if isinstance(value, Blob):
         return content(value)
     if isinstance(value, bytes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statecfg.remote.graph.names import ActionStatus, Outcome
+from statecfg.remote.machine import accounts
 from statecfg.remote.run.aftercare import Aftercare
 from statecfg.remote.run.node_events import NodeEvents
 from statecfg.remote.run.node_run import NodeRun
@@ -147,7 +148,8 @@ class Execution:
         self.events.manage(ready)
         acting = self.act_on(ready)
         if self.acted:
-            self.verify([node for node in ready if node.outcome in Outcome.SOUND])
+            with accounts.Remembering():
+                self.verify([node for node in ready if node.outcome in Outcome.SOUND])
         for node in ready:
             self.events.after(node)
         self.close(number, nodes, acting, "layers")

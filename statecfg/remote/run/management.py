@@ -351,14 +351,15 @@ class Management:
             resource = recording.new_resource(plan.steps[name].node)
             resource.state = State.RESOLVED
             account.manage(resource)
-        self.recorded.ledger.end(self._run, account, status, recording.updates(sound, first_seen, {}))
+        self.recorded.ledger.end(self._run, account, status, recording.updates(sound, set(first_seen), {}))
 
     def end(self, journal: Journal, status: str, sound: Iterable[str]) -> None:
         """Complete the run's record in the ledger with the contents of its journal."""
         assert self.recorded.ledger is not None and self._recording is not None
         with open(journal.path, encoding="utf-8") as stream:
             account = Account(stream.read().split("\n"))
-        fresh = [*account.managed, *(name for name, outcome in account.outcomes.items() if outcome == Outcome.CHANGED)]
+        changed = (name for name, outcome in account.outcomes.items() if outcome == Outcome.CHANGED)
+        fresh = {*account.managed, *changed}
         self.recorded.ledger.end(self._run, account, status, self._recording.updates(sound, fresh, account.said))
 
     def close(self) -> None:

@@ -40,10 +40,9 @@ class NodeRun:
 
     def report(self) -> NodeReport:
         """Return the node as data; planned actions that did not start have the status `NOT_ATTEMPTED`."""
-        data = step_report(self.step)
         actions = self.step.spec.actions
         left = [action_report(action, ActionStatus.NOT_ATTEMPTED) for action in actions[len(self.done) :]]
-        data["actions"] = self.done + left
+        data = step_report(self.step, self.done + left)
         first = self.step.spec.shutdown_first
         if first is not None:
             data["shutdown_first"] = self.shutdown or action_report(first, ActionStatus.NOT_ATTEMPTED)

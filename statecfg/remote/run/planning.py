@@ -6,7 +6,7 @@ from statecfg.remote.graph.hy_lines import attribute, written_at
 from statecfg.remote.graph.model import OK, Action, ActionSpec, CheckError, Conflict, Excluded, Stays, Unknown, error
 from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.ledger.records import Orphan, contents
-from statecfg.remote.machine.changes import hidden, secretive
+from statecfg.remote.machine.changes import as_json, hidden, secretive
 from statecfg.remote.machine.guard import WriteAttempt, reading_only
 from statecfg.remote.machine.world import ANYTHING
 from statecfg.remote.run.dependents import Dependent, Dependents
@@ -209,7 +209,7 @@ class Planner:
                 return
         if step.spec.steps:
             step.outcome = Outcome.CHANGED
-            step.changes = self.changes(step.node)
+            step.changes = as_json(self.changes(step.node))
 
     def changes(self, node: Node) -> List[Change]:
         """Return the changes of the simulated machine in this turn, without values that may show a former secret."""

@@ -7,7 +7,7 @@ import os
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
 from statecfg.remote.ledger.records import Resource, contents, with_content
-from statecfg.remote.machine import durable
+from statecfg.remote.machine import accounts, durable
 from statecfg.remote.machine.guard import reading_only
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.run.definitions import digest_of
@@ -15,7 +15,7 @@ from statecfg.remote.wire.frames import encode_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+    from typing import AbstractSet, Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
     from statecfg.remote.graph.model import Attrs, JsonMap, Node
     from statecfg.remote.ledger.recorded import Recorded
@@ -77,7 +77,7 @@ class Recording:
         return [*self._older[node_type], *recent]
 
     def updates(
-        self, names: Iterable[str], fresh: Sequence[str], said: Mapping[str, Mapping[str, str]]
+        self, names: Iterable[str], fresh: AbstractSet[str], said: Mapping[str, Mapping[str, str]]
     ) -> Dict[str, Optional[Resource]]:
         """Return the records that the ledger needs for nodes that are as defined.
 
@@ -87,20 +87,21 @@ class Recording:
         :returns: name → record, with `memory` if it has changed; None if the ledger has this record already
         """
         records: Dict[str, Optional[Resource]] = {}
-        for name in names:
-            node, before = self.nodes.get(name), self.recorded.resources.get(name)
-            if node is None:
-                continue
-            if name in fresh or before is None:
-                after = present(node, self.definitions.lineage, self.facets)
-            elif self._is_recorded(node, before):
-                records[name] = None
-                continue
-            else:
-                after = before.after
-            memory = self._learned(node, said.get(name, {})) if name in fresh else None
-            digest = self.definitions.digest(node)
-            records[name] = Resource(name, self.definitions.of(node), memory=memory, digest=digest, after=after)
+        with accounts.Remembering():
+            for name in names:
+                node, before = self.nodes.get(name), self.recorded.resources.get(name)
+                if node is None:
+                    continue
+                if name in fresh or before is None:
+                    after = present(node, self.definitions.lineage, self.facets)
+                elif self._is_recorded(node, before):
+                    records[name] = None
+                    continue
+                else:
+                    after = before.after
+                memory = self._learned(node, said.get(name, {})) if name in fresh else None
+                digest = self.definitions.digest(node)
+                records[name] = Resource(name, self.definitions.of(node), memory=memory, digest=digest, after=after)
         return records
 
     def _is_recorded(self, node: Node, before: Resource) -> bool:

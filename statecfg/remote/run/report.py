@@ -72,15 +72,18 @@ def action_report(action: Action, status: str = ActionStatus.PLANNED, result: Op
     return report
 
 
-def step_report(step: Step) -> NodeReport:
-    """Return a planned node as data."""
+def step_report(step: Step, actions: Optional[List[ActionReport]] = None) -> NodeReport:
+    """Return a node as data.
+
+    :param actions: its actions as data; None: they are planned
+    """
     node = step.node
     report: NodeReport = {
         "name": node.provides,
         "type": node.type,
         "outcome": step.outcome,
-        "changes": as_json(step.changes),
-        "actions": [action_report(action) for action in step.spec.actions],
+        "changes": step.changes,
+        "actions": [action_report(action) for action in step.spec.actions] if actions is None else actions,
         "position": node.position,
     }
     if step.spec.shutdown_first is not None:
