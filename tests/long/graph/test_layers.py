@@ -1,4 +1,4 @@
-"""Layers of random graphs, compared with networkx."""
+"""Layers of random graphs, compared with networkx, and compiled."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from collections.abc import Callable
 
 import networkx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from statecfg.graph.graph import merge_graphs
 from statecfg.graph.layers import layers
+from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.problems import InvalidInput
-from tests.unit.graph.node_types import of_edges
+from statecfg.remote.graph.model import Node
+from statecfg.remote.wire.frames import INLINE, decode_value
+from tests.unit.graph.node_types import of_edges, t_path
 from tests.unit.graph.test_layers import random_edges
 
 
@@ -61,3 +67,26 @@ def test_cycles_are_found_where_networkx_finds_them(seed: int) -> None:
 def test_deep_chain_does_not_overflow_the_stack() -> None:
     names = [f"n{index:04}" for index in range(10_000)]
     assert len(layers(of_edges({name: names[i + 1 : i + 2] for i, name in enumerate(names)}))) == 10_000
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=60, deadline=None)
+def test_compiled_layers_contain_every_node_of_the_graph(seed: int) -> None:
+    edges = random_edges(random.Random(seed))
+    graph = merge_graphs(
+        of_edges(edges), t_path("/c", body="x" * (seed % (2 * INLINE)), requires=sorted(edges)[:1]), t_path("/d")
+    )
+    definition = compile_graph(graph, WireContext())
+    blobs = dict(definition.blobs)
+    nodes = [
+        Node(**{**wire, "attrs": decode_value(wire["attrs"], blobs)}) for layer in definition.layers for wire in layer
+    ]
+    arrived = {node.provides: node for node in nodes}
+    assert set(arrived) == set(graph.nodemap)
+    for name, node in graph.nodemap.items():
+        other = arrived[name]
+        assert (list(other.requires), other.type) == (list(node.requires), node.type)
+        sent = {key: value for key, value in node.attrs.items() if key not in ("type", "body")}
+        assert {key: value for key, value in other.attrs.items() if key != "body"} == sent
+        if "body" in node.attrs:
+            assert other.attrs["body"].size == len(node.attrs["body"])

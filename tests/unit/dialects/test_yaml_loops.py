@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
+from tests.each import each
 from tests.unit.dialects.test_yaml_plays import brief, content, nodes, project, refused, write
 
 __all__ = ["project"]
@@ -226,7 +225,7 @@ def test_tags_keep_nodes_that_a_reference_requires(project: Path) -> None:
     assert sorted(nodes(project, text, tags=("only",))) == ["file:/a", "service:nginx"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("entry", "expected"),
     [
         ("{file: /a, content: '', as: site}", "SC0319 play.yml:3:29"),

@@ -10,6 +10,7 @@ import pytest
 
 from statecfg.problems import InvalidInput, Problem
 from statecfg.run import prepare
+from tests.each import each
 
 
 @pytest.fixture
@@ -264,7 +265,7 @@ def test_play_reports_mistakes_of_all_nodes_together(project):
     assert "did you mean `port`" in found[2].help
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "code"),
     [
         ("[]", "SC0510"),

@@ -17,6 +17,7 @@ from statecfg.entities.model import (
     Query,
 )
 from statecfg.entities.problems import ApiError
+from tests.each import each
 from tests.unit.entities.scenes import ALL, ANN, BEN, EVE, ROOT, VIC, Scene, behavior, refused
 
 GONE = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
@@ -173,7 +174,7 @@ def test_token_identifies_its_user_until_it_expires_or_is_deleted(scene: Scene) 
         assert o.principal_of(nobody) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "org", "role"),
     [
         ("a", "b", "owner"),

@@ -16,6 +16,7 @@ from statecfg.entities.model import (
     Principal,
     Query,
 )
+from tests.each import each
 from tests.unit.entities.scenes import ALL, ANN, FAILED, INTERFACE, ROOT, Scene, behavior, refused
 
 GONE = "ACCESS_TO_RESOURCE_IS_FORBIDDEN"
@@ -170,7 +171,7 @@ WRONG_BODIES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("body", WRONG_BODIES, ids=lambda body: repr(body)[:40])
+@each("body", WRONG_BODIES, ids=lambda body: repr(body)[:40])
 def test_create_entity_refuses_invalid_bodies(scene: Scene, body: Any) -> None:
     kind = scene.type(nss="wrong", version=f"1.0.{WRONG_BODIES.index(body)}")
     refused(400, "BAD_REQUEST", scene.operations.create_entity, ROOT, kind.id, body)

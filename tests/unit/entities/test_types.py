@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from statecfg.entities import schemas
 from statecfg.entities.model import FULL_CONTROL, READ_ONLY, Query
 from tests.each import each
@@ -37,7 +35,7 @@ def test_interface_can_be_created_read_updated_and_deleted(scene: Scene) -> None
     refused(403, GONE, o.list_behaviors, ROOT, id, ALL)
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"vendor": "a:b"},
@@ -207,7 +205,7 @@ def test_new_version_of_a_type_inherits_access(scene: Scene) -> None:
     refused(404, "RDE_NO_SUCH_VERSION", o.create_type, ROOT, body)
 
 
-@pytest.mark.parametrize(
+@each(
     "schema",
     [
         {"type": "nonsense"},

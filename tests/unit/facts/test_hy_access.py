@@ -10,6 +10,7 @@ import pytest
 from statecfg.problems import InvalidInput
 from statecfg.run import prepare
 from statecfg.run.choice import KnownFacts
+from tests.each import each
 from tests.unit.facts.test_definitions import awaited, contents, recorded
 
 INVENTORY = """\
@@ -25,67 +26,67 @@ PLAY = """\
 (import statecfg.resources [file])
 
 (defplay web [host] {:hosts "web1"}
-  (file "/etc/a" :content (str %s)))
+  [%s])
 """
+FILE = '(file "/etc/%d" :content (str %s))'
+
 FACTS: dict[str, Any] = {"hostname": "w", "ipv4": "192.0.2.9", "packages": {"nginx": {"version": "1.22"}}}
 
 
-def prepared(directory: Path, form: str) -> prepare.Work:
+def prepared(directory: Path, *forms: str) -> prepare.Work:
+    """Prepare a play with a file for each form, whose content is the value of the form."""
+    files = "\n   ".join(FILE % (number, form) for number, form in enumerate(forms))
     (directory / "inventory.yml").write_text(INVENTORY)
-    (directory / "play.hy").write_text(PLAY % form)
+    (directory / "play.hy").write_text(PLAY % files)
     stored = {"db1": recorded(FACTS)}
     return prepare.playbook(directory / "play.hy", prepare.Choice(known=KnownFacts(stored=lambda: stored)))
 
 
-@pytest.mark.parametrize(
-    ("form", "value"),
-    [
-        ("(:name host)", "web1"),
-        ('(get host "name")', "web1"),
-        ("(get host :name)", "web1"),
-        ("host.name", "web1"),
-        ('(in "name" host)', "True"),
-        ("(in :nope host)", "False"),
-        ("(:nope host 3)", "3"),
-        ("(:port (:vars host))", "81"),
-        ("(:log-size host.vars)", "5"),
-        ("(:nope host.vars 3)", "3"),
-        ("(in :port host.vars)", "True"),
-        ("(:hostname (:facts host))", "w"),
-        ("(in :hostname host.facts)", "True"),
-        ("(in :hostnam host.facts)", "False"),
-        ("(:version (:nginx (:packages (:facts host))))", "1.22"),
-        ('(get host.facts.packages "nginx" "version")', "1.22"),
-        ("(:apache2 host.facts.packages)", "None"),
-        ("(:groups (:db1 hosts))", "('db',)"),
-        ("(:name (:db1 hosts))", "db1"),
-        ("(:address hosts.db1)", "192.0.2.9"),
-        ('(get (get hosts "db1") "address")', "192.0.2.9"),
-        ("(:ipv4 (:facts (:db1 hosts)))", "192.0.2.9"),
-        ("(:port (:vars (get groups.db 0)))", "5432"),
-        ("(in :address hosts.db1)", "True"),
-        ("(:nope hosts.db1 3)", "3"),
-        ("(get (:db groups) 0)", "db1"),
-        ('(in "db1" (:db groups))', "True"),
-        ("(in :db groups)", "True"),
-        ("(:nope groups 3)", "3"),
-        # As text, a host is its name.
-        ('(in "b1" hosts.db1)', "True"),
-        ("(cut hosts.db1 0 2)", "db"),
-    ],
-)
-def test_hy_reads(tmp_path: Path, form: str, value: str) -> None:
-    work = prepared(tmp_path, form)
-    if work.awaited is None:
-        (job,) = work.jobs
-    else:
-        waiting = awaited(work)
-        assert waiting.add("web1", FACTS) == {}
-        job = waiting.finish()["web1"]  # type: ignore[assignment]  # it is not refused
-    assert contents(job)["file:/etc/a"] == value
+FORMS = {
+    "(:name host)": "web1",
+    '(get host "name")': "web1",
+    "(get host :name)": "web1",
+    "host.name": "web1",
+    '(in "name" host)': "True",
+    "(in :nope host)": "False",
+    "(:nope host 3)": "3",
+    "(:port (:vars host))": "81",
+    "(:log-size host.vars)": "5",
+    "(:nope host.vars 3)": "3",
+    "(in :port host.vars)": "True",
+    "(:hostname (:facts host))": "w",
+    "(in :hostname host.facts)": "True",
+    "(in :hostnam host.facts)": "False",
+    "(:version (:nginx (:packages (:facts host))))": "1.22",
+    '(get host.facts.packages "nginx" "version")': "1.22",
+    "(:apache2 host.facts.packages)": "None",
+    "(:groups (:db1 hosts))": "('db',)",
+    "(:name (:db1 hosts))": "db1",
+    "(:address hosts.db1)": "192.0.2.9",
+    '(get (get hosts "db1") "address")': "192.0.2.9",
+    "(:ipv4 (:facts (:db1 hosts)))": "192.0.2.9",
+    "(:port (:vars (get groups.db 0)))": "5432",
+    "(in :address hosts.db1)": "True",
+    "(:nope hosts.db1 3)": "3",
+    "(get (:db groups) 0)": "db1",
+    '(in "db1" (:db groups))': "True",
+    "(in :db groups)": "True",
+    "(:nope groups 3)": "3",
+    # As text, a host is its name.
+    '(in "b1" hosts.db1)': "True",
+    "(cut hosts.db1 0 2)": "db",
+}
 
 
-@pytest.mark.parametrize(
+def test_hy_reads(tmp_path: Path) -> None:
+    waiting = awaited(prepared(tmp_path, *FORMS))
+    assert waiting.add("web1", FACTS) == {}
+    job = waiting.finish()["web1"]
+    values = contents(job)
+    assert {form: values[f"file:/etc/{number}"] for number, form in enumerate(FORMS)} == FORMS
+
+
+@each(
     ("form", "code", "detail", "help"),
     [
         ("(:nmae host)", "SC0504", "a host has no `nmae`", "name"),

@@ -5,15 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from statecfg.graph import layers as graph_layers
 from statecfg.graph.graph import merge_graphs
 from statecfg.graph.layers import layers
-from statecfg.playbook.compile import WireContext, compile_graph
-from statecfg.remote.wire.frames import INLINE
-from tests.unit.graph.node_types import chain, of_edges, refused, t_path, t_plain
+from tests.unit.graph.node_types import chain, of_edges, refused, t_plain
 
 
 def random_edges(rng: random.Random) -> dict[str, list[str]]:
@@ -25,32 +21,6 @@ def random_edges(rng: random.Random) -> dict[str, list[str]]:
 
 def test_layers_begin_with_nodes_that_require_nothing() -> None:
     assert [[node.provides for node in layer] for layer in layers(chain("A", "B", "C"))] == [["C"], ["B"], ["A"]]
-
-
-@given(st.integers(0, 10**9))
-@settings(max_examples=60, deadline=None)
-def test_compiled_layers_contain_every_node_of_the_graph(seed: int) -> None:
-    from statecfg.remote.graph.model import Node
-    from statecfg.remote.wire.frames import decode_value
-
-    edges = random_edges(random.Random(seed))
-    graph = merge_graphs(
-        of_edges(edges), t_path("/c", body="x" * (seed % (2 * INLINE)), requires=sorted(edges)[:1]), t_path("/d")
-    )
-    definition = compile_graph(graph, WireContext())
-    blobs = dict(definition.blobs)
-    nodes = [
-        Node(**{**wire, "attrs": decode_value(wire["attrs"], blobs)}) for layer in definition.layers for wire in layer
-    ]
-    arrived = {node.provides: node for node in nodes}
-    assert set(arrived) == set(graph.nodemap)
-    for name, node in graph.nodemap.items():
-        other = arrived[name]
-        assert (list(other.requires), other.type) == (list(node.requires), node.type)
-        sent = {key: value for key, value in node.attrs.items() if key not in ("type", "body")}
-        assert {key: value for key, value in other.attrs.items() if key != "body"} == sent
-        if "body" in node.attrs:
-            assert other.attrs["body"].size == len(node.attrs["body"])
 
 
 def test_cycle_is_reported_as_a_path_with_all_places() -> None:

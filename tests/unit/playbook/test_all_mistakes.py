@@ -10,6 +10,7 @@ import pytest
 
 from statecfg.problems import InvalidInput, Problem
 from statecfg.run import prepare
+from tests.each import each
 
 YAML = """\
 hosts: all
@@ -196,7 +197,7 @@ def test_exception_on_several_hosts_is_reported_once(project) -> None:
     assert brief(found) == ["SC0101 6", "SC0504 7"]
 
 
-@pytest.mark.parametrize(
+@each(
     "entry",
     [
         "{pakage: nginx}",

@@ -18,6 +18,7 @@ from statecfg.problems import InvalidInput, Problem
 from statecfg.run import prepare
 from statecfg.views import roles as view
 from statecfg.views.lines import plain
+from tests.each import each
 
 NODE_TYPE = """\
 from __future__ import annotations
@@ -245,7 +246,7 @@ def test_include_outside_a_play_is_an_error() -> None:
     assert [(item.code, item.places[0].file) for item in caught.value.problems] == [("SC0512", __file__)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("parms: {}\n", "SC0311 1:1 a role has no key `parms`"),

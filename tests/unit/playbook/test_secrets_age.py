@@ -15,6 +15,7 @@ from statecfg.playbook import secret_keys, secrets
 from statecfg.playbook.secret_keys import Keys
 from statecfg.problems import collecting
 from statecfg.problems.positions import SourceLocation
+from tests.each import each
 
 VALUE = b"db:\n  password: correct-horse\n"
 PASSPHRASE = "open-sesame"
@@ -119,7 +120,7 @@ def test_text_in_armor_is_opened(place: Path) -> None:
     assert value(place, (place / "for-one.asc").read_text(), "one.txt") == "correct-horse"
 
 
-@pytest.mark.parametrize(
+@each(
     ("file", "identities", "words"),
     [
         ("for-one.age", [], "can't be opened without an identity; name a file"),

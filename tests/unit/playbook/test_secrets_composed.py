@@ -28,6 +28,7 @@ from statecfg.problems.positions import SourceLocation
 from statecfg.remote.wire.frames import decode_value
 from statecfg.resources import command, file, line_in_file
 from statecfg.run import prepare
+from tests.each import each
 
 VALUE = 'hun\'ter "22" & <co>'
 
@@ -91,7 +92,7 @@ ARRIVES: list[tuple[Callable[[Secret], Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("compose", "arrives"), ARRIVES, ids=map(str, range(len(ARRIVES))))
+@each(("compose", "arrives"), ARRIVES, ids=map(str, range(len(ARRIVES))))
 def test_text_composed_with_a_secret_arrives(token: Secret, compose: Callable[[Secret], Any], arrives: str) -> None:
     assert sent(compose(token)) == arrives.encode()
 
@@ -162,7 +163,7 @@ def rows(*cells: str) -> str:
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("compose", REFUSED, ids=map(str, range(len(REFUSED))))
+@each("compose", REFUSED, ids=map(str, range(len(REFUSED))))
 def test_text_that_would_lose_the_secret_is_refused(
     tmp_path: Path, compose: Callable[[Secret], Any], token: Secret
 ) -> None:
@@ -323,13 +324,13 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("entry", "line"), PLACES, ids=range(len(PLACES)))
+@each(("entry", "line"), PLACES, ids=range(len(PLACES)))
 def test_secret_in_a_name_or_path_is_refused_with_its_place(made: Callable[..., Any], entry: str, line: int) -> None:
     (found,) = refused(made, YAML + entry, value="/plain/value")
     assert found[0] in ("SC0425", "SC0202") and found[1] == line
 
 
-@pytest.mark.parametrize(
+@each(
     "expression",
     [
         'file(f"/etc/{token}", content="a")',
@@ -396,7 +397,7 @@ def test_error_in_user_code_does_not_show_the_secret(made: Callable[..., Any]) -
     assert refused(made, f"{HEAD}    raise SystemExit(token.reveal())\n", "site.py", "plain-value") == [("SC0505", 7)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "said"),
     [
         ("raise ValueError(token)", "ValueError: <secret tok>"),
@@ -427,7 +428,7 @@ def test_process_accepts_secrets_in_its_environment(made: Callable[..., Any]) ->
     assert node["attrs"]["env"] == {"A": VALUE, "B": f"x{VALUE}"} and node["hides"] == ["env"]
 
 
-@pytest.mark.parametrize("number", ["{{ pin | int }}", "{{ pin | float }}", "{{ pin | int + 1 }}"])
+@each("number", ["{{ pin | int }}", "{{ pin | float }}", "{{ pin | int + 1 }}"])
 def test_templates_refuse_to_convert_a_secret_to_a_number(number: str) -> None:
     """Reports can't mask the number, or a value that a template computes from it."""
     pin = Secret("pin", "48151623")

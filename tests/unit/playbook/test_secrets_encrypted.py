@@ -136,7 +136,7 @@ def test_validation_opens_and_runs_nothing(place: Path, asked: list[str], monkey
     assert list(missing) == ["not-there", "hinted", "mine"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "words", "help_words"),
     [
         ({"vault": "missing.yml"}, "missing.yml can't be read: No such file", "check the path"),
@@ -221,7 +221,7 @@ def test_no_traceback_contains_a_value(place: Path) -> None:
     assert "vault-secret-1" not in shown and FILE["password"] not in shown and "ann-lee" not in shown
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "words"),
     [
         ({"vault": "a", "age": "b"}, "one source"),

@@ -13,6 +13,7 @@ from statecfg.hooks.registration import files
 from statecfg.playbook.project import Project
 from statecfg.problems import InvalidInput, tokens
 from statecfg.run import prepare
+from tests.each import each
 
 VALUE = 'zebra\'s "crossing" & <co>'
 PARTS = ("zebra", "crossing")  # no message contains these words by chance
@@ -72,7 +73,7 @@ ENTRIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ENTRIES)
+@each("kind", ENTRIES)
 def test_message_about_a_resource_masks_the_secret(project: Path, kind: str) -> None:
     entry, shows = ENTRIES[kind]
     assert shows in told(project, YAML + entry)
@@ -123,7 +124,7 @@ EXPRESSIONS = [
 ]
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
+@each("expression", EXPRESSIONS)
 def test_message_about_a_template_masks_the_secret(project: Path, expression: str) -> None:
     text = told(project, f"{YAML}  - file: /a\n    content: >-\n      {{{{ {expression} }}}}\n")
     (project / "a.j2").write_text(f"{{{{ {expression} }}}}\n")
@@ -171,7 +172,7 @@ CODE = {
 }
 
 
-@pytest.mark.parametrize("code", CODE)
+@each("code", CODE)
 def test_message_about_a_play_masks_the_secret(project: Path, code: str) -> None:
     assert CODE[code] in told(project, f"{PLAY}{code}\n", "site.py")
 
@@ -186,7 +187,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("options", OPTIONS)
+@each("options", OPTIONS)
 def test_message_about_the_options_of_a_play_masks_the_secret(project: Path, options: str) -> None:
     assert OPTIONS[options] in told(project, f"{PYTHON}@play({options})\ndef x(host): ...\n", "site.py")
 
@@ -232,7 +233,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("part", SETTINGS)
+@each("part", SETTINGS)
 def test_message_about_a_service_masks_the_secret(project: Path, part: str) -> None:
     assert SETTINGS[part] in told(project, f"{SERVICE}{part}\n")
 
@@ -248,19 +249,19 @@ DEPLOYED = {
 }
 
 
-@pytest.mark.parametrize("part", DEPLOYED)
+@each("part", DEPLOYED)
 def test_message_about_a_service_in_python_masks_the_secret(project: Path, part: str) -> None:
     text = f'{PYTHON}@deploy(hosts="@local", {part})\ndef db(host): ...\n'
     assert DEPLOYED[part] in told(project, text, "site.py")
 
 
-@pytest.mark.parametrize(("end", "shows"), [("token", MASK), ("[token]", f"[{MASK}]"), ('f"db:{token}"', "'db:")])
+@each(("end", "shows"), [("token", MASK), ("[token]", f"[{MASK}]"), ('f"db:{token}"', "'db:")])
 def test_message_about_a_relation_masks_the_secret(project: Path, end: str, shows: str) -> None:
     text = f'{PYTHON}@deploy(hosts="@local")\ndef db(host): ...\nrelate({end}, "x:a")\n'
     assert shows in told(project, text, "site.py")
 
 
-@pytest.mark.parametrize(
+@each(
     "inventory",
     [
         'hosts: {"@local": {vars: {token: !secret {env: TOKEN}}}}\n',

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from statecfg.resources.shared.downloads import Download
+from tests.each import each
 
 HOW: dict[str, Any] = {"headers": None, "proxy": None, "ca": None, "timeout": 5.0}
 CHECKSUM = "sha256:" + "0" * 64
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "checksum", "reason"),
     [
         ("https://user:first:second@127.0.0.1/", CHECKSUM, "without a user or a password"),

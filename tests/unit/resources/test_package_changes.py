@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from statecfg import HostNode
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.resources.shared import package_changes, package_upgrades
+from tests.each import each
 
 OLD = {"a": "1", "b": "1", "c": "1"}
 NO_RECORD = "the ledger has no record that this node upgraded"
@@ -20,7 +19,7 @@ def host(**versions: str) -> MemoryMachine:
     return MemoryMachine({}, tables={"packages": {name: {"version": version} for name, version in versions.items()}})
 
 
-@pytest.mark.parametrize(
+@each(
     ("own", "said", "merged"),
     [
         ({}, {"a": "1 2"}, {"a": ["1", "2"]}),
@@ -36,7 +35,7 @@ def test_only_changes_of_the_node_are_added(
     assert package_changes.merged(own, said) == merged
 
 
-@pytest.mark.parametrize(
+@each(
     ("memory", "now", "left"),
     [
         (

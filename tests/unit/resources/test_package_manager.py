@@ -22,6 +22,7 @@ from statecfg.resources.shared import (
     zypper,
     zypper_program,
 )
+from tests.each import each
 
 DPKG, RPM = "/var/lib/dpkg/status", "/usr/lib/sysimage/rpm/rpmdb.sqlite"
 DEBIAN, ALMA = "ID=debian\n", 'NAME="AlmaLinux"\nID="almalinux"\nID_LIKE="rhel centos fedora"\n'
@@ -46,7 +47,7 @@ HOSTS = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTS)
+@each("name", HOSTS)
 def test_the_system_and_the_database_decide(name: str) -> None:
     files, manager = HOSTS[name]
     host = MemoryMachine(files)

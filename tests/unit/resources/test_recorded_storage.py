@@ -12,6 +12,7 @@ from statecfg.remote.graph.nodetype import REGISTRY, TABLES
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import Probe, Stat
 from statecfg.resources.shared import lvm_groups
+from tests.each import each
 from tests.unit.resources.test_cases import declared, layers
 from tests.unit.resources.test_recorded import Undone
 
@@ -68,7 +69,7 @@ def test_labels_of_ports_are_loaded_with_their_origin() -> None:
     assert found["443/tcp"] == {"setype": "http_port_t"} and len(found) == 8
 
 
-@pytest.mark.parametrize("facet", ["selinux_boolean", "selinux_fcontext", "selinux_port"])
+@each("facet", ["selinux_boolean", "selinux_fcontext", "selinux_port"])
 def test_semanage_that_fails_is_an_error_and_not_an_empty_list(facet: str) -> None:
     with pytest.raises(CheckError, match=r"semanage .* fails"):
         TABLES[facet].load(MemoryMachine(SEMANAGE))

@@ -92,7 +92,7 @@ def test_secret_that_others_could_read_is_refused(
 @pytest.mark.parametrize(
     ("kind", "name", "advice"), [("systemd_unit", "a", "LoadCredential"), ("quadlet", "a.container", "podman")]
 )
-@pytest.mark.parametrize("secret", [Secret("token", "hunter2 hunter2"), GeneratedSecret("token", {"kind": "password"})])
+@each("secret", [Secret("token", "hunter2 hunter2"), GeneratedSecret("token", {"kind": "password"})])
 def test_secret_in_a_template_of_a_file_that_others_can_read_is_refused(
     kind: str, name: str, advice: str, secret: Any, tmp_path: Path
 ) -> None:
@@ -121,7 +121,7 @@ PUBLIC = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "name", "attribute"), PUBLIC)
+@each(("kind", "name", "attribute"), PUBLIC)
 def test_value_of_a_node_with_a_secret_is_a_secret(kind: str, name: str, attribute: str, tmp_path: Path) -> None:
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates/unit").write_text("[Container]\nImage={{ word }}\n")

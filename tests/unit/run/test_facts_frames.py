@@ -17,6 +17,7 @@ from statecfg.run.host.broken import Broken
 from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.host.session import HostSession
 from statecfg.run.host.state import State
+from tests.each import each
 from tests.unit.run.test_session import END, HELLO, definition, sent
 
 ASKED = {"names": ["cpus", "own.rack"], "own": {"rack": ["facts/rack.py", "def fact(): return 1\n"]}}
@@ -103,7 +104,7 @@ def test_waiting_for_other_hosts_is_progress(case: Case) -> None:
         case.session.check()
 
 
-@pytest.mark.parametrize(
+@each(
     "frame",
     [
         {**TOLD, "values": {"cpus": 2}},

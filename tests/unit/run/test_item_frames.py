@@ -11,6 +11,7 @@ from statecfg.run.host import frames
 from statecfg.run.host.broken import Broken
 from statecfg.run.host.plan import MOST_ITEMS, HostPlan
 from statecfg.run.host.progress import HostProgress
+from tests.each import each
 
 LAYERS: list[list[Any]] = [
     [
@@ -48,7 +49,7 @@ def test_items_get_type_and_place_of_their_declared_node() -> None:
     assert names[1] == ("keys[/a/x]", "file", "a.yml:1", "keys") and names[3] == ("file:/b", "file", "a.yml:2", None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("layer", "wrong"),
     [
         (0, item("x", "file:/b")),

@@ -10,6 +10,7 @@ import pytest
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.wire import frames as wire
 from statecfg.run.host.outgoing import AS_IS, PIECE, content_frames
+from tests.each import each
 
 
 def packed(blob: Blob) -> list[bool]:
@@ -22,7 +23,7 @@ def packed(blob: Blob) -> list[bool]:
     return [wire.HEAD.unpack_from(frame)[2] == wire.PACKED for frame in sent]
 
 
-@pytest.mark.parametrize("size", [0, 1, 255, PIECE - 1, PIECE, PIECE + 1, 6 * PIECE])
+@each("size", [0, 1, 255, PIECE - 1, PIECE, PIECE + 1, 6 * PIECE])
 def test_content_is_split_into_frames(size: int) -> None:
     kinds = packed(Blob.of((bytes(range(256)) * (size // 256 + 1))[:size]))
     assert len(kinds) == max(1, -(-size // PIECE))

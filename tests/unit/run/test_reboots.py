@@ -12,6 +12,7 @@ from statecfg.run.host import actions
 from statecfg.run.host.absence import ABSENT, StillUp
 from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.state import State
+from tests.each import each
 from tests.unit.run.test_session import END, HELLO, Case, definition, sent
 
 NODE = "reboot:kernel"
@@ -113,7 +114,7 @@ def test_heartbeats_keep_a_session_alive_while_the_host_shuts_down() -> None:
         case.session.check()
 
 
-@pytest.mark.parametrize(
+@each(
     "frames",
     [
         [ASKS],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from statecfg.problems import InvalidInput
 from statecfg.run import prepare
 from statecfg.run.choice import Choice, KnownFacts
 from statecfg.run.shared import COMPARED, same
+from tests.each import each
 from tests.unit.facts.test_definitions import awaited
 
 INVENTORY = """\
@@ -95,48 +95,9 @@ EXPRESSIONS = {
 }
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
+@each("expression", EXPRESSIONS)
 def test_python_shares_what_reads_equal_inputs(project: Path, expression: str) -> None:
     assert groups_of(written(project, PYTHON % expression, "py")) == EXPRESSIONS[expression]
-
-
-TEMPLATES = {
-    "x": ALL,
-    "{{ shared }}": ALL,
-    "{{ port }}": PORT,
-    "{{ own }}": PORT,
-    "{{ options | tojson }}": "web1 web3 | web2",
-    "{{ extra | default(1) }}": PORT,
-    "{{ extra is defined | string }}": PORT,
-    "{{ host.name }}": ALONE,
-    "{{ host['name'] }}": ALONE,
-    "{{ host.get('name') }}": ALONE,
-    "{{ host | length }}": ALL,
-    "{{ host.groups | length }}": PORT,
-    "{% set port = 1 %}{{ shared }}": ALL,
-    "{% for one in groups.web %}{{ one.vars.port }}{% endfor %}": ALL,
-}
-
-
-@pytest.mark.parametrize("place", ["content", "template", "when", "for_each", "include"])
-@pytest.mark.parametrize("text", TEMPLATES)
-def test_yaml_shares_what_reads_equal_inputs(project: Path, text: str, place: str) -> None:
-    (project / "templates").mkdir()
-    (project / "templates/a.j2").write_text(text)
-    (project / "part.yml").write_text("resources: [{file: /etc/b, content: '{{ given }}'}]\n")
-    bare = text.strip("{} ") if text.startswith("{{") else "true"
-    quoted = json.dumps(text)
-    node = {
-        "content": f"file: /etc/a, content: {quoted}",
-        "template": "file: /etc/a, template: a.j2",
-        "when": f"file: /etc/a, content: x, when: {json.dumps(f'({bare}) | string != 1')}",
-        "for_each": f'file: "/etc/{{{{ loop.index }}}}", content: x, for_each: {json.dumps(f"[({bare}) | string]")}',
-        "include": f"include: part.yml, vars: {{given: {quoted}}}",
-    }[place]
-    path = written(project, f"hosts: web\nvars: {{own: '{{{{ port }}}}'}}\nresources: [{{{node}}}]\n", "yml")
-    expected = TEMPLATES[text] if text.startswith("{{") or place not in ("when", "for_each") else ALL
-    # The variable of the play reads `port` for every host, whether the play uses it or not.
-    assert groups_of(path) == {ALL: PORT, "web1 web3 | web2": ALONE}.get(expected, expected)
 
 
 def test_function_of_a_role_reads_variables(project: Path) -> None:
@@ -191,7 +152,7 @@ FACT_READS = {
 }
 
 
-@pytest.mark.parametrize("expression", FACT_READS)
+@each("expression", FACT_READS)
 def test_hosts_with_equal_facts_share(project: Path, expression: str) -> None:
     path = written(project, PYTHON % expression, "py")
     facts = {host: Recorded(values, {}) for host, values in FACTS.items()}
@@ -265,7 +226,7 @@ def test_function_of_a_play_runs_once_for_equal_inputs(tmp_path: Path, capfd: py
     assert capfd.readouterr().err.count("called") == classes
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other"),
     [
         (1, True),

@@ -7,8 +7,6 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from statecfg.transport import known_hosts
 from statecfg.transport.known_hosts import HostKey, Verdict, append, load, parse
@@ -149,18 +147,6 @@ def test_append_creates_a_private_file_and_directory(tmp_path: Path) -> None:
 def test_load_raises_an_error_for_a_directory(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         load([str(tmp_path)])
-
-
-@given(st.text(), st.text(max_size=20))
-def test_no_text_makes_the_parser_fail(text: str, host: str) -> None:
-    known = parse(text)
-    known.check(host, 22, ONE)
-    known.key_types(host)
-
-
-@given(st.lists(st.sampled_from(["a", "!a", "*", "!*", "?", "|1|AAAA|AAAA", "[a]:22", "[*", "b*", "\\"]), min_size=1))
-def test_no_pattern_makes_the_lookup_fail(names: list[str]) -> None:
-    assert parse(line(",".join(names), ONE)).check("a", 22, ONE).verdict in (Verdict.TRUSTED, Verdict.UNKNOWN)
 
 
 def test_lookup_name_is_lower_case_and_has_an_unusual_port() -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from statecfg.transport import SshSettings, Target, Unreachable, ssh_config
 from statecfg.transport.route import Hop, route
-from statecfg.transport.ssh_config import ConfigProblem, load, parse
+from statecfg.transport.ssh_config import ConfigProblem, load
 from tests.each import each
 
 CONFIG = """\
@@ -175,11 +173,3 @@ def test_load_accepts_missing_default_files(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr(ssh_config, "USER_FILE", str(tmp_path / "missing"))
     monkeypatch.setattr(ssh_config, "SYSTEM_FILE", str(tmp_path / "missing too"))
     assert load(None).lines == ()
-
-
-@given(st.text(), st.text(max_size=10))
-def test_parser_accepts_any_text_or_reports_a_place(text: str, host: str) -> None:
-    try:
-        parse(text.replace("nclude", "")).lookup(host)
-    except ConfigProblem as problem:
-        assert str(problem).startswith("ssh_config:")

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from statecfg.unit_rules import workflow
 from statecfg.unit_rules.scheduler import ADDED, MODIFIED, REMOVED
 from statecfg.unit_rules.workflow import Due, Entered, Life, due, over
@@ -153,28 +150,6 @@ def test_due_returns_the_next_relation_hook_of_a_unit(case: str) -> None:
 def test_running_unit_or_failed_relation_is_not_over() -> None:
     assert not over(replace(UP, dying=True), [replace(DB, dying=True, failed="db-relation-departed", tried="r2")])
     assert not over(UP, [])
-
-
-@given(
-    st.sampled_from([life for life, _ in STEPS.values()]),
-    st.lists(st.sampled_from([DB, CACHE]), unique=True),
-    st.tuples(st.booleans(), st.booleans(), st.booleans()),
-)
-def test_due_hook_fits_members_and_dying_state(
-    life: Life, relations: list[Entered], flags: tuple[bool, bool, bool]
-) -> None:
-    dying, ends, happened = flags
-    events = ((7, "db/0", MODIFIED), (8, "c/9", ADDED)) if happened else ()
-    there = [replace(each, dying=ends, events=events) for each in relations]
-    found = due(replace(life, dying=dying), there, None)
-    if found is None:
-        return
-    assert found.remote in ("", *found.members) or found.kind == "departed"
-    assert list(found.members) == sorted(set(found.members))
-    if dying:
-        assert found.kind in ("departed", "broken") or found.hook == "stop"
-        assert found.hook != "stop" or not any(each.dying for each in there)
-    assert (found.relation is None) == (found.kind == "")
 
 
 def test_workflow_names_hook_files_errors_and_states() -> None:

@@ -14,6 +14,7 @@ from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine
+from tests.each import each
 
 ROOT = os.geteuid() == 0
 Place = Callable[[str], str]
@@ -174,7 +175,7 @@ def test_directory_is_empty_after_removal_and_creation(host: Setting) -> None:
     assert host.machine.stat(host.at("a/f")) is None
 
 
-@pytest.mark.parametrize("path", ["gone", "gone/further", "file/below"])
+@each("path", ["gone", "gone/further", "file/below"])
 def test_remove_succeeds_if_nothing_is_there(host: Setting, path: str) -> None:
     host.machine.write(host.at("file"), "x")
     assert ok(host.machine.remove(host.at(path)))
@@ -258,7 +259,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@each("fault", FAULTS)
 def test_impossible_operations_fail_and_change_nothing(host: Setting, fault: str) -> None:
     """All machines give the same message, and nothing changes."""
     machine = host.machine
@@ -278,7 +279,7 @@ def test_impossible_operations_fail_and_change_nothing(host: Setting, fault: str
     assert {path: seen(machine, host.at(path)) for path in before} == before
 
 
-@pytest.mark.parametrize("path", ["no", "dir", "no/f", "link-to-nothing"])
+@each("path", ["no", "dir", "no/f", "link-to-nothing"])
 def test_read_and_digest_raise_for_paths_without_a_file(host: Setting, path: str) -> None:
     host.machine.mkdir(host.at("dir"))
     host.machine.symlink(host.at("link-to-nothing"), "nothing")
@@ -287,7 +288,7 @@ def test_read_and_digest_raise_for_paths_without_a_file(host: Setting, path: str
             look(host.at(path))
 
 
-@pytest.mark.parametrize("path", ["no", "file", "file/x"])
+@each("path", ["no", "file", "file/x"])
 def test_listdir_raises_for_paths_without_a_directory(host: Setting, path: str) -> None:
     host.machine.write(host.at("file"), "x")
     with pytest.raises((FileNotFoundError, NotADirectoryError)):

@@ -85,13 +85,13 @@ def node(condition: str) -> str:
     return f"  - file: /srv/wanted\n    content: hello\n    when_host: {written}\n"
 
 
-@pytest.mark.parametrize("condition", HOLDING)
+@each("condition", HOLDING)
 def test_node_is_planned_where_its_condition_holds(definitions: Definitions, condition: str) -> None:
     plan = planned(definitions, node(condition), **READY)
     assert plan.changed == ["file:/srv/wanted"] and not plan["file:/srv/wanted"].excluded
 
 
-@pytest.mark.parametrize(("condition", "said"), FALSE.items())
+@each(("condition", "said"), FALSE.items())
 def test_node_is_excluded_where_its_condition_is_false(definitions: Definitions, condition: str, said: str) -> None:
     plan = planned(definitions, node(condition), **READY)
     assert plan.unchanged == ["file:/srv/wanted"] and not plan.exists("/srv/wanted")
@@ -264,7 +264,7 @@ def test_blocks_files_and_roles_give_their_nodes_conditions(definitions: Definit
         planned(definitions, "  - include: part.yml\n    when_host: {paht: /etc}\n")
 
 
-@pytest.mark.parametrize("condition", ["{command: [app], %s}", "{not: {command: [app], %s}}"])
+@each("condition", ["{command: [app], %s}", "{not: {command: [app], %s}}"])
 def test_stopped_command_is_no_answer(definitions: Definitions, condition: str) -> None:
     when = condition % "read_only: true, reads: []"
     entries = f"  - file: /srv/a\n    content: x\n    when_host: {when}\n"

@@ -11,6 +11,7 @@ from statecfg.problems import InvalidInput
 from statecfg.remote.graph.model import Blob, CheckError
 from statecfg.remote.run.item_lists import Insertion, items
 from statecfg.testing import Definitions, HostPlan, ImaginedHost
+from tests.each import each
 
 FILES = {"/etc/app/b.conf": "b", "/etc/app/a.conf": "a", "/etc/app/.hidden.conf": "", "/etc/app/c.txt": "c"}
 USERS: dict[str, Any] = {"ann": {"uid": 1500}, "bob": {"uid": 1501, "groups": ["staff"]}, "daemon": {"uid": 1}}
@@ -128,7 +129,7 @@ def test_requirements_and_triggers_mean_all_items(definitions: Definitions) -> N
 LINES = "    for_each_host: {command: [list], read_only: true, reads: []}\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("entry", "text", "reason"),
     [
         ("file: '/srv/{{ host_item }}'", "..", "is part of a path, so it must be one name"),
@@ -157,7 +158,7 @@ def test_item_that_the_node_cannot_take_fails_it(definitions: Definitions, entry
     assert not plan.failed and len(plan) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "reason"),
     [
         ((1, "one\n"), "its command list ended with the exit status 1"),
@@ -181,7 +182,7 @@ def test_items_with_equal_objects_fail_the_node(definitions: Definitions) -> Non
 GLOB = "    for_each_host: {glob: /etc/app/*.conf}\n"
 
 
-@pytest.mark.parametrize(
+@each(
     "entry",
     [
         "command: x\n    shell: rm {{ host_item }}",
@@ -208,7 +209,7 @@ def test_items_in_code_are_refused(definitions: Definitions, entry: str) -> None
     assert "SC0123" in refused(definitions, f"  - {entry}\n{GLOB}")
 
 
-@pytest.mark.parametrize(
+@each(
     "entry",
     [
         "command: x\n    argv: [ls, --, '{{ host_item }}']",
@@ -224,7 +225,7 @@ def test_items_as_data_are_inserted(definitions: Definitions, entry: str) -> Non
     assert not plan.failed and len(plan) == 3 and len(plan.changed) == 2, plan
 
 
-@pytest.mark.parametrize(
+@each(
     ("entry", "text"),
     [
         ("file: '/srv/{{ host_item | basename }}'\n    content: x\n" + GLOB, "SC0426"),
@@ -289,7 +290,7 @@ def test_packages_of_items_are_installed_together(definitions: Definitions) -> N
     assert not any("hi0x7q" in str(node) for node in plan.values())
 
 
-@pytest.mark.parametrize(
+@each(
     "entry",
     [
         "logrotate: x\n    paths: [/a]\n    scripts: {postrotate: 'kill {{ host_item }}'}",
@@ -310,7 +311,7 @@ def test_items_in_code_of_other_types_are_refused(definitions: Definitions, entr
     assert "SC0123" in refused(definitions, f"  - {entry}\n{GLOB}")
 
 
-@pytest.mark.parametrize(
+@each(
     ("entry", "text", "wrong"),
     [
         ("logrotate: '{{ host_item }}'\n    paths: ['/log/{{ host_item }}']", "b c", " "),
@@ -366,7 +367,7 @@ def test_item_with_a_secret_is_refused(definitions: Definitions, monkeypatch: py
 SAMPLES = {"S": ("name", "", "", 100), "/P": ("path", "", "", 100)}
 
 
-@pytest.mark.parametrize(
+@each(
     ("template", "item", "expected"),
     [
         ("S", {"name": "a/b"}, "a/b"),
