@@ -23,6 +23,7 @@ from statecfg.run.job import Job
 from statecfg.run.options import Access, Expected, Limits
 from statecfg.run.report_model import Host as HostData
 from statecfg.run.report_model import Report
+from statecfg.run.sessions import Sessions
 
 if TYPE_CHECKING:
     from statecfg.run.awaited import Awaited
@@ -111,32 +112,29 @@ def run(
         options.limits,
     )
     slots = threading.Semaphore(max(1, options.limits.forks))
-    gate = Gate() if options.confirm is not None else None
+    gate = Gate(len(jobs)) if options.confirm is not None else None
     joined, barrier = _Joined(), Barrier(awaited, [job.host.name for job in jobs if job.needs])
-    drivers = [
-        HostDriver(
-            _request(job, options, order, awaited),
-            partial(emit, job.host.name),
-            partial(joined.of, job.host.name),
-            Pass(slots, gate, barrier),
-            options.cancel,
-        )
-        for job in jobs
-    ]
-    threads = [threading.Thread(target=_drive, args=(driver,), daemon=True) for driver in drivers]
-    for thread in threads:
-        thread.start()
-    joined.join(options, jobs)
-    barrier.settle()
+
+    def driver(job: Job) -> HostDriver:
+        name = job.host.name
+        gate_pass = Pass(slots, gate, barrier)
+        request = _request(job, options, order, awaited)
+        return HostDriver(request, partial(emit, name), partial(joined.of, name), gate_pass, options.cancel)
+
+    sessions = Sessions(jobs, driver, slots)
+    sessions.start()
+    try:
+        joined.join(options, jobs)
+        barrier.settle()
+    except BaseException:
+        sessions.stop()
+        raise
     playbook = jobs[0].playbook if jobs else ""
     if gate is not None and options.confirm is not None:
-        for driver in drivers:
-            driver.gate_pass.waiting.wait()
-        gate.answer = options.confirm(_report(order, playbook, drivers))
-    for thread in threads:
-        while thread.is_alive():  # a join without timeout would delay Ctrl-C
-            thread.join(0.5)
-    return _with_shared_ledgers(_report(order, playbook, drivers))
+        gate.waiting.wait()
+        gate.answer = options.confirm(_report(order, playbook, sessions.reports))
+    sessions.wait()
+    return _with_shared_ledgers(_report(order, playbook, sessions.reports))
 
 
 def _with_shared_ledgers(report: Report) -> Report:
@@ -232,22 +230,12 @@ def _more(job: Job, options: Options) -> dict[str, Any]:
     return {key: value for key, value in more.items() if value}
 
 
-def _drive(driver: HostDriver) -> None:
-    """Drive one session in its own slot."""
-    driver.gate_pass.start()
-    try:
-        driver.run()
-    except Exception as problem:  # a bug of statecfg: this host's report shows it, and the other hosts continue
-        driver.failed(problem)
-
-
-def _report(order: CommonRequest, playbook: str, drivers: Sequence[HostDriver]) -> Report:
+def _report(order: CommonRequest, playbook: str, hosts: Mapping[str, HostData]) -> Report:
     """Return the report of the run so far."""
-    hosts: Any = {driver.host: driver.report for driver in drivers}
     return {
         "format": FORMAT,
         "run": order.run,
         "mode": order.mode,
         "playbook": playbook,
-        "hosts": hosts,
+        "hosts": dict(hosts),
     }

@@ -110,9 +110,7 @@ class HostDriver:
         except wire.ProtocolError as problem:
             self.session.broke(f"its definition can't be sent: {problem}", "Make the largest nodes smaller.")
         finally:
-            self.over.set()
-            self.gate_pass.barrier.gone(self.host)
-            self.gate_pass.leave()
+            self.leave()
         self.session.report.conclude()
         why = self._held_back()
         if why:
@@ -120,6 +118,12 @@ class HostDriver:
         if self._tell_end():
             self.emit(RunEvent.FINISHED, {"status": self.report["status"], "report": self.report})
         return self.report
+
+    def leave(self) -> None:
+        """Let the other hosts continue without this one."""
+        self.over.set()
+        self.gate_pass.barrier.gone(self.host)
+        self.gate_pass.leave()
 
     def failed(self, problem: Exception) -> None:
         """Report that a bug of statecfg ended the session."""

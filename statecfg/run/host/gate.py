@@ -9,32 +9,41 @@ from statecfg.run.host.events import Events
 
 
 class Gate:
-    """Holds planned hosts until the user has read the plan and answered."""
+    """Holds planned hosts until the user has read the plan and answered.
 
-    def __init__(self) -> None:
+    :param hosts: the number of hosts of the run
+    :ivar waiting: set when every host waits for the user's answer, or has ended
+    """
+
+    def __init__(self, hosts: int) -> None:
         self.answer: bool | None = None
+        self.waiting = threading.Event()
+        self._lock, self._left = threading.Lock(), hosts
+        if not hosts:
+            self.waiting.set()
+
+    def arrive(self) -> None:
+        """Note that one more host waits for the answer, or has ended."""
+        with self._lock:
+            self._left -= 1
+            if not self._left:
+                self.waiting.set()
 
 
 class Pass:
     """One host's slot among the hosts that are processed concurrently, and its pass through the gate.
 
-    Only the thread of the host's driver calls it.
+    It has a slot from the beginning. Only the thread of the host's driver calls it.
 
     :param slots: the slots of the run
     :param gate: None if the user need not confirm the plan
     :param barrier: holds the hosts until all definitions are valid
-    :ivar waiting: set when the host waits for the user's answer, or has ended
     """
 
     def __init__(self, slots: threading.Semaphore, gate: Gate | None, barrier: Barrier) -> None:
         self.slots, self.gate, self.barrier = slots, gate, barrier
-        self.has_slot = False
-        self.waiting = threading.Event()
-
-    def start(self) -> None:
-        """Wait for a slot."""
-        self.slots.acquire()
         self.has_slot = True
+        self._arrived = False
 
     def hold(self) -> None:
         """Wait until all definitions are valid. A host that waits for no facts would record its run before.
@@ -45,7 +54,8 @@ class Pass:
             self.rest()
             self.barrier.settled.wait()
             self.barrier.open()
-            self.start()
+            self.slots.acquire()
+            self.has_slot = True
 
     @property
     def answer(self) -> bool | None:
@@ -72,13 +82,17 @@ class Pass:
         """Note that the host waits for the user's answer, or for the definitions of other hosts."""
         if self.gate is not None or not self.barrier.open():
             self.rest()
-        if self.gate is not None:
-            self.waiting.set()
+        self._arrive()
 
     def leave(self) -> None:
         """Release the slot, because the host has finished or waits for other hosts."""
         self.rest()
-        self.waiting.set()
+        self._arrive()
+
+    def _arrive(self) -> None:
+        if self.gate is not None and not self._arrived:
+            self._arrived = True
+            self.gate.arrive()
 
 
 class Permit:

@@ -1,0 +1,74 @@
+"""The sessions of a run: each starts in its own thread as soon as a slot is free, and leaves only its report."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from statecfg.run.folding import Folding
+from statecfg.run.host.driver import HostDriver
+from statecfg.run.job import Job
+
+WAIT = 0.5  # seconds; a wait without timeout would delay Ctrl-C
+
+
+class Sessions:
+    """Starts the sessions in the order of the jobs.
+
+    :param driver: makes the driver of a job's host. It has a slot already
+    :param slots: one for each host that is processed at the same time
+    :ivar reports: host → its report so far, for the hosts whose sessions have started
+    """
+
+    def __init__(self, jobs: Sequence[Job], driver: Callable[[Job], HostDriver], slots: threading.Semaphore) -> None:
+        self.reports: dict[str, Any] = {}
+        self._jobs, self._driver, self._slots = jobs, driver, slots
+        self._folding = Folding()
+        self._lock = threading.Lock()
+        self._left = len(jobs)
+        self._over = threading.Event()
+        self._stopped = False
+
+    def start(self) -> None:
+        """Start the sessions in other threads, and return."""
+        if not self._jobs:
+            self._over.set()
+        threading.Thread(target=self._start, daemon=True).start()
+
+    def stop(self) -> None:
+        """Start no more sessions, because the run has failed."""
+        self._stopped = True
+
+    def wait(self) -> None:
+        """Wait until all sessions have ended."""
+        while not self._over.wait(WAIT):
+            pass
+
+    def _start(self) -> None:
+        for job in self._jobs:
+            self._slots.acquire()
+            if self._stopped:
+                return
+            driver = self._driver(job)
+            self.reports[driver.host] = driver.report
+            try:
+                threading.Thread(target=self._drive, args=(driver,), daemon=True).start()
+            except RuntimeError as problem:  # this process may not start more threads
+                driver.leave()
+                driver.failed(problem)
+                self._ended(driver)
+
+    def _drive(self, driver: HostDriver) -> None:
+        try:
+            driver.run()
+        except Exception as problem:  # a bug of statecfg: this host's report shows it, and the other hosts continue
+            driver.failed(problem)
+        self._ended(driver)
+
+    def _ended(self, driver: HostDriver) -> None:
+        self._folding.fold(driver.report)
+        with self._lock:
+            self._left -= 1
+            if not self._left:
+                self._over.set()
