@@ -221,22 +221,25 @@ class Bus:
             self._enter_end(host, report, done)
 
     def _enter_end(self, host: str, report: Json, done: bool) -> None:
-        installed = self.mode == Mode.APPLY and done
-        if installed:
-            self.going(host)
+        installed, project = self.mode == Mode.APPLY and done, self.store.project
+        if installed and self.units is not None:
+            self.units.going()
         ledger = str(report.get("ledger") or "")
+        ledger = "" if ledger == self.ledgers.get(host) else ledger
 
-        def enter(connection: Connection) -> None:
-            if installed:
-                hosts.installed_in(connection, self.store.project, host, self.playbook)
-            if ledger and ledger != self.ledgers.get(host):
-                hosts.went_by_in(connection, self.store.project, host, self.playbook, ledger)
+        def enter(connection: Connection) -> bool:
             runs.host_finished(connection, self.run, host, report["status"], report.get("summary") or {})
+            if installed:
+                return hosts.applied_in(connection, project, host, self.playbook, ledger)
+            if ledger:
+                hosts.went_by_in(connection, project, host, self.playbook, ledger)
+            return False
 
         def unbind(connection: Connection) -> None:
-            hosts.unbind_in(connection, self.store.project, host, self.playbook)
+            hosts.unbind_in(connection, project, host, self.playbook)
 
-        self.store.attempt(enter)
+        if self.store.attempt(enter):
+            self.events.fire(HostEvent.BOUND, host, self.playbook)
         if installed:
             self.events.fire(HostEvent.INSTALLED, host, self.playbook)
         elif self.mode == Mode.DESTROY and done:

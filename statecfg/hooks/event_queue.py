@@ -50,8 +50,8 @@ class EventQueue:
         :param change: changes the store together with the event, as in `Engine.trigger`
         """
         store = self.engine.store
-        record = hosts.get(store, host)
-        if self.silent or record is None:
+        record = hosts.get(store, host) if not self.silent and self.engine.hooks.every() else None
+        if record is None:
             if change is not None:
                 store.attempt(change)
             return

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, insert, or_, select, update
 
 from statecfg.remote.graph.events import HostEvent
 from statecfg.store.database import Store
@@ -83,7 +83,7 @@ def check_in(store: Store, name: str, facts: Mapping[str, Any], ledger: str, boo
             "registered": now if record.registered is None else record.registered,
             "last_checkin": now,
         }
-        connection.execute(update(host).where(host.c.id == record.id).values(values))
+        connection.execute(_CHANGE, {**values, "of_host": record.id})
         return events
 
     return store.attempt(enter)
@@ -209,15 +209,26 @@ def forget(store: Store, name: str) -> HostRecord | None:
 # Functions for use inside a transaction of the caller
 
 
+# A run executes these statements for every host, and making them takes longer than executing them.
+_FIND = (
+    select(host)
+    .where(host.c.name == bindparam("of_name"), or_(host.c.project == "", host.c.project == bindparam("of_project")))
+    .order_by(host.c.project.desc())
+    .limit(1)
+)
+_PLAYBOOKS = select(binding.c.playbook).where(binding.c.host == bindparam("of_host"))
+_CHANGE = update(host).where(host.c.id == bindparam("of_host"))
+_ADOPT = _CHANGE.where(host.c.project == "")
+
+
 def find(connection: Connection, project: str, name: str) -> HostRecord | None:
     """Return a host of a project, or None. A host from 0.3.0 whose project is unknown belongs to every project."""
-    mine = select(host).where(host.c.name == name, host.c.project.in_(("", project)))
-    row = connection.execute(mine.order_by(host.c.project.desc()).limit(1)).one_or_none()
+    row = connection.execute(_FIND, {"of_name": name, "of_project": project}).one_or_none()
     return None if row is None else _bound(connection, row)
 
 
 def _bound(connection: Connection, row: Row[Any]) -> HostRecord:
-    return _record(row, connection.execute(select(binding.c.playbook).where(binding.c.host == row.id)).scalars())
+    return _record(row, connection.execute(_PLAYBOOKS, {"of_host": row.id}).scalars())
 
 
 def ensure(connection: Connection, project: str, name: str) -> HostRecord:
@@ -225,7 +236,7 @@ def ensure(connection: Connection, project: str, name: str) -> HostRecord:
     record = find(connection, project, name)
     if record is not None:
         # A host without a project now belongs to this project.
-        connection.execute(update(host).where(host.c.id == record.id, host.c.project == "").values(project=project))
+        connection.execute(_ADOPT, {"of_host": record.id, "project": project})
         return record
     empty = {"facts": {}, "tags": [], "metadata": {}, "boot_id": "", "ledger": ""}
     connection.execute(insert(host).values(project=project, name=name, **empty))
@@ -244,16 +255,36 @@ def bind_in(connection: Connection, project: str, name: str, playbook: str) -> b
 def went_by_in(connection: Connection, project: str, name: str, playbook: str, ledger: str) -> None:
     """Store which ledger contains the resources of a playbook that is bound to a host."""
     record = find(connection, project, name)
-    number = record.id if record is not None else None
+    if record is not None:
+        _went_by(connection, record.id, playbook, ledger)
+
+
+def _went_by(connection: Connection, number: int, playbook: str, ledger: str) -> None:
     bound = update(binding).where(binding.c.host == number, binding.c.playbook == playbook)
     connection.execute(bound.where(binding.c.ledger != ledger).values(ledger=ledger))
 
 
-def installed_in(connection: Connection, project: str, name: str, playbook: str) -> None:
-    """Store that an apply of a playbook has finished on a host."""
+def installed_in(connection: Connection, project: str, name: str, playbook: str) -> HostRecord:
+    """Store that an apply of a playbook has finished on a host; return the host as it was before."""
     record = ensure(connection, project, name)
     values = {"installed": playbook, "installed_at": time.time()}
-    connection.execute(update(host).where(host.c.id == record.id).values(values))
+    connection.execute(_CHANGE, {**values, "of_host": record.id})
+    return record
+
+
+def applied_in(connection: Connection, project: str, name: str, playbook: str, ledger: str) -> bool:
+    """Store that an apply of a playbook has finished on a host, and bind the playbook to the host.
+
+    :param ledger: the ledger that contains its resources; "" if it is as before
+    :returns: whether the playbook was not bound before
+    """
+    record = installed_in(connection, project, name, playbook)
+    new = playbook not in record.playbooks
+    if new:
+        connection.execute(insert(binding).values(host=record.id, playbook=playbook, since=time.time()))
+    if ledger:
+        _went_by(connection, record.id, playbook, ledger)
+    return new
 
 
 def unbind_in(connection: Connection, project: str, name: str, playbook: str) -> bool:

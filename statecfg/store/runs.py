@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, bindparam, delete, insert, select, update
 
 from statecfg.store.database import Store
 from statecfg.store.tables import going, going_host, run, run_host
@@ -127,13 +127,18 @@ def beat(store: Store, id: str, over: bool = False) -> None:
     store.attempt(lambda connection: connection.execute(update(going).where(going.c.id == id).values(beat=now)))
 
 
+_HOST_FINISHED = update(going_host).where(
+    going_host.c.run == bindparam("of_run"), going_host.c.host == bindparam("of_host")
+)
+
+
 def host_finished(connection: Connection, id: str, host: str, status: str, summary: Mapping[str, int]) -> None:
     """Store how a running run ended on a host, inside a transaction. `record` stores the report.
 
     :param summary: outcome → count
     """
-    row = update(going_host).where(going_host.c.run == id, going_host.c.host == host)
-    connection.execute(row.values(status=status, summary=dict(summary)))
+    values = {"of_run": id, "of_host": host, "status": status, "summary": dict(summary)}
+    connection.execute(_HOST_FINISHED, values)
 
 
 def under_way(store: Store) -> list[Going]:
