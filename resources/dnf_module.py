@@ -1,4 +1,4 @@
-"""Modules of dnf: which stream of a module is enabled."""
+"""Modules of dnf: which stream of a module is enabled, and which profiles are installed."""
 
 from __future__ import annotations
 
@@ -17,19 +17,25 @@ def dnf_module(
     name: Name,
     *,
     stream: Name | None = None,
+    profiles: list[Name] | None = None,
     disabled: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
     """Choose a stream of a module of dnf, such as a version of Node.js. Packages automatically require the module.
 
-    This changes no package: it decides which versions dnf installs from then on. Another stream of the module is reset
-    before. `package` nodes install what a profile of the module contains; ``dnf module info`` shows it.
+    A stream decides which versions dnf installs from then on. Another stream of the module is reset before. A profile
+    is a set of packages of the module; ``dnf module info`` shows them. The plan lists the packages, and an apply
+    refuses a change of other packages than the plan lists. Other profiles that are installed stay. A removal fails if
+    it would take a package that another node installs.
 
-    Undo: statecfg enables the former stream again, or resets the module.
+    Undo: statecfg removes the new profiles with their packages, except those that something else needs, or installs
+    removed ones again. Then it enables the former stream again, or resets the module. If the removal would take a
+    package that was there before, profiles and stream stay.
 
     :param name: the name of the module
     :param stream: the stream to enable
+    :param profiles: the profiles of the stream to install; with `absent`, those to remove, and the stream stays
     :param disabled: no package of the module is available
     :param absent: no stream is enabled, so dnf uses the default stream if there is one
 
@@ -37,6 +43,7 @@ def dnf_module(
 
         - dnf_module: nodejs
           stream: "20"
+          profiles: [common]
 
     In Python::
 
@@ -59,13 +66,15 @@ def needs(attrs: dict[str, Any]) -> list[str]:
 @dnf_module.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse invalid names, such as patterns for several modules, and attributes that contradict each other."""
-    for attribute in ("name", "stream"):
-        text = attrs.get(attribute)
+    named = [(attribute, attrs.get(attribute)) for attribute in ("name", "stream")]
+    for attribute, text in [*named, *(("profiles", profile) for profile in attrs.get("profiles") or ())]:
         if text and not re.fullmatch(r"[A-Za-z0-9_.][A-Za-z0-9_.+-]*", text):
             raise Wrong(f"{attribute}: {show(text)} is not a name of dnf", "use letters, digits and `_.+-`")
     given = [name for name in ("stream", "disabled", "absent") if attrs.get(name)]
     if len(given) != 1:
         raise ValueError("exactly one of stream, disabled and absent is required")
+    if attrs.get("profiles") is not None and attrs.get("disabled"):
+        raise ValueError("disabled can't be combined with profiles")
 
 
 dnf_module.check(dnf_modules.check)

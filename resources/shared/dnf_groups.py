@@ -36,6 +36,21 @@ def solve(world: World, group: str, remove: bool, optional: bool) -> tuple[str, 
     return found, name, steps
 
 
+def effect(steps: records.Steps | None) -> records.Effect:
+    """Return the effect of a transaction.
+
+    :param steps: which packages it changes; None if that is not known
+    """
+    from statecfg.resources.shared import package_steps
+
+    if steps is None:
+        return {"unknown": package_steps.EVERYTHING}
+    changed = {name: package_steps.installed(version) for name, version in steps.items()}
+    asked = {name: {"version": version} if version else package_steps.GONE for name, version in steps.items()}
+    unknown = package_steps.BRINGS
+    return {"packages": changed, "automatic": {}, "dependencies": {}, "unknown": unknown, "asked": asked}
+
+
 @op(turn="dnf")
 def change_group(
     machine: Machine,
@@ -58,13 +73,8 @@ def change_group(
         updated = dnf.update_lists(machine, update)
         if updated["status"] != "ok":
             return updated
-    effect: records.Effect = {"unknown": package_steps.EVERYTHING}
-    if steps is not None:
-        changed = {name: package_steps.installed(version) for name, version in steps.items()}
-        effect = {"packages": changed, "automatic": {}, "dependencies": {}, "unknown": package_steps.BRINGS}
-        asked = {name: {"version": version} if version else package_steps.GONE for name, version in steps.items()}
-        effect["asked"] = asked
-    effect["dnf_groups"] = {group: None if remove else {"name": name}}
+    changed = effect(steps)
+    changed["dnf_groups"] = {group: None if remove else {"name": name}}
     argv = ["dnf", "-y", dnf_program.NEVER, "group", "remove" if remove else "install", group]
     if optional and not remove:
         argv.insert(5, "--with-optional")
@@ -73,7 +83,7 @@ def change_group(
         return solve(machine, group, remove, optional)[2]
 
     foreseen = set(steps) if steps is not None else None
-    return package_steps.Guard(machine, dnf.NAME).run(argv, effect, simulate, foreseen=foreseen)
+    return package_steps.Guard(machine, dnf.NAME).run(argv, changed, simulate, foreseen=foreseen)
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:

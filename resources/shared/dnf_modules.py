@@ -6,28 +6,29 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.graph.model import ActionSpec, Blob, Node
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import records, rpm_repositories, software_records
+from statecfg.resources.shared import dnf_profiles, package_snapshot, records, rpm_repositories, software_records
 
 DIRECTORY = "/etc/dnf/modules.d"
 ENABLED, DISABLED = "enabled", "disabled"
-_FIELD = re.compile(r"^(stream|state)=(.*)$", re.M)
+_FIELD = re.compile(r"^(stream|state|profiles)=(.*)$", re.M)
 
 
 @table("dnf_modules")
 def dnf_modules(host: Any) -> dict[str, records.Fields]:
-    """Load the modules with a chosen stream, and the disabled ones: name → `state` and `stream`."""
+    """Load the modules with a chosen stream, and the disabled ones: name → `state`, `stream`, installed `profiles`."""
     loaded: dict[str, records.Fields] = {}
     names = host.listdir(DIRECTORY) if host.stat(DIRECTORY) is not None else []
     for file in sorted(name for name in names if name.endswith(".module")):
         fields = dict(_FIELD.findall(host.read("%s/%s" % (DIRECTORY, file)).decode("utf-8", "replace")))
         if fields.get("state") in (ENABLED, DISABLED):
             stream = fields.get("stream", "") if fields["state"] == ENABLED else ""
-            loaded[file[: -len(".module")]] = {"state": fields["state"], "stream": stream}
+            profiles = sorted(filter(None, (each.strip() for each in fields.get("profiles", "").split(","))))
+            loaded[file[: -len(".module")]] = {"state": fields["state"], "stream": stream, "profiles": profiles}
     return loaded
 
 
@@ -45,34 +46,53 @@ def choose(machine: Machine, name: str, state: str | None, stream: str = "") -> 
     return result
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
-    """Compare the stream of a module.
+def _chosen(entry: records.Fields | None) -> tuple[str, str] | None:
+    """Return the state and the stream of a module."""
+    return (entry["state"], entry["stream"]) if entry is not None else None
 
-    :raises CheckError: if the host has another package manager
+
+def _wanted(attrs: records.Attrs) -> tuple[str, str] | None:
+    """Return the state and the stream that a node wants."""
+    if attrs.get("disabled"):
+        return DISABLED, ""
+    return (ENABLED, attrs["stream"]) if attrs.get("stream") else None
+
+
+def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
+    """Compare the stream of a module and its profiles.
+
+    :raises CheckError: if the host has another package manager; see also `dnf_profiles.check`
     """
     rpm_repositories.require(world, node, "dnf")
-    attrs = node.attrs
-    state = DISABLED if attrs.get("disabled") else ENABLED if attrs.get("stream") else None
-    wanted = {"state": state, "stream": attrs.get("stream") or ""} if state else None
-    if world.entry("dnf_modules", attrs["name"]) == wanted:
-        return []
-    return [choose(attrs["name"], state, attrs.get("stream") or "")]
+    attrs, now, wanted = node.attrs, world.entry("dnf_modules", node.attrs["name"]), _wanted(node.attrs)
+    profiles = bool(attrs.get("profiles"))
+    right = _chosen(now) == wanted or (profiles and wanted is None)  # only the profiles must be absent
+    spec = ActionSpec([] if right else [choose(attrs["name"], *(wanted or (None, "")))])
+    if profiles:
+        # A reset forgets the profiles.
+        more = dnf_profiles.check(node, nodes, world, dnf_profiles.installed(now) if right else [])
+        spec.actions.extend(more.actions)
+        spec.known_after = more.known_after
+    return spec
 
 
 def remember(node: Node, world: World) -> software_records.DnfModuleMemory:
-    """Record the stream of the module."""
-    return {"was": world.entry("dnf_modules", node.attrs["name"])}
+    """Record the stream and the profiles of the module; for profiles also all packages."""
+    memory: software_records.DnfModuleMemory = {"was": world.entry("dnf_modules", node.attrs["name"])}
+    if node.attrs.get("profiles"):
+        memory["context"] = Blob.of(package_snapshot.context(world, ()))
+    return memory
 
 
 def undo(node: Node, memory: software_records.DnfModuleMemory, world: World) -> ActionSpec:
-    """Restore the former stream, unless others have chosen another one since."""
-    attrs, was = node.attrs, memory["was"]
-    now = world.entry("dnf_modules", attrs["name"])
-    ours = {"state": DISABLED, "stream": ""} if attrs.get("disabled") else None
-    if attrs.get("stream"):
-        ours = {"state": ENABLED, "stream": attrs["stream"]}
-    if now == was:
-        return ActionSpec()
-    if now != ours:
-        return ActionSpec(left=["others changed the module %s since: it stays" % attrs["name"]])
-    return ActionSpec([choose(attrs["name"], was["state"] if was else None, was["stream"] if was else "")])
+    """Remove the new profiles, and restore the former stream, unless others have chosen another one since."""
+    attrs, was, wanted = node.attrs, memory["was"], _wanted(node.attrs)
+    spec = dnf_profiles.undo(node, memory, world) if attrs.get("profiles") else ActionSpec()
+    now = _chosen(world.entry("dnf_modules", attrs["name"]))
+    if now == _chosen(was) or spec.left or (attrs.get("profiles") and wanted is None):
+        return spec
+    if now != wanted:
+        spec.left.append("others changed the module %s since: it stays" % attrs["name"])
+    else:
+        spec.actions.append(choose(attrs["name"], *(_chosen(was) or (None, ""))))
+    return spec

@@ -22,7 +22,7 @@ NEVER = "--setopt=*.metadata_expire=-1"  # the lists that a plan has read are th
 
 PROGRAM = """\
 import fnmatch, json, os, sys, time
-import dnf, dnf.exceptions, dnf.repo, dnf.selector
+import dnf, dnf.exceptions, dnf.module.module_base, dnf.repo, dnf.selector
 ask = json.loads(sys.argv[1])
 base = dnf.Base()
 base.conf.read()
@@ -117,6 +117,15 @@ def group():
     else:
         base.group_install(name, ["mandatory", "default", "conditional"] + (["optional"] if ask["optional"] else []))
     return [name, found.name if found else "", resolved()]
+def module():
+    base.conf.module_stream_switch = True  # another stream is reset before
+    fill()
+    modules = dnf.module.module_base.ModuleBase(base)
+    if ask["gone"]:
+        modules.remove(ask["specs"])
+    else:
+        modules.install(ask["specs"])
+    return resolved()
 def lists():
     load()
     moments = []

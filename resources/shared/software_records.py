@@ -55,9 +55,13 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         lists: bool
 
     class DnfModuleMemory(TypedDict):
-        """The memory of a `dnf_module`. `was` is its state and stream; None if there was no choice."""
+        """The memory of a `dnf_module`. `was` is its state and stream; None if there was no choice.
+
+        :ivar context: all packages, one a line, if the node has profiles
+        """
 
         was: records.Fields | None
+        context: NotRequired[Blob]
 
     class DnfGroupMemory(TypedDict):
         """The memory of a `dnf_group`. `context` lists all packages, one a line."""

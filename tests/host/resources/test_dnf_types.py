@@ -34,7 +34,8 @@ data:
   summary: A shop
   description: A shop.
   license: {module: [MIT]}
-  artifacts: {rpms: ["shop-0:%(version)s-1.noarch"]}
+  profiles: {server: {rpms: [shop]}, tools: {rpms: [shop-tools]}}
+  artifacts: {rpms: ["shop-0:%(version)s-1.noarch", "shop-tools-0:%(version)s-1.noarch"]}
 ...
 """
 BEFORE = "fedora-release 40-1 unknown"
@@ -72,6 +73,7 @@ def fedora(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Host]:
         first.add("extra", "1.0")
         for version in ("1.0", "2.0"):
             first.add("shop", version)
+            first.add("shop-tools", version, requires="extra")
             first.add("worker", version)
         second.add("strange", "1.0")
         host = rpm_host("fedora", first)
@@ -196,6 +198,45 @@ def test_a_former_stream_is_restored(site: DnfSite) -> None:
     site("destroy", reset, "--yes")
     assert settings(site.host) == before
     site.dnf("module", "reset", "shop")
+
+
+def test_a_profile_comes_and_goes(site: DnfSite) -> None:
+    playbook = site.write("shop.yml", 'dnf_module: shop, stream: "1", profiles: [tools]')
+    planned = site.report("plan", playbook)["dnf_module:shop"]
+    assert [action["op"] for action in planned["actions"]] == ["choose", "change_profiles"]
+    assert planned["actions"][1]["args"]["steps"] == {"extra": "1.0-1", "shop-tools": "1.0-1"}
+    applied = site.report("apply", playbook, "--yes")["dnf_module:shop"]
+    assert applied["changes"] == planned["changes"]
+    assert site.has("extra", "shop", "shop-tools") == ["extra", "shop-tools"]
+    assert site.report("apply", playbook, "--yes")["dnf_module:shop"]["outcome"] == "unchanged"
+    other = site.write("shop.yml", 'dnf_module: shop, stream: "2", profiles: [server]')
+    planned = site.report("plan", other)["dnf_module:shop"]
+    assert planned["actions"][1]["args"]["steps"] == {"shop": "2.0-1"}
+    assert site.report("apply", other, "--yes")["dnf_module:shop"]["changes"] == planned["changes"]
+    assert site.has("shop") == ["shop"]
+    wrong = site.write("wrong.yml", 'dnf_module: shop, stream: "2", profiles: [sever]')
+    assert "dnf can't do this: " in site.report("plan", wrong, code=1)["dnf_module:shop"]["reason"]
+    site("destroy", other, "--yes")
+    assert site.has("shop") == []
+    site.dnf("remove", "shop-tools", "extra")
+
+
+def test_a_removed_profile_is_installed_again(site: DnfSite) -> None:
+    site.dnf("module", "install", "shop:1/server", "shop:1/tools")
+    before = (site.packages(), settings(site.host))
+    refused = site.write("gone.yml", "dnf_module: shop, profiles: [server], absent: true", "package: shop")
+    assert "package:shop installs" in site.report("plan", refused, code=1)["dnf_module:shop"]["reason"]
+    playbook = site.write("gone.yml", "dnf_module: shop, profiles: [server], absent: true")
+    planned = site.report("plan", playbook)["dnf_module:shop"]
+    assert planned["actions"][0]["args"]["steps"] == {"shop": None}
+    assert site.report("apply", playbook, "--yes")["dnf_module:shop"]["changes"] == planned["changes"]
+    assert site.has("extra", "shop", "shop-tools") == ["extra", "shop-tools"]
+    assert site.report("apply", playbook, "--yes")["dnf_module:shop"]["outcome"] == "unchanged"
+    site("destroy", playbook, "--yes")
+    assert (site.packages(), settings(site.host)) == before
+    site.dnf("module", "remove", "shop:1")
+    site.dnf("module", "reset", "shop")
+    site.dnf("remove", "extra")
 
 
 def test_a_group_comes_and_goes(site: DnfSite) -> None:
