@@ -126,9 +126,9 @@ PACKAGE_MANAGERS = {
     *(f"resources/shared/{name}.py" for name in ("apt", "apt_lists", "diversions", "dpkg")),
     *(
         f"resources/shared/{name}.py"
-        for name in ("dnf", "dnf_groups", "dnf_lists", "dnf_modules", "dnf_profiles", "dnf_program", "dnf_upgrade", "rpm")
+        for name in ("dnf", "dnf_groups", "dnf_lists", "dnf_modules", "dnf_profiles", "dnf_program", "dnf_upgrade")
     ),
-    *(f"resources/shared/{name}.py" for name in ("zypper", "zypper_lists", "zypper_program")),
+    *(f"resources/shared/{name}.py" for name in ("rpm", "zypper", "zypper_lists", "zypper_program")),
     *(f"resources/shared/{name}.py" for name in ("package_manager", "package_steps")),
     *(
         f"resources/shared/{name}.py"
