@@ -67,11 +67,20 @@ class _Edge:
 
 def _without(waiting: dict[str, set[str]], path: Iterable[str]) -> dict[str, set[str]]:
     """Return what still waits after the nodes of a cycle, and the nodes that only waited for those, are removed."""
-    removed = set(path)
-    while removed:
-        waiting = {name: required - removed for name, required in waiting.items() if name not in removed}
-        removed = {name for name, required in waiting.items() if not required}
-    return waiting
+    dependents: dict[str, list[str]] = {}
+    for name, required in waiting.items():
+        for other in required:
+            dependents.setdefault(other, []).append(name)
+    left, removed = dict(waiting), list(path)
+    for name in removed:  # the loop appends to the list
+        left.pop(name, None)
+        for other in dependents.get(name, ()):
+            if other in left:
+                left[other].discard(name)
+                if not left[other]:
+                    del left[other]
+                    removed.append(other)
+    return left
 
 
 def _cycle(waiting: Mapping[str, set[str]]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from pyrsistent import PMap, PVector, pmap, pvector
 
 from statecfg.graph import host_conditions, host_items, on_host, opaque, recording, schema, types, validators
+from statecfg.graph.attributes import Attributes
 from statecfg.graph.graph import Graph, gap
 from statecfg.graph.layers import too_many
 from statecfg.graph.nodes import EMPTY_MAP, EMPTY_VECTOR, MAX_NODES, Node, RoleUse
@@ -310,7 +311,7 @@ class _Declaration:
                     self._refuse(error.attribute, kept.get(error.attribute), error)
                 else:
                     self.wrong("SC0107", f"{self.name}: {opaque.mask_secrets(str(error))}", getattr(error, "help", ""))
-        return pmap(kept)
+        return Attributes(kept)
 
     def _unknown(self, name: str, value: Any) -> None:
         type_name = self.schema.node_type.name

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
-from toposort import CircularDependencyError, toposort
+from toposort import CircularDependencyError
 
-from statecfg.graph import chains, references
+from statecfg.graph import depths, references
 from statecfg.graph.cycles import MAX_PROBLEMS, cycles
 from statecfg.graph.graph import Graph
 from statecfg.graph.merging import duplicates
@@ -15,8 +15,6 @@ from statecfg.problems import InvalidInput, Problem, nearest, problem, suggest
 from statecfg.problems.positions import SourceLocation
 
 MAX_LAYERS = 10_000  # the longest chain of nodes in which each node requires the previous one
-# toposort visits all waiting chains once per layer, so a graph with many chains can have fewer layers.
-MAX_STEPS = 100_000_000
 MAX_NAMES_COMPARED = 20_000
 NOTHING: Mapping[str, Iterable[str]] = {}
 
@@ -41,41 +39,28 @@ def in_layers(nodes: Iterable[Node], more: Mapping[str, Iterable[str]] = NOTHING
     """
     names = {node.provides: node for node in nodes}
     required = {name: {*node.requires, *more.get(name, ())} - {name} for name, node in names.items()}
-    depths: dict[str, int] = {}
-    for name in _in_order(names, required):
-        depths[name] = 1 + max((depths.get(other, 0) for other in required[name]), default=-1)
-    result: list[list[Node]] = [[] for _ in range(1 + max(depths.values(), default=-1))]
-    if len(result) > MAX_LAYERS:
-        waiting = sum(depth >= MAX_LAYERS for depth in depths.values())
-        raise InvalidInput([_too_deep(MAX_LAYERS, waiting)])
-    for name in sorted(depths):
-        result[depths[name]].append(names[name])
-    return result
+    found = _layers_of_names(names, required)
+    if len(found) > MAX_LAYERS:
+        raise InvalidInput([_too_deep(sum(map(len, found[MAX_LAYERS:])))])
+    return [[names[name] for name in sorted(layer) if name in names] for layer in found]
 
 
-def _in_order(names: Mapping[str, Node], required: chains.Requirements) -> Iterator[str]:
-    """Yield the names of nodes, each after those that it requires.
+def _layers_of_names(names: Mapping[str, Node], required: Mapping[str, set[str]]) -> list[Collection[str]]:
+    """Return the layers of names.
 
-    :raises InvalidInput: the nodes contain a cycle or need too many layers
+    :param required: name → the names that the node requires, without itself
+    :raises InvalidInput: the nodes contain a cycle
     """
-    between, members = chains.contracted(required)
-    steps, waiting, left = 0, len(between), len(names)
     try:
-        for depth, firsts in enumerate(toposort(between), 1):
-            for name in (name for first in firsts for name in members.get(first, ())):
-                left -= 1
-                yield name
-            steps, waiting = steps + waiting, waiting - len(firsts)
-            if steps > MAX_STEPS or (depth >= MAX_LAYERS and left):
-                raise InvalidInput([_too_deep(depth, left)])
+        return list(depths.layers(required))
     except CircularDependencyError as error:
-        raise InvalidInput(cycles(names, chains.expanded(error.data, members, required))) from None
+        raise InvalidInput(cycles(names, error.data)) from None
 
 
-def _too_deep(depth: int, waiting: int) -> Problem:
+def _too_deep(waiting: int) -> Problem:
     return problem(
         "SC0115",
-        f"{waiting:,} nodes remain after {depth:,} layers (the maximum is {MAX_LAYERS:,} layers)",
+        f"{waiting:,} nodes remain after {MAX_LAYERS:,} layers (the maximum is {MAX_LAYERS:,} layers)",
         "remove requirements that are not needed, so that more nodes fit in one layer",
     )
 
@@ -123,10 +108,9 @@ def _name_of_broken(nodes: Iterable[Node]) -> Callable[[str], bool]:
 def _find_cycles(nodes: list[Node], names: Mapping[str, Node]) -> list[Problem]:
     required = {node.provides: {*node.requires} & names.keys() - {node.provides} for node in nodes}
     try:
-        for _ in _in_order(names, required):
-            pass
+        _layers_of_names(names, required)
     except InvalidInput as error:
-        return [found for found in error.problems if found.code == "SC0113"]
+        return error.problems
     return []
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyrsistent import PMap, PVector, pmap, pvector
 
+from statecfg.graph.attributes import Attributes
 from statecfg.problems.positions import NOWHERE, SourceLocation
 from statecfg.remote.graph.model import Record
 
@@ -144,7 +145,7 @@ class Node(Frozen):
         merged.update(attrs)
         return Node(
             self.provides,
-            pmap({name: value for name, value in merged.items() if value is not None}),
+            Attributes({name: value for name, value in merged.items() if value is not None}),
             self.requires,
             self.triggers,
             self.produces_ops,

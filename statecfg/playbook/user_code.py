@@ -275,8 +275,9 @@ def _is_ours(error: BaseException) -> bool:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     file = trace.tb_frame.f_code.co_filename if trace is not None else ""
-    # The code for hosts raises exceptions for wrong calls on purpose.
-    allowed = tuple(positions.PACKAGE + part for part in ("remote/", "resources/", "playbook/user_code", "__init__"))
+    # The code for hosts and `graph/attributes` raise exceptions for wrong calls on purpose.
+    parts = ("remote/", "resources/", "graph/attributes", "playbook/user_code", "__init__")
+    allowed = tuple(positions.PACKAGE + part for part in parts)
     return file.startswith(positions.PACKAGE) and not file.startswith(allowed)
 
 

@@ -43,7 +43,7 @@ HOMES = {
     "jinja2": r"templates/.*\.py",
     "click": r"cli/.*\.py",
     "rich": r"views/.*\.py",
-    "toposort": r"graph/layers\.py",
+    "toposort": r"graph/(layers|depths)\.py",
     "httpx": r"(hooks/http/exchange|entities/webhook)\.py",
     "jsonschema": r"entities/schemas\.py",
     "starlette": r"server/.*\.py",

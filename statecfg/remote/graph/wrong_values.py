@@ -72,6 +72,7 @@ def type_words(value: object) -> str:
         "pvector": "a list",
         "dict": "a map",
         "PMap": "a map",
+        "Attributes": "a map",
         "mappingproxy": "a map",
         "set": "a set",
         "date": "a date",
