@@ -72,6 +72,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Do the same at the end, where pytest and Python look at all objects several times."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """List all tests that this machine could not run, with the reasons."""
     by_reason: dict[str, list[str]] = {}

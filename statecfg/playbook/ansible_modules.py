@@ -262,7 +262,7 @@ def _assembled(name: str, path: str, documentation: Mapping[str, Any]) -> Ansibl
     supports = ((documentation.get("attributes") or {}).get("check_mode") or {}).get("support")
     needs = [(int(found[1]), int(found[2])) for found in map(_PYTHON.search, _texts(documentation)) if found]
     options = documentation.get("options") if documentation else None
-    trees = [ast.parse(text) for part, text in entries.items() if part.endswith(".py") and b"no_log" in text]
+    sources = [text for part, text in entries.items() if part.endswith(".py") and b"no_log" in text]
     return AnsibleModule(
         name,
         entry[: -len(".py")].replace("/", "."),
@@ -270,7 +270,7 @@ def _assembled(name: str, path: str, documentation: Mapping[str, Any]) -> Ansibl
         supports == "full" if supports is not None else _declares_check_mode(ast.parse(source)),
         max([basic._PY_MIN, *needs]),
         options if options is not None or not documentation else {},
-        _hidden(trees, options or {}, basic.PASSWORD_MATCH),
+        _hidden(sources, options or {}, basic.PASSWORD_MATCH),
     )
 
 
@@ -308,20 +308,27 @@ def _fields(value: ast.expr) -> dict[str, ast.expr]:
     return {}
 
 
-def _hidden(trees: Sequence[ast.Module], options: Mapping[str, Any], secretive: re.Pattern[str]) -> frozenset[str]:
+@functools.cache
+def _no_log(source: bytes) -> Sequence[tuple[str, bool]]:
+    """Return the options of a source, each with its `no_log`. All modules share most of their sources."""
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call | ast.Dict))
+    declared = [
+        (name, _constant(_fields(value).get("no_log"))) for node in calls for name, value in _fields(node).items()
+    ]
+    return [(name, value) for name, value in declared if isinstance(value, bool)]
+
+
+def _hidden(sources: Sequence[bytes], options: Mapping[str, Any], secretive: re.Pattern[str]) -> frozenset[str]:
     """Return the names of options with secret values: those with `no_log`, and those that are called like a secret.
 
-    :param trees: the sources of the module, and of what it imports of Ansible
+    :param sources: the code of the module, and of what it imports of Ansible
     :param options: the documented options
     :param secretive: the names that Ansible regards as secret by default
     """
     said: dict[str, bool] = {}
-    for tree in trees:
-        for node in ast.walk(tree):
-            for name, value in _fields(node).items() if isinstance(node, ast.Call | ast.Dict) else ():
-                declared = _constant(_fields(value).get("no_log"))
-                if isinstance(declared, bool):
-                    said[name] = said.get(name, False) or declared
+    for source in sources:
+        for name, declared in _no_log(source):
+            said[name] = said.get(name, False) or declared
     called = {name for name in options if secretive.search(name) and name not in said}
     aliases = {name: options[name].get("aliases") or () for name in options}
     names = called | {name for name, hidden in said.items() if hidden}

@@ -142,9 +142,9 @@ def arguments(path: Path) -> Iterator[tuple[str, int]]:
     if path.suffix == ".hy":
         for number, line in enumerate(path.read_text().splitlines(), 1):
             yield from ((text, number) for text in re.findall(r"\[([^]]*)", line))
-    for node in nodes(path) if path.suffix == ".py" else ():
-        for item in node.elts if isinstance(node, ast.List | ast.Tuple) else ():
-            yield from ((part.value, part.lineno) for part in ast.walk(item) if isinstance(part, ast.Constant))
+    for node in nodes(path, ast.List, ast.Tuple) if path.suffix == ".py" else ():
+        for item in node.elts:
+            yield from ((part.value, part.lineno) for part in walk(item) if isinstance(part, ast.Constant))
 
 
 def test_only_the_package_manager_names_programs_of_packages() -> None:
@@ -159,9 +159,8 @@ def test_only_the_package_manager_names_programs_of_packages() -> None:
 
 
 def calls(path: Path) -> Iterator[tuple[str, int]]:
-    for node in nodes(path):
-        if isinstance(node, ast.Call):
-            yield dotted(node.func), node.lineno
+    for node in nodes(path, ast.Call):
+        yield dotted(node.func), node.lineno
 
 
 def test_only_the_command_line_exits_and_only_views_print() -> None:
@@ -175,8 +174,8 @@ def test_only_the_command_line_exits_and_only_views_print() -> None:
 
 def test_no_handler_silently_ignores_all_exceptions() -> None:
     for path in FILES:
-        for node in nodes(path):
-            if isinstance(node, ast.ExceptHandler) and [type(item) for item in node.body] == [ast.Pass]:
+        for node in nodes(path, ast.ExceptHandler):
+            if [type(item) for item in node.body] == [ast.Pass]:
                 caught = ast.unparse(node.type) if node.type is not None else "everything"
                 assert caught not in ("everything", "Exception", "BaseException"), f"{shown(path)}:{node.lineno}"
 
@@ -187,8 +186,8 @@ def test_code_uses_neither_shell_nor_pickle() -> None:
             # `marshal` is only for bytecode that the host compiled, for the executor (with a digest) and for its tools.
             allowed = module == "marshal" and shown(path) in ("remote/bootstrap.py", "remote/units/tools/install.py")
             assert allowed or module.partition(".")[0] not in ("pickle", "marshal", "shelve"), f"{shown(path)}:{line}"
-        for node in nodes(path):
-            if isinstance(node, ast.keyword) and node.arg == "shell":
+        for node in nodes(path, ast.keyword):
+            if node.arg == "shell":
                 assert ast.unparse(node.value) != "True", f"{shown(path)}:{node.value.lineno}"
 
 
@@ -199,7 +198,7 @@ def test_modules_have_no_import_cycles() -> None:
     edges: dict[str, set[str]] = {}
     for path in FILES:
         found = edges.setdefault(module_name(path), set())
-        for node in top_level(nodes(path)):
+        for node in top_level(path):
             modules = [item.name for item in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 source = absolute(path, node)
@@ -209,8 +208,8 @@ def test_modules_have_no_import_cycles() -> None:
     graphlib.TopologicalSorter(edges).prepare()
 
 
-def top_level(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    for child in run_time([node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom | ast.If)]):
+def top_level(path: Path) -> Iterator[ast.AST]:
+    for child in run_time(nodes(path, ast.Import, ast.ImportFrom, ast.If)):
         if isinstance(child, ast.Import | ast.ImportFrom) and child.col_offset == 0:
             yield child
 
@@ -233,7 +232,7 @@ MOST_ATTRIBUTES = 12
 def attributes(definition: ast.ClassDef) -> set[str]:
     """Return the fields of a class, and what its methods assign to `self`."""
     fields = {node.target.id for node in definition.body if isinstance(node, ast.AnnAssign) and dotted(node.target)}
-    of_objects = (node for node in ast.walk(definition) if isinstance(node, ast.Attribute))
+    of_objects = (node for node in walk(definition) if isinstance(node, ast.Attribute))
     return fields | {
         node.attr for node in of_objects if dotted(node.value) == "self" and isinstance(node.ctx, ast.Store)
     }
@@ -262,8 +261,8 @@ def test_a_class_has_few_attributes() -> None:
     large = [
         f"{shown(path)}:{node.lineno} {node.name}: {sorted(attributes(node))}"
         for path in FILES
-        for node in nodes(path)
-        if isinstance(node, ast.ClassDef) and len(attributes(node)) > MOST_ATTRIBUTES
+        for node in nodes(path, ast.ClassDef)
+        if len(attributes(node)) > MOST_ATTRIBUTES
         if not is_document(path, node) and not is_list_of_names(node)
     ]
     assert not large
@@ -274,19 +273,17 @@ def test_code_compares_with_names_instead_of_strings() -> None:
         f"{shown(path)}:{line}: {text!r}"
         for path in FILES
         if shown(path) not in FOREIGN and "resources" not in path.parts
-        for line, text in literals(nodes(path))
+        for line, text in literals(nodes(path, ast.Compare))
     ]
     assert wrong == []
 
 
-def literals(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
+def literals(comparisons: Sequence[ast.Compare]) -> Iterator[tuple[int, str]]:
     """Yield the strings that code compares with an outcome, a status, a mode or a failure rule."""
-    for node in nodes:
-        if not isinstance(node, ast.Compare):
-            continue
+    for node in comparisons:
         sides = [node.left, *node.comparators]
         expected = {name for side in sides for name in COMPARED.get(last_word(side), ())}
-        for inner in (inner for side in sides for inner in ast.walk(side)):
+        for inner in (inner for side in sides for inner in walk(side)):
             if isinstance(inner, ast.Constant) and inner.value in expected:
                 yield inner.lineno, inner.value
 
@@ -305,4 +302,6 @@ def last_word(side: ast.expr) -> str:
 
 def test_literals_finds_strings_in_comparisons() -> None:
     code = 'host["status"] == "ok" or node.outcome in ("changed", "x") or said.get("mode") != "plan" or mode == MODE'
-    assert [text for _, text in literals(walk(ast.parse(code)))] == ["ok", "changed", "plan"]
+    assert [
+        text for _, text in literals([node for node in walk(ast.parse(code)) if isinstance(node, ast.Compare)])
+    ] == ["ok", "changed", "plan"]

@@ -16,6 +16,7 @@ import pytest
 
 from tests import ROOT
 from tests.each import each
+from tests.unit.sources import walk
 
 UNIT = Path(__file__).parent
 
@@ -45,7 +46,7 @@ def test_unit_test_fails_if_it_uses_processes_network_or_sleep(use: Callable[[],
 
 def imported(path: Path) -> set[str]:
     """Return the modules that a file imports."""
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    nodes = walk(ast.parse(path.read_text(encoding="utf-8")))
     plain = {item.name for node in nodes if isinstance(node, ast.Import) for item in node.names}
     return plain | {
         f"{node.module}.{item.name}" for node in nodes if isinstance(node, ast.ImportFrom) for item in node.names
