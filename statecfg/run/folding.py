@@ -11,7 +11,7 @@ _SHARED = ("layers", "removals", "left", "fingerprints", "facts", "owed", "hooks
 
 
 class Folding:
-    """The results of the hosts that have finished. They must not change any more."""
+    """The results of the hosts that have finished. They must no longer change."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

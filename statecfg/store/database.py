@@ -130,7 +130,7 @@ class Store:
         return self._changes.attempt(function)
 
     def _attempt(self, function: Callable[[Connection], T]) -> T:
-        """Run `function` in a transaction of its own.
+        """Run `function` in a separate transaction.
 
         PostgreSQL may roll a transaction back, or the response to a commit may be lost. Then retry, with at most 5
         attempts in total. A mark in the database tells whether a commit without a response succeeded.
