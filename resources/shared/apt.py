@@ -5,8 +5,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from statecfg.remote.graph.model import Action, CheckError, Unknown, ok
@@ -20,19 +19,19 @@ from statecfg.resources.shared.dpkg import automatic as automatic
 from statecfg.resources.shared.dpkg import dependencies as dependencies
 from statecfg.resources.shared.dpkg import packages as packages
 from statecfg.resources.shared.dpkg import unit_packages as unit_packages
-from statecfg.resources.shared.package_steps import GONE as GONE
-from statecfg.resources.shared.paths import nearest
 
 NAME = "apt"
 SHIPPED = ".dpkg-dist"
+VIRTUAL = "a virtual package"
 SAVED = None  # a removal leaves the configuration; a purge removes it
 # Keep configuration files that were changed on the host. apt must not ask about them.
 KEEP = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold", "-o", "Dpkg::Use-Pty=0")
+CALL = ["apt-get", "-qy", *LOCK, *KEEP]
 # apt's answers depend on these: the installed packages, its configuration and its lists.
 INPUTS = ("packages", ("/etc/apt", "/var/lib/apt", "/var/lib/dpkg", "/etc/dpkg"))
 
 # Packages that exclude each other: apt refuses the transaction, and newer lists would not help.
-_EXCLUDED = re.compile(r"\b(Conflicts|Breaks): |remove is disabled|would remove ")
+EXCLUDED = re.compile(r"\b(Conflicts|Breaks): |remove is disabled|would remove ")
 _STEP = re.compile(r"^(Inst|Remv|Purg) (\S+)(?: \[[^\]]*\])?(?: \((\S+))?", re.M)
 
 
@@ -54,11 +53,8 @@ def fetched(host: World) -> bool:
 
 def update_lists(machine: Machine, older_than: float) -> Result:
     """Fetch apt's lists if they are older than this many seconds."""
-    moment = (machine.entry("apt", "lists") or {}).get("updated", 0)
-    if moment != package_steps.UPDATED and time.time() - moment <= older_than:
-        return ok()
     argv = ["apt-get", "-q", *LOCK, "-o", "APT::Update::Error-Mode=any", "update"]
-    return machine.run(argv, {"apt": {"lists": {"updated": package_steps.UPDATED}}}, env=QUIET, timeout=TIMEOUT)
+    return package_steps.fetch_lists(machine, NAME, older_than, argv, QUIET)
 
 
 @op(turn="apt", batch="packages")
@@ -69,25 +65,16 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
 
     :param options: options of apt-get for the transaction
     """
-    ages = [age for age in (package.get("update") for package in packages) if age is not None]
-    if ages:
-        updated = update_lists(machine, min(ages))
-        if updated["status"] != "ok":
-            return updated
-    held = sorted(package["name"] for package in packages if package.get("held"))
-    if held:
-        released = mark(machine, "unhold", held)
-        if released["status"] != "ok":
-            return released
+    result = package_steps.prepare(machine, packages, update_lists, lock)
+    if result["status"] != "ok":
+        return result
     effect = package_steps.installation(packages, options)
     named = [package["name"] + ("=" + package["version"] if package["version"] else "") for package in packages]
     chosen = ["--allow-downgrades", *options, "install", "--", *dict.fromkeys(named)]
     allowed = {other for package in packages for other in package.get("replaces", ())}
     if not allowed:
-        argv = ["apt-get", "-qy", *LOCK, *KEEP, "--no-remove", *chosen]
-        return machine.run(argv, effect, env=QUIET, timeout=TIMEOUT, interruptible=False)
-    units = [unit for package in packages for unit in package.get("units", ())]
-    effect["units"] = {unit: {"active": "inactive"} for unit in units}
+        return machine.run([*CALL, "--no-remove", *chosen], effect, env=QUIET, timeout=TIMEOUT, interruptible=False)
+    units = package_steps.stops(packages, effect)
     return guarded(machine, chosen, effect, units, removable=allowed)
 
 
@@ -98,7 +85,6 @@ def guarded(
     units: Sequence[str],
     foreseen: set[str] | None = None,
     removable: set[str] | None = None,
-    begin: Callable[[], None] | None = None,
 ) -> Result:
     """Run apt-get, unless it would now do something else than planned. If it fails, start the stopped units again.
 
@@ -106,11 +92,10 @@ def guarded(
     :param units: the units to stop just before
     :param foreseen: the packages that it may change
     :param removable: the packages that it may remove
-    :param begin: a function to call just before apt-get starts
     """
-    whole = ["apt-get", "-qy", *LOCK, *KEEP, *argv]
+    simulation = functools.partial(simulate, machine, argv)
     guard = package_steps.Guard(machine, NAME, QUIET)
-    return guard.run(whole, effect, functools.partial(simulate, machine, argv), units, foreseen, removable, begin)
+    return guard.run([*CALL, *argv], effect, simulation, units, foreseen, removable)
 
 
 @op(turn="apt", batch="packages")
@@ -123,7 +108,7 @@ def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
     effect = package_steps.removal(packages)
     foreseen = set(effect["packages"])
     held = sorted(name for package in packages for name in package.get("held", ()))
-    result = mark(machine, "unhold", held) if held else ok()
+    result = lock(machine, False, held) if held else ok()
     for verb, purge in (("remove", False), ("purge", True)):
         some = [package for package in packages if package["purge"] is purge]
         if some and result["status"] == "ok":
@@ -145,13 +130,13 @@ def mark_automatic(machine: Machine, name: str) -> Result:
 @op(turn="apt")
 def hold(machine: Machine, name: str, held: bool) -> Result:
     """Put a package on hold, so that only this node changes its version, or release it."""
-    return mark(machine, "hold" if held else "unhold", [name])
+    return lock(machine, held, [name])
 
 
-def mark(machine: Machine, verb: str, names: Sequence[str]) -> Result:
+def lock(machine: Machine, held: bool, names: Sequence[str]) -> Result:
     """Put installed packages on hold, or release them."""
-    held = True if verb == "hold" else None
-    return machine.run(["apt-mark", "-q", verb, "--", *names], {"packages": {name: {"held": held} for name in names}})
+    effect: records.Effect = {"packages": {name: {"held": True if held else None} for name in names}}
+    return machine.run(["apt-mark", "-q", "hold" if held else "unhold", "--", *names], effect)
 
 
 @op(turn="apt")
@@ -197,22 +182,20 @@ def conffiles(world: World, name: str) -> list[str]:
     return [line.split()[0] for line in text.splitlines() if line.strip()]
 
 
-def unknown_package(world: World, name: str, version: str | None) -> CheckError | None:
-    """Return why apt cannot find a package, or None if it can.
-
-    Either the name is unknown (the error suggests the nearest) or the version is.
-    """
+def unknown_package(world: World, name: str, version: str | None, problem: str) -> CheckError | None:
+    """Return the error if apt refuses because it does not know the package or the version; otherwise None."""
+    if "virtual package" in problem or (not version and candidate(world, name)):
+        return None
     madison = world.probe(["apt-cache", "madison", "--", name], inputs=INPUTS).text
     versions = [line.split("|")[1].strip() for line in madison.splitlines() if line.count("|") >= 2]
     if any(fnmatch.fnmatchcase(available, version or "*") for available in versions):
         return None
     if versions:
-        return CheckError("apt does not have version %s of %s; available: %s" % (version, name, ", ".join(versions)))
+        return package_steps.unknown_version(NAME, name, version, ", ".join(versions))
     if not fetched(world):
         return CheckError("apt has no package lists yet; update_cache: 86400 fetches them")
-    names: set[str] = set(world.probe(["apt-cache", "pkgnames", "--", name[:2]], inputs=INPUTS).text.split())
-    help = nearest(name, names) or "; update_cache fetches newer lists"
-    return CheckError("apt does not know a package %s%s" % (name, help))
+    names = world.probe(["apt-cache", "pkgnames", "--", name[:2]], inputs=INPUTS).text.split()
+    return package_steps.unknown_name(NAME, name, names)
 
 
 def candidate(world: World, name: str) -> bool:
@@ -238,61 +221,11 @@ def transaction(world: World, wanted: records.WantedPackages, purge: bool = Fals
     return simulate(world, [*argv, *(name + "-" for name in unwanted)])
 
 
-def together(world: World, wanted: records.WantedPackages) -> records.Steps:
-    """Return what apt would do in one transaction that removes only packages marked as `gone` or in `replaces`.
-
-    :raises CheckError: if apt refuses, or would remove another package
-    """
-    return package_steps.refuse_removals(transaction(world, wanted), wanted, NAME)
-
-
 def unneeded(world: World, names: Iterable[str]) -> set[str]:
     """Return the packages that nothing needs once these are removed. Packages that nothing needs today are included."""
     # A package that is only suggested by another one counts as unneeded.
     argv = ["-o", "APT::AutoRemove::SuggestsImportant=false", "purge", "--auto-remove", "--", *sorted(names)]
     return {name for name, version in simulate(world, argv).items() if version is None}
-
-
-def stale(world: World, age: int | None) -> bool | None:
-    """Tell whether apt's lists are older than `age` seconds; None if an earlier node fetches them."""
-    moment = (world.entry("apt", "lists") or {}).get("updated", 0)
-    if moment == package_steps.UPDATED:
-        return None
-    return age is not None and time.time() - moment > age
-
-
-def excluded(problem: CheckError) -> bool:
-    """Tell whether apt refuses because packages exclude each other, and not because a package is missing."""
-    return _EXCLUDED.search(str(problem)) is not None
-
-
-def choice(
-    world: World, name: str, wanted: records.WantedPackage, unpacked: str | None, before: records.WantedPackages
-) -> records.Steps:
-    """Return what apt would do to install a package.
-
-    :param wanted: its `version`, `options` and `replaces`
-    :param unpacked: the version of the package if it is already unpacked
-    :param before: what apt has done before in this run, see `transaction`
-    :raises CheckError: if apt refuses, or would remove another package
-    """
-    version = wanted.get("version")
-    try:
-        steps = together(world, {**before, name: wanted})
-    except CheckError as problem:
-        if "virtual package" in str(problem):
-            raise
-        if version or not candidate(world, name):
-            why = unknown_package(world, name, version)
-            if why is not None:
-                raise why from None
-        raise
-    if name not in steps and unpacked is None:
-        alone = sorted(together(world, {name: wanted}))
-        if alone:
-            raise CheckError("%s is a virtual package, provided by %s; use that name" % (name, ", ".join(alone)))
-        raise CheckError("%s is a virtual package, provided by an installed package; use that package's name" % name)
-    return steps
 
 
 def options(attrs: Mapping[str, Any]) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterator, Sequence
 
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import apt, package_changes, package_steps, package_transaction, records
+from statecfg.resources.shared import apt, package_changes, package_steps, records
+from statecfg.resources.shared.apt_settings import QUIET
 
 
 def arguments(full: bool, clean: bool, named: Sequence[str]) -> list[str]:
@@ -23,17 +25,16 @@ def arguments(full: bool, clean: bool, named: Sequence[str]) -> list[str]:
     ]
 
 
-def upgrades(world: World, full: bool, clean: bool, keep: Sequence[str]) -> records.Steps:
+def solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: records.WantedPackages) -> records.Steps:
     """Return what an upgrade changes after everything that earlier layers install and remove.
 
     :param full: whether it may remove packages
     :param clean: whether it removes packages that are no longer needed
     :param keep: packages that keep their versions
+    :param before: what the earlier layers install and remove
     :raises CheckError: if apt refuses
     """
-    before = package_transaction.asked(world)
-    steps = apt.simulate(world, arguments(full, clean, _named(world, keep, before)))
-    return {name: version for name, version in steps.items() if name not in before and name not in keep}
+    return apt.simulate(world, arguments(full, clean, _named(world, keep, before)))
 
 
 def _named(world: World, keep: Sequence[str], before: records.WantedPackages) -> list[str]:
@@ -55,16 +56,10 @@ def upgrade(
     :param keep: packages that keep their versions
     :param update: the maximum age of apt's lists in seconds; None: any age
     """
-    if update is not None:
-        updated = apt.update_lists(machine, update)
-        if updated["status"] != "ok":
-            return updated
-    effect: records.Effect = {"unknown": package_steps.EVERYTHING}
-    if steps is not None:
-        changed = {name: package_steps.installed(version) for name, version in steps.items()}
-        effect = {"packages": changed, "automatic": {}, "dependencies": {}, "unknown": package_steps.BRINGS}
-    named = _named(machine, keep, {})
-    foreseen = {*steps, *keep} if steps is not None else None
-    recorder = package_changes.Recorder(machine)
-    argv = arguments(full, clean, named)
-    return recorder.add_to(apt.guarded(machine, argv, effect, [], foreseen=foreseen, begin=recorder.begin))
+
+    def commands() -> Iterator[list[str]]:
+        yield [*apt.CALL, *arguments(full, clean, _named(machine, keep, {}))]
+
+    simulate = functools.partial(solve, machine, full, clean, keep, {})
+    guard = package_steps.Guard(machine, apt.NAME, QUIET)
+    return package_changes.run(guard, apt.update_lists, update, steps, keep, simulate, commands)

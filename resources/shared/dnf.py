@@ -5,31 +5,31 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import Action, CheckError, error, ok
+from statecfg.remote.graph.model import CheckError, error, ok
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import dnf_program, package_steps, records, rpm
-from statecfg.resources.shared.package_steps import GONE as GONE
-from statecfg.resources.shared.paths import nearest
+from statecfg.resources.shared.package_steps import GONE
+from statecfg.resources.shared.package_steps import first as first
 from statecfg.resources.shared.rpm import conffiles as conffiles
 from statecfg.resources.shared.rpm import unit_packages as unit_packages
 
 NAME = "dnf"
 SHIPPED = None  # rpm does not write the file of the package beside one that was there before
 SAVED = rpm.SAVED
+VIRTUAL = "a virtual package"
 CACHE = "/var/cache/dnf"
 LOCKS = "/etc/dnf/plugins/versionlock.list"
 LOCAL = "--disablerepo=*"  # dnf then reads no repositories, and fetches nothing
 WEAK = "--setopt=install_weak_deps="
 
 # Packages that exclude each other: newer lists would not help.
-_EXCLUDED = re.compile(r"\b(conflicts with|obsoletes|protected packages)\b|would have to remove ")
+EXCLUDED = re.compile(r"\b(conflicts with|obsoletes|protected packages)\b|would have to remove ")
 _LOCK = re.compile(r"^([^#!\s]\S*)", re.M)
 
 
@@ -82,11 +82,7 @@ def spec(name: str, version: str | None = None) -> str:
 
 def update_lists(machine: Machine, older_than: float) -> Result:
     """Fetch dnf's lists if they are older than this many seconds."""
-    moment = (machine.entry("dnf", "lists") or {}).get("updated", 0)
-    if moment != package_steps.UPDATED and time.time() - moment <= older_than:
-        return ok()
-    effect = {"dnf": {"lists": {"updated": package_steps.UPDATED}}}
-    return machine.run(["dnf", "-q", "-y", "--refresh", "makecache"], effect, timeout=package_steps.TIMEOUT)
+    return package_steps.fetch_lists(machine, NAME, older_than, ["dnf", "-q", "-y", "--refresh", "makecache"])
 
 
 @op(turn="dnf", batch="packages")
@@ -97,17 +93,12 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
 
     :param options: options of dnf for the transaction
     """
-    ages = [age for age in (package.get("update") for package in packages) if age is not None]
-    result = update_lists(machine, min(ages)) if ages else ok()
-    held = sorted(package["name"] for package in packages if package.get("held"))
-    if held and result["status"] == "ok":
-        result = lock(machine, False, held)
+    result = package_steps.prepare(machine, packages, update_lists, lock)
     if result["status"] != "ok":
         return result
     allowed = {other for package in packages for other in package.get("replaces", ())}
-    units = [unit for package in packages for unit in package.get("units", ())]
     effect = package_steps.installation(packages, options)
-    effect["units"] = {unit: {"active": "inactive"} for unit in units}
+    units = package_steps.stops(packages, effect)
     wanted: records.WantedPackages = {
         package["name"]: {"version": package["version"], "replaces": sorted(allowed), "options": options}
         for package in packages
@@ -172,11 +163,6 @@ def lock(machine: Machine, held: bool, names: Sequence[str]) -> Result:
     )
 
 
-def first(world: World) -> list[Action]:
-    """Return the actions that dnf needs before it can do anything: none."""
-    return []
-
-
 def transaction(world: World, wanted: records.WantedPackages, purge: bool = False) -> records.Steps:
     """Return what dnf would do in one transaction, including the removals that follow from it.
 
@@ -199,65 +185,21 @@ def transaction(world: World, wanted: records.WantedPackages, purge: bool = Fals
     return found
 
 
-def together(world: World, wanted: records.WantedPackages) -> records.Steps:
-    """Return what dnf would do in one transaction that removes only packages marked as `gone` or in `replaces`.
-
-    :raises CheckError: if dnf refuses, or would remove another package
-    """
-    return package_steps.refuse_removals(transaction(world, wanted), wanted, NAME)
-
-
 def unneeded(world: World, names: Iterable[str]) -> set[str]:
     """Return the packages that nothing needs once these are removed, and these."""
     steps = dnf_program.ask(world, "solve", remove=sorted(names), clean=True, erase=True)
     return {name for name, version in steps.items() if version is None}
 
 
-def stale(world: World, age: int | None) -> bool | None:
-    """Tell whether dnf's lists are older than `age` seconds; None if an earlier node fetches them."""
-    moment = (world.entry("dnf", "lists") or {}).get("updated", 0)
-    if moment == package_steps.UPDATED:
+def unknown_package(world: World, name: str, version: str | None, problem: str) -> CheckError | None:
+    """Return the error if dnf refuses because it does not know the package or the version; otherwise None."""
+    if not re.search(r": no (package|version|lists)\b", problem):
         return None
-    return age is not None and time.time() - moment > age
-
-
-def excluded(problem: CheckError) -> bool:
-    """Tell whether dnf refuses because packages exclude each other, and not because a package is missing."""
-    return _EXCLUDED.search(str(problem)) is not None
-
-
-def choice(
-    world: World, name: str, wanted: records.WantedPackage, unpacked: str | None, before: records.WantedPackages
-) -> records.Steps:
-    """Return what dnf would do to install a package.
-
-    :param wanted: its `version`, `options` and `replaces`
-    :param unpacked: the version of the package if it is already there
-    :param before: what dnf has done before in this run, see `transaction`
-    :raises CheckError: if dnf refuses, or would remove another package
-    """
-    try:
-        steps = together(world, {**before, name: wanted})
-    except CheckError as problem:
-        text = str(problem)
-        if not re.search(r": no (package|version|lists)\b", text):
-            raise
-        if not (world.entry("dnf", "lists") or {}).get("updated", 0):
-            raise CheckError("dnf lacks lists of its repositories; update_cache: 86400 fetches them") from None
-        if "no version: " in text:
-            has = text.partition("no version: ")[2]
-            raise CheckError(
-                "dnf does not have version %s of %s; available: %s" % (wanted.get("version"), name, has)
-            ) from None
-        help = (
-            nearest(name, set(dnf_program.ask(world, "names", start=name[:2]))) or "; update_cache fetches newer lists"
-        )
-        raise CheckError("dnf does not know a package %s%s" % (name, help)) from None
-    if name not in steps and unpacked is None:
-        alone = sorted(together(world, {name: wanted}))
-        text = ", ".join(alone) or "an installed package"
-        raise CheckError("%s is a virtual package, provided by %s; use that name" % (name, text))
-    return steps
+    if not package_steps.updated(world, NAME):
+        return CheckError("dnf lacks lists of its repositories; update_cache: 86400 fetches them")
+    if "no version: " in problem:
+        return package_steps.unknown_version(NAME, name, version, problem.partition("no version: ")[2])
+    return package_steps.unknown_name(NAME, name, dnf_program.ask(world, "names", start=name[:2]))
 
 
 def options(attrs: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,14 @@ from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import package_snapshot, package_transaction, records, rpm_repositories, software_records
+from statecfg.resources.shared import (
+    package_manager,
+    package_snapshot,
+    package_steps,
+    package_transaction,
+    records,
+    software_records,
+)
 
 
 @table("dnf_groups")
@@ -41,14 +48,11 @@ def effect(steps: records.Steps | None) -> records.Effect:
 
     :param steps: which packages it changes; None if that is not known
     """
-    from statecfg.resources.shared import package_steps
-
-    if steps is None:
-        return {"unknown": package_steps.EVERYTHING}
-    changed = {name: package_steps.installed(version) for name, version in steps.items()}
-    asked = {name: {"version": version} if version else package_steps.GONE for name, version in steps.items()}
-    unknown = package_steps.BRINGS
-    return {"packages": changed, "automatic": {}, "dependencies": {}, "unknown": unknown, "asked": asked}
+    changed = package_steps.changes(steps)
+    if steps is not None:
+        asked = {name: {"version": version} if version else package_steps.GONE for name, version in steps.items()}
+        changed["asked"] = asked
+    return changed
 
 
 @op(turn="dnf")
@@ -67,7 +71,7 @@ def change_group(
     :param steps: what it changes; None if that was not known
     :param update: the maximum age of dnf's lists in seconds; None: any age
     """
-    from statecfg.resources.shared import dnf, dnf_program, package_steps
+    from statecfg.resources.shared import dnf, dnf_program
 
     if update is not None:
         updated = dnf.update_lists(machine, update)
@@ -91,14 +95,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
 
     :raises CheckError: if dnf refuses, or if a removal would take a package that another node installs
     """
-    rpm_repositories.require(world, node, "dnf")
+    package_manager.require(world, node, "dnf")
     attrs, remove = node.attrs, bool(node.attrs.get("absent"))
     if (installed(world, attrs["name"]) is not None) is not remove:
         return ActionSpec()
-    from statecfg.resources.shared import dnf
-
     group, name, steps, known_after = attrs["name"], attrs["name"], None, None
-    stale = dnf.stale(world, attrs.get("update_cache"))
+    stale = package_steps.stale(world, "dnf", attrs.get("update_cache"))
     if stale is False:
         try:
             group, name, steps = solve(world, attrs["name"], remove, bool(attrs.get("optional")))

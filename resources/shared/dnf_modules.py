@@ -11,7 +11,7 @@ from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import dnf_profiles, package_snapshot, records, rpm_repositories, software_records
+from statecfg.resources.shared import dnf_profiles, package_manager, package_snapshot, records, software_records
 
 DIRECTORY = "/etc/dnf/modules.d"
 ENABLED, DISABLED = "enabled", "disabled"
@@ -63,7 +63,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
 
     :raises CheckError: if the host has another package manager; see also `dnf_profiles.check`
     """
-    rpm_repositories.require(world, node, "dnf")
+    package_manager.require(world, node, "dnf")
     attrs, now, wanted = node.attrs, world.entry("dnf_modules", node.attrs["name"]), _wanted(node.attrs)
     profiles = bool(attrs.get("profiles"))
     right = _chosen(now) == wanted or (profiles and wanted is None)  # only the profiles must be absent

@@ -8,7 +8,7 @@ from statecfg.remote.graph.model import ActionSpec, CheckError, Node, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import dnf_groups, package_transaction, records, software_records
+from statecfg.resources.shared import dnf_groups, package_steps, package_transaction, records, software_records
 
 
 def installed(entry: records.Fields | None) -> list[str]:
@@ -56,7 +56,7 @@ def change_profiles(
     :param steps: which packages change; None if that was not known
     :param left: the installed profiles afterwards
     """
-    from statecfg.resources.shared import dnf, dnf_program, package_steps
+    from statecfg.resources.shared import dnf, dnf_program
 
     effect = dnf_groups.effect(steps)
     effect["dnf_modules"] = {name: {"profiles": left}}
@@ -81,11 +81,9 @@ def check(node: Node, nodes: Mapping[str, Node], world: World, present: list[str
     wrong = [each for each in attrs.get("profiles") or () if (each in present) is remove]
     if not wrong:
         return ActionSpec()
-    from statecfg.resources.shared import dnf
-
     entry = world.entry("dnf_modules", attrs["name"]) or {}
     stream, steps, known_after = attrs.get("stream") or entry.get("stream", ""), None, None
-    if dnf.stale(world, None) is False:
+    if package_steps.stale(world, "dnf", None) is False:
         try:
             steps = solve(world, attrs["name"], stream, wrong, remove)
         except Unknown as unknown:

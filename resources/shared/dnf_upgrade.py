@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import dnf, dnf_program, package_changes, package_steps, package_transaction, records
+from statecfg.resources.shared import dnf, dnf_program, package_changes, package_steps, records
 
 
-def upgrades(world: World, full: bool, clean: bool, keep: Sequence[str]) -> records.Steps:
+def solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: records.WantedPackages) -> records.Steps:
     """Return what an upgrade changes after everything that earlier layers install and remove.
 
     :param full: whether it may remove packages
     :param clean: whether it removes packages that are no longer needed
     :param keep: packages that keep their versions
+    :param before: what the earlier layers install and remove
     :raises CheckError: if dnf refuses
     """
-    before = package_transaction.asked(world)
-    steps = _solve(world, full, clean, [*keep, *before], before)
-    return {name: version for name, version in steps.items() if name not in before and name not in keep}
-
-
-def _solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: records.WantedPackages) -> records.Steps:
     try:
         found: records.Steps = dnf_program.ask(
             world,
@@ -33,7 +28,7 @@ def _solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: r
             upgrade=True,
             erase=full,
             unneeded=clean,
-            keep=sorted(keep),
+            keep=sorted([*keep, *before]),
             install={name: entry.get("version") for name, entry in before.items() if not entry.get("gone")},
             remove=sorted(name for name, entry in before.items() if entry.get("gone")),
         )
@@ -52,22 +47,14 @@ def upgrade(
     :param keep: packages that keep their versions
     :param update: the maximum age of dnf's lists in seconds; None: any age
     """
-    if update is not None:
-        updated = dnf.update_lists(machine, update)
-        if updated["status"] != "ok":
-            return updated
-    effect: records.Effect = {"unknown": package_steps.EVERYTHING}
-    if steps is not None:
-        changed = {name: package_steps.installed(version) for name, version in steps.items()}
-        effect = {"packages": changed, "automatic": {}, "dependencies": {}, "unknown": package_steps.BRINGS}
-    foreseen = {*steps, *keep} if steps is not None else None
-    allow = ["--allowerasing"] if full else ["--setopt=obsoletes=0"]
-    excludes = ["--exclude=" + dnf.spec(name) for name in keep]
-    argv = ["dnf", "-y", dnf_program.NEVER, *allow, *excludes, "upgrade"]
-    simulate = functools.partial(_solve, machine, full, clean, keep, {})
+
+    def commands() -> Iterator[list[str]]:
+        allow = ["--allowerasing"] if full else ["--setopt=obsoletes=0"]
+        excludes = ["--exclude=" + dnf.spec(name) for name in keep]
+        yield ["dnf", "-y", dnf_program.NEVER, *allow, *excludes, "upgrade"]
+        if clean:
+            yield ["dnf", "-y", dnf.LOCAL, "autoremove"]
+
+    simulate = functools.partial(solve, machine, full, clean, keep, {})
     guard = package_steps.Guard(machine, dnf.NAME)
-    recorder = package_changes.Recorder(machine)
-    result = guard.run(argv, effect, simulate, foreseen=foreseen, begin=recorder.begin)
-    if clean and result["status"] == "ok":
-        result = guard.run(["dnf", "-y", dnf.LOCAL, "autoremove"], effect, simulate, foreseen=foreseen)
-    return recorder.add_to(result)
+    return package_changes.run(guard, dnf.update_lists, update, steps, keep, simulate, commands)

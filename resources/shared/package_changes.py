@@ -1,12 +1,13 @@
-"""What an upgrade changed: recorded by its op, kept in the ledger, and compared with the host before the undo."""
+"""Upgrades: run them, record what they changed for the ledger, and compare that with the host before the undo."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from statecfg.remote.graph.model import CheckError, Unknown, error, ok
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import package_transaction
+from statecfg.resources.shared import package_steps, package_transaction, records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,24 +20,65 @@ def versions(world: World) -> dict[str, str]:
 
 
 class Recorder:
-    """Compares the packages before and after one command. A plan does not run the command and records nothing."""
+    """Compares the packages before and after commands. A plan does not run them and records nothing."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.before: dict[str, str] | None = None
 
     def begin(self) -> None:
-        """Record the versions just before the command starts."""
-        self.before = versions(self.machine)
+        """Record the versions just before the first command starts."""
+        if self.before is None:
+            self.before = versions(self.machine)
 
     def add_to(self, result: Result) -> Result:
-        """Return the command's result with what it changed, even if it failed in the middle."""
+        """Return the result with what the commands changed, even if one failed in the middle."""
         if self.before is None:
             return result
         was, now = self.before, versions(self.machine)
         names = sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
         said = {name: "%s %s" % (was.get(name, ""), now.get(name, "")) for name in names}
         return dict(result, said=said) if said else result
+
+
+def run(
+    guard: package_steps.Guard,
+    update_lists: Callable[[Machine, float], Result],
+    update: int | None,
+    steps: records.Steps | None,
+    keep: Sequence[str],
+    simulate: Callable[[], records.Steps],
+    commands: Callable[[], Iterable[Sequence[str]]],
+) -> Result:
+    """Run the commands of an upgrade one after the other. Fetch the lists before, if they are too old.
+
+    :param update: the maximum age of the lists in seconds; None: any age
+    :param steps: what the upgrade changes; None if that was not known
+    :param keep: packages that keep their versions
+    :param simulate: returns what the upgrade would do
+    :param commands: yields the commands; a later one may depend on what the earlier ones did
+    """
+    result = update_lists(guard.machine, update) if update is not None else ok()
+    if result["status"] != "ok":
+        return result
+    recorder = Recorder(guard.machine)
+    effect, foreseen = package_steps.changes(steps), {*steps, *keep} if steps is not None else None
+    try:
+        for argv in commands():
+            result = guard.run(argv, effect, simulate, foreseen=foreseen, begin=recorder.begin)
+            if result["status"] != "ok":
+                break
+    except CheckError as problem:
+        result = error(str(problem))
+    return recorder.add_to(result)
+
+
+def left_over(orphans: Callable[[World, Sequence[str]], list[str]], machine: Machine, keep: Sequence[str]) -> list[str]:
+    """Return the packages that nothing needs after the upgrade."""
+    try:
+        return orphans(machine, keep)
+    except Unknown:  # only in a plan
+        return []
 
 
 def merged(changed: Changes, said: Mapping[str, str]) -> dict[str, list[str]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from re import Pattern
 from typing import TYPE_CHECKING, Any, Protocol
 
-from statecfg.remote.graph.model import Action, CheckError, Unknown
+from statecfg.remote.graph.model import Action, CheckError, Node, Unknown
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import Op
 from statecfg.remote.machine.world import World
@@ -23,8 +24,10 @@ if TYPE_CHECKING:  # hosts don't need the protocol
         """The suffix of the package's own configuration file, if the host has a changed one; None: it is not kept."""
         SAVED: str | None
         """The suffix that a removal adds to changed configuration files; None: a removal leaves them as they are."""
-        GONE: records.WantedPackage
-        """An entry of the facet `asked`: the package will be removed."""
+        VIRTUAL: str
+        """What it calls a name that is not the name of a package."""
+        EXCLUDED: Pattern[str]
+        """Matches its message that packages exclude each other, which newer lists would not change."""
         install: Op
         """Installs, in one transaction; an action of it takes a list of items."""
         remove: Op
@@ -55,36 +58,14 @@ if TYPE_CHECKING:  # hosts don't need the protocol
         def first(self, world: World) -> list[Action]:
             """Return the actions that the manager needs before it can do anything."""
 
-        def stale(self, world: World, age: int | None) -> bool | None:
-            """Tell whether the package lists are older than `age` seconds; None if this run fetches them before."""
-
-        def together(self, world: World, wanted: records.WantedPackages) -> records.Steps:
-            """Return what one transaction would do.
-
-            :raises CheckError: if the manager refuses, or would remove another package
-            """
-
         def transaction(self, world: World, wanted: records.WantedPackages, purge: bool = False) -> records.Steps:
             """Return what one transaction would do, including the removals that follow from it.
 
             :raises CheckError: if the manager refuses
             """
 
-        def choice(
-            self,
-            world: World,
-            name: str,
-            wanted: records.WantedPackage,
-            unpacked: str | None,
-            before: records.WantedPackages,
-        ) -> records.Steps:
-            """Return what the installation of one package would do after `before`.
-
-            :raises CheckError: if it is not possible; an unknown name comes with a suggestion
-            """
-
-        def excluded(self, problem: CheckError) -> bool:
-            """Tell whether the problem is that packages exclude each other, which newer lists would not change."""
+        def unknown_package(self, world: World, name: str, version: str | None, problem: str) -> CheckError | None:
+            """Return the error if the manager refuses because it does not know the package or the version."""
 
         def unneeded(self, world: World, names: Iterable[str]) -> set[str]:
             """Return the automatically installed packages that nothing needs after the removal of these."""
@@ -137,6 +118,16 @@ def manager(world: World) -> Manager:
     except Unknown:  # an earlier command may change anything, but not the system
         found = next(name for name in DATABASES if any(world.apparent(path) for path in DATABASES[name]))
     return named(found)
+
+
+def require(world: World, node: Node, name: str) -> None:
+    """Check that the host has this package manager.
+
+    :raises CheckError: if it has another one
+    """
+    if name != manager(world).NAME:
+        text = "%s is for hosts with %s, and this host has %s"
+        raise CheckError(text % (node.type, name, manager(world).NAME))
 
 
 def named(name: str) -> Manager:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import CheckError, error
+from statecfg.remote.graph.model import Action, CheckError, error, ok
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_units, records
+from statecfg.resources.shared.paths import nearest
 
 GONE: records.WantedPackage = {"gone": True}  # an entry of the facet `asked`: this run removes the package
+TIMEOUT = 1800.0  # seconds for a command that fetches lists or changes packages
 UPDATED = "now"  # instead of a time: this run fetches the lists
-TIMEOUT = 1800.0
 # Only after the scripts of a package have run is it known what else the package created.
 BRINGS = ["files", "units", "users", "groups"]
 EVERYTHING = ["packages", "automatic", "dependencies", *BRINGS]
@@ -42,6 +44,69 @@ def refuse_options(attrs: Mapping[str, Any], manager: str) -> None:
             raise CheckError(text % (name, known, manager))
 
 
+def first(world: World) -> list[Action]:
+    """Return the actions that a package manager needs before it can do anything: none."""
+    return []
+
+
+def updated(world: World, manager: str) -> Any:
+    """Return when the oldest of a manager's lists was fetched, in seconds since 1970; `UPDATED`: by this run."""
+    return (world.entry(manager, "lists") or {}).get("updated", 0)
+
+
+def stale(world: World, manager: str, age: float | None) -> bool | None:
+    """Tell whether a manager's lists are older than `age` seconds; None if an earlier node fetches them."""
+    moment = updated(world, manager)
+    if moment == UPDATED:
+        return None
+    return age is not None and time.time() - moment > age
+
+
+def fetch_lists(
+    machine: Machine,
+    manager: str,
+    age: float,
+    argv: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    files: Sequence[str] = (),
+) -> Result:
+    """Fetch a manager's lists if they are older than `age` seconds.
+
+    :param argv: the command that fetches them
+    :param files: the directories that it changes, if the manager's answers depend on them
+    """
+    if stale(machine, manager, age) is False:
+        return ok()
+    effect: records.Effect = {manager: {"lists": {"updated": UPDATED}}}
+    if files:
+        effect["files"] = list(files)
+    return machine.run(argv, effect, env=env, timeout=TIMEOUT)
+
+
+def prepare(
+    machine: Machine,
+    packages: Iterable[records.InstallItem],
+    update_lists: Callable[[Machine, float], Result],
+    lock: Callable[[Machine, bool, Sequence[str]], Result],
+) -> Result:
+    """Fetch the lists and release packages on hold, as far as the items of an installation ask for it."""
+    ages = [age for age in (package.get("update") for package in packages) if age is not None]
+    result = update_lists(machine, min(ages)) if ages else ok()
+    held = sorted(package["name"] for package in packages if package.get("held"))
+    return lock(machine, False, held) if held and result["status"] == "ok" else result
+
+
+def unknown_name(manager: str, name: str, names: Iterable[str]) -> CheckError:
+    """Return the error about a package that a manager does not know. It suggests the nearest of `names`."""
+    help = nearest(name, set(names)) or "; update_cache fetches newer lists"
+    return CheckError("%s does not know a package %s%s" % (manager, name, help))
+
+
+def unknown_version(manager: str, name: str, version: str | None, available: str) -> CheckError:
+    """Return the error about a version that a manager does not have."""
+    return CheckError("%s does not have version %s of %s; available: %s" % (manager, version, name, available))
+
+
 def installation(packages: Iterable[records.InstallItem], options: Sequence[str]) -> records.Effect:
     """Return the effect of an installation.
 
@@ -61,6 +126,13 @@ def installation(packages: Iterable[records.InstallItem], options: Sequence[str]
     return effect
 
 
+def stops(packages: Iterable[records.InstallItem], effect: records.Effect) -> list[str]:
+    """Return the units that an installation stops, and add this to its effect."""
+    units = [unit for package in packages for unit in package.get("units", ())]
+    effect["units"] = {unit: {"active": "inactive"} for unit in units}
+    return units
+
+
 def removal(packages: Iterable[records.RemoveItem]) -> records.Effect:
     """Return the effect of a removal."""
     effect: records.Effect = {"packages": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
@@ -75,6 +147,14 @@ def removal(packages: Iterable[records.RemoveItem]) -> records.Effect:
         effect["asked"].update({name: {"version": version, "gone": False} for name, version in back.items()})
     effect["units"] = package_units.effect(packages)
     return effect
+
+
+def changes(steps: records.Steps | None) -> records.Effect:
+    """Return the effect of a command that changes these packages; None: it is not known which."""
+    if steps is None:
+        return {"unknown": EVERYTHING}
+    changed = {name: installed(version) for name, version in steps.items()}
+    return {"packages": changed, "automatic": {}, "dependencies": {}, "unknown": BRINGS}
 
 
 def replaceable(wanted: records.WantedPackages) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from statecfg.remote.graph.model import ActionSpec, CheckError, Conflict, Node, Unknown
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import package_units, records
+from statecfg.resources.shared import package_steps, package_units, records
 from statecfg.resources.shared.package_manager import manager
 
 SHOWN = 8  # packages that a message names
@@ -46,7 +46,7 @@ def installation(node: Node, nodes: Mapping[str, Node], world: World) -> ActionS
     entry = world.entry("packages", name) or {}
     if entry.get("held") and attrs.get("hold") is None:
         raise CheckError("%s is on hold; hold: false releases it, and hold: true keeps it on hold afterwards" % name)
-    first, stale = apt.first(world), apt.stale(world, age)
+    first, stale = apt.first(world), package_steps.stale(world, apt.NAME, age)
     item: records.InstallItem = {"name": name, "version": attrs.get("version"), "others": {}}
     left: list[str] = []
     known_after = None
@@ -199,18 +199,18 @@ def refuse_excluded(world: World, node: Node, nodes: Mapping[str, Node]) -> None
 
     :raises CheckError: if they do
     """
-    apt = manager(world)
+    exclusion = manager(world).EXCLUDED
     try:
-        apt.together(world, {**asked(world), **_asks(world, node)})
+        together(world, {**asked(world), **_asks(world, node)})
     except CheckError as problem:
-        if not apt.excluded(problem):
+        if not exclusion.search(str(problem)):
             return
     else:
         return
     try:
         coming(world, node, nodes, None)
     except CheckError as problem:
-        if apt.excluded(problem):
+        if exclusion.search(str(problem)):
             raise
 
 
@@ -221,13 +221,45 @@ def _alone(
 
     :raises CheckError: if it is not possible; if an earlier package prevents it, the error names that package
     """
-    apt = manager(world)
     try:
-        return apt.choice(world, name, entry, unpacked, before)
+        return choice(world, name, entry, unpacked, before)
     except CheckError as problem:
         if not before or not _works(world, {name: entry}):
             raise
         raise _in_the_way(name, before, problem) from None
+
+
+def together(world: World, wanted: records.WantedPackages) -> records.Steps:
+    """Return what one transaction would do that removes only packages marked as `gone` or in `replaces`.
+
+    :raises CheckError: if the package manager refuses, or would remove another package
+    """
+    used = manager(world)
+    return package_steps.refuse_removals(used.transaction(world, wanted), wanted, used.NAME)
+
+
+def choice(
+    world: World, name: str, entry: records.WantedPackage, unpacked: str | None, before: records.WantedPackages
+) -> records.Steps:
+    """Return what the installation of one package would do after `before`.
+
+    :raises CheckError: if it is not possible; an unknown name comes with a suggestion
+    """
+    used = manager(world)
+    try:
+        steps = together(world, {**before, name: entry})
+    except CheckError as problem:
+        why = used.unknown_package(world, name, entry.get("version"), str(problem))
+        if why is None:
+            raise
+        raise why from None
+    if name not in steps and unpacked is None:
+        alone = ", ".join(sorted(together(world, {name: entry})))
+        known = "provided by %s; use that name" % alone
+        if not alone:
+            known = "provided by an installed package; use that package's name"
+        raise CheckError("%s is %s, %s" % (name, used.VIRTUAL, known))
+    return steps
 
 
 def _joint(world: World, asks: records.WantedPackages, before: records.WantedPackages, name: str) -> records.Steps:
@@ -236,19 +268,18 @@ def _joint(world: World, asks: records.WantedPackages, before: records.WantedPac
     :param name: the package of the node being checked
     :raises CheckError: if this package conflicts with those before it
     """
-    apt = manager(world)
     try:
-        return apt.together(world, {**before, **asks})
+        return together(world, {**before, **asks})
     except CheckError:
         accepted = dict(before)
     for package, entry in asks.items():
         try:
-            apt.together(world, {**accepted, package: entry})
+            together(world, {**accepted, package: entry})
             accepted[package] = entry
         except CheckError as problem:
             if package == name:
                 raise _in_the_way(name, accepted, problem) from None
-    return apt.together(world, accepted)
+    return together(world, accepted)
 
 
 def _in_the_way(name: str, accepted: records.WantedPackages, problem: CheckError) -> CheckError:
@@ -262,7 +293,7 @@ def _in_the_way(name: str, accepted: records.WantedPackages, problem: CheckError
 
 def _works(world: World, asks: records.WantedPackages) -> bool:
     try:
-        manager(world).together(world, asks)
+        together(world, asks)
     except CheckError:
         return False
     return True
@@ -270,7 +301,7 @@ def _works(world: World, asks: records.WantedPackages) -> bool:
 
 def _quietly(world: World, name: str, entry: records.WantedPackage, before: records.WantedPackages) -> records.Steps:
     try:
-        return manager(world).together(world, {**before, name: entry})
+        return together(world, {**before, name: entry})
     except CheckError:
         return {}
 
@@ -282,12 +313,12 @@ def taken(world: World, node: Node, purge: bool) -> set[str]:
     """
     apt = manager(world)
     before = asked(world)
-    removed = {peer.attrs["name"]: apt.GONE for peer in beside(world, node, absent=True)}
+    removed = {peer.attrs["name"]: package_steps.GONE for peer in beside(world, node, absent=True)}
     planned = {*removed, *(package for package, entry in before.items() if entry.get("gone"))}
     steps = apt.transaction(world, {**before, **removed}, purge)
     others = {package for package, version in steps.items() if version is None} - planned
     if others and len(removed) > 1:
-        alone = apt.transaction(world, {**before, node.attrs["name"]: apt.GONE}, purge)
+        alone = apt.transaction(world, {**before, node.attrs["name"]: package_steps.GONE}, purge)
         others = {package for package in others if package in alone and alone[package] is None}
     return others
 

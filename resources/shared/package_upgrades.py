@@ -11,6 +11,7 @@ from statecfg.remote.machine.world import World
 from statecfg.resources.shared import (
     package_changes,
     package_snapshot,
+    package_steps,
     package_transaction,
     records,
     system_records,
@@ -33,13 +34,15 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
     """
     attrs, used = node.attrs, manager(world)
     full, clean, age = attrs["mode"] == "full", bool(attrs.get("autoremove")), attrs.get("update_cache")
-    first, stale = used.first(world), used.stale(world, age)
+    first, stale = used.first(world), package_steps.stale(world, used.NAME, age)
     keep = kept(nodes, world)
     known_after = None
     steps: records.Steps | None = None
     if stale is False:
         try:
-            steps = upgrader(world).upgrades(world, full, clean, keep)
+            before = package_transaction.asked(world)
+            found = upgrader(world).solve(world, full, clean, keep, before)
+            steps = {name: version for name, version in found.items() if name not in before and name not in keep}
         except Unknown as unknown:
             known_after = unknown.cause
     if steps is not None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import Action, CheckError, Unknown, error, ok
+from statecfg.remote.graph.model import CheckError, Unknown, error, ok
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_steps, pacman_database, pacman_steps, records
-from statecfg.resources.shared.package_steps import GONE as GONE
+from statecfg.resources.shared.package_steps import first as first
 from statecfg.resources.shared.pacman_database import automatic as automatic
 from statecfg.resources.shared.pacman_database import conffiles as conffiles
 from statecfg.resources.shared.pacman_database import dependencies as dependencies
@@ -24,9 +23,10 @@ from statecfg.resources.shared.pacman_database import unit_packages as unit_pack
 NAME = "pacman"
 SHIPPED = None  # pacman refuses to install over a file that belongs to no package
 SAVED = pacman_database.SAVED
+VIRTUAL = "a group or a virtual package"
 CONFLICTS = ("--ask", "4")  # answer yes to the question whether a conflicting package may be removed
 
-_EXCLUDED = re.compile(r"\bconflicts\b|would have to remove |it would remove ")
+EXCLUDED = re.compile(r"\bconflicts\b|would have to remove |it would remove ")
 
 
 @table("pacman")
@@ -40,11 +40,7 @@ def pacman(host: Any) -> dict[str, records.Fields]:
 
 def update_lists(machine: Machine, older_than: float) -> Result:
     """Fetch pacman's lists if they are older than this many seconds."""
-    moment = (machine.entry("pacman", "lists") or {}).get("updated", 0)
-    if moment != package_steps.UPDATED and time.time() - moment <= older_than:
-        return ok()
-    effect = {"pacman": {"lists": {"updated": package_steps.UPDATED}}}
-    return machine.run(["pacman", "-Sy", "--noconfirm"], effect, timeout=package_steps.TIMEOUT)
+    return package_steps.fetch_lists(machine, NAME, older_than, pacman_steps.FETCH)
 
 
 @op(turn="pacman", batch="packages")
@@ -54,14 +50,12 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
     Versions that only pacman's cache has need a separate transaction. If pacman would now remove a package that
     these may not replace, fail and install nothing.
     """
-    ages = [age for age in (package.get("update") for package in packages) if age is not None]
-    result = update_lists(machine, min(ages)) if ages else ok()
+    result = package_steps.prepare(machine, packages, update_lists, lock)
     if result["status"] != "ok":
         return result
     allowed = {other for package in packages for other in package.get("replaces", ())}
-    units = [unit for package in packages for unit in package.get("units", ())]
     effect = package_steps.installation(packages, options)
-    effect["units"] = {unit: {"active": "inactive"} for unit in units}
+    units = package_steps.stops(packages, effect)
     wanted = {package["name"]: package["version"] for package in packages}
     simulate = functools.partial(pacman_steps.installation, machine, wanted)
     try:
@@ -120,12 +114,12 @@ def mark_automatic(machine: Machine, name: str) -> Result:
 @op(turn="pacman")
 def hold(machine: Machine, name: str, held: bool) -> Result:
     """Fail: pacman has no packages on hold (see `options`)."""
-    return error("pacman can't put %s on hold" % name)
+    return lock(machine, held, [name])
 
 
-def first(world: World) -> list[Action]:
-    """Return the actions that pacman needs before it can do anything: none."""
-    return []
+def lock(machine: Machine, held: bool, names: Sequence[str]) -> Result:
+    """Fail: pacman has no packages on hold."""
+    return error("pacman can't put %s on hold" % ", ".join(names))
 
 
 def transaction(world: World, wanted: records.WantedPackages, purge: bool = False) -> records.Steps:
@@ -140,52 +134,14 @@ def transaction(world: World, wanted: records.WantedPackages, purge: bool = Fals
     return {**pacman_steps.removal(world, [name for name in gone if name not in steps]), **steps}
 
 
-def together(world: World, wanted: records.WantedPackages) -> records.Steps:
-    """Return what pacman would do in one transaction that removes only packages marked as `gone` or in `replaces`.
-
-    :raises CheckError: if pacman refuses, or would remove another package
-    """
-    return package_steps.refuse_removals(transaction(world, wanted), wanted, NAME)
-
-
 def unneeded(world: World, names: Iterable[str]) -> set[str]:
     """Return the packages that nothing needs once these are removed, and these."""
     return set(pacman_steps.removal(world, names, unneeded=True))
 
 
-def stale(world: World, age: int | None) -> bool | None:
-    """Tell whether pacman's lists are older than `age` seconds; None if an earlier node fetches them."""
-    moment = (world.entry("pacman", "lists") or {}).get("updated", 0)
-    if moment == package_steps.UPDATED:
-        return None
-    return age is not None and time.time() - moment > age
-
-
-def excluded(problem: CheckError) -> bool:
-    """Tell whether pacman refuses because packages exclude each other, and not because a package is missing."""
-    return _EXCLUDED.search(str(problem)) is not None
-
-
-def choice(
-    world: World, name: str, wanted: records.WantedPackage, unpacked: str | None, before: records.WantedPackages
-) -> records.Steps:
-    """Return what pacman would do to install a package.
-
-    :param wanted: its `version` and `replaces`
-    :param unpacked: the version of the package if it is already there
-    :param before: what pacman has done before in this run, see `transaction`
-    :raises CheckError: if pacman refuses, or would remove another package
-    """
-    try:
-        steps = together(world, {**before, name: wanted})
-    except CheckError as problem:
-        if "target not found: %s" % name in str(problem):
-            raise pacman_steps.unknown_package(world, name) from None
-        raise
-    if name not in steps and unpacked is None:
-        alone = ", ".join(sorted(together(world, {name: wanted}))) or "an installed package"
-        raise CheckError("%s is a group or a virtual package, provided by %s; use that name" % (name, alone))
-    return steps
+def unknown_package(world: World, name: str, version: str | None, problem: str) -> CheckError | None:
+    """Return the error if pacman refuses because it does not know the package; otherwise None."""
+    return pacman_steps.unknown_package(world, name) if "target not found: %s" % name in problem else None
 
 
 def options(attrs: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import drop_ins, files, paths, rpm_repositories, software_records
+from statecfg.resources.shared import drop_ins, files, package_manager, package_steps, paths, software_records
 
 CONFIGURATION = "/etc/pacman.conf"
 LISTS = "/var/lib/pacman/sync"
@@ -36,7 +36,7 @@ def leave_out(machine: Machine, path: str) -> Result:
 @op(turn="pacman")
 def fetch_lists(machine: Machine) -> Result:
     """Fetch the lists of all repositories; pacman can't fetch those of a single one."""
-    return machine.run(["pacman", "-Sy", "--noconfirm"], {"files": [LISTS]}, timeout=1800.0)
+    return machine.run(["pacman", "-Sy", "--noconfirm"], {"files": [LISTS]}, timeout=package_steps.TIMEOUT)
 
 
 def included(world: World, path: str) -> bool:
@@ -59,7 +59,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
 
     :raises CheckError: if the host has another package manager; see also `drop_ins.compare`
     """
-    rpm_repositories.require(world, node, "pacman")
+    package_manager.require(world, node, "pacman")
     path, absent = node.attrs["path"], bool(node.attrs.get("absent"))
     actions = drop_ins.check(node, nodes, world)
     if included(world, path) is absent and not (absent and not _own_line(world, path)):

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.machine.world import Probe, World
-from statecfg.resources.shared import pacman_database, records
-from statecfg.resources.shared.paths import nearest
+from statecfg.resources.shared import package_steps, pacman_database, records
 
 SYNC = "/var/lib/pacman/sync"
+FETCH = ["pacman", "-Sy", "--noconfirm"]  # fetches the lists of all repositories
 # pacman's answers depend on these: the installed packages, its configuration, its lists and its cache.
 INPUTS = ("packages", ("/etc/pacman.conf", "/etc/pacman.d", "/var/lib/pacman", pacman_database.CACHE))
 PRINT = ["--print", "--print-format", "%n %v", "--noconfirm"]
@@ -81,19 +81,17 @@ def sources(world: World, wanted: Mapping[str, str | None]) -> tuple[list[str], 
             has = ", ".join(sorted({each for each in (offered, *mine.values()) if each}))
             if not has:
                 raise unknown_package(world, name)
-            raise CheckError("pacman does not have version %s of %s; available: %s" % (version, name, has))
+            raise package_steps.unknown_version("pacman", name, version, has)
         cached.append("%s/%s" % (pacman_database.CACHE, fitting[-1]))
     return names, cached
 
 
 def unknown_package(world: World, name: str) -> CheckError:
     """Return the error about a package that pacman does not know. It suggests the nearest name."""
-    if not (world.entry("pacman", "lists") or {}).get("updated", 0):
+    if not package_steps.updated(world, "pacman"):
         return CheckError("pacman has no package lists yet; update_cache: 86400 fetches them")
-    names = {each for each in run(world, ["-Slq"]).text.split() if each[:2] == name[:2]}
-    return CheckError(
-        "pacman does not know a package %s%s" % (name, nearest(name, names) or "; update_cache fetches newer lists")
-    )
+    names = [each for each in run(world, ["-Slq"]).text.split() if each[:2] == name[:2]]
+    return package_steps.unknown_name("pacman", name, names)
 
 
 def installation(world: World, wanted: Mapping[str, str | None]) -> records.Steps:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, Node
 from statecfg.remote.graph.nodetype import table
-from statecfg.remote.graph.ops import op
+from statecfg.remote.graph.ops import Op, op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import drop_ins, files, records, rpm, software_records
-from statecfg.resources.shared.package_manager import manager
+from statecfg.resources.shared import drop_ins, files, package_manager, records, rpm, software_records
 
 KEYS = "/etc/pki/rpm-gpg"
 KEY = KEYS + "/RPM-GPG-KEY-"  # and the name of the repository
@@ -45,16 +44,6 @@ def make_directory(machine: Machine, path: str) -> Result:
     return machine.mkdir(path, parents=True)
 
 
-def require(world: World, node: Node, name: str) -> None:
-    """Check that the host has this package manager.
-
-    :raises CheckError: if it has another one
-    """
-    if name != manager(world).NAME:
-        text = "%s is for hosts with %s, and this host has %s"
-        raise CheckError(text % (node.type, name, manager(world).NAME))
-
-
 def key_file(node: Node) -> Node | None:
     """Return a node that manages the file with the key; None if the repository has no such file."""
     attrs = node.attrs
@@ -65,12 +54,22 @@ def key_file(node: Node) -> Node | None:
     return Node(node.provides, node.type, node.requires, own)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
-    """Compare the files of a repository and its key, and whether rpm accepts the key.
+def check(
+    node: Node,
+    nodes: Mapping[str, Node],
+    world: World,
+    manager: str,
+    listed: Callable[[World, str], bool],
+    fetch_lists: Op,
+) -> list[Action]:
+    """Compare the files of a repository and its key, whether rpm accepts the key, and whether there are lists.
 
-    :raises CheckError: see `drop_ins.compare`
+    :param listed: returns whether the package manager has the lists of a repository
+    :param fetch_lists: fetches the lists of a repository
+    :raises CheckError: if the host has another package manager; see also `drop_ins.compare`
     """
-    key, absent, actions = key_file(node), node.attrs.get("absent"), []
+    package_manager.require(world, node, manager)
+    name, key, absent, actions = node.attrs["name"], key_file(node), node.attrs.get("absent"), []
     if key is not None:
         if not absent and world.stat(KEYS) is None:
             actions.append(make_directory(KEYS))
@@ -81,7 +80,10 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     keys = node.attrs.get("keys") or []
     if key is not None and keys and not absent and any(world.entry("rpm_keys", each) is None for each in keys):
         actions.append(import_key(key.attrs["path"], keys))
-    return [*actions, *drop_ins.check(node, nodes, world)]
+    actions += drop_ins.check(node, nodes, world)
+    if not absent and node.attrs.get("fetch") and (actions or not listed(world, name)):
+        actions.append(fetch_lists(name))
+    return actions
 
 
 def blobs(node: Node, world: World) -> list[Blob]:

@@ -9,13 +9,14 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import Action, CheckError, Unknown, error, ok
+from statecfg.remote.graph.model import CheckError, Unknown, error, ok
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_steps, records, rpm, zypper_program
-from statecfg.resources.shared.package_steps import GONE as GONE
+from statecfg.resources.shared.package_steps import GONE
+from statecfg.resources.shared.package_steps import first as first
 from statecfg.resources.shared.rpm import conffiles as conffiles
 from statecfg.resources.shared.rpm import unit_packages as unit_packages
 from statecfg.resources.shared.rpm_needs import dependencies as dependencies
@@ -24,11 +25,12 @@ from statecfg.resources.shared.zypper_program import AUTO, CALL, ERASE, INSTALL,
 NAME = "zypper"
 SHIPPED = None  # rpm does not write the file of the package beside one that was there before
 SAVED = rpm.SAVED
+VIRTUAL = "a virtual package"
 CODES = (0, 102, 103)  # 102: the host should reboot; 103: zypper has updated itself
 KEEP = "--no-clean-deps"
 
 # Packages that exclude each other: newer lists would not help.
-_EXCLUDED = re.compile(r"\b(conflicts with|obsoletes|conflicting requests)\b|would have to remove ")
+EXCLUDED = re.compile(r"\b(conflicts with|obsoletes|conflicting requests)\b|would have to remove ")
 _FIELD = re.compile(r"^(\w+):[ \t]*(.*?)[ \t]*$", re.M)
 
 
@@ -72,20 +74,13 @@ def automatic(host: Any) -> dict[str, records.Fields]:
 
 def update_lists(machine: Machine, older_than: float) -> Result:
     """Fetch zypper's lists if they are older than this many seconds."""
-    moment = (machine.entry("zypper", "lists") or {}).get("updated", 0)
-    if moment != package_steps.UPDATED and time.time() - moment <= older_than:
-        return ok()
-    effect: records.Effect = {
-        "zypper": {"lists": {"updated": package_steps.UPDATED}},
-        "files": [zypper_program.CACHE],
-    }
     argv = ["zypper", "--non-interactive", "refresh"]
-    return machine.run(argv, effect, env=PLAIN, timeout=package_steps.TIMEOUT)
+    return package_steps.fetch_lists(machine, NAME, older_than, argv, PLAIN, [zypper_program.CACHE])
 
 
 def fetching(machine: Machine) -> bool:
     """Return whether this is a plan in which an action fetches the lists before, so that their content is unknown."""
-    return (machine.entry("zypper", "lists") or {}).get("updated") == package_steps.UPDATED
+    return bool(package_steps.updated(machine, NAME) == package_steps.UPDATED)
 
 
 def _request(
@@ -110,17 +105,12 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
 
     :param options: options of zypper for the transaction
     """
-    ages = [age for age in (package.get("update") for package in packages) if age is not None]
-    result = update_lists(machine, min(ages)) if ages else ok()
-    held = sorted(package["name"] for package in packages if package.get("held"))
-    if held and result["status"] == "ok":
-        result = lock(machine, False, held)
+    result = package_steps.prepare(machine, packages, update_lists, lock)
     if result["status"] != "ok":
         return result
     allowed = {other for package in packages for other in package.get("replaces", ())}
-    units = [unit for package in packages for unit in package.get("units", ())]
     effect = package_steps.installation(packages, options)
-    effect["units"] = {unit: {"active": "inactive"} for unit in units}
+    units = package_steps.stops(packages, effect)
     present = {package["name"]: package["version"] for package in packages}
     wanted: records.WantedPackages = {
         name: {"version": version, "replaces": sorted(allowed), "options": options} for name, version in present.items()
@@ -197,11 +187,6 @@ def lock(machine: Machine, held: bool, names: Sequence[str]) -> Result:
     return machine.run([*CALL, "addlock" if held else "removelock", "--", *plain], effect, env=PLAIN)
 
 
-def first(world: World) -> list[Action]:
-    """Return the actions that zypper needs before it can do anything: none."""
-    return []
-
-
 def transaction(world: World, wanted: records.WantedPackages, purge: bool = False) -> records.Steps:
     """Return what zypper would do in one transaction, including the removals that follow from it.
 
@@ -230,14 +215,6 @@ def transaction(world: World, wanted: records.WantedPackages, purge: bool = Fals
     return found
 
 
-def together(world: World, wanted: records.WantedPackages) -> records.Steps:
-    """Return what zypper would do in one transaction that removes only packages marked as `gone` or in `replaces`.
-
-    :raises CheckError: if zypper refuses, or would remove another package
-    """
-    return package_steps.refuse_removals(transaction(world, wanted), wanted, NAME)
-
-
 def unneeded(world: World, names: Iterable[str]) -> set[str]:
     """Return the packages that nothing needs once these are removed, and these."""
     there = rpm.packages(world)
@@ -252,39 +229,10 @@ def unneeded(world: World, names: Iterable[str]) -> set[str]:
     return {name for name, version in steps.items() if version is None}
 
 
-def stale(world: World, age: int | None) -> bool | None:
-    """Tell whether zypper's lists are older than `age` seconds; None if an earlier node fetches them."""
-    moment = (world.entry("zypper", "lists") or {}).get("updated", 0)
-    if moment == package_steps.UPDATED:
-        return None
-    return age is not None and time.time() - moment > age
-
-
-def excluded(problem: CheckError) -> bool:
-    """Tell whether zypper refuses because packages exclude each other, and not because a package is missing."""
-    return _EXCLUDED.search(str(problem)) is not None
-
-
-def choice(
-    world: World, name: str, wanted: records.WantedPackage, unpacked: str | None, before: records.WantedPackages
-) -> records.Steps:
-    """Return what zypper would do to install a package.
-
-    :param wanted: its `version`, `options` and `replaces`
-    :param unpacked: the version of the package if it is already there
-    :param before: what zypper has done before in this run, see `transaction`
-    :raises CheckError: if zypper refuses, or would remove another package
-    """
-    try:
-        steps = together(world, {**before, name: wanted})
-    except CheckError as problem:
-        if zypper_program.NO_PROVIDER % spec(name) in str(problem):
-            raise zypper_program.unknown_package(world, name) from None
-        raise
-    if name not in steps and unpacked is None:
-        alone = ", ".join(sorted(together(world, {name: wanted}))) or "an installed package"
-        raise CheckError("%s is a virtual package, provided by %s; use that name" % (name, alone))
-    return steps
+def unknown_package(world: World, name: str, version: str | None, problem: str) -> CheckError | None:
+    """Return the error if zypper refuses because it does not know the package; otherwise None."""
+    missing = zypper_program.NO_PROVIDER % spec(name) in problem
+    return zypper_program.unknown_package(world, name) if missing else None
 
 
 def options(attrs: Mapping[str, Any]) -> list[str]:

@@ -9,23 +9,16 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import rpm_repositories, zypper_program
+from statecfg.resources.shared.package_steps import TIMEOUT
 
 
 @op(turn="zypper")
 def fetch_lists(machine: Machine, name: str) -> Result:
     """Fetch the lists of one repository."""
     argv = ["zypper", "--non-interactive", "refresh", "--", name]
-    return machine.run(argv, {"files": [zypper_program.CACHE]}, env=zypper_program.PLAIN, timeout=1800.0)
+    return machine.run(argv, {"files": [zypper_program.CACHE]}, env=zypper_program.PLAIN, timeout=TIMEOUT)
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
-    """Compare the files of a repository, and whether zypper has its lists.
-
-    :raises CheckError: if the host has another package manager; see also `drop_ins.compare`
-    """
-    rpm_repositories.require(world, node, "zypper")
-    actions = rpm_repositories.check(node, nodes, world)
-    absent, fetch = node.attrs.get("absent"), node.attrs.get("fetch")
-    if not absent and fetch and (actions or not zypper_program.listed(world, node.attrs["name"])):
-        actions.append(fetch_lists(node.attrs["name"]))
-    return actions
+    """Compare the files of a repository, and whether zypper has its lists. See `rpm_repositories.check`."""
+    return rpm_repositories.check(node, nodes, world, "zypper", zypper_program.listed, fetch_lists)

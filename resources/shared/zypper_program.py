@@ -14,8 +14,7 @@ from typing import Any
 
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.machine.world import Probe, Stat, World
-from statecfg.resources.shared import records, rpm
-from statecfg.resources.shared.paths import nearest
+from statecfg.resources.shared import package_steps, records, rpm
 
 ZYPPER = "/usr/bin/zypper"
 CACHE = "/var/cache/zypp"
@@ -190,8 +189,7 @@ def chosen(world: World, wanted: Mapping[str, str | None]) -> list[str]:
         elif not fnmatch.fnmatchcase((world.entry("packages", name) or {}).get("version", ""), version):
             if not available:
                 raise unknown_package(world, name)
-            text = "zypper does not have version %s of %s; available: %s"
-            raise CheckError(text % (version, name, ", ".join(available)))
+            raise package_steps.unknown_version("zypper", name, version, ", ".join(available))
     return found
 
 
@@ -210,7 +208,5 @@ def _order(world: World) -> Any:
 
 def unknown_package(world: World, name: str) -> CheckError:
     """Return the error about a package that zypper does not know. It suggests the nearest name."""
-    names = {entry["name"] for entry in search(world, ["--", name[:2] + "*"])}
-    return CheckError(
-        "zypper does not know a package %s%s" % (name, nearest(name, names) or "; update_cache fetches newer lists")
-    )
+    found = search(world, ["--", name[:2] + "*"])
+    return package_steps.unknown_name("zypper", name, [entry["name"] for entry in found])

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from statecfg.remote.graph.model import CheckError, Unknown, error
+from statecfg.remote.graph.model import CheckError, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import (
-    package_changes,
-    package_steps,
-    package_transaction,
-    records,
-    zypper,
-    zypper_program,
-)
+from statecfg.resources.shared import package_changes, package_steps, records, zypper, zypper_program
 from statecfg.resources.shared.zypper_program import CALL, ERASE, LOCAL, PLAIN
 
 UPDATE = ["update", "--auto-agree-with-licenses"]
 _ROW = re.compile(r"^i\S*\s*\|[^|]*\|\s*([^|\s]+)\s*\|[^|]*\|\s*([^|\s]+)\s*$", re.M)
 
 
-def upgrades(world: World, full: bool, clean: bool, keep: Sequence[str]) -> records.Steps:
+def solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: records.WantedPackages) -> records.Steps:
     """Return what an upgrade changes, except for the packages that earlier layers install and remove.
 
     :param full: whether it may remove packages
     :param clean: whether it removes packages that are no longer needed
     :param keep: packages that keep their versions
+    :param before: what the earlier layers install and remove
     :raises CheckError: if zypper refuses, or if a safe upgrade would remove a package
     """
-    before = package_transaction.asked(world)
-    steps = _solve(world, full, clean, [*keep, *before])
-    return {name: version for name, version in steps.items() if name not in before and name not in keep}
+    keep = [*keep, *before]
+    steps = _steps(world, _request(world, full, keep))
+    changed = sorted(name for name in keep if name in steps)
+    if changed:
+        raise CheckError("the upgrade would change %s, which other nodes install" % ", ".join(changed))
+    if not full:
+        package_steps.refuse_removals(steps, {}, zypper.NAME)
+    orphans = _orphans(world, keep) if clean else []
+    return {**(dict.fromkeys(zypper.unneeded(world, orphans)) if orphans else {}), **steps}
 
 
 def _request(world: World, full: bool, keep: Sequence[str]) -> list[str]:
@@ -57,17 +57,6 @@ def _steps(world: World, argv: Sequence[str]) -> records.Steps:
         raise CheckError("zypper can't do this: %s" % problem) from None
 
 
-def _solve(world: World, full: bool, clean: bool, keep: Sequence[str]) -> records.Steps:
-    steps = _steps(world, _request(world, full, keep))
-    changed = sorted(name for name in keep if name in steps)
-    if changed:
-        raise CheckError("the upgrade would change %s, which other nodes install" % ", ".join(changed))
-    if not full:
-        package_steps.refuse_removals(steps, {}, zypper.NAME)
-    orphans = _orphans(world, keep) if clean else []
-    return {**(dict.fromkeys(zypper.unneeded(world, orphans)) if orphans else {}), **steps}
-
-
 def _orphans(world: World, keep: Sequence[str]) -> list[str]:
     probe = zypper_program.run(world, [LOCAL, "packages", "--unneeded"])
     if probe.status != 0:
@@ -87,40 +76,20 @@ def upgrade(
     :param keep: packages that keep their versions
     :param update: the maximum age of zypper's lists in seconds; None: any age
     """
-    if update is not None:
-        updated = zypper.update_lists(machine, update)
-        if updated["status"] != "ok":
-            return updated
-    effect: records.Effect = {"unknown": package_steps.EVERYTHING}
-    if steps is not None:
-        changed = {name: package_steps.installed(version) for name, version in steps.items()}
-        effect = {"packages": changed, "automatic": {}, "dependencies": {}, "unknown": package_steps.BRINGS}
-    foreseen = {*steps} if steps is not None else None
-    simulate = functools.partial(_solve, machine, full, clean, keep)
-    guard = package_steps.Guard(machine, zypper.NAME, PLAIN, zypper.CODES)
-    recorder = package_changes.Recorder(machine)
-    request = [*UPDATE, *([ERASE] if full else [])]
-    try:
-        if not zypper.fetching(machine):
-            request = _request(machine, full, keep)
-    except Unknown:  # only in a plan
-        pass
-    except CheckError as problem:
-        return error(str(problem))
-    result: Result = {"status": "ok"}
-    if request:
-        result = guard.run([*CALL, *request], effect, simulate, foreseen=foreseen, begin=recorder.begin)
-    if clean and result["status"] == "ok":
-        gone = _left_over(machine, keep)
+
+    def commands() -> Iterator[list[str]]:
+        request = [*UPDATE, *([ERASE] if full else [])]
+        try:
+            if not zypper.fetching(machine):
+                request = _request(machine, full, keep)
+        except Unknown:  # only in a plan
+            pass
+        if request:
+            yield [*CALL, *request]
+        gone = package_changes.left_over(_orphans, machine, keep) if clean else []
         if gone:
-            argv = [*CALL, LOCAL, "remove", "--clean-deps", "--", *map(zypper_program.spec, gone)]
-            begin = None if request else recorder.begin
-            result = guard.run(argv, effect, simulate, foreseen=foreseen, begin=begin)
-    return recorder.add_to(result)
+            yield [*CALL, LOCAL, "remove", "--clean-deps", "--", *map(zypper_program.spec, gone)]
 
-
-def _left_over(machine: Machine, keep: Sequence[str]) -> list[str]:
-    try:
-        return _orphans(machine, keep)
-    except Unknown:  # only in a plan
-        return []
+    simulate = functools.partial(solve, machine, full, clean, keep, {})
+    guard = package_steps.Guard(machine, zypper.NAME, PLAIN, zypper.CODES)
+    return package_changes.run(guard, zypper.update_lists, update, steps, keep, simulate, commands)
