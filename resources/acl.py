@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Action, HostNode, NodeOptions, PublicLine, World, node_type
+from statecfg import AbsolutePath, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import acls, paths
 
 
@@ -66,11 +65,6 @@ def contradictions(attrs: dict[str, Any]) -> None:
     acls.parsed(attrs.get("entries") or ())
 
 
-@acl.check
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the entries with the host."""
-    return acls.check(node, nodes, world)
-
-
+acl.check(acls.check)
 acl.remember(acls.remember)
 acl.undo(acls.undo)

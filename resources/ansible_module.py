@@ -69,23 +69,8 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return []
 
 
-@ansible_module.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need what arguments with the usual names refer to."""
-    return ansible_rules.needs(attrs)
-
-
-@ansible_module.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse an invalid name or effect, and attributes without effect."""
-    ansible_rules.check(attrs)
-
-
-@ansible_module.to_wire
-def to_wire(node: Any, context: Any) -> Any:
-    """Check the arguments, and add the module's code."""
-    return ansible_rules.with_code(node, context)
-
-
+ansible_module.needs(ansible_rules.needs)
+ansible_module.validate(ansible_rules.check)
+ansible_module.to_wire(ansible_rules.with_code)
 ansible_module.check(ansible_runs.check)
 ansible_module.undo(ansible_runs.undo)

@@ -54,12 +54,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["path:" + DIRECTORY + attrs["name"]]
 
 
-@apt_pin.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse a name that apt ignores, and a pin that it can't read."""
-    apt_texts.check_pin(attrs)
-
-
 @apt_pin.to_wire
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
@@ -68,6 +62,7 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, packages=None, pin=None, priority=None)
 
 
+apt_pin.validate(apt_texts.check_pin)
 apt_pin.check(drop_ins.check)
 apt_pin.blobs(files.blobs)
 apt_pin.remember(files.remember)

@@ -79,12 +79,6 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return ["path:" + attrs["signed_by"]] if attrs.get("signed_by") else []
 
 
-@apt_repository.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse invalid addresses, keys and settings, and attributes that contradict each other."""
-    apt_texts.check_repository(attrs)
-
-
 @apt_repository.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Send the content of the file, and the names of the lists that apt makes for the repository."""
@@ -99,6 +93,7 @@ def to_wire(node: Any, context: Any) -> Any:
     return drop_in_texts.sent(node, path, apt_texts.repository(attrs, key), lists=lists, **gone)
 
 
+apt_repository.validate(apt_texts.check_repository)
 apt_repository.check(apt_lists.check)
 apt_repository.blobs(files.blobs)
 apt_repository.remember(files.remember)

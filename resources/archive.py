@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import (
-    AbsolutePath,
-    Action,
-    HostNode,
-    LocalPath,
-    NodeOptions,
-    Owner,
-    OwnerGroup,
-    World,
-    node_type,
-)
+from statecfg import AbsolutePath, Action, HostNode, LocalPath, NodeOptions, Owner, OwnerGroup, World, node_type
 from statecfg.resources.shared import archives, paths
 
 

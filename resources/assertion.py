@@ -90,12 +90,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return []
 
 
-@assertion.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse several conditions, attributes that have no effect, and an expression that is not true."""
-    condition_rules.check_assertion(attrs)
-
-
 @assertion.check
 def check(node: HostNode, world: World) -> list[Action]:
     """Check the condition."""
@@ -108,4 +102,5 @@ def check(node: HostNode, world: World) -> list[Action]:
     return []
 
 
+assertion.validate(condition_rules.check_assertion)
 assertion.undo(conditions.nothing)

@@ -118,18 +118,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return []
 
 
-@command.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse attributes that contradict each other, a secret in a command line, and invalid values."""
-    command_rules.check(attrs)
-
-
-@command.to_wire
-def to_wire(node: Any, context: Any) -> Any:
-    """Read the script, so that only its content is sent to the host."""
-    return command_rules.with_script(node, context)
-
-
 @command.check
 def check(node: HostNode, world: World) -> list[Action]:
     """Run the command if its guards or a trigger say that it is needed."""
@@ -139,6 +127,8 @@ def check(node: HostNode, world: World) -> list[Action]:
     return [commands.wanted(node)]
 
 
+command.validate(command_rules.check)
+command.to_wire(command_rules.with_script)
 command.produces(commands.stdout)
 command.remember(commands.remember)
 command.undo(commands.undo)

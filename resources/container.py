@@ -96,12 +96,7 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return ["program:" + attrs["engine"], *unit, *("path:" + source for source in sources if source.startswith("/"))]
 
 
-@container.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse invalid names and options, and attributes that have no effect."""
-    container_rules.check_container(attrs)
-
-
+container.validate(container_rules.check_container)
 container.check(containers.check)
 container.remember(containers.remember)
 container.undo(containers.undo)

@@ -64,12 +64,7 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return ["program:" + attrs["engine"], *unit, *files]
 
 
-@container_image.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse invalid names and digests, and attributes that have no effect."""
-    container_rules.check_image(attrs)
-
-
+container_image.validate(container_rules.check_image)
 container_image.check(images.check)
 container_image.remember(images.remember)
 container_image.learn(images.learn)

@@ -58,12 +58,6 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return []
 
 
-@debconf.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse names that are not those of questions, and secrets among the answers."""
-    debconf_rules.check_answers(attrs)
-
-
 @debconf.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Send the answers as debconf stores them, and turn the passwords into secrets."""
@@ -73,6 +67,7 @@ def to_wire(node: Any, context: Any) -> Any:
     return node.with_attrs(answers=texts, passwords=hidden)
 
 
+debconf.validate(debconf_rules.check_answers)
 debconf.check(debconf_answers.check)
 debconf.remember(debconf_answers.remember)
 debconf.undo(debconf_answers.undo)

@@ -94,12 +94,6 @@ def download(
 download.claims(paths.path_claim)
 
 
-@download.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse invalid values, and attributes that contradict each other."""
-    download_rules.check(attrs)
-
-
 @download.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Give the host only the digest of content that the controller fetches."""
@@ -124,6 +118,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return [paths.remove(path)] if stat is not None else []
 
 
+download.validate(download_rules.check)
 download.produces(files.sha256)
 download.remember(files.remember)
 download.undo(files.undo)

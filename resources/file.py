@@ -109,12 +109,6 @@ def contradictions(attrs: dict[str, Any]) -> None:
         raise ValueError("validate needs {}, which statecfg replaces by the path of the file to check")
 
 
-@file.to_wire
-def to_wire(node: Any, context: Any) -> Any:
-    """Read the source or render the template, so that only content is sent to the host."""
-    return file_sources.with_content(node, context)
-
-
 file.blobs(files.blobs)
 
 
@@ -143,6 +137,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return actions
 
 
+file.to_wire(file_sources.with_content)
 file.produces(files.sha256)
 file.remember(files.remember)
 file.undo(files.undo)

@@ -42,12 +42,6 @@ def filesystem(
     """
 
 
-@filesystem.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the path."""
-    return paths.path_claim(attrs)
-
-
 @filesystem.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a label that the type can't have."""
@@ -55,6 +49,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
         entry_rules.check_label(attrs["label"], attrs["fstype"])
 
 
+filesystem.claims(paths.path_claim)
 filesystem.check(filesystems.check)
 filesystem.remember(filesystems.remember)
 filesystem.undo(filesystems.undo)

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import (
-    Action,
-    CheckError,
-    GroupName,
-    HostNode,
-    Id,
-    NodeOptions,
-    UserName,
-    World,
-    node_type,
-)
+from statecfg import Action, CheckError, GroupName, HostNode, Id, NodeOptions, UserName, World, node_type
 from statecfg.resources.shared import groups
 from statecfg.resources.shared.paths import account, refuse_with_absent
 

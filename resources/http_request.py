@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Action, HostNode, Line, Name, NodeOptions, Pattern, Seconds, Text, World, node_type
+from statecfg import AbsolutePath, Line, Name, NodeOptions, Pattern, Seconds, Text, node_type
 from statecfg.resources.shared import http_requests, request_rules
 
 
@@ -87,17 +87,7 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return []
 
 
-@http_request.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse invalid requests, and changes that nothing guards."""
-    request_rules.check(attrs)
-
-
-@http_request.check
-def check(node: HostNode, world: World) -> list[Action]:
-    """Send a request that only reads, or the guard of one that changes something."""
-    return http_requests.check(node, world)
-
-
+http_request.validate(request_rules.check)
+http_request.check(http_requests.check)
 http_request.remember(http_requests.remember)
 http_request.undo(http_requests.undo)

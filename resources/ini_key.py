@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import (
-    AbsolutePath,
-    Action,
-    Argv,
-    HostNode,
-    Line,
-    Mode,
-    NodeOptions,
-    Owner,
-    OwnerGroup,
-    Suffix,
-    World,
-    node_type,
-)
+from statecfg import AbsolutePath, Argv, Line, Mode, NodeOptions, Owner, OwnerGroup, Suffix, node_type
 from statecfg.resources.shared import ini_text, key_rules, keys
 
 
@@ -93,11 +79,6 @@ def contradictions(attrs: dict[str, Any]) -> None:
     key_rules.check_ini(attrs)
 
 
-@ini_key.check
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the key with the wanted value."""
-    return keys.check(node, nodes, world)
-
-
+ini_key.check(keys.check)
 ini_key.remember(keys.remember)
 ini_key.undo(keys.undo)

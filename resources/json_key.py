@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import (
-    AbsolutePath,
-    Action,
-    Argv,
-    HostNode,
-    Line,
-    Mode,
-    NodeOptions,
-    Owner,
-    OwnerGroup,
-    Suffix,
-    World,
-    node_type,
-)
+from statecfg import AbsolutePath, Argv, Line, Mode, NodeOptions, Owner, OwnerGroup, Suffix, node_type
 from statecfg.resources.shared import json_text, key_rules, keys
 
 
@@ -85,17 +71,7 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["key:%s: %s" % (attrs["path"], " ".join(keys.names("json_key", attrs)))]
 
 
-@json_key.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse attributes that contradict each other, and what such a file can't contain."""
-    key_rules.check(attrs)
-
-
-@json_key.check
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the key with the wanted value."""
-    return keys.check(node, nodes, world)
-
-
+json_key.validate(key_rules.check)
+json_key.check(keys.check)
 json_key.remember(keys.remember)
 json_key.undo(keys.undo)

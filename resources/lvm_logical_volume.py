@@ -61,12 +61,7 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return ["package:lvm2"]
 
 
-@lvm_logical_volume.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse invalid names and sizes, and attributes that contradict each other."""
-    lvm_rules.check_volume(attrs)
-
-
+lvm_logical_volume.validate(lvm_rules.check_volume)
 lvm_logical_volume.check(lvm_volumes.check)
 lvm_logical_volume.remember(lvm_volumes.remember)
 lvm_logical_volume.undo(lvm_volumes.undo)

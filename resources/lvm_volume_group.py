@@ -55,12 +55,7 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return ["package:lvm2"]
 
 
-@lvm_volume_group.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse invalid names, and attributes that contradict each other."""
-    lvm_rules.check_group(attrs)
-
-
+lvm_volume_group.validate(lvm_rules.check_group)
 lvm_volume_group.check(lvm_groups.check)
 lvm_volume_group.remember(lvm_groups.remember)
 lvm_volume_group.undo(lvm_groups.undo)

@@ -63,12 +63,7 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return []
 
 
-@mariadb_grant.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse invalid names and privileges, and attributes that contradict each other."""
-    mariadb_rules.check_grant(attrs)
-
-
+mariadb_grant.validate(mariadb_rules.check_grant)
 mariadb_grant.check(mariadb_grants.check)
 mariadb_grant.remember(mariadb_grants.remember)
 mariadb_grant.undo(mariadb_grants.undo)

@@ -74,21 +74,11 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return ["package:nftables"]
 
 
-@nftables.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse invalid names, missing or several contents, and what is not the content of one table."""
-    firewall_rules.check_nftables(attrs)
-
-
-@nftables.to_wire
-def to_wire(node: Any, context: Any) -> Any:
-    """Send the content of the file."""
-    return firewall_rules.sent_nftables(node, context)
-
-
-nftables.blobs(files.blobs)
+nftables.validate(firewall_rules.check_nftables)
+nftables.to_wire(firewall_rules.sent_nftables)
 nftables.check(nft.check)
+nftables.blobs(files.blobs)
+nftables.guard(nft.guard)
 nftables.remember(nft.remember)
 nftables.learn(nft.learn)
 nftables.undo(nft.undo)
-nftables.guard(nft.guard)

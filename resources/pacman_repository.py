@@ -64,18 +64,13 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return ["path:" + attrs["mirrorlist"]] if attrs.get("mirrorlist") else []
 
 
-@pacman_repository.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse invalid addresses and words, and attributes that contradict each other."""
-    pacman_texts.check_repository(attrs)
-
-
 @pacman_repository.to_wire
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
     return pacman_texts.sent(node, "%s%s.conf" % (DIRECTORY, node.attrs["name"]))
 
 
+pacman_repository.validate(pacman_texts.check_repository)
 pacman_repository.check(pacman_repositories.check)
 pacman_repository.blobs(files.blobs)
 pacman_repository.remember(pacman_repositories.remember)

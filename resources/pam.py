@@ -69,13 +69,8 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["pam:%s %s %s" % (attrs["service"], attrs["module_type"], attrs["module"])]
 
 
-@pam.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse what PAM can't read, and attributes that contradict each other."""
-    pam_rules.check(attrs)
-
-
+pam.validate(pam_rules.check)
 pam.check(pam_stacks.check)
+pam.guard(pam_stacks.guard)
 pam.remember(pam_stacks.remember)
 pam.undo(pam_stacks.undo)
-pam.guard(pam_stacks.guard)

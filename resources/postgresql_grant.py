@@ -61,12 +61,7 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return []
 
 
-@postgresql_grant.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse invalid names and privileges, and attributes that contradict each other."""
-    postgresql_rules.check_grant(attrs)
-
-
+postgresql_grant.validate(postgresql_rules.check_grant)
 postgresql_grant.check(postgresql_grants.check)
 postgresql_grant.remember(postgresql_grants.remember)
 postgresql_grant.undo(postgresql_grants.undo)

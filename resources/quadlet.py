@@ -64,12 +64,6 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return ["package:podman"]
 
 
-@quadlet.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse missing, several or invalid contents, and names of other files."""
-    quadlet_rules.check(attrs)
-
-
 @quadlet.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Send the content of the file."""
@@ -79,7 +73,8 @@ def to_wire(node: Any, context: Any) -> Any:
     return drop_in_texts.sent(sent, quadlets.path_of(node.attrs["name"]), sent.attrs.get("content"))
 
 
-quadlet.blobs(files.blobs)
+quadlet.validate(quadlet_rules.check)
 quadlet.check(quadlets.check)
+quadlet.blobs(files.blobs)
 quadlet.remember(quadlets.remember)
 quadlet.undo(quadlets.undo)

@@ -71,18 +71,8 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return ["path:" + attrs["path"]]
 
 
-@redis_setting.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse settings with several lines, settings that can't change at run time, and attributes without effect."""
-    redis_rules.check(attrs)
-
-
-@redis_setting.to_wire
-def to_wire(node: Any, context: Any) -> Any:
-    """Turn passwords into secrets, so that no report shows them."""
-    return redis_rules.with_secrets(node, context)
-
-
+redis_setting.validate(redis_rules.check)
+redis_setting.to_wire(redis_rules.with_secrets)
 redis_setting.check(redis_settings.check)
 redis_setting.remember(redis_settings.remember)
 redis_setting.undo(redis_settings.undo)

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Unpack
 
-from statecfg import (
-    AbsolutePath,
-    Argv,
-    Line,
-    Mode,
-    NodeOptions,
-    Owner,
-    OwnerGroup,
-    PublicLine,
-    Seconds,
-    node_type,
-)
+from statecfg import AbsolutePath, Argv, Line, Mode, NodeOptions, Owner, OwnerGroup, PublicLine, Seconds, node_type
 from statecfg.resources.shared import release_rules, releases
 
 
@@ -103,20 +92,15 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return found + ["%s:%s" % (kind, attrs[name]) for kind, name in releases.ACCOUNTS if attrs.get(name)]
 
 
-@release_binary.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse invalid values, and attributes that contradict each other."""
-    release_rules.check(attrs)
-
-
 @release_binary.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Give the host only the digest of a program that the controller fetches."""
     return release_rules.to_wire(node)
 
 
-release_binary.blobs(releases.blobs)
+release_binary.validate(release_rules.check)
 release_binary.check(releases.check)
+release_binary.blobs(releases.blobs)
 release_binary.remember(releases.remember)
 release_binary.learn(releases.learn)
 release_binary.undo(releases.undo)

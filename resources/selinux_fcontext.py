@@ -68,12 +68,7 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return ["program:semanage", "package:policycoreutils-python-utils", *files]
 
 
-@selinux_fcontext.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse an invalid path or type."""
-    selinux_rules.check_context(attrs)
-
-
+selinux_fcontext.validate(selinux_rules.check_context)
 selinux_fcontext.check(selinux.check_context)
 selinux_fcontext.remember(selinux.remember_context)
 selinux_fcontext.undo(selinux.undo_context)

@@ -46,12 +46,7 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return ["program:semanage", "package:policycoreutils-python-utils"]
 
 
-@selinux_port.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse an invalid port or type."""
-    selinux_rules.check_port(attrs)
-
-
+selinux_port.validate(selinux_rules.check_port)
 selinux_port.check(selinux.check_port)
 selinux_port.remember(selinux.remember_port)
 selinux_port.undo(selinux.undo_port)

@@ -42,12 +42,6 @@ def swap(
     """
 
 
-@swap.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the path."""
-    return paths.path_claim(attrs)
-
-
 @swap.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse an invalid size or priority."""
@@ -58,6 +52,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
         raise ValueError("priority is a number from 0 to 32767")
 
 
+swap.claims(paths.path_claim)
 swap.check(swaps.check)
 swap.remember(swaps.remember)
 swap.undo(swaps.undo)

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import (
-    AbsolutePath,
-    Action,
-    HostNode,
-    NodeOptions,
-    NoNul,
-    Owner,
-    OwnerGroup,
-    World,
-    node_type,
-)
+from statecfg import AbsolutePath, Action, HostNode, NodeOptions, NoNul, Owner, OwnerGroup, World, node_type
 from statecfg.resources.shared import file_sources, links, paths
 
 

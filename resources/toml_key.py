@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import (
-    AbsolutePath,
-    Action,
-    Argv,
-    HostNode,
-    Line,
-    Mode,
-    NodeOptions,
-    Owner,
-    OwnerGroup,
-    Suffix,
-    World,
-    node_type,
-)
+from statecfg import AbsolutePath, Argv, Line, Mode, NodeOptions, Owner, OwnerGroup, Suffix, node_type
 from statecfg.resources.shared import key_rules, keys, toml_text
 
 
@@ -90,11 +76,6 @@ def contradictions(attrs: dict[str, Any]) -> None:
     key_rules.check_simple(attrs.get("value"))
 
 
-@toml_key.check
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the key with the wanted value."""
-    return keys.check(node, nodes, world)
-
-
+toml_key.check(keys.check)
 toml_key.remember(keys.remember)
 toml_key.undo(keys.undo)

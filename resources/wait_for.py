@@ -85,11 +85,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return []
 
 
-@wait_for.validate
-def contradictions(attrs: dict[str, Any]) -> None:
-    """Refuse several conditions, and attributes that have no effect."""
-    condition_rules.check(attrs)
-
-
+wait_for.validate(condition_rules.check)
 wait_for.check(conditions.waiting)
 wait_for.undo(conditions.nothing)

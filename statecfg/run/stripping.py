@@ -1,7 +1,7 @@
 """Remove the parts of Python source that hosts don't need: annotations, docstrings, comments, imports for annotations.
 
-Functions that only the controller calls (`@kind.validate`, `@kind.needs` and `@kind.to_wire`) are removed, and the
-imports that only these functions use.
+Functions that only the controller calls (`@kind.validate`, `@kind.needs` and `@kind.to_wire`, or `kind.validate(…)`)
+are removed, and the imports that only these functions use.
 
 Every remaining line keeps its number, so a traceback from a host names the right line. Annotations in the body of a
 class stay, because dataclasses and named tuples need them.
@@ -175,6 +175,14 @@ class _Stripping(ast.NodeVisitor):
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
+    def visit_Expr(self, node: ast.Expr) -> None:
+        """Cut the registration of a controller's function."""
+        if node in self.controllers:
+            self.annotated.update(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+            self.cut_statement(node)
+        else:
+            self.generic_visit(node)
+
     def cut_parameter(self, argument: ast.arg) -> None:
         """Cut the annotation of a parameter."""
         if argument.annotation is None:
@@ -315,17 +323,20 @@ def is_type(node: _Function) -> bool:
 
 
 def controller_functions(tree: ast.Module) -> list[ast.stmt]:
-    """Return the functions that only the controller calls: the file registers them, and does not call them itself."""
+    """Return the functions that only the controller calls: the file registers them, and does not call them itself.
+
+    Functions of other modules are registered by a statement, such as `kind.validate(rules.check)`.
+    """
     types = {node.name for node in tree.body if isinstance(node, _Function) and is_type(node)}
     roles = {f"{name}.{role}" for name in types for role in ("validate", "needs", "to_wire")}
     called = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return [
-        node
-        for node in tree.body
-        if isinstance(node, _Function)
-        and node.name not in called
-        and any(ast.unparse(decorator) in roles for decorator in node.decorator_list)
-    ]
+    found: list[ast.stmt] = []
+    for node in tree.body:
+        if isinstance(node, _Function) and node.name not in called:
+            found += [node] if any(ast.unparse(decorator) in roles for decorator in node.decorator_list) else []
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            found += [node] if ast.unparse(node.value.func) in roles else []
+    return found
 
 
 def is_alias(node: ast.Assign) -> bool:

@@ -12,14 +12,7 @@ from typing import Protocol
 
 from statecfg.playbook.inventory import TRANSPORTS, Host
 
-from .errors import (
-    AuthenticationFailed,
-    BecomeFailed,
-    ConnectionLost,
-    HostKeyRejected,
-    TransportError,
-    Unreachable,
-)
+from .errors import AuthenticationFailed, BecomeFailed, ConnectionLost, HostKeyRejected, TransportError, Unreachable
 
 __all__ = [
     "CHUNK",

@@ -14,14 +14,7 @@ from statecfg.remote.graph.nodetype import TABLES
 from statecfg.remote.machine import accounts, files, process
 from statecfg.remote.machine.files import failed
 from statecfg.remote.machine.guard import allowed
-from statecfg.remote.machine.paths import (
-    normal,
-    open_directory,
-    open_file,
-    open_parent,
-    read_link,
-    sync_directory,
-)
+from statecfg.remote.machine.paths import normal, open_directory, open_file, open_parent, read_link, sync_directory
 from statecfg.remote.machine.world import ANYTHING, Machine, Probe, Stat, called
 
 TYPE_CHECKING = False

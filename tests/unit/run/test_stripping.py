@@ -43,6 +43,10 @@ CASES = {
     "@node_type\ndef a(): ...\n@a.validate\ndef b():\n    return 1\nc = b()": (
         "@node_type\ndef a(): ...\n@a.validate\ndef b():\n    return 1\nc = b()"
     ),
+    "import e\nimport g\n@node_type\ndef a(): ...\na.validate(e.f)\na.check(g.f)": (
+        "\nimport g\n@node_type\ndef a(): ...\n\na.check(g.f)"
+    ),
+    "import e\na.validate(e.f)": "import e\na.validate(e.f)",
     "@a.validate\ndef b():\n    return 1": "@a.validate\ndef b():\n    return 1",
     "@node_type\ndef a(): ...\n@a.to_wire\ndef b(n: c):\n    return n\n@a.check\ndef d(): return 1": (
         "@node_type\ndef a(): ...\n\n\n\n@a.check\ndef d(): return 1"
