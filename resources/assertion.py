@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from statecfg import (
     AbsolutePath,
@@ -84,12 +84,6 @@ def assertion(
     """
 
 
-@assertion.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim nothing: the node manages nothing."""
-    return []
-
-
 @assertion.check
 def check(node: HostNode, world: World) -> list[Action]:
     """Check the condition."""
@@ -102,5 +96,6 @@ def check(node: HostNode, world: World) -> list[Action]:
     return []
 
 
+assertion.claims([])  # it manages nothing
 assertion.validate(condition_rules.check_assertion)
 assertion.undo(conditions.nothing)

@@ -112,12 +112,6 @@ def command(
     """
 
 
-@command.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim nothing: a command of this name in another playbook is a different command."""
-    return []
-
-
 @command.check
 def check(node: HostNode, world: World) -> list[Action]:
     """Run the command if its guards or a trigger say that it is needed."""
@@ -127,6 +121,7 @@ def check(node: HostNode, world: World) -> list[Action]:
     return [commands.wanted(node)]
 
 
+command.claims([])  # a command of this name in another playbook is a different command
 command.validate(command_rules.check)
 command.to_wire(command_rules.with_script)
 command.produces(commands.stdout)

@@ -52,12 +52,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["answers:" + attrs["package"].partition(":")[0], *("debconf:" + name for name in questions)]
 
 
-@debconf.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need nothing: the answers come before the package."""
-    return []
-
-
 @debconf.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Send the answers as debconf stores them, and turn the passwords into secrets."""
@@ -67,6 +61,7 @@ def to_wire(node: Any, context: Any) -> Any:
     return node.with_attrs(answers=texts, passwords=hidden)
 
 
+debconf.needs([])  # the answers come before the package
 debconf.validate(debconf_rules.check_answers)
 debconf.check(debconf_answers.check)
 debconf.remember(debconf_answers.remember)

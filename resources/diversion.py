@@ -43,12 +43,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["diversion:" + attrs["path"]]
 
 
-@diversion.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need nothing of this graph: the node of the path comes after the diversion."""
-    return []
-
-
 @diversion.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a diversion of a path to itself."""
@@ -57,6 +51,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
         raise ValueError("to is the path itself")
 
 
+diversion.needs([])  # the node of the path comes after the diversion
 diversion.check(diversions.check)
 diversion.remember(diversions.remember)
 diversion.undo(diversions.undo)

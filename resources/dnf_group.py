@@ -43,12 +43,6 @@ def dnf_group(
     """
 
 
-@dnf_group.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need the files that name the repositories, and the streams of modules."""
-    return ["repository:", "module:"]
-
-
 @dnf_group.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse names that dnf reads in another way, and attributes that contradict each other."""
@@ -60,6 +54,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
         raise ValueError("update_cache is a number of seconds, 0 or more")
 
 
+dnf_group.needs(["repository:", "module:"])
 dnf_group.check(dnf_groups.check)
 dnf_group.remember(dnf_groups.remember)
 dnf_group.undo(dnf_groups.undo)

@@ -57,12 +57,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["path:%s%s.module" % (DIRECTORY, attrs["name"])]
 
 
-@dnf_module.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need the files that name the repositories."""
-    return ["repository:"]
-
-
 @dnf_module.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse invalid names, such as patterns for several modules, and attributes that contradict each other."""
@@ -77,6 +71,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
         raise ValueError("disabled can't be combined with profiles")
 
 
+dnf_module.needs(["repository:"])
 dnf_module.check(dnf_modules.check)
 dnf_module.remember(dnf_modules.remember)
 dnf_module.undo(dnf_modules.undo)

@@ -29,12 +29,6 @@ def hostname(name: Line, **options: Unpack[NodeOptions]) -> None:
     """
 
 
-@hostname.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the file with the name: a host has one name."""
-    return ["path:" + host_name.FILE]
-
-
 @hostname.validate
 def valid(attrs: dict[str, Any]) -> None:
     """Refuse an invalid name."""
@@ -47,7 +41,8 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, host_name.FILE, node.attrs["name"] + "\n")
 
 
-hostname.blobs(files.blobs)
+hostname.claims(["path:" + host_name.FILE])
 hostname.check(host_name.check)
+hostname.blobs(files.blobs)
 hostname.remember(host_name.remember)
 hostname.undo(host_name.undo)

@@ -81,12 +81,7 @@ def http_request(
     """
 
 
-@http_request.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim nothing: a request of this name in another playbook is a different request."""
-    return []
-
-
+http_request.claims([])  # a request of this name in another playbook is a different request
 http_request.validate(request_rules.check)
 http_request.check(http_requests.check)
 http_request.remember(http_requests.remember)

@@ -54,12 +54,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["path:" + DIRECTORY + attrs["name"]]
 
 
-@logrotate.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need logrotate, which checks the rules."""
-    return ["package:logrotate"]
-
-
 @logrotate.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse missing paths, and unknown directives and scripts."""
@@ -78,6 +72,7 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, paths=None, directives=None, scripts=None)
 
 
+logrotate.needs(["package:logrotate"])
 logrotate.check(drop_ins.check)
 logrotate.blobs(files.blobs)
 logrotate.remember(files.remember)

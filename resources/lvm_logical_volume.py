@@ -55,12 +55,7 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["lvm:%s/%s" % (attrs["volume_group"], attrs["name"])]
 
 
-@lvm_logical_volume.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need LVM."""
-    return ["package:lvm2"]
-
-
+lvm_logical_volume.needs(["package:lvm2"])
 lvm_logical_volume.validate(lvm_rules.check_volume)
 lvm_logical_volume.check(lvm_volumes.check)
 lvm_logical_volume.remember(lvm_volumes.remember)

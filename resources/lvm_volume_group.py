@@ -49,12 +49,7 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["lvm:" + attrs["name"], *("path:" + device for device in attrs.get("devices") or ())]
 
 
-@lvm_volume_group.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need LVM."""
-    return ["package:lvm2"]
-
-
+lvm_volume_group.needs(["package:lvm2"])
 lvm_volume_group.validate(lvm_rules.check_group)
 lvm_volume_group.check(lvm_groups.check)
 lvm_volume_group.remember(lvm_groups.remember)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from statecfg import AbsolutePath, Name, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import mariadb, mariadb_grants, mariadb_rules
@@ -51,18 +51,8 @@ def mariadb_grant(
     """
 
 
-@mariadb_grant.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim nothing: several nodes can grant the same privileges."""
-    return []
-
-
-@mariadb_grant.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need nothing automatically: `user` is not a user of the host."""
-    return []
-
-
+mariadb_grant.claims([])  # several nodes can grant the same privileges
+mariadb_grant.needs([])  # `user` is not a user of the host
 mariadb_grant.validate(mariadb_rules.check_grant)
 mariadb_grant.check(mariadb_grants.check)
 mariadb_grant.remember(mariadb_grants.remember)

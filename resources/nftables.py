@@ -68,12 +68,7 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["path:%s/%s.nft" % (nft.DIRECTORY, attrs["name"]), "nftables:%s %s" % (attrs["family"], table)]
 
 
-@nftables.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need nft."""
-    return ["package:nftables"]
-
-
+nftables.needs(["package:nftables"])
 nftables.validate(firewall_rules.check_nftables)
 nftables.to_wire(firewall_rules.sent_nftables)
 nftables.check(nft.check)

@@ -45,18 +45,6 @@ def package_upgrade(
     """
 
 
-@package_upgrade.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the versions of all packages, so that there is only one such node."""
-    return ["packages:all"]
-
-
-@package_upgrade.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need the files that name the repositories."""
-    return ["repository:", "module:"]
-
-
 @package_upgrade.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a negative age."""
@@ -64,6 +52,8 @@ def contradictions(attrs: dict[str, Any]) -> None:
         raise ValueError("update_cache is a number of seconds, 0 or more")
 
 
+package_upgrade.claims(["packages:all"])
+package_upgrade.needs(["repository:", "module:"])
 package_upgrade.check(package_upgrades.check)
 package_upgrade.remember(package_upgrades.remember)
 package_upgrade.learn(package_upgrades.learn)

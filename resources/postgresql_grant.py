@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 from statecfg import Name, NodeOptions, Port, PublicLine, node_type
 from statecfg.resources.shared import postgresql_grants, postgresql_rules
@@ -55,12 +55,7 @@ def postgresql_grant(
     """
 
 
-@postgresql_grant.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim nothing: several nodes can grant the same privileges."""
-    return []
-
-
+postgresql_grant.claims([])  # several nodes can grant the same privileges
 postgresql_grant.validate(postgresql_rules.check_grant)
 postgresql_grant.check(postgresql_grants.check)
 postgresql_grant.remember(postgresql_grants.remember)

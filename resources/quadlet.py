@@ -58,12 +58,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["path:" + quadlets.path_of(attrs["name"])]
 
 
-@quadlet.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need podman."""
-    return ["package:podman"]
-
-
 @quadlet.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Send the content of the file."""
@@ -73,6 +67,7 @@ def to_wire(node: Any, context: Any) -> Any:
     return drop_in_texts.sent(sent, quadlets.path_of(node.attrs["name"]), sent.attrs.get("content"))
 
 
+quadlet.needs(["package:podman"])
 quadlet.validate(quadlet_rules.check)
 quadlet.check(quadlets.check)
 quadlet.blobs(files.blobs)

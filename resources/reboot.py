@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from statecfg import AbsolutePath, Name, NodeOptions, Seconds, node_type
 from statecfg.resources.shared import conditions, reboots
@@ -49,11 +49,6 @@ def reboot(
     """
 
 
-@reboot.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim nothing: the node manages nothing."""
-    return []
-
-
+reboot.claims([])  # it manages nothing
 reboot.check(reboots.check)
 reboot.undo(conditions.nothing)

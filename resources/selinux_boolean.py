@@ -37,18 +37,13 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["selinux_boolean:" + attrs["name"]]
 
 
-@selinux_boolean.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need semanage."""
-    return ["program:semanage", "package:policycoreutils-python-utils"]
-
-
 @selinux_boolean.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse an invalid name."""
     selinux_rules.check_name(attrs["name"], "name")
 
 
+selinux_boolean.needs(["program:semanage", "package:policycoreutils-python-utils"])
 selinux_boolean.check(selinux.check_boolean)
 selinux_boolean.remember(selinux.remember_boolean)
 selinux_boolean.undo(selinux.undo_boolean)

@@ -40,12 +40,7 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["selinux_port:" + attrs["port"]]
 
 
-@selinux_port.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need semanage."""
-    return ["program:semanage", "package:policycoreutils-python-utils"]
-
-
+selinux_port.needs(["program:semanage", "package:policycoreutils-python-utils"])
 selinux_port.validate(selinux_rules.check_port)
 selinux_port.check(selinux.check_port)
 selinux_port.remember(selinux.remember_port)

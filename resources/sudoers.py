@@ -56,12 +56,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["path:" + DIRECTORY + attrs["name"]]
 
 
-@sudoers.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need sudo, which checks the rule."""
-    return ["package:sudo"]
-
-
 @sudoers.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a name that sudo ignores, and attributes that contradict each other."""
@@ -85,6 +79,7 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, 0o440, validate=["visudo", "-cf", "{}"], **gone)
 
 
+sudoers.needs(["package:sudo"])
 sudoers.check(drop_ins.check)
 sudoers.blobs(files.blobs)
 sudoers.remember(files.remember)

@@ -80,15 +80,9 @@ def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse missing, several or invalid contents, and a name that is not one of a unit."""
     paths.refuse_with_absent({**attrs, "verify": None}, ("name", "drop_in", "absent"))
     drop_in_texts.check_unit_name(systemd.unit_name(attrs["name"]))
-    given = [name for name in CONTENT if attrs.get(name) is not None]
     for name in ("content", "vars"):
         file_sources.refuse_secret(attrs.get(name), name, PRIVATE)
-    if len(given) > 1:
-        raise ValueError("%s: only one of them is allowed" % " and ".join(given))
-    if not given and not attrs.get("absent"):
-        raise ValueError("one of %s is required unless absent is true" % ", ".join(CONTENT))
-    if attrs.get("vars") and attrs.get("template") is None:
-        raise ValueError("vars requires template")
+    drop_in_texts.check_content(attrs, CONTENT)
     drop_in_texts.check_sections(attrs.get("sections") or {})
 
 

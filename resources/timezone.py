@@ -29,18 +29,13 @@ def timezone(name: Line, **options: Unpack[NodeOptions]) -> None:
     """
 
 
-@timezone.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the link and the file."""
-    return ["path:" + time_zones.LINK, "path:" + time_zones.NAME]
-
-
 @timezone.validate
 def valid(attrs: dict[str, Any]) -> None:
     """Refuse an invalid name."""
     entry_rules.check_zone(attrs["name"])
 
 
+timezone.claims(["path:" + time_zones.LINK, "path:" + time_zones.NAME])
 timezone.check(time_zones.check)
 timezone.remember(time_zones.remember)
 timezone.undo(time_zones.undo)

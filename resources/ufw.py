@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 from statecfg import NodeOptions, node_type
 from statecfg.resources.shared import ufw_settings
@@ -42,19 +42,9 @@ def ufw(
     """
 
 
-@ufw.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the firewall: a host has one."""
-    return ["ufw:"]
-
-
-@ufw.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need ufw."""
-    return ["package:ufw"]
-
-
+ufw.claims(["ufw:"])
+ufw.needs(["package:ufw"])
 ufw.check(ufw_settings.check)
+ufw.guard(ufw_settings.guard)
 ufw.remember(ufw_settings.remember)
 ufw.undo(ufw_settings.undo)
-ufw.guard(ufw_settings.guard)

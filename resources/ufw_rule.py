@@ -75,12 +75,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["ufw_rule:%s%s" % ("route " if attrs.get("route") else "", " ".join(ufw_rules.clause(attrs)))]
 
 
-@ufw_rule.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need ufw."""
-    return ["package:ufw"]
-
-
 @ufw_rule.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse invalid addresses and ports, and attributes that contradict each other."""
@@ -90,7 +84,8 @@ def contradictions(attrs: dict[str, Any]) -> None:
         raise ValueError("absent can't be combined with %s" % ", ".join(unused))
 
 
+ufw_rule.needs(["package:ufw"])
 ufw_rule.check(ufw_rules.check)
+ufw_rule.guard(ufw_settings.guard)
 ufw_rule.remember(ufw_rules.remember)
 ufw_rule.undo(ufw_rules.undo)
-ufw_rule.guard(ufw_settings.guard)

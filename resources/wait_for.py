@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from statecfg import (
     AbsolutePath,
@@ -79,12 +79,7 @@ def wait_for(
     """
 
 
-@wait_for.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim nothing: the node manages nothing."""
-    return []
-
-
+wait_for.claims([])  # it manages nothing
 wait_for.validate(condition_rules.check)
 wait_for.check(conditions.waiting)
 wait_for.undo(conditions.nothing)

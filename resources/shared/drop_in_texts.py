@@ -65,6 +65,21 @@ def check_name(name: str) -> None:
         raise Wrong(f"not a valid name of a file in such a directory: {show(name)}", "use letters, digits, `_` and `-`")
 
 
+def check_content(attrs: records.Attrs, contents: Sequence[str]) -> None:
+    """Check that a file has one content, or none if it must be absent.
+
+    :param contents: the attributes that give it a content; `vars` are those of `template`
+    :raises ValueError: if they contradict each other
+    """
+    given = [name for name in contents if attrs.get(name) is not None]
+    if len(given) > 1:
+        raise ValueError("%s: only one of them is allowed" % " and ".join(given))
+    if not given and not attrs.get("absent"):
+        raise ValueError("one of %s is required unless absent is true" % ", ".join(contents))
+    if attrs.get("vars") and attrs.get("template") is None:
+        raise ValueError("vars requires template")
+
+
 def check_present(attrs: records.Attrs, required: Iterable[str]) -> None:
     """Check that a node has the attributes that it needs, or only `absent`.
 

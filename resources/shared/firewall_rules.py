@@ -110,13 +110,7 @@ def check_nftables(attrs: records.Attrs) -> None:
     if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", table_of(attrs)):
         help = "write table: NAME, with letters, digits and `_`; it begins with a letter"
         raise Wrong(f"{show(table_of(attrs))} can't be the name of a table", help)
-    given = [name for name in CONTENT if attrs.get(name) is not None]
-    if len(given) > 1:
-        raise ValueError("%s: only one of them is allowed" % " and ".join(given))
-    if not given and not attrs.get("absent"):
-        raise ValueError("one of %s is required unless absent is true" % ", ".join(CONTENT))
-    if attrs.get("vars") and attrs.get("template") is None:
-        raise ValueError("vars requires template")
+    drop_in_texts.check_content(attrs, CONTENT)
     content = attrs.get("content")
     if hasattr(content, "reveal"):
         raise PublicSecret("rules can't contain secrets: nft prints them", "content")

@@ -33,15 +33,9 @@ def check(attrs: Mapping[str, Any]) -> None:
     if suffix not in quadlets.UNITS or not re.fullmatch(r"[A-Za-z0-9:_.-]+@?", stem) or len(attrs["name"]) > 240:
         help = f"its suffix is one of {', '.join(quadlets.UNITS)}, such as shop.container"
         raise Wrong(f"{show(attrs['name'])} is not the name of a quadlet", help)
-    given = [name for name in CONTENT if attrs.get(name) is not None]
     for name in ("content", "vars"):
         file_sources.refuse_secret(attrs.get(name), name, PRIVATE)
-    if len(given) > 1:
-        raise ValueError("%s: only one of them is allowed" % " and ".join(given))
-    if not given and not attrs.get("absent"):
-        raise ValueError("one of %s is required unless absent is true" % ", ".join(CONTENT))
-    if attrs.get("vars") and attrs.get("template") is None:
-        raise ValueError("vars requires template")
+    drop_in_texts.check_content(attrs, CONTENT)
     sections = attrs.get("sections")
     if sections is None:
         return

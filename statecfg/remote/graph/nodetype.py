@@ -8,7 +8,7 @@ from statecfg.remote.graph.names import named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Generic, Optional, Sequence, Tuple
+    from typing import Any, Callable, Dict, Generic, List, Optional, Sequence, Tuple, Union
 
     from typing_extensions import ParamSpec
 
@@ -96,14 +96,16 @@ class NodeType(Generic[P]):
         """Register how the host changes a node when it arrives: `function(node[, world]) -> node`."""
         return self._register("from_wire", function)
 
-    def claims(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def claims(self, function: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
         """Register the identities of a node: `function(attrs[, name]) -> list of "kind:identity"`.
 
         statecfg refuses two nodes with the same identity. The default is `type:first argument`.
-        """
-        return self._register("claims", function)
 
-    def needs(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        :param function: or the list, if it is the same for all nodes
+        """
+        return self._register("claims", _function(function))
+
+    def needs(self, function: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
         """Register what a node needs on the host: `function(attrs) -> list of "kind:name"`.
 
         The node automatically requires the nodes that provide this. The kinds are `user`, `group`, `package`,
@@ -111,8 +113,10 @@ class NodeType(Generic[P]):
         above it), `inside` (only of a directory above it) and `repository` (the repositories of the package manager;
         without a name). The default is what attributes such as `owner` and `argv` name. The controller calls it; hosts
         don't get it.
+
+        :param function: or the list, if it is the same for all nodes
         """
-        return self._register("needs", function)
+        return self._register("needs", _function(function))
 
     def validate(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register a check of attribute combinations: `function(attrs)` raises ValueError for an invalid one."""
@@ -253,6 +257,11 @@ class NodeType(Generic[P]):
 
     def __repr__(self) -> str:
         return "<node type %s>" % self.name
+
+
+def _function(given: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
+    """Return a function of a node's attributes: the given one, or one that always returns the given list."""
+    return given if callable(given) else lambda attrs: given
 
 
 def register(node_type: NodeType[P]) -> NodeType[P]:
