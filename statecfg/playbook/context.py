@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg.facts.catalogue import Facts
 from statecfg.facts.variables import Vars
 from statecfg.graph import host_items
+from statecfg.playbook.file_blobs import FileBlob
 from statecfg.playbook.plays import HostContext
 from statecfg.problems import InvalidInput, inputs, positions, problem, report, suggest_file
 from statecfg.problems.positions import SourceLocation
@@ -147,15 +147,11 @@ class WireContext:
                 blob = Blob.of(file.read_bytes())
                 inputs.note("file", file, sha256=blob.sha256)
                 return blob
-            total, size = hashlib.sha256(), 0
-            with file.open("rb") as stream:
-                while piece := stream.read(1 << 20):
-                    total.update(piece)
-                    size += len(piece)
+            large = FileBlob(file)
         except OSError as error:
             raise self._unreadable(node, f"{relative_path}: {error.strerror}") from None
-        inputs.note("file", file, sha256=total.hexdigest())
-        return Blob(total.hexdigest(), size, None, str(file))
+        inputs.note("file", file, sha256=large.sha256)
+        return large
 
     def tree(
         self, node: Node, relative_path: str, skip: Callable[[str], bool] = lambda name: False

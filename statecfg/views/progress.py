@@ -25,6 +25,7 @@ _BEGINNINGS = (
     RunEvent.HOOK_STARTED,
     RunEvent.UNIT_HOOK,
 )
+_SHOWN = (RunEvent.CONNECTING, RunEvent.CONNECTED, RunEvent.UPLOADING)
 
 
 class Event(Protocol):
@@ -205,7 +206,26 @@ def doing(event: Event) -> str:
         return waited.text(str(data["hook"]), str(data["event"]), str(data["name"]), int(data["attempt"]), seconds)
     if event.kind == RunEvent.UNIT_HOOK:
         return f"{event.data['unit']} {event.data['hook']}"
-    return "sending the executor" if event.kind == RunEvent.UPLOADING else event.kind
+    return _sending(event.data) if event.kind == RunEvent.UPLOADING else event.kind
+
+
+def _sending(data: Mapping[str, Any]) -> str:
+    """Return what is sent; for content, also how much of it, and how fast."""
+    if "sent" not in data:
+        return "sending the executor"
+    if not data["sent"]:
+        return f"sending {amount(data['bytes'])}"
+    rate = data["sent"] / data["seconds"]
+    return f"sending {amount(data['bytes'])}: {100 * data['sent'] // data['bytes']} %, {amount(rate)}/s"
+
+
+def amount(count: float) -> str:
+    """Return a number of bytes in words, such as `512 B`, `1.4 kB` or `500 MB`."""
+    units = ["B", "kB", "MB", "GB"]
+    while count >= 999.5 and len(units) > 1:
+        count /= 1000
+        units.pop(0)
+    return f"{count:.1f} {units[0]}" if count < 9.95 and units[0] != "B" else f"{count:.0f} {units[0]}"
 
 
 def _hook(data: Mapping[str, Any]) -> str:
@@ -241,5 +261,5 @@ def event_text(event: Event, verbose: int) -> Iterator[str]:
         # Earlier lines have reported the failures of a host whose status is only `failed`.
         if error.get("summary") or data["status"] != HostStatus.FAILED:
             yield f"{data['status']}{': ' + str(error['summary']) if error.get('summary') else ''}"
-    elif verbose and event.kind in (RunEvent.CONNECTING, RunEvent.CONNECTED, RunEvent.UPLOADING):
+    elif verbose and event.kind in _SHOWN and not data.get("sent"):  # content in transfer is not reported again
         yield event.kind

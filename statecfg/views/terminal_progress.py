@@ -108,7 +108,10 @@ class LiveProgress:
             RunEvent.NODE_STARTED,
             RunEvent.HOOK_STARTED,
         ):
-            row.doing, row.output, row.since = doing(event), "", time.monotonic()
+            row.doing, row.output = doing(event), ""
+            row.since = time.monotonic() - float(
+                event.data.get("seconds", 0) if event.kind == RunEvent.UPLOADING else 0
+            )
 
     def draw(self) -> Group:
         """Return the current drawing."""

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from statecfg.remote.graph.model import Blob
 
+COPIED = 1 << 20  # bytes of a file to copy at once
+
 
 def create(path: str, pieces: Iterable[bytes], mode: int) -> str:
     """Write a new file and make its content durable.
@@ -71,3 +73,23 @@ def sync(folder: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def copy(source: str, opened: int) -> None:
+    """Copy a file into an open one. The kernel copies it if it can."""
+    with open(source, "rb", 0) as stream:
+        try:
+            while os.sendfile(opened, stream.fileno(), None, COPIED):
+                pass
+        except OSError as problem:
+            if problem.errno not in (errno.EINVAL, errno.ENOSYS):
+                raise
+            for piece in iter(lambda: stream.read(COPIED), b""):
+                write(opened, piece)
+
+
+def write(opened: int, data: bytes) -> None:
+    """Write all of `data` to an open file."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(opened, view) :]

@@ -8,7 +8,7 @@ import os
 import stat as st
 
 from statecfg.remote.graph.model import error
-from statecfg.remote.machine import access, accounts
+from statecfg.remote.machine import access, accounts, durable
 from statecfg.remote.machine.world import Stat
 
 TYPE_CHECKING = False
@@ -109,12 +109,13 @@ def fill(name: str, parent: int, blob: Blob, finish: Callable[[int], None], prov
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     opened = os.open(name, flags, 0o600, dir_fd=parent)
     try:
-        for piece in blob.chunks():
-            if not proven:
-                digest.update(piece)
-            view = memoryview(piece)
-            while view:
-                view = view[os.write(opened, view) :]
+        if proven and blob.data is None and blob.path is not None:
+            durable.copy(blob.path, opened)
+        else:
+            for piece in blob.chunks():
+                if not proven:
+                    digest.update(piece)
+                durable.write(opened, piece)
         if not proven and digest.hexdigest() != blob.sha256:
             raise OSError(errno.EBUSY, "another program is changing it")
         finish(opened)

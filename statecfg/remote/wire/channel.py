@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 BEAT = 5.0  # seconds between heartbeats
 DEAD = 15.0  # seconds of silence after which the other side counts as lost
+READ = 256 << 10  # maximum bytes to read at once
 LOOK = 3.0  # seconds; the listener looks every second, so a longer pause means that the process was stopped
 BACKLOG = 4 << 20  # maximum bytes of received content that no thread has taken yet
 LONGEST_LINE = 1 << 20  # characters of output to wait for until a line ends
@@ -158,7 +159,7 @@ class Channel:
         heard = False
         try:
             while self.backlog <= BACKLOG and select.select([self.source], [], [], 0)[0]:
-                data = os.read(self.source, 65536)
+                data = os.read(self.source, READ)
                 if not data:
                     self._lose("the controller closed the connection")
                     return

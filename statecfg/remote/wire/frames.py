@@ -86,15 +86,18 @@ class Decoder:
             end = HEAD.size + (second if flags & PACKED else first + second)
             if len(self.buffer) < end:
                 break
-            data = bytes(self.buffer[HEAD.size : end])
+            with memoryview(self.buffer)[HEAD.size : end] as content:  # one copy of each byte
+                if flags & PACKED:
+                    plain = _unpack(content, first + BODY_LIMIT + 1)
+                    header, body = plain[:first], plain[first:]
+                else:
+                    header, body = bytes(content[:first]), bytes(content[first:])
             del self.buffer[:end]
-            if flags & PACKED:
-                data = _unpack(data, first + BODY_LIMIT + 1)
-            if len(data) < first:
+            if len(header) < first:
                 raise ProtocolError("a frame is shorter than its header states")
             self.volume += first
-            self.weigh(data[:first])
-            yield _header(data[:first]), data[first:]
+            self.weigh(header)
+            yield _header(header), body
 
     def weigh(self, header: bytes) -> None:
         """Check how much memory a header takes when it is decoded. This class accepts all; subclasses can refuse.
@@ -113,7 +116,7 @@ class Decoder:
         return "inside a frame (got %d of %d bytes)" % (len(self.buffer), total)
 
 
-def _unpack(data: bytes, limit: int) -> bytes:
+def _unpack(data: memoryview, limit: int) -> bytes:
     unpacker = zlib.decompressobj()
     try:
         plain = unpacker.decompress(data, limit)

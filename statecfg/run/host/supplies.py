@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -12,10 +13,12 @@ from statecfg.remote.wire import frames as wire
 from statecfg.run.bundle import Part, modules_of
 from statecfg.run.host import frames
 from statecfg.run.host.broken import SUSPICIOUS, Broken
+from statecfg.run.host.outgoing import PIECE as CONTENT_PIECE
 from statecfg.run.host.outgoing import content_frames, plain
 from statecfg.run.host.report import Emit
 
 PIECE = 128 << 10  # bytes of the bundle in one frame
+REPORTED = 1.0  # seconds between two reports of how much content is sent
 TYPES = 1000  # maximum number of node types that a host may request
 
 
@@ -45,8 +48,8 @@ class Supplies:
                 what = "was sent already" if sha256 in self.sent else "is not part of this run"
                 raise Broken(f"it requests content {sha256[:12]!r}, which {what}", SUSPICIOUS)
             self.sent.add(sha256)
-            self.emit(RunEvent.UPLOADING, {"bytes": blob.size})
-            yield _content(blob)
+            self.emit(RunEvent.UPLOADING, {"bytes": blob.size, "sent": 0})
+            yield self._content(blob)
 
     def _part(self, sha256: str) -> Iterator[bytes]:
         """Return a part of the executor."""
@@ -66,13 +69,21 @@ class Supplies:
         modules, types = modules_of(list(names[:TYPES]))
         return iter([wire.encode({"type": "modules", "modules": modules, "types": types})])
 
+    def _content(self, blob: Blob) -> Iterator[bytes]:
+        """Yield the frames with content, and report every second how much of it is sent."""
+        began = reported = time.monotonic()
+        sent = 0
+        try:
+            for frame in content_frames(blob):
+                yield frame
+                sent = min(blob.size, sent + CONTENT_PIECE)
+                now = time.monotonic()
+                if now - reported > REPORTED:
+                    reported = now
+                    self.emit(RunEvent.UPLOADING, {"bytes": blob.size, "sent": sent, "seconds": now - began})
+        except (OSError, wire.ProtocolError) as problem:
+            raise Broken(f"content for it can't be sent: {problem}", "Run it again.") from problem
+
 
 def _piece(data: bytes, start: int) -> bytes:
     return plain({"type": "bundle", "last": start + PIECE >= len(data)}, data[start : start + PIECE])
-
-
-def _content(blob: Blob) -> Iterator[bytes]:
-    try:
-        yield from content_frames(blob)
-    except (OSError, wire.ProtocolError) as problem:
-        raise Broken(f"content for it can't be sent: {problem}", "Run it again.") from problem

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from statecfg.remote.machine.redact import Redactor
 from statecfg.views.choose import progress
-from statecfg.views.progress import PlainProgress
+from statecfg.views.progress import PlainProgress, amount, doing
 from statecfg.views.terminal_progress import LiveProgress
 from tests.lab.processes import wait_until
 
@@ -156,3 +156,31 @@ def test_live_progress_needs_a_terminal_outside_ci():
         (io.StringIO(), {}, PlainProgress),
     ):
         assert type(progress(stream, 1, Redactor({}), False, 0, environ)) is kind
+
+
+def test_progress_shows_how_much_content_is_sent_and_how_fast():
+    assert doing(Event("web1", "uploading", {"bytes": 96_000})) == "sending the executor"
+    assert doing(Event("web1", "uploading", {"bytes": 0, "sent": 0})) == "sending 0 B"
+    start = Event("web1", "uploading", {"bytes": 500_000_000, "sent": 0})
+    half = Event("web1", "uploading", {"bytes": 500_000_000, "sent": 250_000_000, "seconds": 2.5})
+    assert doing(start) == "sending 500 MB"
+    assert doing(half) == "sending 500 MB: 50 %, 100 MB/s"
+    stream = io.StringIO()
+    with PlainProgress(stream, 1, Redactor({}), verbose=1, heartbeat=0.01) as show:
+        show(start)
+        show(half)
+        wait_until(lambda: "50 %, 100 MB/s" in stream.getvalue(), 10, "a heartbeat")
+    assert stream.getvalue().splitlines().count("web1: uploading") == 1
+
+
+def test_amounts_have_two_or_three_digits():
+    written = {
+        0: "0 B",
+        999: "999 B",
+        1000: "1.0 kB",
+        9940: "9.9 kB",
+        9960: "10 kB",
+        999_600: "1.0 MB",
+        4e12: "4000 GB",
+    }
+    assert {count: amount(count) for count in written} == written

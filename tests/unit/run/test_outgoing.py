@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
 import pytest
 
+from statecfg.playbook.file_blobs import FileBlob
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.wire import frames as wire
-from statecfg.run.host.outgoing import AS_IS, PIECE, content_frames
+from statecfg.run.host.outgoing import AS_IS, KEPT, PIECE, ROUND, Packing, content_frames
 from tests.each import each
 
 
@@ -48,3 +50,52 @@ def test_a_changed_file_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(b"behind")
     with pytest.raises(wire.ProtocolError, match="changed after statecfg read it"):
         list(content_frames(blob))
+
+
+def test_a_file_that_changed_after_it_was_hashed_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "content"
+    path.write_bytes(b"x" * 3 * PIECE)
+    blob = FileBlob(path)
+    assert (blob.sha256, blob.size) == (Blob.of(path.read_bytes()).sha256, 3 * PIECE)
+    assert all(packed(blob))
+    frames = content_frames(blob)
+    next(frames)
+    with path.open("r+b") as stream:
+        stream.seek(2 * PIECE)
+        stream.write(b"y")
+    with pytest.raises(wire.ProtocolError, match="changed after statecfg read it"):
+        list(frames)
+    with pytest.raises(wire.ProtocolError, match="changed after statecfg read it"):
+        list(content_frames(blob))
+
+
+def test_a_file_that_was_only_touched_is_hashed_again(tmp_path: Path) -> None:
+    path = tmp_path / "content"
+    path.write_bytes(b"x" * PIECE)
+    blob = FileBlob(path)
+    os.utime(path, (1, 1))
+    assert not blob.untouched()
+    packed(blob)
+    path.unlink()
+    assert not blob.untouched()
+
+
+@each(("compressing", "plain"), [(1.0, 2.0), (2.0, 1.0)])
+def test_frames_are_sent_in_the_faster_way(compressing: float, plain: float) -> None:
+    now = 0.0
+    packing = Packing(lambda: now)
+    text = b"x" * PIECE
+    rounds = []
+    for _ in range(KEPT + 3):
+        ways = set()
+        for _ in range(ROUND):
+            way = packing.packs(text)
+            now += compressing if way else plain
+            ways.add(way)
+        rounds.append(ways)
+    faster = {compressing < plain}
+    # Both ways are measured, then the faster one is used until the other one is tried again.
+    assert rounds[:2] == [{True}, {False}]
+    assert rounds[2 : KEPT + 1] == [faster] * (KEPT - 1)
+    assert rounds[KEPT + 1] == {not compressing < plain}
+    assert rounds[KEPT + 2] == faster

@@ -59,3 +59,15 @@ def test_keep_stores_content_once_under_its_digest(tmp_path: Path) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
     with pytest.raises(FileExistsError):
         durable.create(str(folder / blob.sha256), [b"x"], 0o600)
+
+
+def test_a_file_is_copied_whole(tmp_path: Path) -> None:
+    content = bytes(range(256)) * (2 * durable.COPIED // 256) + b"end"
+    (tmp_path / "source").write_bytes(content)
+    for flags in (os.O_WRONLY, os.O_WRONLY | os.O_APPEND):  # the kernel refuses to copy to the end of a file itself
+        opened = os.open(tmp_path / "copy", flags | os.O_CREAT | os.O_TRUNC)
+        try:
+            durable.copy(str(tmp_path / "source"), opened)
+        finally:
+            os.close(opened)
+        assert (tmp_path / "copy").read_bytes() == content
