@@ -22,7 +22,9 @@ def lvm_logical_volume(
 ) -> None:
     """Manage a logical volume of LVM. Its device is ``/dev/GROUP/NAME``; a `filesystem` node can format it.
 
-    statecfg extends a volume that is too small, with the file system in it. It shrinks or removes a volume only with
+    statecfg extends a volume that is too small, with the file system in it. If only the file system is too small, such
+    as after an extension that failed half-way, statecfg extends it. It notices that if the file system is ext2, ext3,
+    ext4 or xfs, and at least 16 MiB smaller than the volume. It shrinks or removes a volume only with
     explicit permission. The host needs the package lvm2.
 
     Undo: a new volume stays, because it may contain data, unless the node has `remove_content`. A new size stays. The

@@ -32,10 +32,11 @@ def content(world: World, path: str) -> tuple[str, str]:
     made = world.entry("filesystem", path)
     if made is not None:
         return made["fstype"], made["fstype"]
-    # Without a known content, blkid(8) prints nothing and ends with status 2.
+    # Without a known content, blkid(8) prints nothing and ends with status 2, also if it can't read the device.
     probe = world.probe(["blkid", "--probe", "--output", "export", "--", path], inputs=("filesystem", [path]))
-    if probe.status not in (0, 2):
-        raise CheckError("blkid can't read %s: %s" % (path, probe.errors.decode("utf-8", "replace").strip()))
+    said = probe.errors.decode("utf-8", "replace").strip()
+    if probe.status not in (0, 2) or (probe.status and said):
+        raise CheckError("blkid can't read %s: %s" % (path, said or "status %d" % probe.status))
     tags = dict(line.partition("=")[::2] for line in probe.text.splitlines())
     if "TYPE" in tags:
         return tags["TYPE"], tags["TYPE"]
@@ -46,7 +47,26 @@ def content(world: World, path: str) -> tuple[str, str]:
     zeros = ["cmp", "--silent", "--bytes=%d" % begin, "--", path, "/dev/zero"]
     if begin and world.probe(zeros, inputs=("filesystem", [path])).status != 0:
         return "data", "data"
+    if stat is not None and stat.kind == "other":
+        _require_readable(world, path)
     return "", ""
+
+
+def _require_readable(world: World, path: str) -> None:
+    """Check that the beginning and the end of a device can be read, where all known signatures are.
+
+    :raises CheckError: if they can't
+    """
+    probe = world.probe(["blockdev", "--getsize64", path], inputs=("filesystem", [path]))
+    try:
+        size = int(probe.text) if probe.status == 0 else 0
+    except ValueError:
+        size = 0
+    for skip in sorted({0, max(0, size - BEGINNING)}) if size else ():
+        argv = ["cmp", "--silent", "--ignore-initial=%d:0" % skip, "--bytes=%d" % BEGINNING, "--", path, "/dev/zero"]
+        size = size if world.probe(argv, inputs=("filesystem", [path])).status in (0, 1) else 0
+    if not size:
+        raise CheckError("%s can't be read, so statecfg can't tell whether it is empty; check the device" % path)
 
 
 @op(turn="filesystems")

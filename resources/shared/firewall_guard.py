@@ -22,9 +22,12 @@ class Watched:
     """What a guard watches.
 
     :param types: the names of the node types
-    :param record: records the state, and returns the function that restores it and returns what went wrong
+    :param record: records the state, and returns the function that restores it and returns what went wrong. It raises
+        `CheckError` if it can't read the state
     :param filters: returns whether the state can prevent logins; an inactive firewall can't
     :param what: what changes, for messages
+    :param concerns: returns whether a node is watched; by default, its type decides
+    :param quiet: returns whether a login can't show yet what a node has changed
     """
 
     def __init__(
@@ -33,13 +36,17 @@ class Watched:
         record: Callable[[], Callable[[], list[str]]],
         filters: Callable[[], bool] = lambda: True,
         what: str = "the firewall",
+        concerns: Callable[[Node], bool] | None = None,
+        quiet: Callable[[Node], bool] = lambda node: False,
     ) -> None:
-        self.types, self.record, self.filters, self.what = types, record, filters, what
+        self.record, self.filters, self.what, self.quiet = record, filters, what, quiet
+        self.concerns = concerns or (lambda node: node.type in types)
 
 
 class ChangeGuard:
     """Watches nodes of some types during one run.
 
+    :raises CheckError: if the state can't be read
     :ivar seen: -1 at the end of the run
     """
 
@@ -58,17 +65,16 @@ class ChangeGuard:
 
     def after(self, runs: Collection[NodeRun]) -> Lockout | None:
         """Request a test login if nodes have acted since the last one."""
-        acted = [
-            run for run in runs if run.step.node.type in self.watched.types and run.done and id(run) not in self.known
-        ]
+        acted = [run for run in runs if run.done and id(run) not in self.known and self.watched.concerns(run.step.node)]
         self.known.update(map(id, acted))
         self.acted += acted
-        if not self.acted or (self.logins >= MOST and self.seen != -1):
+        ends = self.seen == -1
+        if not self.acted or (not ends and (self.logins >= MOST or self._quiet())):
             return None
         wrong = self._try() if self.watched.filters() else ""
         if not wrong:
-            self.acted, self.restore = [], self.watched.record()
-            return None
+            self.acted = []
+            return None if ends else self._record()
         self.acted, self.undone = [], self.acted
         problems = self.restore()
         text = "no new login after a change of %s: %s. The previous state was restored" % (self.watched.what, wrong)
@@ -78,6 +84,19 @@ class ChangeGuard:
             again = try_login(self.channel)
             text += ", but a new login still fails: %s" % again if again else ", and a new login works"
         return Lockout("no new login succeeded after a change of %s" % self.watched.what, text, ())
+
+    def _quiet(self) -> bool:
+        return all(self.watched.quiet(run.step.node) for run in self.acted)
+
+    def _record(self) -> Lockout | None:
+        """Record the state again. If that fails, return why the run must end: nothing could be restored any more."""
+        try:
+            self.restore = self.watched.record()
+        except CheckError as problem:
+            self.undone = []
+            text = "the state of %s can't be recorded any more: %s" % (self.watched.what, problem)
+            return Lockout(text, text, ())
+        return None
 
     def _try(self) -> str:
         """Return why a new login failed, "" if it succeeded or can't be tried."""

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import lvm, records
+from statecfg.resources.shared import filesystems, lvm, records
+
+# Of these, statecfg finds out the size: the program, and the lines with the number of blocks and their size.
+SIZES = {
+    **dict.fromkeys(
+        ("ext2", "ext3", "ext4"), (["dumpe2fs", "-h"], r"^Block count:\s+(\d+)$", r"^Block size:\s+(\d+)$")
+    ),
+    "xfs": (["xfs_info"], r"^data\s.*\bblocks=(\d+)", r"^data\s.*\bbsize=(\d+)"),
+}
+UNUSED = 16 << 20  # bytes at the end of a volume that a file system may leave unused
 
 
 def key(attrs: records.Attrs) -> str:
@@ -49,6 +60,16 @@ def extend_volume(machine: Machine, volume: str, size: int, resize: bool) -> Res
 
 
 @op(turn="lvm")
+def extend_filesystem(machine: Machine, volume: str, size: int) -> Result:
+    """Extend the file system in a logical volume to the size of the volume.
+
+    :param size: bytes
+    """
+    argv = ["fsadm", "resize", "/dev/" + volume]
+    return machine.run(argv, _effect(volume, {"filesystem": size}), timeout=3600.0)
+
+
+@op(turn="lvm")
 def shrink_volume(machine: Machine, volume: str, size: int) -> Result:
     """Shrink the file system in a logical volume, and then the volume.
 
@@ -84,14 +105,39 @@ def check(node: Node, world: World) -> list[Action]:
         raise CheckError(text % (volume, more >> 20, attrs["volume_group"], group["free"] >> 20))
     if now is None:
         return [create_volume(attrs["volume_group"], attrs["name"], "%db" % wanted)]
-    if now["size"] is None or not more:
+    resize = bool(attrs.get("resize_filesystem", True))
+    if now["size"] is None:
         return []
+    if not more:
+        small = resize and now.get("filesystem") is None and _left_behind(world, volume, wanted)
+        return [extend_filesystem(volume, wanted)] if small else []
     if more > 0:
-        return [extend_volume(volume, wanted, bool(attrs.get("resize_filesystem", True)))]
+        return [extend_volume(volume, wanted, resize)]
     if not attrs.get("shrink"):
         text = "%s has %d MiB, more than %s; shrink: true shrinks it, which can destroy data: make a backup first"
         raise CheckError(text % (volume, now["size"] >> 20, size))
     return [shrink_volume(volume, wanted)]
+
+
+def _left_behind(world: World, volume: str, size: int) -> bool:
+    """Return whether the file system in a volume is smaller than the volume, as after an extension that failed.
+
+    :param size: the bytes of the volume
+    :raises CheckError: if the volume or its file system can't be read
+    """
+    path = "/dev/" + volume
+    if world.stat(path) is None:  # the volume is not active
+        return False
+    argv, blocks, block = SIZES.get(filesystems.content(world, path)[0], ([], "", ""))
+    if not argv:
+        return False
+    probe = world.probe([*argv, path], inputs=("filesystem", [path]))
+    found = [re.search(pattern, probe.text, re.M) for pattern in (blocks, block)]
+    numbers = [int(match[1]) for match in found if match is not None]
+    if probe.status or len(numbers) != 2:
+        said = probe.errors.decode("utf-8", "replace").strip() or "no size"
+        raise CheckError("%s can't read the file system on %s: %s" % (argv[0], path, said))
+    return numbers[0] * numbers[1] + UNUSED < size
 
 
 def _rounded(size: int, extent: int) -> int:

@@ -22,6 +22,7 @@ from statecfg.resources.shared import drop_ins, files, firewall_guard, paths, re
 DIRECTORY = "/etc/nftables.d"
 MAIN = ("/etc/nftables.conf", "/etc/sysconfig/nftables.conf")  # Debian; Red Hat and SUSE
 PROGRAM = ("/usr/sbin/nft", "/sbin/nft")
+SERVICE = ("nftables", "nftables.service")  # it loads all files
 TIMEOUT = 60.0
 # Loads a file in a separate network, and prints the table as the kernel has it. So the running rules can be compared
 # with the file, however it is written, without a change of the host's own network.
@@ -226,10 +227,7 @@ def guard(
 
     def record() -> Callable[[], list[str]]:
         installed = any(machine.stat(path) is not None for path in PROGRAM)
-        try:
-            former = [(*each, running(machine, *each) if installed else None) for each in tables]
-        except CheckError:  # nft does not answer: the nodes fail as well, and only their files may change
-            former = []
+        former = [(*each, running(machine, *each) if installed else None) for each in tables]
         put_back = firewall_guard.files(machine, [attrs["path"] for attrs in mine])
 
         def restore() -> list[str]:
@@ -238,4 +236,13 @@ def guard(
 
         return restore
 
-    return firewall_guard.ChangeGuard(channel, remote, warnings, firewall_guard.Watched(("nftables",), record))
+    def concerns(node: Node) -> bool:
+        return node.type == "nftables" or (node.type == "service" and node.attrs.get("name") in SERVICE)
+
+    watched = firewall_guard.Watched((), record, concerns=concerns, quiet=_only_file)
+    return firewall_guard.ChangeGuard(channel, remote, warnings, watched)
+
+
+def _only_file(node: Node) -> bool:
+    """Return whether a node changes no running rules: a start of the service, or a boot, loads its file."""
+    return node.type == "nftables" and not node.attrs.get("running", True)

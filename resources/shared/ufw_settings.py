@@ -59,11 +59,14 @@ def guard(
     """Return the guard of ufw (see `NodeType.guard`)."""
 
     def state() -> str:
-        try:
-            entry = machine.entry("ufw", "state")
-        except CheckError:  # ufw does not answer: only a login can tell
-            return "unknown"
+        entry = machine.entry("ufw", "state")
         return str(entry["value"]) if entry is not None else "disabled"
+
+    def filters() -> bool:
+        try:
+            return state() != "disabled"
+        except CheckError:  # ufw does not answer: only a login can tell
+            return True
 
     def record() -> Callable[[], list[str]]:
         before = state() in ("enabled", "active until the next boot")
@@ -77,5 +80,5 @@ def guard(
 
         return restore
 
-    watched = firewall_guard.Watched(("ufw", "ufw_rule"), record, lambda: state() != "disabled")
+    watched = firewall_guard.Watched(("ufw", "ufw_rule"), record, filters)
     return firewall_guard.ChangeGuard(channel, remote, warnings, watched)

@@ -333,11 +333,15 @@ class Session:
         return self.end(status, unchanged=True, ledger=managed.recorded.lineage)
 
     def apply(self, managed: Management, plan: Plan, facets: Facets) -> End:
-        """Perform the plan; return the status and the other fields of the frame `end`."""
+        """Perform the plan; return the status and the other fields of the frame `end`.
+
+        :raises StateError: if the state directory can't be written, or a guard can't record the state of the host
+        """
         from statecfg.remote.run.aftercare import guards_of
 
         order = managed.order
         assert managed.definitions is not None
+        guards = guards_of(plan, REGISTRY, self.channel, facets, order.login, self.warnings)
         journal = Journal(self.state_dir, order.run, managed.definitions.mask)
         try:
             life = managed.begin(plan, journal, facets, self.channel)
@@ -350,7 +354,6 @@ class Session:
             return self.channel.stopped() or journal.broken
 
         owed = causes(managed.recorded.debts)
-        guards = guards_of(plan, REGISTRY, self.channel, facets, order.login, self.warnings)
         keep_going = order.keep_going
         execution = managed.execution(
             plan, REGISTRY, facets, self.channel.send, journal, stopped, keep_going, owed, life, guards

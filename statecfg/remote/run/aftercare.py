@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 
+from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.ledger.records import Orphan
+from statecfg.remote.ledger.state import StateError
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.run.dependents import Dependent
 from statecfg.remote.run.planning import describe
@@ -114,14 +116,26 @@ def guards_of(
 
     :param remote: the controller can try a new login
     :param warnings: receives warnings for the user
+    :raises StateError: if a guard can't record the state that it would restore, and one of its nodes may act
     """
     import os
 
     from statecfg.remote.run.login_guard import BOOTED, LoginGuard, is_sshd
 
-    machine, nodes = RealMachine(facets), [step.node for step in (*plan.steps.values(), *plan.removal_steps())]
-    own = {types[node.type].methods.get("guard") for node in nodes if node.type in types}
-    guards = [guard(machine, channel, remote, warnings, nodes) for guard in own if guard is not None]
+    steps = [*plan.steps.values(), *plan.removal_steps()]
+    machine, nodes = RealMachine(facets), [step.node for step in steps]
+    of_types = {name: node_type.methods.get("guard") for name, node_type in types.items()}
+    guards = []
+    for guard in {of_types.get(node.type) for node in nodes}:
+        if guard is None:
+            continue
+        try:
+            guards.append(guard(machine, channel, remote, warnings, nodes))
+        except CheckError as problem:
+            acting = [step.node.provides for step in steps if of_types.get(step.node.type) is guard and step.acts]
+            if acting:  # otherwise, the check of each node has failed with this problem
+                text = "nothing was changed: the state that a failed login would restore can't be recorded: %s"
+                raise StateError(text % problem, "Repair that, or leave out %s." % ", ".join(sorted(acting))) from None
     if not os.path.isdir(BOOTED):
         return guards
     paths = []

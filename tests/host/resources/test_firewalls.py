@@ -233,3 +233,44 @@ def test_many_layers_of_rules_need_few_logins(site: Site) -> None:
     report = site.report("apply", SSH + first + rules)
     assert report["status"] == "ok" and report["login"] == {"ok": True}
     assert len(added(site)) == 23
+
+
+def test_a_file_that_the_service_loads_is_taken_back(site: Site) -> None:
+    """The node changes only the file. The service that loads it locks out, so both are undone."""
+    site.host.write("/etc/nftables.conf", 'flush ruleset\ninclude "/etc/nftables.d/*.nft"\n')
+    site.come_true(table(PASS).replace("    content:", "    running: false\n    content:"))
+    before = site.host.read("/etc/nftables.d/site.nft")
+    closed = table("ct state established,related accept").replace("    content:", "    running: false\n    content:")
+    service = "  - service: nftables\n    running: true\n    restart_on: ['nftables:site']\n"
+    later = "  - file: /srv/after-the-service\n    requires: ['service:nftables']\n    content: x\n"
+    found = nodes(site.report("apply", closed + service + later, code=1))
+    for name in ("nftables:site", "service:nftables"):
+        assert "no new login after a change of the firewall" in found[name]["reason"]
+    assert found["file:/srv/after-the-service"]["outcome"] == "skipped"
+    assert site.host.read("/etc/nftables.d/site.nft") == before
+    assert site.host.ssh(["true"]).returncode == 0
+    site.host.run(["systemctl", "stop", "nftables"])
+
+
+def test_nothing_changes_if_the_state_of_the_firewall_cannot_be_recorded(site: Site) -> None:
+    """The checks of these nodes read only files, so only the guard notices it."""
+    site.host.run(["mv", "/usr/sbin/iptables", "/usr/sbin/iptables.away"])
+    try:
+        said = " ".join(site.say("apply", "  - file: /srv/unguarded\n    content: x\n" + SSH, code=1).out.split())
+        assert "nothing was changed: the state that a failed login would restore can't be recorded" in said
+        assert "ufw does not say whether the firewall is active" in said and "ufw_rule:ssh" in said
+    finally:
+        site.host.run(["mv", "/usr/sbin/iptables.away", "/usr/sbin/iptables"])
+    assert not site.host.path("/srv/unguarded").exists()
+    assert added(site) == ["(None)"]
+    site.host.write("/etc/nftables.d/site.nft", "table inet site {}\n")
+    nft, away = "/usr/sbin/nft", "/usr/sbin/nft.away"
+    site.host.run(["mv", nft, away])
+    site.host.write(nft, "#!/bin/sh\nexit 1\n", 0o755)
+    try:
+        said = site.say("apply", "  - nftables: site\n    running: false\n    absent: true\n", code=1).out
+        assert "nothing was changed" in " ".join(said.split())
+    finally:
+        site.host.run(["mv", away, nft])
+    assert site.host.path("/etc/nftables.d/site.nft").exists()
+    site.host.run(["rm", "-r", "/etc/nftables.d"])

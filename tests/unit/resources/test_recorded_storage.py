@@ -189,8 +189,15 @@ def test_a_report_that_fails_is_an_error_and_not_an_empty_list(facet: str, answe
     assert TABLES[facet].load(MemoryMachine()) == {}
 
 
+BLKID = "blkid --probe --output export -- /dev/vdb"
+
+
 def test_undo_of_a_volume_group_frees_its_new_devices() -> None:
-    blkid = {"blkid --probe --output export -- /dev/vdc": Probe(2, b"")}
+    blkid = {
+        "blkid --probe --output export -- /dev/vdc": Probe(2, b""),
+        "blockdev --getsize64 /dev/vdc": Probe(0, b"65536\n"),
+        "cmp --silent --ignore-initial=0:0 --bytes=65536 -- /dev/vdc /dev/zero": Probe(1, b""),
+    }
     node = {"lvm_volume_group": "data", "devices": ["/dev/vdb", "/dev/vdc"]}
     machine = Disks(LVM, {"lvm_device": {"/dev/vdb": {"group": ""}}}, blkid)
     assert Undone(machine, node).ops == ["remove_group", "free_devices"]
@@ -212,11 +219,42 @@ def test_undo_of_a_volume_group_keeps_volumes() -> None:
 
 
 def test_devices_with_content_are_refused() -> None:
-    machine = Disks(LVM, probes={"blkid --probe --output export -- /dev/vdb": Probe(0, b"TYPE=ext4\n")})
+    machine = Disks(LVM, probes={BLKID: Probe(0, b"TYPE=ext4\n")})
     machine.turn("test")
     node = layers([declared({"lvm_volume_group": "data", "devices": ["/dev/vdb"]})], Path())[0][0]
     with pytest.raises(CheckError, match="/dev/vdb contains ext4, which a volume group would destroy"):
         REGISTRY["lvm_volume_group"].run_check(node, {}, [], machine)
+
+
+SIZE = {"blockdev --getsize64 /dev/vdb": Probe(0, b"1048576\n")}
+BEGIN, END = (f"cmp --silent --ignore-initial={skip}:0 --bytes=65536 -- /dev/vdb /dev/zero" for skip in (0, 983040))
+
+
+@pytest.mark.parametrize(
+    ("probes", "error"),
+    [
+        ({BLKID: Probe(2, b"", b"blkid: error: /dev/vdb: Input/output error\n")}, "blkid can't read /dev/vdb: blkid"),
+        ({BLKID: Probe(2, b"")}, "/dev/vdb can't be read"),
+        ({BLKID: Probe(2, b""), "blockdev --getsize64 /dev/vdb": Probe(0, b"0\n")}, "/dev/vdb can't be read"),
+        ({BLKID: Probe(2, b""), **SIZE, BEGIN: Probe(2, b""), END: Probe(0, b"")}, "/dev/vdb can't be read"),
+        ({BLKID: Probe(2, b""), **SIZE, BEGIN: Probe(1, b""), END: Probe(2, b"")}, "/dev/vdb can't be read"),
+        ({BLKID: Probe(2, b""), **SIZE, BEGIN: Probe(1, b""), END: Probe(0, b"")}, ""),
+    ],
+    ids=["blkid says so", "no size", "no medium", "no beginning", "no end", "readable"],
+)
+@pytest.mark.parametrize(
+    "text", [{"lvm_volume_group": "data", "devices": ["/dev/vdb"]}, {"filesystem": "/dev/vdb", "fstype": "ext4"}]
+)
+def test_a_device_that_cannot_be_read_is_not_empty(text: dict[str, Any], probes: dict[str, Probe], error: str) -> None:
+    """blkid of util-linux 2.38 ends with status 2 and prints nothing, also if it can't read a device."""
+    machine = Disks(LVM, probes=probes)
+    machine.turn("test")
+    node = layers([declared(text)], Path())[0][0]
+    if not error:
+        assert REGISTRY[node.type].run_check(node, {}, [], machine)
+        return
+    with pytest.raises(CheckError, match=error):
+        REGISTRY[node.type].run_check(node, {}, [], machine)
 
 
 def test_undo_of_a_logical_volume_keeps_data_without_permission() -> None:
