@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import resource
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -31,9 +32,10 @@ def check(hosts: Sequence[Host], settings: SshSettings, forks: int) -> None:
     over_ssh = [host for host in hosts if host.transport == "ssh"]
     if over_ssh:
         problems += _config(settings)
+    unusable = functools.cache(_unusable)  # most hosts have the same keys
     warned: set[str] = set()
     for host in over_ssh:
-        problems += _keys(host, settings, warned)
+        problems += _keys(host, settings, warned, unusable)
     report(*problems)
 
 
@@ -62,8 +64,11 @@ def _config(settings: SshSettings) -> Iterable[Problem]:
         yield problem("SC0301", f"ssh_config: {wrong}", "fix the file, or name another one with --ssh-config FILE")
 
 
-def _keys(host: Host, settings: SshSettings, warned: set[str]) -> list[Problem]:
-    """Return a problem if a host has no key that can be used. Warn about each unusable key once."""
+def _keys(host: Host, settings: SshSettings, warned: set[str], unusable: Callable[[str], str]) -> list[Problem]:
+    """Return a problem if a host has no key that can be used. Warn about each unusable key once.
+
+    :param unusable: returns why a key can't be used, "" if it can
+    """
     from statecfg.transport import Target, TransportError, route
 
     try:
@@ -72,7 +77,7 @@ def _keys(host: Host, settings: SshSettings, warned: set[str]) -> list[Problem]:
         return []  # the connection reports it, for this host only
     problems = []
     for hop in hops:
-        skipped = _skipped(hop)
+        skipped = {path: why for path in hop.keys if (why := unusable(path))}
         for path, why in skipped.items():
             if path not in warned:
                 warned.add(path)
@@ -84,18 +89,13 @@ def _keys(host: Host, settings: SshSettings, warned: set[str]) -> list[Problem]:
     return problems
 
 
-def _skipped(hop: Hop) -> dict[str, str]:
+def _unusable(path: str) -> str:
     from statecfg.transport import key_files
 
-    reasons = {}
-    for path in hop.keys:
-        try:
-            why = key_files.unusable(path)
-        except OSError:
-            continue  # most users have only some of the default keys; a failed login reports the others
-        if why:
-            reasons[path] = why
-    return reasons
+    try:
+        return key_files.unusable(path)
+    except OSError:
+        return ""  # most users have only some of the default keys; a failed login reports the others
 
 
 def _others(hop: Hop, skipped: dict[str, str]) -> bool:

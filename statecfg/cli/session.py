@@ -109,8 +109,8 @@ def warned(work: Work) -> Work:
     from statecfg.problems.lookalikes import lookalikes
 
     warnings = dict.fromkeys(work.warnings)
-    for job in work.jobs:
-        for node in (node for layer in job.definition.layers for node in layer):
+    for layers in {id(job.definition.layers): job.definition.layers for job in work.jobs}.values():
+        for node in (node for layer in layers for node in layer):
             paths = (text for text in node.get("attrs", {}).values() if isinstance(text, str) and text[:1] == "/")
             for text in dict.fromkeys((node["provides"], *paths)):
                 where = f"{node['position']}: " if node.get("position") else ""

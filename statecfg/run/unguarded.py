@@ -15,7 +15,7 @@ DELIBERATE = ("creates", "removes", "unless", "onlyif", "effects")
 def warnings(jobs: Iterable[Job]) -> tuple[str, ...]:
     """Return a warning for each command without a guard; only one if several hosts have the command."""
     found: dict[tuple[str, str], str] = {}
-    for job in jobs:
+    for job in {id(job.definition.layers): job for job in jobs}.values():
         for layer in job.definition.layers:
             for node in layer:
                 guarded = node.get("triggers") or "when_host" in node.get("options", {})

@@ -98,15 +98,18 @@ class KnownHosts:
     :ivar bad: `FILE:LINE` of each unreadable line
     :ivar exact: name → entries without wildcards, negations and hashes
     :ivar others: all other entries
+    :ivar found: name → its entries, for the names that were looked up. A file may have thousands of hashed names
     """
 
     entries: list[Entry] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
     exact: dict[str, list[Entry]] = field(default_factory=dict)
     others: list[Entry] = field(default_factory=list)
+    found: dict[str, list[Entry]] = field(default_factory=dict)
 
     def add(self, entry: Entry) -> None:
         """Add one line."""
+        self.found.clear()
         self.entries.append(entry)
         if all(_is_plain(p) for p in entry.patterns):
             for name in set(entry.patterns):
@@ -117,7 +120,9 @@ class KnownHosts:
     def about(self, host: str, port: int = DEFAULT_PORT) -> list[Entry]:
         """Return the entries for a host, in any order."""
         name = lookup_name(host, port)
-        return self.exact.get(name, []) + [e for e in self.others if e.names(name)]
+        if name not in self.found:
+            self.found[name] = self.exact.get(name, []) + [e for e in self.others if e.names(name)]
+        return self.found[name]
 
     def check(self, host: str, port: int, key: HostKey) -> Answer:
         """Compare the key that a host presented with the entries.

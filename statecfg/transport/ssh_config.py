@@ -8,17 +8,20 @@ ignored with a warning: `exec` runs programs, and the other criteria need inform
 from __future__ import annotations
 
 import fnmatch
+import functools
 import getpass
 import glob
+import heapq
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from statecfg.remote.graph.errors import StatecfgError
 
 MAX_INCLUDE_DEPTH = 16
+_PATTERN = re.compile(r"[*?!]|^$")
 PROXIES = ("proxyjump", "proxycommand")
 SUBJECTS = ("host", "originalhost", "user", "localuser")
 USER_FILE = "~/.ssh/config"
@@ -59,6 +62,13 @@ class Condition:
     negated: bool = False
     skipped: str = ""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the only hosts for which the condition can be true; () if there is no such list."""
+        listed = self.subject == "originalhost" and not self.negated and not self.skipped
+        plain = listed and not any(_PATTERN.search(pattern) for pattern in self.patterns)
+        return self.patterns if plain else ()
+
     def holds(self, facts: dict[str, str]) -> bool:
         """Return whether the condition is true.
 
@@ -97,6 +107,24 @@ class SshConfig:
 
     lines: tuple[Line, ...] = ()
 
+    @functools.cached_property
+    def _of_names(self) -> Mapping[str, Sequence[int]]:
+        """The positions of the lines in blocks for single names: name → positions; "" → positions of all others.
+
+        A file may have a block for each of thousands of hosts.
+        """
+        positions: dict[str, list[int]] = {"": []}
+        for position, line in enumerate(self.lines):
+            names = next(filter(None, (condition.names for condition in line.conditions)), ("",))
+            for name in dict.fromkeys(names):
+                positions.setdefault(name, []).append(position)
+        return positions
+
+    def _about(self, host: str) -> Iterator[Line]:
+        """Yield the lines that may apply to a host, in order."""
+        own = self._of_names.get(host, ()) if host else ()
+        return (self.lines[position] for position in heapq.merge(self._of_names[""], own))
+
     def lookup(self, host: str, user: str | None = None) -> HostConfig:
         """Return the settings of a host.
 
@@ -105,7 +133,7 @@ class SshConfig:
         """
         config = HostConfig(host)
         facts = {"originalhost": host, "localuser": local_user()}
-        for line in self.lines:
+        for line in self._about(host):
             facts["host"] = config.hostname
             facts["user"] = user or config.get("user") or facts["localuser"]
             skipped = [c.skipped for c in line.conditions if c.skipped]
