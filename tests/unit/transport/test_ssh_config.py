@@ -178,7 +178,7 @@ def test_load_accepts_missing_default_files(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_many_blocks_for_single_names_apply_in_order() -> None:
     """Blocks for single names are found by their name, and still compete in order with blocks for patterns."""
-    config = parse(
+    config = ssh_config.parse(
         "Host web1\n  User first\nHost web*\n  User pattern\n  Port 2201\nHost web1 web2\n  User late\n  Port 1\n"
         "Match originalhost web2\n  IdentityFile /k2\nHost *\n  IdentityFile /all\nHost web2 !web2\n  Port 9\n"
     )
@@ -193,7 +193,7 @@ def test_the_first_block_that_matches_wins() -> None:
     headers = ["a", "a b", "a*", "?", "* !a", "b !a", "[a]"]
     for chosen in itertools.product(headers, repeat=3):
         lines = [f"Host {patterns}\n  User v{number}\n" for number, patterns in enumerate(chosen)]
-        config = parse("".join(lines))
+        config = ssh_config.parse("".join(lines))
         for host in ("a", "b", "ab", "[a]"):
             fitting = [f"v{n}" for n, text in enumerate(chosen) if ssh_config.matches(tuple(text.split()), host)]
             assert config.lookup(host).get("user") == next(iter(fitting), None), (chosen, host)
