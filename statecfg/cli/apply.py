@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from statecfg.cli import options
+from statecfg.cli import file_types, options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 from statecfg.cli.secret_options import secret_keys
 
@@ -22,7 +22,7 @@ statecfg apply playbooks/web.yml -l web1 -b -K  one host, with sudo; ask for the
 
 
 @click.command("apply", cls=Command, examples=EXAMPLES)
-@click.argument("source", metavar="PLAYBOOK|PLAN", type=options.PlaybookFile("playbook or plan", allow_dash=True))
+@click.argument("source", metavar="PLAYBOOK|PLAN", type=file_types.PlaybookFile("playbook or plan", allow_dash=True))
 @options.project_option
 @options.selection
 @secret_keys

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg.cli import exit_codes, options
+from statecfg.cli import exit_codes, file_types, options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ statecfg explain web1 --ledger                      also which playbooks manage 
 
 @click.command("explain", cls=Command, examples=EXAMPLES)
 @click.argument("name", metavar="NAME")
-@click.argument("playbooks", metavar="[PLAYBOOK…]", nargs=-1, type=options.PlaybookFile())
+@click.argument("playbooks", metavar="[PLAYBOOK…]", nargs=-1, type=file_types.PlaybookFile())
 @options.selection
 @click.option("--ledger", is_flag=True, help="Connect to the hosts and show what their ledgers know about NAME.")
 @options.conversation

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from statecfg.cli import exit_codes, known_facts, options
+from statecfg.cli import exit_codes, file_types, known_facts, options
 from statecfg.cli.options import Command, Selection, take
 
 EXAMPLES = """
@@ -22,7 +22,7 @@ FORMATS = ("text", "dot", "mermaid", "svg", "png")
 
 
 @click.command("graph", cls=Command, examples=EXAMPLES)
-@click.argument("playbook", type=options.PlaybookFile())
+@click.argument("playbook", type=file_types.PlaybookFile())
 @options.selection
 @click.option(
     "--format",

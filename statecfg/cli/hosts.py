@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from statecfg.cli import answers, exit_codes, options
+from statecfg.cli import answers, exit_codes, file_types, options
 from statecfg.cli.host_store import HostOptions, HostStore
 from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
 from statecfg.remote.graph.events import HostEvent
@@ -135,7 +135,7 @@ def set_values(opened: HostStore, name: str, values: Mapping[str, Any], remove: 
 
 @command.verb("bind", "statecfg hosts bind web1 playbooks/web.yml")
 @_name
-@click.argument("playbook", type=options.PlaybookFile(), callback=_text)
+@click.argument("playbook", type=file_types.PlaybookFile(), callback=_text)
 def bind(opened: HostStore, name: str, playbook: str) -> str:
     """Bind a playbook to a host (event node-bound-to-policy)."""
     from statecfg.hooks import host_events

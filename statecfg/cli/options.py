@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
@@ -10,49 +9,6 @@ from typing import Any, TypeVar
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class ExistingFile(click.Path):
-    """The path of an existing file. The error for a missing file suggests a similar name."""
-
-    def __init__(self, allow_dash: bool = False) -> None:
-        super().__init__(exists=True, dir_okay=False, allow_dash=allow_dash)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path.
-
-        :raises click.BadParameter: the file does not exist, or the path is a directory
-        """
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter as wrong:
-            from statecfg.problems import suggest_file
-
-            hint = "" if os.path.exists(value) else suggest_file(value)
-            self.fail(f"{wrong.message}{f' {hint.capitalize()}' if hint else ''}", param, ctx)
-
-
-class PlaybookFile(ExistingFile):
-    """The path of a playbook. A missing file is the same error (SC0118) as in a playbook.
-
-    :param what: what the path may name, for the error
-    """
-
-    def __init__(self, what: str = "playbook", allow_dash: bool = False) -> None:
-        super().__init__(allow_dash)
-        self.what = what
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path.
-
-        :raises InvalidInput: the file does not exist
-        :raises click.BadParameter: the path is a directory
-        """
-        if not os.path.exists(value) and not (self.allow_dash and value == "-"):
-            from statecfg import dialects
-
-            raise dialects.missing_playbook(value, self.what)
-        return super().convert(value, param, ctx)
 
 
 @dataclass(frozen=True)
@@ -94,6 +50,7 @@ class ConnectionOptions:
     :param accept_new_host_keys: trust and record the keys of unknown hosts
     :param keep_going: after a failure, skip only dependent resources
     :param lock_timeout: seconds to wait for another run on a host
+    :param connect_rate: maximum number of new connections per second; None for no limit
     """
 
     forks: int | None = None
@@ -105,6 +62,7 @@ class ConnectionOptions:
     accept_new_host_keys: bool | None = None
     keep_going: bool | None = None
     lock_timeout: float | None = None
+    connect_rate: float | None = None
 
     def with_settings(self, settings: Any) -> ConnectionOptions:
         """Return these options. Options that were not given get the project's settings, or else the defaults."""
@@ -263,6 +221,12 @@ conversation = _all(
         metavar="N",
         type=click.IntRange(1, 1000),
         help="Maximum number of hosts to process at the same time. Default: 16.",
+    ),
+    _option(
+        "--connect-rate",
+        metavar="N",
+        type=click.FloatRange(0.01, 10_000),
+        help="Maximum number of hosts to connect to per second. Default: no limit.",
     ),
     _option(
         "-b",

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from statecfg.cli import exit_codes, next_command, options
+from statecfg.cli import exit_codes, file_types, next_command, options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 from statecfg.cli.secret_options import secret_keys
 
@@ -24,7 +24,7 @@ statecfg plan playbooks/web.yml --prune              include the removal of what
 
 
 @click.command("plan", cls=Command, examples=EXAMPLES)
-@click.argument("playbook", type=options.PlaybookFile())
+@click.argument("playbook", type=file_types.PlaybookFile())
 @options.selection
 @secret_keys
 @options.prune_option

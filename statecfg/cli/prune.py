@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from statecfg.cli import options
+from statecfg.cli import file_types, options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 from statecfg.cli.secret_options import secret_keys
 
@@ -19,7 +19,7 @@ statecfg prune playbooks/web.yml --yes    without asking, even if it is more tha
 
 
 @click.command("prune", cls=Command, examples=EXAMPLES)
-@click.argument("playbook", type=options.PlaybookFile())
+@click.argument("playbook", type=file_types.PlaybookFile())
 @options.selection_of_all
 @secret_keys
 @options.conversation

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg.cli import exit_codes, options
+from statecfg.cli import exit_codes, file_types, options
 from statecfg.cli.options import ConnectionOptions, Group, Output, Selection, take
 from statecfg.cli.secret_options import secret_keys
 
@@ -38,7 +38,7 @@ def command() -> None:
 
 
 @command.command("rotate", examples=ROTATE)
-@click.argument("playbook", type=options.PlaybookFile())
+@click.argument("playbook", type=file_types.PlaybookFile())
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @click.option("--dry-run", is_flag=True, help="Show what would change. Change nothing.")
 @options.selection_of_all
@@ -82,7 +82,7 @@ def rotate(
 
 
 @command.command("reveal", examples=REVEAL)
-@click.argument("playbook", type=options.PlaybookFile())
+@click.argument("playbook", type=file_types.PlaybookFile())
 @click.argument("name")
 @options.selection_of_all
 @options.conversation

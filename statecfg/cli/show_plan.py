@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from statecfg.cli import exit_codes, options
+from statecfg.cli import exit_codes, file_types, options
 from statecfg.cli.options import Command, Output
 
 EXAMPLES = """
@@ -16,7 +16,7 @@ statecfg show web.plan --json        for programs: the report, and where the pla
 
 
 @click.command("show", cls=Command, examples=EXAMPLES)
-@click.argument("plan", type=options.ExistingFile(allow_dash=True), shell_complete=options.offer_plans)
+@click.argument("plan", type=file_types.ExistingFile(allow_dash=True), shell_complete=options.offer_plans)
 @click.option("-v", "--verbose", count=True, help="Show unchanged resources, every action, and every input.")
 @click.option("--diff", is_flag=True, help="Show complete differences, however long they are.")
 @click.option("--markdown", is_flag=True, help="Write Markdown to stdout.")

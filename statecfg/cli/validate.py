@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from statecfg.cli import exit_codes, known_facts, options
+from statecfg.cli import exit_codes, file_types, known_facts, options
 from statecfg.cli.options import Command, Selection, take
 
 EXAMPLES = """
@@ -20,7 +20,7 @@ statecfg validate playbooks/web.yml -e port=81  with this variable
 
 
 @click.command("validate", cls=Command, examples=EXAMPLES)
-@click.argument("playbooks", metavar="PLAYBOOK…", nargs=-1, required=True, type=options.PlaybookFile())
+@click.argument("playbooks", metavar="PLAYBOOK…", nargs=-1, required=True, type=file_types.PlaybookFile())
 @options.selection
 @known_facts.facts_option
 @options.no_color_option

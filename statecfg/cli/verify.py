@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from statecfg.cli import exit_codes, options
+from statecfg.cli import exit_codes, file_types, options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 from statecfg.cli.secret_options import secret_keys
 
@@ -19,7 +19,7 @@ statecfg verify playbooks/web.yml --json  for a monitoring system
 
 
 @click.command("verify", cls=Command, examples=EXAMPLES)
-@click.argument("playbook", type=options.PlaybookFile())
+@click.argument("playbook", type=file_types.PlaybookFile())
 @options.selection
 @secret_keys
 @options.conversation

@@ -121,7 +121,7 @@ def run(
         request = _request(job, options, order, awaited)
         return HostDriver(request, partial(emit, name), partial(joined.of, name), gate_pass, options.cancel)
 
-    sessions = Sessions(jobs, driver, slots)
+    sessions = Sessions(jobs, driver, slots, options.limits.connect_rate, options.cancel)
     sessions.start()
     try:
         joined.join(options, jobs)

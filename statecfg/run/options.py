@@ -33,12 +33,14 @@ class Limits:
     :param forks: maximum number of hosts to process concurrently
     :param keep_going: after a failure, skip only the nodes that depend on the failed one
     :param lock_timeout: seconds to wait for another run on a host
+    :param connect_rate: maximum number of new connections per second; None for no limit
     :param patience: seconds without progress (heartbeats don't count), in addition to the longest timeout of the nodes
     """
 
     forks: int = 16
     keep_going: bool = False
     lock_timeout: float = 0.0
+    connect_rate: float | None = None
     patience: float = PATIENCE
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,12 +19,22 @@ class Sessions:
 
     :param driver: makes the driver of a job's host. It has a slot already
     :param slots: one for each host that is processed at the same time
+    :param rate: maximum number of sessions to start per second; None for no limit
+    :param cancel: set when the user stops the run; then the remaining sessions end at once
     :ivar reports: host → its report so far, for the hosts whose sessions have started
     """
 
-    def __init__(self, jobs: Sequence[Job], driver: Callable[[Job], HostDriver], slots: threading.Semaphore) -> None:
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        driver: Callable[[Job], HostDriver],
+        slots: threading.Semaphore,
+        rate: float | None,
+        cancel: threading.Event,
+    ) -> None:
         self.reports: dict[str, Any] = {}
         self._jobs, self._driver, self._slots = jobs, driver, slots
+        self._pause, self._cancel = 1 / rate if rate else 0.0, cancel
         self._folding = Folding()
         self._lock = threading.Lock()
         self._left = len(jobs)
@@ -46,8 +57,11 @@ class Sessions:
             pass
 
     def _start(self) -> None:
+        earliest = 0.0
         for job in self._jobs:
             self._slots.acquire()
+            self._cancel.wait(max(0.0, earliest - time.monotonic()))
+            earliest = time.monotonic() + self._pause
             if self._stopped:
                 return
             driver = self._driver(job)

@@ -122,10 +122,13 @@ class Gate:
             self.changed.notify_all()
 
 
-def gate(key: str) -> Gate:
-    """Return the gate that all connections of this process to an address share."""
+def gate(key: str, limit: int = HANDSHAKES_PER_ADDRESS) -> Gate:
+    """Return the gate that all connections of this process to an address share.
+
+    :param limit: simultaneous logins
+    """
     with _gates_lock:
-        return _gates.setdefault(key, Gate(HANDSHAKES_PER_ADDRESS))
+        return _gates.setdefault(key, Gate(limit))
 
 
 _gates: dict[str, Gate] = {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -24,6 +26,9 @@ from .ssh_stream import SshStream
 HANDSHAKE_TIME = 15.0
 GATE_TIME = 300.0
 RETRY_FOR = 30.0
+LOGINS = 64  # simultaneous logins of this process
+LOGINS_PER_JUMP = 16  # simultaneous logins through one jump host
+_LOGINS = Gate(LOGINS)
 NO_JUMPS = Way((), SshSettings())
 
 
@@ -133,12 +138,15 @@ def _open_hop(hop: Hop, settings: SshSettings, transports: list[Transport]) -> H
 
 def _attempt(hop: Hop, settings: SshSettings, transports: list[Transport]) -> HostKey:
     door = _door(hop, transports)
-    with door.enter(hop.name, GATE_TIME):
-        sock = (
-            _through(hop, settings, transports[-1])
-            if transports
-            else dial(hop.name, hop.host, hop.port, hop.connect_timeout)
-        )
+    with contextlib.ExitStack() as held:
+        held.enter_context(door.enter(hop.name, GATE_TIME))
+        if transports:
+            held.enter_context(_limit(transports[-1]).enter(hop.name, GATE_TIME))
+            sock: socket.socket | paramiko.Channel = _through(hop, settings, transports[-1])
+        else:
+            sock = dial(hop.name, hop.host, hop.port, hop.connect_timeout)
+            # A handshake is mostly computing. More of them at a time would only make each slower than its deadline.
+            held.enter_context(_LOGINS.enter(hop.name, GATE_TIME))
         transport = Transport(sock)
         try:
             key = _handshake(hop, settings, transport)
@@ -163,6 +171,14 @@ def _door(hop: Hop, transports: Sequence[Transport]) -> Gate:
         except OSError as error:
             raise Unreachable(hop.name, "the connection to its jump host was lost") from error
     return gate(str(resolve(hop.name, hop.host, hop.port, hop.connect_timeout)[0][1][0]))
+
+
+def _limit(jump: Transport) -> Gate:
+    """Return the gate of the logins through a jump host."""
+    try:
+        return gate(f"{jump.getpeername()} >", LOGINS_PER_JUMP)
+    except OSError:
+        return _LOGINS  # the connection to the jump host was lost; the login notices it
 
 
 def _through(hop: Hop, settings: SshSettings, jump: Transport) -> paramiko.Channel:
