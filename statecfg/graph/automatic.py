@@ -64,6 +64,7 @@ REPOSITORIES = (
     "/etc/pacman.conf",
     "/etc/pacman.d/",
 )
+REPOSITORY_DIRECTORIES = tuple(path for path in REPOSITORIES if path[-1] == "/")
 MODULES = "/etc/dnf/modules.d/"  # which stream of each module dnf uses
 PROVIDES = ("provides_units", "provides_programs")
 REMOVE = "remove"  # nodes of this type are always absent, so it has no attribute `absent`
@@ -203,9 +204,11 @@ class _Providers:
 
     def _at(self, node: Node, path: str) -> Sequence[tuple[str, str]]:
         """Return the nodes that provide the path of a node: another one that manages it, or its directory."""
-        owners = self._owners.get(f"path:{normal(path)}", ())
-        kind = "path" if owners and not any(owner is node for owner in owners) else "inside"
-        return self.of(_Need(kind, path, REASONS[kind]))
+        path = normal(path)
+        owners = self._owners.get(f"path:{path}", ())
+        if owners and not any(owner is node for owner in owners):
+            return self.of(_Need("path", path, REASONS["path"]))
+        return self._directory(path.rpartition("/")[0]) if path != "/" else ()
 
     def of_method(self, node: Node, method: Callable[[Any], Iterable[str]]) -> list[tuple[str, str]] | None:
         """Return the names of the nodes that a node needs according to `needs` of its type, with reasons.
@@ -300,7 +303,7 @@ def _provides(node: Node) -> bool:
 
 
 def _is_repository(path: str) -> bool:
-    return path in REPOSITORIES or path.startswith(tuple(item for item in REPOSITORIES if item[-1] == "/"))
+    return path in REPOSITORIES or path.startswith(REPOSITORY_DIRECTORIES)
 
 
 def _fields(type_name: str) -> Iterable[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
-from pyrsistent import PMap, PVector, pmap, pvector
+from pyrsistent import PMap, PVector, pvector
 
 from statecfg.graph import host_conditions, host_items, on_host, opaque, recording, schema, types, validators
 from statecfg.graph.attributes import Attributes
@@ -111,7 +111,7 @@ class _Declaration:
             _vector((*requires, *(item for item in triggers if item not in requires)) if triggers else requires),
             _vector(triggers),
             _vector(self.schema.node_type.produces_ops),
-            pmap(options) if options else EMPTY_MAP,
+            Attributes(options) if options else EMPTY_MAP,
             self.location,
             self.broken or bool(self.problems),
             (),
@@ -134,7 +134,7 @@ class _Declaration:
         values: dict[str, Any] = {}
         options: dict[str, Any] = {}
         more: Mapping[Any, Any] = {}
-        if args and isinstance(args[-1], Mapping):
+        if args and type(args[-1]) is not str and isinstance(args[-1], Mapping):
             args, more = args[:-1], args[-1]
         arguments = self.schema.arguments
         if len(args) > len(arguments):
@@ -153,14 +153,13 @@ class _Declaration:
                 if name in target:
                     self.wrong("SC0103", f"`{name}` of {self._label(values)} is given twice", "", name)
                 target[name] = value
-        self._find_secrets(values, options)
+        if tokens.in_use():
+            self._find_secrets(values, options)
         self.broken = any(value is WRONG for value in (*values.values(), *options.values()))
         return values, options
 
     def _find_secrets(self, values: dict[str, Any], options: dict[str, Any]) -> None:
         """Replace the tokens in strings by secrets. Refuse damaged tokens, and secrets in public attributes."""
-        if not tokens.in_use():
-            return
         for group in (values, options):
             for name, value in group.items():
                 try:
@@ -372,7 +371,9 @@ def name_of(value: Any) -> str | None:
 
 
 def _flat(value: Any) -> Iterator[Any]:
-    if isinstance(value, (list, tuple, PVector, Iterator)):
+    if isinstance(value, (str, Graph)):  # nearly all; the question whether they are iterators takes longer
+        yield value
+    elif isinstance(value, (list, tuple, PVector, Iterator)):
         for item in value:
             yield from _flat(item)
     else:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 from toposort import CircularDependencyError, toposort
 
 # toposort visits all waiting nodes once per layer. Twenty layers of equal size take 10.5 visits per node.
 VISITS = 12  # per node; what then waits is in so many layers that counting requirements is faster
 
-Requirements = Mapping[str, set[str]]
+Requirements = dict[str, set[str]]
 
 
 def layers(required: Requirements) -> Iterator[Collection[str]]:
@@ -22,7 +22,7 @@ def layers(required: Requirements) -> Iterator[Collection[str]]:
     """
     done: set[str] = set()
     visits = 0
-    for layer in toposort(dict(required)):
+    for layer in toposort(required):
         yield layer
         done |= layer
         visits += max(len(required) - len(done), 0)

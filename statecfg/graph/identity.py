@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from statecfg.graph import schema
 from statecfg.graph.host_items import has_sample
-from statecfg.graph.nodes import Node
+from statecfg.graph.nodes import EMPTY_MAP, Node
 from statecfg.problems import InvalidInput, Problem, problem
 from statecfg.remote.graph.nodetype import REGISTRY
 
@@ -22,9 +22,10 @@ def normal(path: str) -> str:
     """Return an absolute path without `//`, `.` and a trailing `/`, and with the links in `ALIASES` resolved."""
     if "//" in path or "/." in path or path[-1:] == "/":
         path = posixpath.normpath("/" + path.lstrip("/"))
-    for alias, real in ALIASES if path.startswith("/var/") else ():
-        if path == alias or path.startswith(alias + "/"):
-            return real + path[len(alias) :]
+    if path.startswith("/var/"):
+        for alias, real in ALIASES:
+            if path == alias or path.startswith(alias + "/"):
+                return real + path[len(alias) :]
     return path
 
 
@@ -39,7 +40,7 @@ def owners(nodes: Iterable[Node]) -> dict[str, list[Node]]:
             identify[node.type] = _identities(node.type)
         identities = identify[node.type]
         for identity in identities(node) if identities is not None else ():
-            if "for_each_host" in node.options and has_sample(identity):
+            if node.options is not EMPTY_MAP and "for_each_host" in node.options and has_sample(identity):
                 continue  # the host knows which objects these are
             category, _, name = identity.partition(":")
             if name[:1] == "/":

@@ -38,14 +38,16 @@ def in_layers(nodes: Iterable[Node], more: Mapping[str, Iterable[str]] = NOTHING
     :raises InvalidInput: the nodes contain a cycle or need too many layers
     """
     names = {node.provides: node for node in nodes}
-    required = {name: {*node.requires, *more.get(name, ())} - {name} for name, node in names.items()}
+    required = {name: {*node.requires, *more.get(name, ())} for name, node in names.items()}
+    for name, others in required.items():
+        others.discard(name)
     found = _layers_of_names(names, required)
     if len(found) > MAX_LAYERS:
         raise InvalidInput([_too_deep(sum(map(len, found[MAX_LAYERS:])))])
     return [[names[name] for name in sorted(layer) if name in names] for layer in found]
 
 
-def _layers_of_names(names: Mapping[str, Node], required: Mapping[str, set[str]]) -> list[Collection[str]]:
+def _layers_of_names(names: Mapping[str, Node], required: dict[str, set[str]]) -> list[Collection[str]]:
     """Return the layers of names.
 
     :param required: name → the names that the node requires, without itself

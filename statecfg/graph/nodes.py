@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyrsistent import PMap, PVector, pmap, pvector
+from pyrsistent import PMap, PVector, pvector
 
 from statecfg.graph.attributes import Attributes
 from statecfg.problems.positions import NOWHERE, SourceLocation
@@ -15,7 +15,7 @@ from statecfg.remote.graph.model import Record
 MAX_NODES = 250_000
 
 EMPTY_VECTOR: PVector[str] = pvector()
-EMPTY_MAP: PMap[str, Any] = pmap()
+EMPTY_MAP: PMap[str, Any] = Attributes({})
 
 
 class Frozen(Record):

@@ -32,7 +32,7 @@ from statecfg.graph.automatic import Automatic
 from statecfg.graph.generated import GeneratedSecret
 from statecfg.graph.graph import Graph
 from statecfg.graph.layers import check
-from statecfg.graph.nodes import MAX_NODES, Node
+from statecfg.graph.nodes import EMPTY_MAP, MAX_NODES, Node
 from statecfg.graph.ordering import Order, ordered
 from statecfg.graph.types import MAX_DEPTH
 from statecfg.playbook import reboots, repeated
@@ -174,13 +174,13 @@ class _Packer:
             wire["produces_ops"] = list(node.produces_ops)
         try:
             # Sorted, because the order of a pmap differs in each process.
-            resolved = opaque.resolve_tokens(sent["attrs"])
+            resolved = opaque.resolve_tokens(sent.attrs if type(sent) is Node else sent["attrs"])
             own: Mapping[str, Any] = node.options
-            if "for_each_host" in node.options:
+            if own is not EMPTY_MAP and "for_each_host" in own:
                 again = functools.partial(self._prepared, prepare=prepare or _same, secretive=secretive)
                 resolved, own = repeated.attributes(node, resolved, again, self.problems)
             attrs = {key: value for key, value in sorted(self._map(resolved).items()) if key != "type"}
-            options = self._map(own) if own else None
+            options = self._map(own) if own is not EMPTY_MAP else None
         except (_CantSend, tokens.SecretError) as error:
             detail = f"{node.provides}: {opaque.mask_secrets(str(error))}"
             self.problems.append(problem(error.code, detail, error.help, *node.positions))
@@ -191,8 +191,9 @@ class _Packer:
             taken = {key: list(dict.fromkeys(outputs.found(value))) for key, value in resolved.items()}
             if any(taken.values()):
                 self.outputs[node.provides] = {key: values for key, values in taken.items() if values}
-        texts = (list(used.values()), node.attrs, resolved) if secretive or used else ()
-        made = list(dict.fromkeys(generated.found(texts)))
+        made: list[GeneratedSecret] = []
+        if secretive or used:
+            made = list(dict.fromkeys(generated.found((list(used.values()), node.attrs, resolved))))
         if made or name == "generate":
             self.generated[node.provides] = made
         hides = _hiding(node, resolved, used)
@@ -252,7 +253,7 @@ class _Packer:
         if reported:
             return None
         try:
-            if isinstance(sent["attrs"], Mapping):
+            if type(sent) is Node or isinstance(sent["attrs"], Mapping):
                 return sent
         except (TypeError, KeyError):
             pass  # the result is not a node, which the problem below reports
@@ -291,7 +292,12 @@ class _Packer:
 
     def _map(self, mapping: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
         pairs = mapping.iteritems() if isinstance(mapping, PMap) else mapping.items()
-        return {_key(key): value if type(value) in PLAIN else self._plain(value, depth) for key, value in pairs}
+        return {
+            key if type(key) is str and key[:1] != "$" else _key(key): (
+                value if type(value) in PLAIN else self._plain(value, depth)
+            )
+            for key, value in pairs
+        }
 
 
 def _same(node: Node) -> Node:
@@ -360,8 +366,6 @@ class _CantSend(StatecfgError):
 
 
 def _key(key: Any) -> str:
-    if type(key) is str and key[:1] != "$":
-        return key
     if not isinstance(key, str):
         raise _CantSend(f"the key of a map must be text, got {type_words(key)}: {show(key)}", "put it in quotes")
     return "$" + key if key.startswith("$") else str(key)  # the key `$blob` marks content, see `decode_value`

@@ -92,26 +92,30 @@ def guarded(
         sys.stdin = stdin
 
 
-@contextlib.contextmanager
-def explained(activity: str, location: SourceLocation, *passed: type[Exception]) -> Iterator[None]:
+class explained:
     """Replace an exception of a user's function that the block calls by InvalidInput.
 
     :param activity: what the function does
     :param location: the source location of the node or play that it processes
     :param passed: exceptions that the caller handles
     """
-    try:
-        yield
-    except Exception as error:
-        if isinstance(error, (InvalidInput, *passed)):
-            raise
-        explained_problem = explain(error, activity, DEADLINE, activity)
-        if explained_problem is None:
-            error.add_note(f"while {activity} ({location})")
-            raise
-        raise InvalidInput(
-            [dataclasses.replace(explained_problem, places=(*explained_problem.places, location))]
-        ) from error
+
+    __slots__ = ("_activity", "_location", "_passed")
+
+    def __init__(self, activity: str, location: SourceLocation, *passed: type[Exception]) -> None:
+        self._activity, self._location, self._passed = activity, location, passed
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, error_type: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, Exception) or isinstance(error, (InvalidInput, *self._passed)):
+            return
+        found = explain(error, self._activity, DEADLINE, self._activity)
+        if found is None:
+            error.add_note(f"while {self._activity} ({self._location})")
+            return
+        raise InvalidInput([dataclasses.replace(found, places=(*found.places, self._location))]) from error
 
 
 @contextlib.contextmanager

@@ -87,8 +87,7 @@ code of users lets them pass.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -173,15 +172,21 @@ class _Collected(list[Problem]):
 _COLLECTED: ContextVar[_Collected | None] = ContextVar("collected problems", default=None)
 
 
-@contextlib.contextmanager
-def collecting() -> Iterator[list[Problem]]:
+class _Collecting:
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> list[Problem]:
+        problems = _Collected()
+        self._token = _COLLECTED.set(problems)
+        return problems
+
+    def __exit__(self, *error: object) -> None:
+        _COLLECTED.reset(self._token)
+
+
+def collecting() -> _Collecting:
     """Collect the problems that the block reports, so that evaluation continues and all are shown at once."""
-    problems = _Collected()
-    token = _COLLECTED.set(problems)
-    try:
-        yield problems
-    finally:
-        _COLLECTED.reset(token)
+    return _Collecting()
 
 
 class _Reporting:

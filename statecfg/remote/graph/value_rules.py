@@ -121,10 +121,10 @@ def mode_change(value: Any) -> int | str:
 
     :raises Wrong: for other values, and for a symbolic mode that would change the mode at every apply
     """
-    from statecfg.remote.graph import symbolic_modes
-
     if not isinstance(value, str) or not re.match(r"[ugoa]*[-+=]", value):
         return mode(value)
+    from statecfg.remote.graph import symbolic_modes
+
     if not symbolic_modes.valid(value):
         letters = "`r`, `w`, `x`, `X`, `s` and `t`"
         raise Wrong("not a symbolic mode", "write who, a sign and %s: u=rw,go=r or a+x" % letters)
