@@ -107,10 +107,9 @@ def servers(place: Path) -> Iterator[None]:
             processes.end(process)
 
 
-def write_project(place: Path, hosts: int) -> None:
-    """Write the playbook, and the inventory of the first hosts."""
+def write_project(place: Path, numbers: range) -> None:
+    """Write the playbook, and the inventory of some hosts."""
     key = (place / "host_key.pub").read_text().split()
-    numbers = range(hosts)
     ports = {number: 2200 + number % SERVERS for number in numbers}
     known = "".join(f"[{address(n)}]:{ports[n]} {key[0]} {key[1]}\n" for n in numbers)
     (place / "known_hosts").write_text(known)
@@ -158,10 +157,13 @@ def curve(place: Path, sizes: Sequence[int]) -> None:
     titles = f"{'hosts':>6} {'apply':>8} {'CPU':>8} {'memory':>9} {'paramiko':>9}  ratio  CPU/host  MB/host"
     print(titles, flush=True)
     first: tuple[int, Cost] | None = None
+    prepared = 0
     for hosts in sizes:
-        write_project(place, hosts)
-        apply(place)  # sends the executor
-        cost = min((apply(place) for _ in range(2)), key=lambda each: each.wall)
+        write_project(place, range(prepared, hosts))
+        apply(place)  # sends the executor to the hosts that lack it
+        prepared = hosts
+        write_project(place, range(hosts))
+        cost = apply(place)
         yardstick = bare(place, hosts)
         per_host = ""
         if first is not None:
