@@ -89,12 +89,12 @@ class ChangeGuard:
         return all(self.watched.quiet(run.step.node) for run in self.acted)
 
     def _record(self) -> Lockout | None:
-        """Record the state again. If that fails, return why the run must end: nothing could be restored any more."""
+        """Record the state again. If that fails, return why the run must end: nothing could be restored."""
         try:
             self.restore = self.watched.record()
         except CheckError as problem:
             self.undone = []
-            text = "the state of %s can't be recorded any more: %s" % (self.watched.what, problem)
+            text = "the state of %s can no longer be recorded: %s" % (self.watched.what, problem)
             return Lockout(text, text, ())
         return None
 
