@@ -129,8 +129,11 @@ def digest(types: Iterable[str]) -> str:
     :raises InvalidInput: if a node type can't be sent
     """
     modules = {**host_modules.python_types(), **{name: REGISTRY[name].module for name in types}}
-    every = [_build(tuple(sorted(modules.items()))), *map(_part, host_modules.PARTS)]
-    return hashlib.sha256("".join(part.sha256 for part in every).encode()).hexdigest()
+    code = {**host_modules.core(), **host_modules.of_types(modules.values())}
+    for part in host_modules.PARTS:
+        code.update(host_modules.of_part(part))
+    cache().keep()
+    return hashlib.sha256(json.dumps(code, sort_keys=True).encode()).hexdigest()
 
 
 def modules_of(types: Iterable[str]) -> tuple[dict[str, host_modules.Module], dict[str, str]]:

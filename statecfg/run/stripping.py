@@ -69,10 +69,10 @@ def imports(text: str) -> list[str]:
             module = "." * node.level + (node.module or "")
             dot = "" if module.endswith(".") else "."
             names.update(dict.fromkeys([module, *(f"{module}{dot}{item.name}" for item in node.names)]))
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module") and node.args:
-            argument = node.args[0]
-            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                names[argument.value] = None
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            value = node.args[0].value
+            if isinstance(value, str) and ast.unparse(node.func).endswith("import_module"):
+                names[value] = None
     return list(names)
 
 
@@ -103,7 +103,7 @@ class _Stripping(ast.NodeVisitor):
         self.visit(self.tree)
         if "TYPE_CHECKING" not in self.used:
             for node in self.tree.body:
-                if ast.unparse(node) == "TYPE_CHECKING = False":
+                if isinstance(node, ast.Assign) and ast.unparse(node) == "TYPE_CHECKING = False":
                     self.cut_statement(node)
         for alias in reversed(self.aliases):  # an alias may use one that is defined before it
             self.cut_alias(alias)
@@ -245,7 +245,8 @@ class _Stripping(ast.NodeVisitor):
 
     def visit_If(self, node: ast.If) -> None:
         """Cut code that is only for type checkers."""
-        if ast.unparse(node.test) not in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+        named = isinstance(node.test, ast.Name | ast.Attribute)
+        if not named or ast.unparse(node.test) not in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             self.generic_visit(node)
         elif not node.orelse:
             self.cut_statement(node)
@@ -328,6 +329,8 @@ def controller_functions(tree: ast.Module) -> list[ast.stmt]:
     Functions of other modules are registered by a statement, such as `kind.validate(rules.check)`.
     """
     types = {node.name for node in tree.body if isinstance(node, _Function) and is_type(node)}
+    if not types:
+        return []
     roles = {f"{name}.{role}" for name in types for role in ("validate", "needs", "to_wire")}
     called = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     found: list[ast.stmt] = []

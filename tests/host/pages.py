@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests import ROOT
+from tests.host.command import CACHE
 
 _BLOCK = re.compile(
     r"(?:^<!-- test: (?P<mark>.*?) -->\n)?^(?P<fence>```+)(?P<language>\w*)\n(?P<text>.*?)^(?P=fence)$", re.M | re.S
@@ -134,6 +135,7 @@ class Reader:
         return {
             "PATH": f"{self.programs}:{os.environ['PATH']}",
             "HOME": str(self.home),
+            "XDG_CACHE_HOME": CACHE,
             "PYTHONPATH": str(ROOT),
             "NO_COLOR": "1",
             "COLUMNS": "200",

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.host.command import run
+from tests.host.command import CACHE, run
 
 PLAYBOOK = """\
 from statecfg import play
@@ -39,7 +39,8 @@ class Run:
         (self.base / "statecfg.toml").write_text("")
         (self.base / "hello.py").write_text(PLAYBOOK.format(scratch=self.scratch))
         keep = {key: value for key, value in os.environ.items() if not key.startswith("STATECFG_") and key != "CI"}
-        self.environ = {**keep, "PYTHONPATH": str(ROOT), "HOME": str(base), "STATECFG_STATE_DIR": str(base / "state")}
+        self.environ = {**keep, "PYTHONPATH": str(ROOT), "HOME": str(base), "XDG_CACHE_HOME": CACHE}
+        self.environ["STATECFG_STATE_DIR"] = str(base / "state")
 
     def start(self, *arguments: str, **more) -> subprocess.Popen:
         return subprocess.Popen(
