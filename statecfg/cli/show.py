@@ -50,16 +50,17 @@ def report(document: Report, content: Iterable[Line], output: Output) -> None:
     :raises Unwritten: one of them can't be written; the others are written first
     """
     failed: list[Unwritten] = []
-    for name, text in _files(document, output):
+    for name, pieces in _files(document, output):
         try:
-            into_file(name, text)
+            into_file(name, pieces)
         except Unwritten as problem:
             failed.append(problem)
     try:
         if output.json:
             from statecfg.views import as_json
 
-            sys.stdout.write(as_json.text(document))
+            for piece in as_json.pieces(document):
+                sys.stdout.write(piece)
             sys.stdout.flush()
         else:
             lines(content, output)
@@ -71,15 +72,15 @@ def report(document: Report, content: Iterable[Line], output: Output) -> None:
         raise failed[0]
 
 
-def _files(document: Report, output: Output) -> Iterator[tuple[str, str]]:
+def _files(document: Report, output: Output) -> Iterator[tuple[str, Iterable[str]]]:
     if output.json_into:
         from statecfg.views import as_json
 
-        yield output.json_into, as_json.text(document)
+        yield output.json_into, as_json.pieces(document)
     if output.markdown_into:
         from statecfg.views import markdown
 
-        yield output.markdown_into, markdown.text(document)
+        yield output.markdown_into, [markdown.text(document)]
 
 
 def check_files(*names: str | None) -> None:
@@ -98,18 +99,21 @@ def check_files(*names: str | None) -> None:
             raise click.FileError(name, "permission denied")
 
 
-def into_file(name: str, text: str | bytes) -> None:
-    """Write `text` to a file. A regular file is replaced in one step.
+def into_file(name: str, content: str | bytes | Iterable[str]) -> None:
+    """Write a file. A regular file is replaced in one step.
 
+    :param content: the content, or its pieces
     :raises Unwritten: the file can't be written
     """
     path = Path(name)
-    data = text.encode() if isinstance(text, str) else text
+    texts = [content] if isinstance(content, str) else content
+    pieces = [texts] if isinstance(texts, bytes) else (text.encode() for text in texts)
     try:
         if path.exists() and not path.is_file():
             # /dev/stdout, a pipe and similar files can't be replaced by renaming a file.
-            path.write_bytes(data)
+            with path.open("wb") as stream:
+                stream.writelines(pieces)
         else:
-            durable.replace(str(path.resolve()), [data], 0o666)
+            durable.replace(str(path.resolve()), pieces, 0o666)
     except OSError as problem:
         raise Unwritten(f"{name}: {problem.strerror}") from problem

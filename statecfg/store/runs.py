@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -188,6 +189,7 @@ def bounded(report: HostData) -> HostData:
 
 
 _NODES = ("removals", "layers", "left")
+_AT_ONCE = 50  # reports that are inserted with one statement
 _TEXT = 10_000  # maximum characters of an error in a shortened report
 
 
@@ -215,22 +217,18 @@ def record(store: Store, report: Mapping[str, Any], started: float, ended: float
         "playbook": report.get("playbook") or "",
         "project": store.project,
     }
-    hosts = [
-        {
-            "run": report["run"],
-            "host": name,
-            "status": host["status"],
-            "summary": host.get("summary") or {},
-            "report": bounded(host),
-        }
-        for name, host in report["hosts"].items()
-    ]
+    run_id = report["run"]
+
+    def row(name: str, host: HostData) -> Mapping[str, Any]:
+        status, summary = host["status"], host.get("summary") or {}
+        return {"run": run_id, "host": name, "status": status, "summary": summary, "report": bounded(host)}
 
     def enter(connection: Connection) -> None:
-        connection.execute(delete(going).where(going.c.id == report["run"]))
+        connection.execute(delete(going).where(going.c.id == run_id))
         connection.execute(insert(run).values(head))
-        if hosts:
-            connection.execute(insert(run_host), hosts)
+        hosts = iter(report["hosts"].items())
+        while some := list(itertools.islice(hosts, _AT_ONCE)):
+            connection.execute(insert(run_host), [row(name, host) for name, host in some])
         _forget_old(connection, run)
 
     store.attempt(enter)

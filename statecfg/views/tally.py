@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -150,13 +151,25 @@ class Group(NamedTuple):
 
 
 def fold(report: Report) -> list[Group]:
-    """Return the hosts of a report, grouped by equal reports and sorted by name; hosts that are not ok come last."""
+    """Return the hosts of a report, grouped by equal reports and sorted by name; hosts that are not ok come first."""
     groups: dict[str, Group] = {}
+    texts: dict[int, str] = {}  # hosts with equal results share the values of their reports
     for name in sorted(report["hosts"]):
         host = report["hosts"][name]
-        same = json.dumps({key: value for key, value in host.items() if key not in _OWN}, sort_keys=True, default=repr)
+        same = "\n".join(f"{key} {_text(host.get(key), texts)}" for key in sorted(host) if key not in _OWN)
         groups.setdefault(same, Group([], host)).names.append(name)
-    return sorted(groups.values(), key=lambda group: group.host["status"] != HostStatus.OK)
+    return sorted(groups.values(), key=lambda group: group.host["status"] == HostStatus.OK)
+
+
+def _text(value: object, texts: dict[int, str]) -> str:
+    """Return a text that is the same for equal values of reports. Long texts are replaced by their digests."""
+    if id(value) not in texts:
+        text = json.dumps(value, sort_keys=True, default=repr)
+        texts[id(value)] = text if len(text) <= _LONG else hashlib.sha256(text.encode()).hexdigest()
+    return texts[id(value)]
+
+
+_LONG = 100  # characters
 
 
 # Keys that say nothing about the plan. Two hosts that differ only in these share a group.
