@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 
-from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import apt, package_changes, package_steps, records
+from statecfg.resources.shared import apt, package_changes, records
 from statecfg.resources.shared.apt_settings import QUIET
 
 
@@ -46,20 +43,9 @@ def _named(world: World, keep: Sequence[str], before: records.WantedPackages) ->
     return [*named, *("%s=%s" % (name, entry["version"]) for name, entry in entries.items() if "version" in entry)]
 
 
-@op(turn="apt")
-def upgrade(
-    machine: Machine, steps: records.Steps | None, full: bool, clean: bool, keep: Sequence[str], update: int | None
-) -> Result:
-    """Upgrade all packages. If apt would change other packages than planned, fail and change nothing.
+def commands(machine: Machine, full: bool, clean: bool, keep: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the commands of an upgrade."""
+    yield [*apt.CALL, *arguments(full, clean, _named(machine, keep, {}))]
 
-    :param steps: what it changes; None if that was not known
-    :param keep: packages that keep their versions
-    :param update: the maximum age of apt's lists in seconds; None: any age
-    """
 
-    def commands() -> Iterator[list[str]]:
-        yield [*apt.CALL, *arguments(full, clean, _named(machine, keep, {}))]
-
-    simulate = functools.partial(solve, machine, full, clean, keep, {})
-    guard = package_steps.Guard(machine, apt.NAME, QUIET)
-    return package_changes.run(guard, apt.update_lists, update, steps, keep, simulate, commands)
+upgrade = package_changes.upgrade_op(apt, solve, commands, QUIET)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import dnf, dnf_program, package_changes, package_steps, records
+from statecfg.resources.shared import dnf, dnf_program, package_changes, records
 
 
 def solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: records.WantedPackages) -> records.Steps:
@@ -37,24 +34,13 @@ def solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: re
     return found
 
 
-@op(turn="dnf")
-def upgrade(
-    machine: Machine, steps: records.Steps | None, full: bool, clean: bool, keep: Sequence[str], update: int | None
-) -> Result:
-    """Upgrade all packages. If dnf would change other packages than planned, fail and change nothing.
+def commands(machine: Machine, full: bool, clean: bool, keep: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the commands of an upgrade."""
+    allow = ["--allowerasing"] if full else ["--setopt=obsoletes=0"]
+    excludes = ["--exclude=" + dnf.spec(name) for name in keep]
+    yield ["dnf", "-y", dnf_program.NEVER, *allow, *excludes, "upgrade"]
+    if clean:
+        yield ["dnf", "-y", dnf.LOCAL, "autoremove"]
 
-    :param steps: what it changes; None if that was not known
-    :param keep: packages that keep their versions
-    :param update: the maximum age of dnf's lists in seconds; None: any age
-    """
 
-    def commands() -> Iterator[list[str]]:
-        allow = ["--allowerasing"] if full else ["--setopt=obsoletes=0"]
-        excludes = ["--exclude=" + dnf.spec(name) for name in keep]
-        yield ["dnf", "-y", dnf_program.NEVER, *allow, *excludes, "upgrade"]
-        if clean:
-            yield ["dnf", "-y", dnf.LOCAL, "autoremove"]
-
-    simulate = functools.partial(solve, machine, full, clean, keep, {})
-    guard = package_steps.Guard(machine, dnf.NAME)
-    return package_changes.run(guard, dnf.update_lists, update, steps, keep, simulate, commands)
+upgrade = package_changes.upgrade_op(dnf, solve, commands)

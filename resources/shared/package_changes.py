@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from statecfg.remote.graph.model import CheckError, Unknown, error, ok
+from statecfg.remote.graph.ops import Op, op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_steps, package_transaction, records
@@ -41,36 +44,50 @@ class Recorder:
         return dict(result, said=said) if said else result
 
 
-def run(
-    guard: package_steps.Guard,
-    update_lists: Callable[[Machine, float], Result],
-    update: int | None,
-    steps: records.Steps | None,
-    keep: Sequence[str],
-    simulate: Callable[[], records.Steps],
-    commands: Callable[[], Iterable[Sequence[str]]],
-) -> Result:
-    """Run the commands of an upgrade one after the other. Fetch the lists before, if they are too old.
+def upgrade_op(
+    manager: Any,
+    solve: Callable[[World, bool, bool, Sequence[str], records.WantedPackages], records.Steps],
+    commands: Callable[[Machine, bool, bool, Sequence[str]], Iterable[Sequence[str]]],
+    env: Mapping[str, str] | None = None,
+    codes: tuple[int, ...] = (0,),
+) -> Op:
+    """Return the op that upgrades all packages. If that would change other packages than planned, it changes nothing.
 
-    :param update: the maximum age of the lists in seconds; None: any age
-    :param steps: what the upgrade changes; None if that was not known
-    :param keep: packages that keep their versions
-    :param simulate: returns what the upgrade would do
-    :param commands: yields the commands; a later one may depend on what the earlier ones did
+    :param manager: the module of the package manager
+    :param solve: returns what an upgrade changes: (world, full, clean, keep, before)
+    :param commands: yields the commands of an upgrade; a later one may depend on what the earlier ones did
+    :param env: the environment of the commands
+    :param codes: their exit statuses that mean success
     """
-    result = update_lists(guard.machine, update) if update is not None else ok()
-    if result["status"] != "ok":
-        return result
-    recorder = Recorder(guard.machine)
-    effect, foreseen = package_steps.changes(steps), {*steps, *keep} if steps is not None else None
-    try:
-        for argv in commands():
-            result = guard.run(argv, effect, simulate, foreseen=foreseen, begin=recorder.begin)
-            if result["status"] != "ok":
-                break
-    except CheckError as problem:
-        result = error(str(problem))
-    return recorder.add_to(result)
+
+    @op(turn=manager.NAME)
+    def upgrade(
+        machine: Machine, steps: records.Steps | None, full: bool, clean: bool, keep: Sequence[str], update: int | None
+    ) -> Result:
+        """Upgrade all packages.
+
+        :param steps: what it changes; None if that was not known
+        :param full: whether it may remove packages
+        :param clean: whether it removes packages that are no longer needed
+        :param keep: packages that keep their versions
+        :param update: the maximum age of the lists in seconds; None: any age
+        """
+        result: Result = manager.update_lists(machine, update) if update is not None else ok()
+        if result["status"] != "ok":
+            return result
+        guard, recorder = package_steps.Guard(machine, manager.NAME, env, codes), Recorder(machine)
+        simulate = functools.partial(solve, machine, full, clean, keep, {})
+        effect, foreseen = package_steps.changes(steps), {*steps, *keep} if steps is not None else None
+        try:
+            for argv in commands(machine, full, clean, keep):
+                result = guard.run(argv, effect, simulate, foreseen=foreseen, begin=recorder.begin)
+                if result["status"] != "ok":
+                    break
+        except CheckError as problem:
+            result = error(str(problem))
+        return recorder.add_to(result)
+
+    return upgrade
 
 
 def left_over(orphans: Callable[[World, Sequence[str]], list[str]], machine: Machine, keep: Sequence[str]) -> list[str]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 
-from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_changes, package_steps, pacman, pacman_steps, records
 
@@ -40,23 +37,12 @@ def _orphans(world: World, keep: Sequence[str]) -> list[str]:
     return [name for name in probe.text.split() if name not in keep]
 
 
-@op(turn="pacman")
-def upgrade(
-    machine: Machine, steps: records.Steps | None, full: bool, clean: bool, keep: Sequence[str], update: int | None
-) -> Result:
-    """Upgrade all packages. If pacman would change other packages than planned, fail and change nothing.
+def commands(machine: Machine, full: bool, clean: bool, keep: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the commands of an upgrade."""
+    yield ["pacman", "-Su", *_ignored(keep), *(pacman.CONFLICTS if full else ()), "--noconfirm"]
+    gone = package_changes.left_over(_orphans, machine, keep) if clean else []
+    if gone:
+        yield ["pacman", "-Rs", "--noconfirm", "--", *gone]
 
-    :param steps: what it changes; None if that was not known
-    :param keep: packages that keep their versions
-    :param update: the maximum age of pacman's lists in seconds; None: any age
-    """
 
-    def commands() -> Iterator[list[str]]:
-        yield ["pacman", "-Su", *_ignored(keep), *(pacman.CONFLICTS if full else ()), "--noconfirm"]
-        gone = package_changes.left_over(_orphans, machine, keep) if clean else []
-        if gone:
-            yield ["pacman", "-Rs", "--noconfirm", "--", *gone]
-
-    simulate = functools.partial(solve, machine, full, clean, keep, {})
-    guard = package_steps.Guard(machine, pacman.NAME)
-    return package_changes.run(guard, pacman.update_lists, update, steps, keep, simulate, commands)
+upgrade = package_changes.upgrade_op(pacman, solve, commands)

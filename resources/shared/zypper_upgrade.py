@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator, Sequence
 
 from statecfg.remote.graph.model import CheckError, Unknown
-from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_changes, package_steps, records, zypper, zypper_program
 from statecfg.resources.shared.zypper_program import CALL, ERASE, LOCAL, PLAIN
@@ -66,30 +63,19 @@ def _orphans(world: World, keep: Sequence[str]) -> list[str]:
     return sorted({name for name in found if name not in keep and not package_steps.held_among(world, [name])})
 
 
-@op(turn="zypper")
-def upgrade(
-    machine: Machine, steps: records.Steps | None, full: bool, clean: bool, keep: Sequence[str], update: int | None
-) -> Result:
-    """Upgrade all packages. If zypper would change other packages than planned, fail and change nothing.
+def commands(machine: Machine, full: bool, clean: bool, keep: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the commands of an upgrade."""
+    request = [*UPDATE, *([ERASE] if full else [])]
+    try:
+        if not zypper.fetching(machine):
+            request = _request(machine, full, keep)
+    except Unknown:  # only in a plan
+        pass
+    if request:
+        yield [*CALL, *request]
+    gone = package_changes.left_over(_orphans, machine, keep) if clean else []
+    if gone:
+        yield [*CALL, LOCAL, "remove", "--clean-deps", "--", *map(zypper_program.spec, gone)]
 
-    :param steps: what it changes; None if that was not known
-    :param keep: packages that keep their versions
-    :param update: the maximum age of zypper's lists in seconds; None: any age
-    """
 
-    def commands() -> Iterator[list[str]]:
-        request = [*UPDATE, *([ERASE] if full else [])]
-        try:
-            if not zypper.fetching(machine):
-                request = _request(machine, full, keep)
-        except Unknown:  # only in a plan
-            pass
-        if request:
-            yield [*CALL, *request]
-        gone = package_changes.left_over(_orphans, machine, keep) if clean else []
-        if gone:
-            yield [*CALL, LOCAL, "remove", "--clean-deps", "--", *map(zypper_program.spec, gone)]
-
-    simulate = functools.partial(solve, machine, full, clean, keep, {})
-    guard = package_steps.Guard(machine, zypper.NAME, PLAIN, zypper.CODES)
-    return package_changes.run(guard, zypper.update_lists, update, steps, keep, simulate, commands)
+upgrade = package_changes.upgrade_op(zypper, solve, commands, PLAIN, zypper.CODES)
