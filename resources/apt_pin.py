@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Name, NodeOptions, PublicLine, node_type
-from statecfg.resources.shared import apt_texts, drop_in_texts, drop_ins, files
+from statecfg.resources.shared import apt_texts, drop_in_texts, drop_ins, files, paths
 
 DIRECTORY = "/etc/apt/preferences.d/"
 
@@ -48,12 +48,6 @@ def apt_pin(
     """
 
 
-@apt_pin.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the file of the pin."""
-    return ["path:" + DIRECTORY + attrs["name"]]
-
-
 @apt_pin.to_wire
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
@@ -62,8 +56,7 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, packages=None, pin=None, priority=None)
 
 
+apt_pin.claims(paths.named_file(DIRECTORY))
 apt_pin.validate(apt_texts.check_pin)
 apt_pin.check(drop_ins.check)
-apt_pin.blobs(files.blobs)
-apt_pin.remember(files.remember)
-apt_pin.undo(files.undo)
+files.register(apt_pin)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import AbsolutePath, LocalPath, Name, NodeOptions, NoNul, PublicLine, node_type
-from statecfg.resources.shared import apt_lists, apt_texts, drop_in_texts, files
+from statecfg.resources.shared import apt_lists, apt_texts, drop_in_texts, files, paths
 
 DIRECTORY = "/etc/apt/sources.list.d/"
 
@@ -67,12 +67,6 @@ def apt_repository(
     """
 
 
-@apt_repository.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the file of the repository."""
-    return ["path:%s%s.sources" % (DIRECTORY, attrs["name"])]
-
-
 @apt_repository.needs
 def needs(attrs: dict[str, Any]) -> list[str]:
     """Need the file with the key."""
@@ -93,8 +87,7 @@ def to_wire(node: Any, context: Any) -> Any:
     return drop_in_texts.sent(node, path, apt_texts.repository(attrs, key), lists=lists, **gone)
 
 
+apt_repository.claims(paths.named_file(DIRECTORY, ".sources"))
 apt_repository.validate(apt_texts.check_repository)
 apt_repository.check(apt_lists.check)
-apt_repository.blobs(files.blobs)
-apt_repository.remember(files.remember)
-apt_repository.undo(files.undo)
+files.register(apt_repository)

@@ -49,12 +49,6 @@ def cron(
     """
 
 
-@cron.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the file of the job."""
-    return ["path:" + DIRECTORY + attrs["name"]]
-
-
 @cron.needs
 def needs(attrs: dict[str, Any]) -> list[str]:
     """Need cron, the user and the program."""
@@ -89,6 +83,5 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return drop_ins.check(node, nodes, world)
 
 
-cron.blobs(files.blobs)
-cron.remember(files.remember)
-cron.undo(files.undo)
+cron.claims(paths.named_file(DIRECTORY))
+files.register(cron)

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from statecfg import Name, NodeOptions, node_type
 from statecfg.remote.graph.wrong_values import Wrong, show
-from statecfg.resources.shared import dnf_modules
+from statecfg.resources.shared import dnf_modules, paths
 
 DIRECTORY = "/etc/dnf/modules.d/"
 
@@ -51,12 +51,6 @@ def dnf_module(
     """
 
 
-@dnf_module.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the file in which dnf records the stream."""
-    return ["path:%s%s.module" % (DIRECTORY, attrs["name"])]
-
-
 @dnf_module.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse invalid names, such as patterns for several modules, and attributes that contradict each other."""
@@ -71,6 +65,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
         raise ValueError("disabled can't be combined with profiles")
 
 
+dnf_module.claims(paths.named_file(DIRECTORY, ".module"))
 dnf_module.needs(["repository:"])
 dnf_module.check(dnf_modules.check)
 dnf_module.remember(dnf_modules.remember)

@@ -104,9 +104,6 @@ def to_wire(node: Any, context: Any) -> Any:
     return node.with_attrs(content=content, headers=None, proxy=None, ca=None)
 
 
-download.blobs(files.blobs)
-
-
 @download.check
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare file type, checksum, mode and owner with the host."""
@@ -120,5 +117,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 
 download.validate(download_rules.check)
 download.produces(files.sha256)
-download.remember(files.remember)
-download.undo(files.undo)
+files.register(download)

@@ -109,9 +109,6 @@ def contradictions(attrs: dict[str, Any]) -> None:
         raise ValueError("validate needs {}, which statecfg replaces by the path of the file to check")
 
 
-file.blobs(files.blobs)
-
-
 @file.check
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare file type, content, mode and owner with the host."""
@@ -139,5 +136,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 
 file.to_wire(file_sources.with_content)
 file.produces(files.sha256)
-file.remember(files.remember)
-file.undo(files.undo)
+files.register(file)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Action, ActionSpec, HostNode, Line, NodeOptions, PublicLine, World, node_type
-from statecfg.resources.shared import entries, entry_rules, paths, records
+from statecfg import AbsolutePath, HostNode, Line, NodeOptions, PublicLine, node_type
+from statecfg.resources.shared import entries, entry_rules, paths
 
 
 @node_type
@@ -63,19 +62,4 @@ def wanted(node: HostNode) -> HostNode:
     return entries.entry(node, attrs["path"], line, r"^\s*%s\s" % re.escape(attrs["address"]), mode="0644")
 
 
-@host_entry.check
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the line of the address with the wanted one."""
-    return entries.check(wanted(node), nodes, world)
-
-
-@host_entry.remember
-def remember(node: HostNode, world: World) -> records.LineMemory:
-    """Record the lines of the address."""
-    return entries.remember(wanted(node), world)
-
-
-@host_entry.undo
-def undo(node: HostNode, memory: records.LineMemory, world: World) -> ActionSpec:
-    """Restore the former line."""
-    return entries.undo(wanted(node), memory, world)
+entries.register(host_entry, wanted)

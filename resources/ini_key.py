@@ -63,15 +63,6 @@ def ini_key(
     """
 
 
-keys.EDITORS["ini_key"] = ini_text
-
-
-@ini_key.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the key, not the file, because several nodes may edit one file."""
-    return ["key:%s: %s" % (attrs["path"], " ".join(keys.names("ini_key", attrs)))]
-
-
 @ini_key.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other, and what such a file can't contain."""
@@ -79,6 +70,4 @@ def contradictions(attrs: dict[str, Any]) -> None:
     key_rules.check_ini(attrs)
 
 
-ini_key.check(keys.check)
-ini_key.remember(keys.remember)
-ini_key.undo(keys.undo)
+keys.register(ini_key, ini_text)

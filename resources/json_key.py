@@ -62,16 +62,5 @@ def json_key(
     """
 
 
-keys.EDITORS["json_key"] = json_text
-
-
-@json_key.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the key, not the file, because several nodes may edit one file."""
-    return ["key:%s: %s" % (attrs["path"], " ".join(keys.names("json_key", attrs)))]
-
-
 json_key.validate(key_rules.check)
-json_key.check(keys.check)
-json_key.remember(keys.remember)
-json_key.undo(keys.undo)
+keys.register(json_key, json_text)

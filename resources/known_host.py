@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Action, ActionSpec, HostNode, Line, NodeOptions, PublicLine, World, node_type
-from statecfg.resources.shared import entries, entry_rules, paths, records
+from statecfg import AbsolutePath, HostNode, Line, NodeOptions, PublicLine, node_type
+from statecfg.resources.shared import entries, entry_rules, paths
 
 
 @node_type
@@ -73,19 +73,4 @@ def wanted(node: HostNode) -> HostNode:
     return entries.entry(node, attrs["path"], "%s %s %s" % (server(attrs), key_type, key), match, mode="0644")
 
 
-@known_host.check
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the line of the server with the wanted one."""
-    return entries.check(wanted(node), nodes, world)
-
-
-@known_host.remember
-def remember(node: HostNode, world: World) -> records.LineMemory:
-    """Record the server's keys of this type."""
-    return entries.remember(wanted(node), world)
-
-
-@known_host.undo
-def undo(node: HostNode, memory: records.LineMemory, world: World) -> ActionSpec:
-    """Restore the former key."""
-    return entries.undo(wanted(node), memory, world)
+entries.register(known_host, wanted)

@@ -46,12 +46,6 @@ def limits(
     """
 
 
-@limits.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the file of the limits."""
-    return ["path:%s%s.conf" % (DIRECTORY, attrs["name"])]
-
-
 @limits.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a missing domain, and unknown or invalid limits."""
@@ -70,7 +64,6 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, domain=None, soft=None, hard=None)
 
 
+limits.claims(paths.named_file(DIRECTORY, ".conf"))
 limits.check(drop_ins.check)
-limits.blobs(files.blobs)
-limits.remember(files.remember)
-limits.undo(files.undo)
+files.register(limits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Name, NodeOptions, NoNul, PublicLine, node_type
-from statecfg.resources.shared import drop_in_texts, drop_ins, files
+from statecfg.resources.shared import drop_in_texts, drop_ins, files, paths
 from statecfg.resources.shared.paths import refuse_with_absent
 
 DIRECTORY = "/etc/logrotate.d/"
@@ -48,12 +48,6 @@ def logrotate(
     """
 
 
-@logrotate.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the file of the rules."""
-    return ["path:" + DIRECTORY + attrs["name"]]
-
-
 @logrotate.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse missing paths, and unknown directives and scripts."""
@@ -72,8 +66,7 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, paths=None, directives=None, scripts=None)
 
 
+logrotate.claims(paths.named_file(DIRECTORY))
 logrotate.needs(["package:logrotate"])
 logrotate.check(drop_ins.check)
-logrotate.blobs(files.blobs)
-logrotate.remember(files.remember)
-logrotate.undo(files.undo)
+files.register(logrotate)

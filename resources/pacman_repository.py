@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import AbsolutePath, Name, NodeOptions, PublicLine, node_type
-from statecfg.resources.shared import files, pacman_repositories, pacman_texts
+from statecfg.resources.shared import files, pacman_repositories, pacman_texts, paths
 
 DIRECTORY = "/etc/pacman.d/"
 
@@ -52,12 +52,6 @@ def pacman_repository(
     """
 
 
-@pacman_repository.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the file of the repository."""
-    return ["path:%s%s.conf" % (DIRECTORY, attrs["name"])]
-
-
 @pacman_repository.needs
 def needs(attrs: dict[str, Any]) -> list[str]:
     """Need the list of mirrors."""
@@ -70,6 +64,7 @@ def to_wire(node: Any) -> Any:
     return pacman_texts.sent(node, "%s%s.conf" % (DIRECTORY, node.attrs["name"]))
 
 
+pacman_repository.claims(paths.named_file(DIRECTORY, ".conf"))
 pacman_repository.validate(pacman_texts.check_repository)
 pacman_repository.check(pacman_repositories.check)
 pacman_repository.blobs(files.blobs)

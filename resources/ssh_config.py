@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Name, NodeOptions, NoNul, PublicLine, node_type
-from statecfg.resources.shared import drop_in_texts, files, ssh_settings, ssh_texts
+from statecfg.resources.shared import drop_in_texts, files, paths, ssh_settings, ssh_texts
 
 DIRECTORY = "/etc/ssh/ssh_config.d/"
 
@@ -45,12 +45,6 @@ def ssh_config(
     """
 
 
-@ssh_config.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the file."""
-    return ["path:%s%s.conf" % (DIRECTORY, attrs["name"])]
-
-
 @ssh_config.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse missing, unknown and invalid settings, and attributes that contradict each other."""
@@ -68,7 +62,6 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, settings=None, host=None, validate=validate)
 
 
+ssh_config.claims(paths.named_file(DIRECTORY, ".conf"))
 ssh_config.check(ssh_settings.check_client)
-ssh_config.blobs(files.blobs)
-ssh_config.remember(files.remember)
-ssh_config.undo(files.undo)
+files.register(ssh_config)

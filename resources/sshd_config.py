@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Name, NodeOptions, NoNul, PublicLine, node_type
-from statecfg.resources.shared import drop_in_texts, files, ssh_settings, ssh_texts
+from statecfg.resources.shared import drop_in_texts, files, paths, ssh_settings, ssh_texts
 
 DIRECTORY = "/etc/ssh/sshd_config.d/"
 
@@ -51,12 +51,6 @@ def sshd_config(
     """
 
 
-@sshd_config.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the file."""
-    return ["path:%s%s.conf" % (DIRECTORY, attrs["name"])]
-
-
 @sshd_config.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse missing, unknown and invalid settings, and attributes that contradict each other."""
@@ -76,7 +70,6 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, "%s%s.conf" % (DIRECTORY, attrs["name"]), content, settings=None, match=None)
 
 
+sshd_config.claims(paths.named_file(DIRECTORY, ".conf"))
 sshd_config.check(ssh_settings.check_server)
-sshd_config.blobs(files.blobs)
-sshd_config.remember(files.remember)
-sshd_config.undo(files.undo)
+files.register(sshd_config)

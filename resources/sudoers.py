@@ -50,12 +50,6 @@ def sudoers(
     """
 
 
-@sudoers.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the file of the rule."""
-    return ["path:" + DIRECTORY + attrs["name"]]
-
-
 @sudoers.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a name that sudo ignores, and attributes that contradict each other."""
@@ -79,8 +73,7 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, 0o440, validate=["visudo", "-cf", "{}"], **gone)
 
 
+sudoers.claims(paths.named_file(DIRECTORY))
 sudoers.needs(["package:sudo"])
 sudoers.check(drop_ins.check)
-sudoers.blobs(files.blobs)
-sudoers.remember(files.remember)
-sudoers.undo(files.undo)
+files.register(sudoers)

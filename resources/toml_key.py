@@ -60,15 +60,6 @@ def toml_key(
     """
 
 
-keys.EDITORS["toml_key"] = toml_text
-
-
-@toml_key.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the key, not the file, because several nodes may edit one file."""
-    return ["key:%s: %s" % (attrs["path"], " ".join(keys.names("toml_key", attrs)))]
-
-
 @toml_key.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other, and what such a file can't contain."""
@@ -76,6 +67,4 @@ def contradictions(attrs: dict[str, Any]) -> None:
     key_rules.check_simple(attrs.get("value"))
 
 
-toml_key.check(keys.check)
-toml_key.remember(keys.remember)
-toml_key.undo(keys.undo)
+keys.register(toml_key, toml_text)

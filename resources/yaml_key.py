@@ -61,15 +61,6 @@ def yaml_key(
     """
 
 
-keys.EDITORS["yaml_key"] = yaml_text
-
-
-@yaml_key.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the key, not the file, because several nodes may edit one file."""
-    return ["key:%s: %s" % (attrs["path"], " ".join(keys.names("yaml_key", attrs)))]
-
-
 @yaml_key.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse attributes that contradict each other, and what such a file can't contain."""
@@ -77,6 +68,4 @@ def contradictions(attrs: dict[str, Any]) -> None:
     key_rules.check_simple(attrs.get("value"))
 
 
-yaml_key.check(keys.check)
-yaml_key.remember(keys.remember)
-yaml_key.undo(keys.undo)
+keys.register(yaml_key, yaml_text)

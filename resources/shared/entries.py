@@ -6,9 +6,10 @@ A node type defines the line of its node and how to recognize the line that it r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import line_edits, paths, records, text_files
 
@@ -25,6 +26,16 @@ def entry(node: Node, path: str, line: str, match: str, **attrs: object) -> Node
     absent = bool(node.attrs.get("absent"))
     wanted = {"path": path, "line": None if absent else line, "match": match, "absent": absent, "create": True, **attrs}
     return Node(node.provides, node.type, node.requires, wanted)
+
+
+def register(kind: NodeType[...], wanted: Callable[[Node], Node]) -> None:
+    """Let the nodes of a type be entries.
+
+    :param wanted: returns the `entry` of a node
+    """
+    kind.check(lambda node, nodes, world: check(wanted(node), nodes, world))
+    kind.remember(lambda node, world: remember(wanted(node), world))
+    kind.undo(lambda node, memory, world: undo(wanted(node), memory, world))
 
 
 def check(wanted: Node, nodes: Mapping[str, Node], world: World, made: bool = False) -> list[Action]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown, error
+from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, Stat, World
@@ -62,6 +63,13 @@ def check_type(path: str, stat: Stat | None, absent: bool) -> None:
     if not absent and stat is not None and stat.kind != "file":
         help = "follow: true manages the file that it points to" if stat.kind == "symlink" else ""
         paths.refuse(path, stat, "a file", help)
+
+
+def register(kind: NodeType[...]) -> None:
+    """Let the snapshot and the undo of a node type be those of `file`."""
+    kind.blobs(blobs)
+    kind.remember(remember)
+    kind.undo(undo)
 
 
 def remember(node: Node, world: World) -> records.FileMemory:

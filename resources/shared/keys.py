@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
+from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
@@ -63,6 +64,15 @@ def restore_key(
     """
     text = text_files.content(machine, path)
     return text_files.write(machine, path, undone(text, _text(former), form, key, value, absent)[0], made)
+
+
+def register(kind: NodeType[...], editor: Any) -> None:
+    """Let a node type manage keys with an editor. It claims the key, not the file: several nodes may edit one file."""
+    EDITORS[kind.name] = editor
+    kind.claims(lambda attrs: ["key:%s: %s" % (attrs["path"], " ".join(names(kind.name, attrs)))])
+    kind.check(check)
+    kind.remember(remember)
+    kind.undo(undo)
 
 
 def names(form: str, attrs: records.Attrs) -> list[str]:
