@@ -23,7 +23,6 @@ NAME = "dnf"
 SHIPPED = None  # rpm does not write the file of the package beside one that was there before
 SAVED = rpm.SAVED
 VIRTUAL = "a virtual package"
-CACHE = "/var/cache/dnf"
 LOCKS = "/etc/dnf/plugins/versionlock.list"
 LOCAL = "--disablerepo=*"  # dnf then reads no repositories, and fetches nothing
 WEAK = "--setopt=install_weak_deps="

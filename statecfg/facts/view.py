@@ -249,6 +249,11 @@ class View(Mapping[str, Any]):
     def __init__(self, source: Source, path: Path) -> None:
         self._source, self._path = source, path
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name]
+
     def __repr__(self) -> str:
         return f"<facts {written(self._path)}>"
 
@@ -274,11 +279,6 @@ class Record(View):
     def __init__(self, source: Source, cls: Any, path: Path) -> None:
         super().__init__(source, path)
         self._cls = cls
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self[name]
 
     def __getitem__(self, key: object) -> Any:
         name = str(getattr(key, "name", key)).replace("-", "_")
@@ -314,10 +314,8 @@ class Table(View):
         self._hint = hint
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
         try:
-            return self[name]
+            return super().__getattr__(name)
         except KeyError:
             raise AttributeError(name) from None
 
@@ -342,11 +340,6 @@ class Own(View):
     """The project's own facts."""
 
     __slots__ = ()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self[name]
 
     def __getitem__(self, key: object) -> Any:
         name = str(getattr(key, "name", key)).replace("-", "_")

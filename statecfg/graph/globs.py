@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_STARS = re.compile(r"\*\*+|\*")
-
 
 def prefix(pattern: str) -> str:
     """Return the text before the first `*`, with which every matching name begins."""

@@ -18,7 +18,6 @@ from statecfg.playbook import age_files, ansible_vault, secret_programs, trust
 from statecfg.playbook.secret_keys import Cause, Opened, Ring
 from statecfg.problems import suggest
 
-KINDS = ("sops", "age", "vault", "command")
 LARGEST = 1 << 20  # bytes of an encrypted file
 
 
@@ -26,7 +25,7 @@ LARGEST = 1 << 20  # bytes of an encrypted file
 class Source:
     """Where the value of a secret is.
 
-    :param kind: one of `KINDS`
+    :param kind: `sops`, `age`, `vault` or `command`
     :param value: the absolute path of a file, or the encrypted text itself; the arguments of a program joined by NUL
     :param directory: the directory of the file that declares the secret
     :param key: the keys that lead to the value, if the source contains YAML; empty for the whole text

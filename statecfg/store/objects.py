@@ -94,13 +94,6 @@ def get(store: Store, playbook: str, host: str) -> Reconciled | None:
         return _find(connection, playbook, host)
 
 
-def of_host(store: Store, host: str) -> list[Reconciled]:
-    """Return the objects on a host, sorted by playbook."""
-    with store.reading() as connection:
-        rows = connection.execute(select(reconciled).where(reconciled.c.host == host).order_by(reconciled.c.playbook))
-        return [_object(row) for row in rows]
-
-
 def delete_asked(store: Store, object: Reconciled) -> Reconciled:
     """Store that the deletion of an object was requested; return the object."""
     return _change(store, object, deleted=object.deleted or time.time())

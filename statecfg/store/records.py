@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Column, Connection, Row, Table, delete, func, insert, select, update
+from sqlalchemy import Column, Connection, Row, Table, delete, insert, select, update
 
 
 def add(connection: Connection, table: Table, values: Mapping[str, Any]) -> None:
@@ -32,11 +32,6 @@ def change(connection: Connection, table: Table, values: Mapping[str, Any], **ke
 def drop(connection: Connection, table: Table, **key: Any) -> int:
     """Delete the rows whose columns have these values; return their number."""
     return connection.execute(_where(delete(table), table, key)).rowcount
-
-
-def count(connection: Connection, table: Table, **key: Any) -> int:
-    """Return the number of rows whose columns have these values."""
-    return int(connection.execute(_where(select(func.count()).select_from(table), table, key)).scalar_one())
 
 
 def _where(statement: Any, table: Table, key: Mapping[str, Any]) -> Any:

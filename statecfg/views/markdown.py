@@ -33,7 +33,6 @@ from statecfg.views.tally import (
 LIMIT = 60_000
 # The maximum number of characters in a diff, so that one diff leaves room for others.
 _DIFF = 12_000
-_DONE = {"add": "added", "change": "changed", "destroy": "destroyed"}
 
 
 def text(report: Report, limit: int = LIMIT) -> str:

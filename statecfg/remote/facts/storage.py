@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 
-from statecfg.remote.facts.system import line, text
+from statecfg.remote.facts.system import text
+from statecfg.remote.machine.facts import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from statecfg.remote.machine.facts import line
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict
@@ -33,15 +35,6 @@ _MACHINES = (
     ("Microsoft Corporation Virtual Machine", "microsoft"),
     ("OpenStack", "kvm"),
 )
-
-
-def line(path: str) -> str:
-    """Return the first line of a file without spaces around it; "" if the file can't be read."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            return stream.readline().strip()
-    except OSError:
-        return ""
 
 
 def text(path: str) -> str:

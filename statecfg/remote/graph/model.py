@@ -11,7 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
-    Json = Any
     JsonMap = Dict[str, Any]
     Attrs = Dict[str, Any]  # attributes of a node: JSON types and content
     Result = Dict[str, Any]

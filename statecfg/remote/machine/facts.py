@@ -25,13 +25,14 @@ def gather() -> Dict[str, Any]:
         "cpus": os.cpu_count() or 1,
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
         "init": "systemd" if os.path.isdir("/run/systemd/system") else "other",
-        "boot_id": _line("/proc/sys/kernel/random/boot_id"),
-        "machine_id": _line("/etc/machine-id"),
+        "boot_id": line("/proc/sys/kernel/random/boot_id"),
+        "machine_id": line("/etc/machine-id"),
         "user": pwd.getpwuid(os.geteuid()).pw_name,
     }
 
 
-def _line(path: str) -> str:
+def line(path: str) -> str:
+    """Return the first line of a file without spaces around it; "" if the file can't be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             return stream.readline().strip()

@@ -20,7 +20,8 @@ def test_an_object_is_created_once_and_its_generation_counts_definitions(store: 
     assert (second.id, second.generation, second.created) == (first.id, 2, first.created)
     assert objects.get(store, "site.yml", "web2") is None
     other = objects.ensure(store, "other.yml", "web1", SPEC, "a" * 64)
-    assert objects.of_host(store, "web1") == [other, second]
+    assert objects.get(store, "other.yml", "web1") == other
+    assert objects.get(store, "site.yml", "web1") == second
 
 
 def test_an_object_keeps_its_status_finalizers_and_deletion_time(store: Store) -> None:
