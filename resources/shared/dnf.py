@@ -177,10 +177,7 @@ def transaction(world: World, wanted: records.WantedPackages, purge: bool = Fals
     released = [name for name in wanted if table.get(name, {}).get("held")]
     keep = sorted(name for name, entry in table.items() if entry.get("held") and name not in wanted) if released else []
     question = {"install": present, "remove": gone, "options": options, "locks": not released, "keep": keep}
-    try:
-        found: records.Steps = dnf_program.ask(world, "solve", erase=erase, **question)
-    except dnf_program.Refusal as problem:
-        raise CheckError("dnf can't do this: %s" % problem) from None
+    found: records.Steps = dnf_program.planned(world, "solve", erase=erase, **question)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import ActionSpec, Blob, CheckError, Node, Unknown
+from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
@@ -36,10 +36,8 @@ def solve(world: World, group: str, remove: bool, optional: bool) -> tuple[str, 
     """
     from statecfg.resources.shared import dnf_program
 
-    try:
-        found, name, steps = dnf_program.ask(world, "group", group=group, gone=remove, optional=optional, erase=remove)
-    except dnf_program.Refusal as problem:
-        raise CheckError("dnf can't do this: %s" % problem) from None
+    question = {"group": group, "gone": remove, "optional": optional, "erase": remove}
+    found, name, steps = dnf_program.planned(world, "group", **question)
     return found, name, steps
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import ActionSpec, CheckError, Node, Unknown
+from statecfg.remote.graph.model import ActionSpec, Node, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
@@ -27,12 +27,8 @@ def solve(world: World, name: str, stream: str, profiles: list[str], remove: boo
     """
     from statecfg.resources.shared import dnf_program
 
-    try:
-        found: records.Steps = dnf_program.ask(
-            world, "module", specs=_specs(name, stream, profiles), gone=remove, erase=remove
-        )
-    except dnf_program.Refusal as problem:
-        raise CheckError("dnf can't do this: %s" % problem) from None
+    specs = _specs(name, stream, profiles)
+    found: records.Steps = dnf_program.planned(world, "module", specs=specs, gone=remove, erase=remove)
     return found
 
 

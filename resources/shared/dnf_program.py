@@ -185,6 +185,17 @@ def dnf_program(host: Any) -> dict[str, records.Fields]:
     return {"host": {"python": first[2:].split()[0]}}
 
 
+def planned(world: World, do: str, **question: Any) -> Any:
+    """Return dnf's answer to a question about a transaction (see `ask`).
+
+    :raises CheckError: if dnf refuses
+    """
+    try:
+        return ask(world, do, **question)
+    except Refusal as problem:
+        raise CheckError("dnf can't do this: %s" % problem) from None
+
+
 def ask(world: World, do: str, **question: Any) -> Any:
     """Return dnf's answer to a question.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from statecfg.remote.graph.model import CheckError
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import dnf, dnf_program, package_changes, records
 
@@ -18,19 +17,16 @@ def solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: re
     :param before: what the earlier layers install and remove
     :raises CheckError: if dnf refuses
     """
-    try:
-        found: records.Steps = dnf_program.ask(
-            world,
-            "solve",
-            upgrade=True,
-            erase=full,
-            unneeded=clean,
-            keep=sorted([*keep, *before]),
-            install={name: entry.get("version") for name, entry in before.items() if not entry.get("gone")},
-            remove=sorted(name for name, entry in before.items() if entry.get("gone")),
-        )
-    except dnf_program.Refusal as problem:
-        raise CheckError("dnf can't do this: %s" % problem) from None
+    found: records.Steps = dnf_program.planned(
+        world,
+        "solve",
+        upgrade=True,
+        erase=full,
+        unneeded=clean,
+        keep=sorted([*keep, *before]),
+        install={name: entry.get("version") for name, entry in before.items() if not entry.get("gone")},
+        remove=sorted(name for name, entry in before.items() if entry.get("gone")),
+    )
     return found
 
 

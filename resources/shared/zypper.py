@@ -205,10 +205,7 @@ def transaction(world: World, wanted: records.WantedPackages, purge: bool = Fals
         return {}
     # An installation releases these, so zypper must ignore its locks. The others stay locked.
     released = package_steps.held_among(world, wanted)
-    try:
-        found = zypper_program.steps(world, request, unlocked=bool(released))
-    except zypper_program.Refusal as problem:
-        raise CheckError("zypper can't do this: %s" % problem) from None
+    found = zypper_program.steps(world, request, unlocked=bool(released))
     kept = package_steps.held_among(world, [name for name in found if name not in wanted])
     if released and kept:
         raise CheckError("zypper can't do this: it would change %s, which is on hold" % ", ".join(kept))
@@ -222,10 +219,7 @@ def unneeded(world: World, names: Iterable[str]) -> set[str]:
     if not present:
         return set()
     request = [LOCAL, "remove", "--clean-deps", "--", *map(spec, present)]
-    try:
-        steps = zypper_program.steps(world, request, unlocked=bool(package_steps.held_among(world, present)))
-    except zypper_program.Refusal as problem:
-        raise CheckError("zypper can't do this: %s" % problem) from None
+    steps = zypper_program.steps(world, request, unlocked=bool(package_steps.held_among(world, present)))
     return {name for name, version in steps.items() if version is None}
 
 

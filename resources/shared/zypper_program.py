@@ -46,10 +46,6 @@ _ERROR = re.compile(r'<message type="error">(.*?)</message>|<description>(.*?)</
 _INFO = re.compile(r'<message type="info">(-?\d+)</message>')
 
 
-class Refusal(CheckError):
-    """zypper refuses. The message is zypper's own."""
-
-
 def run(world: World, argv: Sequence[str], unlocked: bool = False) -> Probe:
     """Ask zypper something.
 
@@ -64,11 +60,11 @@ def run(world: World, argv: Sequence[str], unlocked: bool = False) -> Probe:
     return world.probe(whole, timeout=TIMEOUT, inputs=INPUTS, env=PLAIN)
 
 
-def refused(probe: Probe) -> Refusal:
+def refused(probe: Probe) -> str:
     """Return zypper's own message."""
     said = [" ".join(html.unescape(one or other).split()) for one, other in _ERROR.findall(probe.text)]
     rest = probe.errors.decode("utf-8", "replace").split()
-    return Refusal("; ".join(said) or " ".join(rest) or "status %d" % probe.status)
+    return "; ".join(said) or " ".join(rest) or "status %d" % probe.status
 
 
 def _attributes(text: str) -> dict[str, str]:
@@ -130,11 +126,11 @@ def steps(world: World, argv: Sequence[str], unlocked: bool = False) -> records.
     """Return what a command of zypper would do: name → new version (None: it removes the package).
 
     :param argv: the command, its options and its packages
-    :raises Refusal: if zypper refuses
+    :raises CheckError: with zypper's own message, if zypper refuses
     """
     probe = run(world, [*_simulated(argv)], unlocked)
     if probe.status != 0:
-        raise refused(probe)
+        raise CheckError("zypper can't do this: %s" % refused(probe))
     named = key(world)
     removed: dict[str, str | None] = {}
     new: dict[str, str | None] = {}

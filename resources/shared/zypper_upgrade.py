@@ -24,7 +24,8 @@ def solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: re
     :raises CheckError: if zypper refuses, or if a safe upgrade would remove a package
     """
     keep = [*keep, *before]
-    steps = _steps(world, _request(world, full, keep))
+    request = _request(world, full, keep)
+    steps = zypper_program.steps(world, request) if request else {}
     changed = sorted(name for name in keep if name in steps)
     if changed:
         raise CheckError("the upgrade would change %s, which other nodes install" % ", ".join(changed))
@@ -39,19 +40,14 @@ def _request(world: World, full: bool, keep: Sequence[str]) -> list[str]:
     zypper_program.require_lists(world)
     argv = [*UPDATE, *([ERASE] if full else [])]
     kept = {*keep}
-    if not kept & {*_steps(world, argv)}:
+    if not kept & {*zypper_program.steps(world, argv)}:
         return argv
     names = sorted(
-        name for name in _steps(world, [*UPDATE, ERASE]) if name not in kept and world.entry("packages", name)
+        name
+        for name in zypper_program.steps(world, [*UPDATE, ERASE])
+        if name not in kept and world.entry("packages", name)
     )
     return [*argv, "--", *map(zypper_program.spec, names)] if names else []
-
-
-def _steps(world: World, argv: Sequence[str]) -> records.Steps:
-    try:
-        return zypper_program.steps(world, argv) if argv else {}
-    except zypper_program.Refusal as problem:
-        raise CheckError("zypper can't do this: %s" % problem) from None
 
 
 def _orphans(world: World, keep: Sequence[str]) -> list[str]:
