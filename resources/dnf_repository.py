@@ -66,12 +66,6 @@ def dnf_repository(
     """
 
 
-@dnf_repository.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the files of the repository and of its key."""
-    return ["path:%s%s.repo" % (DIRECTORY, attrs["name"]), "path:%s%s" % (rpm_repositories.KEY, attrs["name"])]
-
-
 @dnf_repository.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse invalid addresses, keys and settings, and attributes that contradict each other."""
@@ -85,6 +79,4 @@ def to_wire(node: Any, context: Any) -> Any:
 
 
 dnf_repository.check(dnf_lists.check)
-dnf_repository.blobs(rpm_repositories.blobs)
-dnf_repository.remember(rpm_repositories.remember)
-dnf_repository.undo(rpm_repositories.undo)
+rpm_repositories.register(dnf_repository, DIRECTORY)

@@ -29,12 +29,6 @@ def hostname(name: Line, **options: Unpack[NodeOptions]) -> None:
     """
 
 
-@hostname.validate
-def valid(attrs: dict[str, Any]) -> None:
-    """Refuse an invalid name."""
-    entry_rules.check_own_name(attrs["name"])
-
-
 @hostname.to_wire
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
@@ -42,6 +36,7 @@ def to_wire(node: Any) -> Any:
 
 
 hostname.claims(["path:" + host_name.FILE])
+hostname.validate(entry_rules.check_own_name)
 hostname.check(host_name.check)
 hostname.blobs(files.blobs)
 hostname.remember(host_name.remember)

@@ -92,13 +92,8 @@ def needs(attrs: dict[str, Any]) -> list[str]:
     return found + ["%s:%s" % (kind, attrs[name]) for kind, name in releases.ACCOUNTS if attrs.get(name)]
 
 
-@release_binary.to_wire
-def to_wire(node: Any, context: Any) -> Any:
-    """Give the host only the digest of a program that the controller fetches."""
-    return release_rules.to_wire(node)
-
-
 release_binary.validate(release_rules.check)
+release_binary.to_wire(release_rules.to_wire)
 release_binary.check(releases.check)
 release_binary.blobs(releases.blobs)
 release_binary.remember(releases.remember)

@@ -57,12 +57,6 @@ def claims(attrs: dict[str, Any]) -> list[str]:
     return ["path:" + attrs["path"], "path:" + ssh_keys.public(attrs["path"])]
 
 
-@ssh_key.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need the directory, the owner and ssh-keygen."""
-    return tls_rules.needed(attrs, "ssh-keygen")
-
-
 @ssh_key.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a size that the algorithm does not have, and attributes that have no effect."""
@@ -71,6 +65,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
     tls_rules.check_bits("ec" if attrs["algorithm"] == "ecdsa" else attrs["algorithm"], attrs.get("bits"))
 
 
+ssh_key.needs(tls_rules.needs("ssh-keygen"))
 ssh_key.check(ssh_keys.check)
 ssh_key.remember(ssh_keys.remember)
 ssh_key.undo(ssh_keys.undo)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from statecfg import Line, NodeOptions, node_type
 from statecfg.resources.shared import entry_rules, time_zones
@@ -29,13 +29,8 @@ def timezone(name: Line, **options: Unpack[NodeOptions]) -> None:
     """
 
 
-@timezone.validate
-def valid(attrs: dict[str, Any]) -> None:
-    """Refuse an invalid name."""
-    entry_rules.check_zone(attrs["name"])
-
-
 timezone.claims(["path:" + time_zones.LINK, "path:" + time_zones.NAME])
+timezone.validate(entry_rules.check_zone)
 timezone.check(time_zones.check)
 timezone.remember(time_zones.remember)
 timezone.undo(time_zones.undo)

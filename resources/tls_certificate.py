@@ -60,15 +60,6 @@ def tls_certificate(
     """
 
 
-tls_certificate.claims(paths.path_claim)
-
-
-@tls_certificate.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need the directory, the owner, the keys and openssl."""
-    return tls_rules.needed(attrs, "openssl")
-
-
 @tls_certificate.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse missing and invalid attributes, and attributes that contradict each other."""
@@ -90,6 +81,8 @@ def to_wire(node: Any) -> Any:
     return node.with_attrs(common_name=subject, names=names, config=config)
 
 
+tls_certificate.claims(paths.path_claim)
+tls_certificate.needs(tls_rules.needs("openssl"))
 tls_certificate.check(tls.check_certificate)
 tls_certificate.remember(tls.remember_certificate)
 tls_certificate.undo(tls.undo_certificate)

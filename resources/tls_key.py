@@ -50,12 +50,6 @@ def tls_key(
 tls_key.claims(paths.path_claim)
 
 
-@tls_key.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
-    """Need the directory, the owner and openssl."""
-    return tls_rules.needed(attrs, "openssl")
-
-
 @tls_key.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse a size that the algorithm does not have, and attributes that have no effect."""
@@ -64,6 +58,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
     tls_rules.check_bits(attrs["algorithm"], attrs.get("bits"))
 
 
+tls_key.needs(tls_rules.needs("openssl"))
 tls_key.check(tls.check_key)
 tls_key.remember(tls.remember_key)
 tls_key.undo(tls.undo_key)

@@ -70,12 +70,6 @@ def zypper_repository(
     """
 
 
-@zypper_repository.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
-    """Claim the files of the repository and of its key."""
-    return ["path:%s%s.repo" % (DIRECTORY, attrs["name"]), "path:%s%s" % (rpm_repositories.KEY, attrs["name"])]
-
-
 @zypper_repository.validate
 def contradictions(attrs: dict[str, Any]) -> None:
     """Refuse invalid addresses, keys and settings, and attributes that contradict each other."""
@@ -89,6 +83,4 @@ def to_wire(node: Any, context: Any) -> Any:
 
 
 zypper_repository.check(zypper_lists.check)
-zypper_repository.blobs(rpm_repositories.blobs)
-zypper_repository.remember(rpm_repositories.remember)
-zypper_repository.undo(rpm_repositories.undo)
+rpm_repositories.register(zypper_repository, DIRECTORY)

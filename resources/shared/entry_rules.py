@@ -124,20 +124,22 @@ def check_setting(name: str) -> None:
         )
 
 
-def check_zone(name: str) -> None:
+def check_zone(attrs: Mapping[str, Any]) -> None:
     """Check the name of a time zone.
 
     :raises Wrong: if it is not valid
     """
+    name = attrs["name"]
     if not re.match(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*\Z", name):
         raise Wrong(f"{show(name)} is not the name of a time zone", "write a name such as Europe/Berlin or Etc/UTC")
 
 
-def check_own_name(name: str) -> None:
+def check_own_name(attrs: Mapping[str, Any]) -> None:
     """Check the name that a host gives itself. Linux allows 64 bytes.
 
     :raises Wrong: if it is not valid
     """
+    name = attrs["name"]
     check_host_name(name)
     if len(name) > 64:
         raise Wrong(f"a name of {len(name)} bytes; the name of a host has at most 64")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import NodeType, table
 from statecfg.remote.graph.ops import Op, op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
@@ -42,6 +42,14 @@ def forget_key(machine: Machine, keys: list[str]) -> Result:
 def make_directory(machine: Machine, path: str) -> Result:
     """Make the directory of the keys."""
     return machine.mkdir(path, parents=True)
+
+
+def register(kind: NodeType[...], directory: str) -> None:
+    """Let a node type manage repositories in a directory. It claims the files of a repository and of its key."""
+    kind.claims(lambda attrs: ["path:%s%s.repo" % (directory, attrs["name"]), "path:" + KEY + attrs["name"]])
+    kind.blobs(blobs)
+    kind.remember(remember)
+    kind.undo(undo)
 
 
 def key_file(node: Node) -> Node | None:

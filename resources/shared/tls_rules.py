@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from statecfg.remote.graph.wrong_values import Wrong, show
@@ -29,11 +29,15 @@ def fingerprint(text: bytes) -> str:
     return found[0]
 
 
-def needed(attrs: Mapping[str, Any], program: str) -> list[str]:
-    """Return what a key or certificate needs: its directory, owner and group, other keys, and the program."""
-    owners = [f"{what}:{attrs[name]}" for what, name in (("user", "owner"), ("group", "group")) if attrs.get(name)]
-    others = [f"path:{attrs[name]}" for name in ("key", "authority", "authority_key") if attrs.get(name)]
-    return [f"inside:{attrs['path']}", *owners, *others, f"program:{program}"]
+def needs(program: str) -> Callable[[Mapping[str, Any]], list[str]]:
+    """Return a function that returns what a key or certificate needs, with the program that makes it."""
+
+    def needed(attrs: Mapping[str, Any]) -> list[str]:
+        owners = [f"{what}:{attrs[name]}" for what, name in (("user", "owner"), ("group", "group")) if attrs.get(name)]
+        others = [f"path:{attrs[name]}" for name in ("key", "authority", "authority_key") if attrs.get(name)]
+        return [f"inside:{attrs['path']}", *owners, *others, f"program:{program}"]
+
+    return needed
 
 
 def check_bits(algorithm: str, bits: int | None) -> None:
