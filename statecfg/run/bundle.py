@@ -22,6 +22,7 @@ from typing import Any
 
 import statecfg
 from statecfg.graph import host_conditions
+from statecfg.remote.graph.names import Mode
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.resources.shared.commands import RARE
 from statecfg.run import host_modules
@@ -105,9 +106,12 @@ def _is_rare(command: Mapping[str, Any]) -> bool:
     return "produces" in command.get("options", ()) or any(attrs.get(name) is not None for name in RARE)
 
 
-def of_facts() -> Part:
-    """Return the part that collects facts."""
-    return _part("facts")
+def first_parts(mode: str, facts: bool) -> list[Part]:
+    """Return the parts that a host needs before it gets the nodes.
+
+    :param facts: whether the host has to collect facts
+    """
+    return [*([_part("facts")] if facts else ()), *([_part("history")] if mode == Mode.HISTORY else ())]
 
 
 def more_types(types: Iterable[str], sent: Bundle) -> dict[str, Part]:

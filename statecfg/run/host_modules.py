@@ -29,6 +29,7 @@ MANAGERS = (
 # Code that only some hosts need: part of the bundle → modules and packages.
 PARTS = {
     "facts": ("statecfg.remote.facts",),
+    "history": ("statecfg.remote.ledger.history",),
     "hooks": ("statecfg.remote.hooks.run", "statecfg.remote.hooks.result"),
     "units": ("statecfg.remote.units",),
     "decisions": ("statecfg.remote.run.decisions",),

@@ -7,9 +7,18 @@ import os
 import time
 
 from statecfg.remote.graph.names import Outcome, RunStatus
-from statecfg.remote.ledger import sqlite
-from statecfg.remote.ledger.records import SAID, Debt, Definition, Resource, distinct, renamed
-from statecfg.remote.ledger.schema import in_memory, machine_id, open_database
+from statecfg.remote.ledger import appended, sqlite, state
+from statecfg.remote.ledger.records import (
+    COLUMNS,
+    JSON_COLUMNS,
+    SAID,
+    Debt,
+    Definition,
+    Resource,
+    distinct,
+    renamed,
+)
+from statecfg.remote.ledger.schema import in_memory, open_database
 from statecfg.remote.ledger.state import BEFORE, LEDGER, RUNS, StateError
 from statecfg.remote.machine.changes import HOLDS
 
@@ -25,12 +34,8 @@ if TYPE_CHECKING:
 
 DAMAGED = "Restore the file from a backup, or move it away: statecfg then starts a new ledger, which is empty."
 KEPT = 1000  # the ledger keeps this many runs, the newest ones
-_JSON = ("claims", "memory", "attrs", "requires", "tags", "owing", "triggers")
-_COLUMNS = (
-    "name", "type", "module", "claims", "digest", "state", "memory", "after", "attrs", "requires", "tags", "protect",
-    "position", "owing", "first_run", "last_run", "since", "triggers",
-)  # fmt: skip
 # The columns that an apply may change in the record of a managed resource.
+_IS_JSON = tuple(column in JSON_COLUMNS for column in COLUMNS)
 _DEFINED = (*Definition.fields, "digest", "after")
 
 
@@ -43,13 +48,20 @@ class Ledger:
     """
 
     def __init__(self, state_dir: str, reading: bool = False) -> None:
-        self.state_dir = state_dir
+        self.state_dir, self.reading = state_dir, reading
         path = os.path.join(state_dir, LEDGER)
+        runs, _ = appended.read(state_dir)  # first, because a run may add them to the ledger meanwhile
         try:
             self.database = open_database(path, reading)
+            if runs and reading:
+                self.database = in_memory(self.database)
+            if runs:
+                appended.fold(self.database, runs)
         except (sqlite.DatabaseError, OSError) as problem:
             damaged = "not a database" in str(problem) or "malformed" in str(problem)
             raise StateError("the ledger %s can't be used: %s" % (path, problem), DAMAGED if damaged else "") from None
+        if not reading:
+            appended.clear(state_dir)
 
     def meta(self, key: str) -> str:
         """Return a property of the ledger: its `lineage`, or the `machine` that created it; "" if unknown."""
@@ -58,10 +70,15 @@ class Ledger:
 
     def foreign(self) -> str:
         """Return why the ledger belongs to another machine; "" if it doesn't or if that is unknown."""
-        here, there = machine_id(), self.meta("machine")
-        if here and there and here != there:
-            return "it was created on another machine (machine-id %s; this machine has %s)" % (there[:12], here[:12])
-        return ""
+        return state.foreign(self.meta("machine"))
+
+    def opened(self) -> Ledger:
+        """Return this ledger, whose database is open."""
+        return self
+
+    def append(self, run: Mapping[str, Any], status: str, names: Iterable[str]) -> bool:
+        """Return False: the caller has to call `end`. See `snapshot.Front.append`."""
+        return False
 
     # Resources
 
@@ -70,8 +87,13 @@ class Ledger:
 
         :param name: return only the resource of this name; "" for all
         """
-        query = "SELECT %s FROM resource WHERE playbook = ? AND ? IN ('', name) ORDER BY name" % ", ".join(_COLUMNS)
+        query = "SELECT %s FROM resource WHERE playbook = ? AND ? IN ('', name) ORDER BY name" % ", ".join(COLUMNS)
         return {row[0]: _resource(row) for row in self.database.execute(query, (playbook, name))}
+
+    def rows(self) -> Iterable[Sequence[Any]]:
+        """Return the playbook and the columns of each managed resource, by playbook and name."""
+        query = "SELECT playbook, %s FROM resource ORDER BY playbook, name" % ", ".join(COLUMNS)
+        return self.database.execute(query)
 
     def claimed_elsewhere(self, playbook: str) -> Dict[str, Tuple[str, str]]:
         """Return claim → playbook and name, for the resources of all other playbooks."""
@@ -259,8 +281,8 @@ class Ledger:
             database.execute(query, (renamed(there), playbook, name))
         row = {"first_run": run, "since": time.time(), **resource.to_json(), "last_run": run}
         database.execute(
-            "INSERT OR IGNORE INTO resource (playbook, %s) VALUES (?%s)" % (", ".join(_COLUMNS), ", ?" * len(_COLUMNS)),
-            (playbook, *_cells(row, _COLUMNS)),
+            "INSERT OR IGNORE INTO resource (playbook, %s) VALUES (?%s)" % (", ".join(COLUMNS), ", ?" * len(COLUMNS)),
+            (playbook, *_cells(row, COLUMNS)),
         )
 
     def _change_state(self, playbook: str, run: str, change: StateChange) -> None:
@@ -357,11 +379,8 @@ class Ledger:
 
 
 def _resource(row: Sequence[Any]) -> Resource:
-    name, node_type, module, claims, digest, state, memory, after, attrs, requires, tags, protect, *rest = row
-    position, owing, first_run, _, since, triggers = rest
-    lists = (_value(claims), _value(requires), _value(tags))
-    definition = Definition(node_type, module, _value(attrs), *lists, protect, position, _value(triggers))
-    return Resource(name, definition, state, _value(memory), digest, after, _value(owing), first_run, since)
+    cells = (_value(cell) if is_json else cell for cell, is_json in zip(row, _IS_JSON))
+    return Resource.from_row(tuple(cells))
 
 
 def _value(text: str) -> Any:
@@ -369,4 +388,4 @@ def _value(text: str) -> Any:
 
 
 def _cells(record: Mapping[str, Any], columns: Iterable[str]) -> List[Any]:
-    return [json.dumps(record[column]) if column in _JSON else record[column] for column in columns]
+    return [json.dumps(record[column]) if column in JSON_COLUMNS else record[column] for column in columns]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from statecfg.remote.ledger import journal, state
-from statecfg.remote.ledger.ledger import Ledger
+from statecfg.remote.ledger import journal, snapshot, state
 from statecfg.remote.ledger.recorded import Recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Optional
 
+    from statecfg.remote.ledger.ledger import Ledger
 
 SHOWN = 20  # maximum number of names in a warning
 
@@ -23,12 +23,20 @@ def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str], r
     :param run: the id of this run, which has a journal already if it continues after a reboot
     """
     result = Recorded(state_dir)
+    journals = journal.interrupted_runs(state_dir)
+    front = snapshot.read(state_dir, playbook, acting) if not journals else None
+    if front is not None:
+        result.ledger, result.lineage = front, front.meta("lineage")
+        result.resources, result.debts = front.resources(), front.owed()
+        return result
+    from statecfg.remote.ledger.ledger import Ledger
+
     ledger: Optional[Ledger] = Ledger(state_dir, reading=not acting)
     if ledger is not None and ledger.foreign():
         ledger = _set_aside(ledger, acting, warnings)
     if ledger is None:
         return result
-    interrupted = [left for left in journal.interrupted_runs(state_dir) if left[0] != run]
+    interrupted = [left for left in journals if left[0] != run]
     cut_off = ledger.open_runs(interrupted)
     for run, account in cut_off:
         text = "run %s by %s was cut off" % (run, ledger.who(run) or "an unknown user")
@@ -55,6 +63,8 @@ def _set_aside(ledger: Ledger, acting: bool, warnings: List[str]) -> Optional[Le
 
     :returns: a new ledger if this run changes the host, otherwise None
     """
+    from statecfg.remote.ledger.ledger import Ledger
+
     text = "the ledger belongs to another machine: %s. statecfg prunes nothing based on it" % ledger.foreign()
     machine = ledger.meta("machine")
     ledger.close()

@@ -10,11 +10,12 @@ from statecfg.remote.machine.paths import normal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Container, Dict, Iterable, List, Mapping, Set, Tuple
+    from typing import Any, Callable, Container, Dict, Iterable, List, Mapping, Set, Tuple, Union
 
     from statecfg.remote.graph.model import Node
     from statecfg.remote.ledger.ledger import Ledger
     from statecfg.remote.ledger.records import Resource
+    from statecfg.remote.ledger.snapshot import Front
 
 
 PACKAGE = "package"  # the type of the nodes that the undo of other nodes may need
@@ -42,7 +43,7 @@ class Orphans:
 
 
 def find_orphans(
-    ledger: Ledger,
+    ledger: Union[Ledger, Front],
     playbook: str,
     resources: Mapping[str, Resource],
     nodes: Mapping[str, Node],

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Mapping, Optional, Set
+    from typing import Dict, List, Mapping, Optional, Set, Union
 
     from statecfg.remote.ledger.ledger import Ledger
     from statecfg.remote.ledger.records import Debt, Resource
+    from statecfg.remote.ledger.snapshot import Front
 
 
 class Recorded:
     """The records of one playbook in the ledger when a run begins.
 
     :param state_dir: the state directory
-    :ivar ledger: None if there is none, or only one of another machine
+    :ivar ledger: the ledger or its snapshot; None if there is none, or only one of another machine
     :ivar lineage: the ledger's lineage
     :ivar resources: the managed resources by name
     :ivar debts: the restarts that earlier runs owe
@@ -25,10 +26,23 @@ class Recorded:
 
     def __init__(self, state_dir: str) -> None:
         self.state_dir = state_dir
-        self.ledger: Optional[Ledger] = None
+        self.ledger: Optional[Union[Ledger, Front]] = None
         self.lineage = ""
         self.resources: Dict[str, Resource] = {}
         self.debts: List[Debt] = []
         self.secret_paths: Dict[str, Set[str]] = {}
         self.restarts: Set[str] = set()
         self.held: Mapping[str, str] = {}
+
+    def opened(self) -> Ledger:
+        """Return the ledger with its database open, for a run that writes it or reads more than the snapshot has."""
+        assert self.ledger is not None
+        self.ledger = ledger = self.ledger.opened()
+        return ledger
+
+    def close(self) -> None:
+        """Close the ledger at the end of a run."""
+        if self.ledger is not None:
+            from statecfg.remote.ledger.snapshot import finish
+
+            finish(self.ledger)

@@ -49,6 +49,14 @@ class Definition:
         self.triggers = None if triggers is None else list(triggers)
 
 
+# The columns of a resource in the ledger, and those that contain JSON.
+COLUMNS = (
+    "name", "type", "module", "claims", "digest", "state", "memory", "after", "attrs", "requires", "tags", "protect",
+    "position", "owing", "first_run", "last_run", "since", "triggers",
+)  # fmt: skip
+JSON_COLUMNS = ("claims", "memory", "attrs", "requires", "tags", "owing", "triggers")
+
+
 class Resource:
     """A managed resource.
 
@@ -85,6 +93,14 @@ class Resource:
         self.name, self.definition, self.state, self.memory = name, definition, state, memory
         self.digest, self.after, self.owing = digest, after, owing
         self.first_run, self.since, self.replaces = first_run, since, replaces
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> Resource:
+        """Return the resource of a row of the ledger, with the columns `COLUMNS` and JSON already read."""
+        name, node_type, module, claims, digest, state, memory, after, attrs, requires, tags, protect, *rest = row
+        position, owing, first_run, _, since, triggers = rest
+        definition = Definition(node_type, module, attrs, claims, requires, tags, protect, position, triggers)
+        return cls(name, definition, state, memory, digest, after, owing, first_run, since)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Resource:

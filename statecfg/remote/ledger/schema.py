@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from statecfg.remote.ledger import sqlite
-from statecfg.remote.ledger.state import StateError
+from statecfg.remote.ledger.state import StateError, machine_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def _connect(path: str, reading: bool) -> Connection:
     mode = "ro" if reading else "rwc"
     database = sqlite.connect("file:%s?mode=%s" % (quoted, mode), uri=True, timeout=10.0)
     if not reading:
-        os.chmod(path, 0o600)
+        if os.stat(path).st_mode & 0o777 != 0o600:
+            os.chmod(path, 0o600)
         database.execute("PRAGMA synchronous=EXTRA")
     return database
 
@@ -95,12 +96,3 @@ def _migrate(database: Connection, version: int, lasting: bool) -> None:
         database.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", begun)
     database.execute("PRAGMA user_version=%d" % SCHEMA)
     database.commit()
-
-
-def machine_id() -> str:
-    """Return the content of /etc/machine-id, "" if it can't be read."""
-    try:
-        with open("/etc/machine-id", encoding="ascii", errors="replace") as stream:
-            return stream.readline().strip()
-    except OSError:
-        return ""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from typing import Dict, Tuple
 
 LEDGER = "ledger.db"
+SNAPSHOT = "ledger.snapshot"  # what a run reads in the ledger, see `snapshot`
+APPENDED = "ledger.appended"  # runs that are not in the ledger yet, see `appended`
 RUNS = "runs"
 BEFORE = "before"  # the directory with the former content of files
 OLD = 30 * 86400  # seconds after which a hook's files are deleted
@@ -118,7 +120,8 @@ def set_aside(state_dir: str, mark: str) -> str:
         number += 1
         aside = os.path.join(state_dir, "of-%s-%d" % (mark, number))
     os.makedirs(aside, 0o700, exist_ok=True)
-    for name in (RUNS, BEFORE, LEDGER):  # the ledger last: if this is interrupted, the next run moves the rest
+    # The ledger last: if this is interrupted, the next run moves the rest.
+    for name in (RUNS, BEFORE, APPENDED, LEDGER):
         if os.path.exists(os.path.join(state_dir, name)):
             _move(os.path.join(state_dir, name), os.path.join(aside, name))
     return aside
@@ -133,3 +136,23 @@ def _move(source: str, target: str) -> None:
     for name in os.listdir(source):
         _move(os.path.join(source, name), os.path.join(target, name))
     os.rmdir(source)
+
+
+def machine_id() -> str:
+    """Return the content of /etc/machine-id, "" if it can't be read."""
+    try:
+        with open("/etc/machine-id", encoding="ascii", errors="replace") as stream:
+            return stream.readline().strip()
+    except OSError:
+        return ""
+
+
+def foreign(machine: str) -> str:
+    """Return why a ledger belongs to another machine; "" if it doesn't or if that is unknown.
+
+    :param machine: the machine that created the ledger
+    """
+    here = machine_id()
+    if here and machine and here != machine:
+        return "it was created on another machine (machine-id %s; this machine has %s)" % (machine[:12], here[:12])
+    return ""

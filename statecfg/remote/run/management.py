@@ -308,8 +308,8 @@ class Management:
         """Record the run in the ledger, with all restarts that it will owe; return the lifecycle of its nodes."""
         from statecfg.remote.hooks.firing import Firing
 
-        ledger, definitions = self.recorded.ledger, self.definitions
-        assert ledger is not None and definitions is not None
+        ledger, definitions = self.recorded.opened(), self.definitions
+        assert definitions is not None
         owed = [
             (step.node.provides, cause, step.node.resource.debt if isinstance(step.node, Dependent) else None)
             for step in (*plan.steps.values(), *plan.removal_steps())
@@ -342,7 +342,8 @@ class Management:
         """Record a run that had nothing to do on the host, and the resources that it made managed."""
         from statecfg.remote.machine.real import Facets
 
-        assert self.recorded.ledger is not None
+        ledger = self.recorded.ledger
+        assert ledger is not None
         recording = self._start_recording(Facets())
         account = Account()
         sound = [name for name, step in plan.steps.items() if step.outcome == Outcome.UNCHANGED and not step.excluded]
@@ -351,21 +352,23 @@ class Management:
             resource = recording.new_resource(plan.steps[name].node)
             resource.state = State.RESOLVED
             account.manage(resource)
-        self.recorded.ledger.end(self._run, account, status, recording.updates(sound, set(first_seen), {}))
+        records = recording.updates(sound, set(first_seen), {})
+        as_before = not account.records and not any(records.values())
+        if not (as_before and ledger.append(self._run, status, records)):
+            self.recorded.opened().end(self._run, account, status, records)
 
     def end(self, journal: Journal, status: str, sound: Iterable[str]) -> None:
         """Complete the run's record in the ledger with the contents of its journal."""
-        assert self.recorded.ledger is not None and self._recording is not None
+        assert self._recording is not None
         with open(journal.path, encoding="utf-8") as stream:
             account = Account(stream.read().split("\n"))
         changed = (name for name, outcome in account.outcomes.items() if outcome == Outcome.CHANGED)
         fresh = {*account.managed, *changed}
-        self.recorded.ledger.end(self._run, account, status, self._recording.updates(sound, fresh, account.said))
+        self.recorded.opened().end(self._run, account, status, self._recording.updates(sound, fresh, account.said))
 
     def close(self) -> None:
-        """Close the ledger."""
-        if self.recorded.ledger is not None:
-            self.recorded.ledger.close()
+        """Close the ledger, and write its snapshot if this run may have changed it."""
+        self.recorded.close()
 
 
 def causes(debts: List[Debt]) -> Dict[str, List[str]]:

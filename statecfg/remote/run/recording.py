@@ -67,10 +67,8 @@ class Recording:
 
     def _others(self, node_type: str) -> List[Tuple[Attrs, Any]]:
         """Return the attributes and snapshots of all managed nodes of a type, including those of this run."""
-        ledger = self.recorded.ledger
-        assert ledger is not None
         if node_type not in self._older:
-            rows = ledger.memories(node_type)
+            rows = self.recorded.opened().memories(node_type)
             self._older[node_type] = [(attrs, with_content(memory, self.before)) for attrs, memory in rows]
         fresh = (name for name in self._new_snapshots if self.nodes[name].type == node_type)
         recent = ((self.nodes[name].attrs, with_content(self._new_snapshots[name], self.before)) for name in fresh)

@@ -11,7 +11,7 @@ from statecfg.playbook.inventory import Host
 from statecfg.playbook.packed import longest
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.wire import frames as wire
-from statecfg.run.bundle import Bundle, build, of_facts
+from statecfg.run.bundle import Bundle, Part, build, first_parts
 from statecfg.run.host.new_login import by_ssh
 from statecfg.run.host.outgoing import plain
 from statecfg.run.options import Access, Limits
@@ -105,6 +105,11 @@ class Request:
         units = longest([(self.more.get("units") or {}).get("longest")])
         return self.order.limits.patience + max(self.definition.packed.longest, units)
 
+    @property
+    def first_parts(self) -> list[Part]:
+        """The parts of the executor that the host needs before it gets the nodes."""
+        return first_parts(self.order.mode, self.facts is not None)
+
     def opening(self, nonce: str) -> Iterator[bytes]:
         """Yield the frames to send before the host has answered.
 
@@ -125,7 +130,8 @@ class Request:
                 "expect": self.expect is not None,
                 "asks": self.asks,
                 "login": by_ssh(self.target),
-                **({"facts": self.facts, "parts": [of_facts().sha256]} if self.facts is not None else {}),
+                **({"facts": self.facts} if self.facts is not None else {}),
+                "parts": [part.sha256 for part in self.first_parts],
                 **self.more,
             }
         )

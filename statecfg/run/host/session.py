@@ -17,7 +17,7 @@ from statecfg.playbook.compile import Definition
 from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
 from statecfg.remote.wire import frames as wire
-from statecfg.run.bundle import Part, build, more_types, of_facts, parts
+from statecfg.run.bundle import Part, build, more_types, parts
 from statecfg.run.host import actions, frames
 from statecfg.run.host.absence import ABSENT, Absence, StillUp
 from statecfg.run.host.broken import SUSPICIOUS, Broken
@@ -65,8 +65,7 @@ class HostSession:
         self.deadlines = Deadlines(clock, request.patience)
         self.supplies = Supplies(emit)
         self.supplies.parts[request.bundle.sha256] = request.bundle
-        if request.facts is not None:
-            self.supplies.parts[of_facts().sha256] = of_facts()
+        self.supplies.parts.update((part.sha256, part) for part in request.first_parts)
         self.unit_hooks: dict[int, Json | None] = {}  # number of the order → unit and hook
         self.cancelled = False
         self.absence: Absence | None = None  # the newest reboot of the host

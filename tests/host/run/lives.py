@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from statecfg.playbook.compile import Definition
+from statecfg.remote.ledger.ledger import Ledger
+from statecfg.remote.ledger.state import APPENDED
 from statecfg.resources import command, directory, file
 from statecfg.run import fleet
 from tests.host.remote.managed import hook
@@ -101,17 +103,18 @@ def prepare(host: Host, place: str) -> None:
 
 @contextlib.contextmanager
 def ledger(host: Host) -> Iterator[sqlite3.Connection]:
-    """Open a copy of the host's ledger, including the journal of an interrupted commit."""
+    """Open a copy of the host's ledger, including the journal of an interrupted commit and the appended runs."""
     with tempfile.TemporaryDirectory() as scratch:
-        for name in ("ledger.db", "ledger.db-journal"):
+        for name in ("ledger.db", "ledger.db-journal", APPENDED):
             if host.path(f"/var/lib/statecfg/{name}").exists():
                 shutil.copy(host.path(f"/var/lib/statecfg/{name}"), Path(scratch, name))
-        database = sqlite3.connect(Path(scratch, "ledger.db"))
+        opened = Ledger(scratch)  # it adds the appended runs
+        database = opened.database
         try:
             assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             yield database
         finally:
-            database.close()
+            opened.close()
 
 
 def counted(host: Host) -> int:

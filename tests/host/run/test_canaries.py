@@ -228,7 +228,7 @@ def test_secrets_appear_only_in_their_target_files(host: Host, tmp_path: Path) -
         "hooks here": [data for path, data in local.items() if "hooks" in path.parts],
         "other files of the project": [data for path, data in local.items() if "hooks" not in path.parts],
     }
-    for where in ("ledger.db", "runs", "cache", "before", "hooks", "processes"):
+    for where in ("ledger.db", "ledger.snapshot", "runs", "cache", "before", "hooks", "processes"):
         chosen = [*files.items(), *after.items()]
         inside = [data for path, data in chosen if state in path.parents and where in str(path.relative_to(state))]
         parts = {**parts, f"host: {where}": inside}

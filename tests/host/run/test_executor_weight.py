@@ -27,7 +27,7 @@ MOST = 69  # number of modules, without those that the interpreter loads when it
 PLAN = """
 import json, os, sys
 before = set(sys.modules)
-root, place, path, sha256 = sys.argv[1:]
+root, place, path, sha256, mode, run = sys.argv[1:]
 sys.path.insert(0, root)
 from statecfg.remote import session
 from statecfg.remote.ledger import state
@@ -36,12 +36,12 @@ types = {"file": "statecfg.resources.file"}
 content = {"$blob": [sha256, 2], "text": "x\\n"}
 node = {"provides": "file:x", "type": "file", "attrs": {"path": path, "content": content}}
 frames = [
-    ({"type": "run", "mode": "plan", "run": "r", "who": "w", "playbook": "p", "types": types}, b""),
+    ({"type": "run", "mode": mode, "run": run, "who": "w", "playbook": "p", "types": types}, b""),
     ({"type": "nodes", "layer": 0, "nodes": [node]}, b""),
     ({"type": "begin"}, b""),
 ]
 source, _ = os.pipe()
-sink = os.open(place + "/said", os.O_WRONLY | os.O_CREAT)
+sink = os.open(place + "/said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 session.main(source, sink, {}, frames)
 loaded = sorted(name for name in set(sys.modules) - before)
 from statecfg.remote.wire.frames import Decoder
@@ -58,22 +58,34 @@ def host_half(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("python", PYTHONS, ids=lambda python: Path(python).parents[1].name)
-def test_a_plan_without_changes_loads_few_modules(host_half: Path, python: str) -> None:
+def run(python: str, host_half: Path, mode: str, number: int = 0) -> list[str]:
+    """Run with a file that is as defined. Return the modules that this loaded."""
     place = host_half / "state"
-    place.mkdir()
+    place.mkdir(exist_ok=True)
+    place.chmod(0o700)
     (host_half / "f").write_text("x\n")
     digest = hashlib.sha256(b"x\n").hexdigest()
+    arguments = [str(host_half), str(place), str(host_half / "f"), digest, mode, f"r{number}"]
     done = subprocess.run(
-        [python, "-I", "-S", "-B", "-c", PLAN, str(host_half), str(place), str(host_half / "f"), digest],
-        capture_output=True,
-        text=True,
-        check=False,
+        [python, "-I", "-S", "-B", "-c", PLAN, *arguments], capture_output=True, text=True, check=False
     )
     assert done.stderr == ""
     loaded, said = json.loads(done.stdout)
     assert [header["type"] for header in said] == ["hello", "planned", "plan", "end"]
     assert said[1]["nodes"][0]["outcome"] == "unchanged", said[1]
     assert said[-1]["status"] == "ok"
+    return [str(name) for name in loaded]
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=lambda python: Path(python).parents[1].name)
+def test_a_plan_without_changes_loads_few_modules(host_half: Path, python: str) -> None:
+    loaded = run(python, host_half, "plan")
     assert sorted(HEAVY & {name.split(".")[0] for name in loaded}) == []
     assert len(loaded) <= MOST, loaded
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=lambda python: Path(python).parents[1].name)
+def test_a_run_without_changes_loads_no_database(host_half: Path, python: str) -> None:
+    assert "_sqlite3" in run(python, host_half, "apply", 1)
+    for number, mode in enumerate(("plan", "verify", "apply", "apply"), 2):
+        assert "_sqlite3" not in run(python, host_half, mode, number)

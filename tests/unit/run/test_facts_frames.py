@@ -55,7 +55,7 @@ def case() -> Iterator[Case]:
 def test_the_opening_asks_for_facts_and_sends_no_nodes(case: Case) -> None:
     assert [header["type"] for header in case.opening] == ["hello", "run"]
     assert case.opening[1]["facts"] == ASKED
-    assert case.opening[1]["parts"] == [bundle.of_facts().sha256]
+    assert case.opening[1]["parts"] == [part.sha256 for part in bundle.first_parts("plan", True)]
     assert case.begun == b""
 
 

@@ -18,8 +18,8 @@ from statecfg.remote.ledger.history import history
 from statecfg.remote.ledger.journal import Account, Journal, interrupted_runs
 from statecfg.remote.ledger.ledger import KEPT, Ledger
 from statecfg.remote.ledger.records import Orphan, Resource, renamed
-from statecfg.remote.ledger.schema import SCHEMA, machine_id
-from statecfg.remote.ledger.state import prepare
+from statecfg.remote.ledger.schema import SCHEMA
+from statecfg.remote.ledger.state import machine_id, prepare
 from statecfg.remote.run.dependents import Dependents
 from statecfg.resources import directory, file
 from tests.host.remote.managed import Machine
