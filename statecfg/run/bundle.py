@@ -84,7 +84,7 @@ def parts(
     types = {node["type"] for layer in layers for node in layer}.union(*map(host_conditions.readers, options))
     types = types.intersection(REGISTRY)
     needed = {
-        "hooks": any(hook["where"] == "host" for hook in order.get("hooks", ())),
+        "hooks": order.get("hooks"),
         "units": order.get("units"),
         "decisions": any(map(host_conditions.of_options, options)),
         "items": any("for_each_host" in one for one in options),

@@ -89,21 +89,25 @@ class Lifecycle:
     def __init__(self, tracked: Dict[str, Tracked], hooks: Sequence[HookOrder]) -> None:
         self.tracked, self.hooks = tracked, hooks
 
-    def attach(
-        self,
-        record: Record,
-        call: Callable[[HookOrder, str, HookedResource, float], Mapping[str, Any]],
-        tell: Callable[[CalledHook], None],
-        new_record: Callable[[Node], Resource],
-    ) -> None:
-        """Connect the lifecycle to the run. Before this call, it cannot record or call anything.
+    def attach(self, record: Record, new_record: Callable[[Node], Resource]) -> None:
+        """Connect the lifecycle to the run. Before this call, it cannot record anything.
 
         :param record: the journal
-        :param call: calls a hook: (hook, event, resource as data, seconds) → {"ok": bool, "error": str, "waited": s}
-        :param tell: receives each call, for the report
         :param new_record: returns the record of a node that becomes managed
         """
-        self.record, self.call, self.tell, self.new_record = record, call, tell, new_record
+        self.record, self.new_record = record, new_record
+
+    def connect(
+        self,
+        call: Callable[[HookOrder, str, HookedResource, float], Mapping[str, Any]],
+        tell: Callable[[CalledHook], None],
+    ) -> None:
+        """Connect the lifecycle to its hooks. Before this call, it cannot call any.
+
+        :param call: calls a hook: (hook, event, resource as data, seconds) → {"ok": bool, "error": str, "waited": s}
+        :param tell: receives each call, for the report
+        """
+        self.call, self.tell = call, tell
 
     def of(self, node: Node) -> Tracked:
         """Return the state of a node."""

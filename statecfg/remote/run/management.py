@@ -306,8 +306,6 @@ class Management:
 
     def begin(self, plan: Plan, journal: Journal, facets: Facets, channel: Channel) -> Lifecycle:
         """Record the run in the ledger, with all restarts that it will owe; return the lifecycle of its nodes."""
-        from statecfg.remote.hooks.firing import Firing
-
         ledger, definitions = self.recorded.opened(), self.definitions
         assert definitions is not None
         owed = [
@@ -319,8 +317,12 @@ class Management:
         owed = [debt for debt in owed if plan.acts(debt[1])]
         self.recorded.restarts = {debt.node for debt in self.recorded.debts}.union(node for node, _, _ in owed)
         ledger.begin(self._run, owed)
-        firing = Firing(self.order, ledger, definitions.mask, channel)
-        self.life.attach(journal, firing.call, firing.tell, self._start_recording(facets).new_resource)
+        self.life.attach(journal, self._start_recording(facets).new_resource)
+        if self.hooks:
+            from statecfg.remote.hooks.firing import Firing
+
+            firing = Firing(self.order, ledger, definitions.mask, channel)
+            self.life.connect(firing.call, firing.tell)
         return self.life
 
     def _start_recording(self, facets: Facets) -> Recording:
@@ -328,8 +330,7 @@ class Management:
 
         assert self.definitions is not None and self.orphans is not None
         nodes = {node.provides: node for layer in self.layers for node in layer}
-        renamed = self.orphans.renamed
-        self._recording = Recording(self.recorded, self.definitions, nodes, renamed, facets)
+        self._recording = Recording(self.recorded, self.definitions, nodes, self.orphans.renamed, facets)
         return self._recording
 
     @property
@@ -353,8 +354,7 @@ class Management:
             resource.state = State.RESOLVED
             account.manage(resource)
         records = recording.updates(sound, set(first_seen), {})
-        as_before = not account.records and not any(records.values())
-        if not (as_before and ledger.append(self._run, status, records)):
+        if account.records or any(records.values()) or not ledger.append(self._run, status, records):
             self.recorded.opened().end(self._run, account, status, records)
 
     def end(self, journal: Journal, status: str, sound: Iterable[str]) -> None:
