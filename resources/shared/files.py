@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown, error
 from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.graph.ops import op
@@ -9,8 +12,15 @@ from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths, records, restore, snapshot
 
+SMALL = 64 << 10  # bytes
 
-@op
+
+def small(args: Mapping[str, Any]) -> bool:
+    """Tell whether writing a file takes only a moment."""
+    return args["validate"] is None and args["backup"] is None and args["content"].size <= SMALL
+
+
+@op(quick=small)
 def write(
     machine: Machine,
     path: str,

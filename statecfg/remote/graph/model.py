@@ -250,10 +250,12 @@ class Maker:
 
     :ivar turn: the mutex: actions with the same one never run concurrently on a host
     :ivar batch: the parameter, a list, whose values are joined to make one action of several in a layer
+    :ivar quick: tells from the arguments whether the action only writes one small file; None: never
     """
 
     turn: Optional[str] = None
     batch: Optional[str] = None
+    quick: Optional[Callable[[Mapping[str, Any]], bool]] = None
 
     def joined(self, actions: Sequence[Action]) -> Action:
         """Return one action that does the work of several."""

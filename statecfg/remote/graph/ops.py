@@ -19,6 +19,8 @@ class Op(Maker):
     :param name: the name in reports; default: the function's name
     :param turn: the mutex: ops with the same one never run concurrently on a host (such as two `apt-get`)
     :param batch: the parameter, a list, whose values are joined to make one action of several in a layer
+    :param quick: tells from the arguments whether the op only writes one small file: `machine.write` is its only call
+        that changes anything, and it runs no program. Then several nodes of a layer share their records and syncs
     :param body: the body as a list, for the action's `body`
     :param parameters: the names of the arguments, in order, if they are not Python identifiers (`block?`)
     :raises TypeError: if `batch` does not name a parameter
@@ -32,12 +34,13 @@ class Op(Maker):
         batch: Optional[str] = None,
         body: Optional[Sequence[Any]] = None,
         parameters: Optional[Sequence[str]] = None,
+        quick: Optional[Callable[[Mapping[str, Any]], bool]] = None,
     ) -> None:
         code = function.__code__
         identifiers = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
         self.function = function
         self.name = name or function.__name__
-        self.turn, self.batch = turn, batch
+        self.turn, self.batch, self.quick = turn, batch, quick
         self.parameters: List[str] = list(parameters if parameters is not None else identifiers)
         self.identifiers: Dict[str, str] = dict(zip(self.parameters, identifiers))
         self.positional = self.parameters[: code.co_argcount - 1]
@@ -93,14 +96,18 @@ if TYPE_CHECKING:
     def op(function: Callable[..., Any]) -> Op: ...
     @overload
     def op(
-        *, name: Optional[str] = None, turn: Optional[str] = None, batch: Optional[str] = None
+        *,
+        name: Optional[str] = None,
+        turn: Optional[str] = None,
+        batch: Optional[str] = None,
+        quick: Optional[Callable[[Mapping[str, Any]], bool]] = None,
     ) -> Callable[[Callable[..., Any]], Op]: ...
     def op(function: Any = None, **options: Any) -> Any:
         """Make a function an op."""
 
 else:
 
-    def op(function: Any = None, *, name: Any = None, turn: Any = None, batch: Any = None) -> Any:
+    def op(function: Any = None, *, name: Any = None, turn: Any = None, batch: Any = None, quick: Any = None) -> Any:
         """Make a function an op: `@op`, or `@op(turn="apt", batch="packages")`.
 
         The function's first parameter is the machine. It returns an action result. All writing methods of a machine
@@ -108,4 +115,4 @@ else:
         """
         if function is not None:
             return Op(function)
-        return lambda body: Op(body, name, turn, batch)
+        return lambda body: Op(body, name, turn, batch, quick=quick)

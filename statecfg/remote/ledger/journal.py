@@ -41,7 +41,11 @@ class Journal:
 
     def add(self, **line: Any) -> None:
         """Append a complete line. If that fails, set `broken`, which ends the run."""
-        data = ("\n" * self.torn + json.dumps(line) + "\n").encode()
+        self.append([line])
+
+    def append(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Append complete lines together, see `add`."""
+        data = ("\n" * self.torn + "".join(json.dumps(line) + "\n" for line in lines)).encode()
         rest = data
         try:
             while rest:
@@ -72,10 +76,28 @@ class Journal:
         """Record that an action starts."""
         self.add(node=node, op=op)
 
+    def all_started(self, actions: Sequence[Tuple[str, str]]) -> None:
+        """Record that actions start together.
+
+        :param actions: node and op of each
+        """
+        self.append([{"node": node, "op": op} for node, op in actions])
+
     def took(self, node: str, op: str, result: Result) -> None:
         """Record how an action ended."""
-        more = {"said": result["said"]} if "said" in result else {}
-        self.add(node=node, took=op, status=result["status"], reason=self.mask(result.get("reason", "")), **more)
+        self.all_took([(node, op, result)])
+
+    def all_took(self, ended: Sequence[Tuple[str, str, Result]]) -> None:
+        """Record how actions ended that started together.
+
+        :param ended: node, op and result of each
+        """
+        lines = []
+        for node, op, result in ended:
+            more = {"said": result["said"]} if "said" in result else {}
+            reason = self.mask(result.get("reason", ""))
+            lines.append(dict(more, node=node, took=op, status=result["status"], reason=reason))
+        self.append(lines)
 
     def finished(self, node: str, outcome: str) -> None:
         """Record a node's outcome."""
@@ -83,8 +105,7 @@ class Journal:
 
     def manage(self, resources: Sequence[Resource]) -> None:
         """Record durably the nodes that become managed, with their snapshots."""
-        for resource in resources:
-            self.add(manage=resource.to_json())
+        self.append([{"manage": resource.to_json()} for resource in resources])
         self.sync()
 
     def state_changed(self, node: str, **fields: Any) -> None:

@@ -25,6 +25,7 @@ _CURES = {
     errno.EROFS: "the file system is mounted read-only",
     errno.EBUSY: "something is mounted there",
 }
+OVERTAKEN = "cannot write %s: another program is changing it; apply again"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -101,8 +102,21 @@ def changes_hands(info: os.stat_result, owner: Optional[str]) -> bool:
 def fill(name: str, parent: int, blob: Blob, finish: Callable[[int], None], proven: bool = True) -> None:
     """Create a file with this content and make it durable. No other user can read it before `finish` is called.
 
+    See `begin` for the parameters.
+    """
+    opened = begin(name, parent, blob, finish, proven)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def begin(name: str, parent: int, blob: Blob, finish: Callable[[int], None], proven: bool = True) -> int:
+    """Create a file with this content. It is not durable before the caller syncs it.
+
     :param finish: sets owner and mode of the open file
     :param proven: False if the content comes from a file that others may be writing; then it is verified
+    :returns: the open file; the caller closes it
     :raises OSError: if the file cannot be written or its content differs
     """
     digest = hashlib.sha256()
@@ -119,9 +133,10 @@ def fill(name: str, parent: int, blob: Blob, finish: Callable[[int], None], prov
         if not proven and digest.hexdigest() != blob.sha256:
             raise OSError(errno.EBUSY, "another program is changing it")
         finish(opened)
-        os.fsync(opened)
-    finally:
+    except BaseException:
         os.close(opened)
+        raise
+    return opened
 
 
 def dress(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
     from statecfg.remote.graph.model import Result
+    from statecfg.remote.machine.batch import Batch
     from statecfg.remote.machine.world import Effect, Facet, Fields, Inputs
 
 PROBED = 16 << 20  # maximum bytes of output of a read-only program
@@ -65,11 +66,18 @@ class RealMachine(Machine):
 
     :param facets: shared by the machines of one run
     :param listen: receives the output of ops' programs when it arrives
+    :param batch: receives the files that are written; they have their names after its `finish`
     """
 
-    def __init__(self, facets: Optional[Facets] = None, listen: Optional[Callable[[bytes], None]] = None) -> None:
+    def __init__(
+        self,
+        facets: Optional[Facets] = None,
+        listen: Optional[Callable[[bytes], None]] = None,
+        batch: Optional[Batch] = None,
+    ) -> None:
         self.facets = facets if facets is not None else Facets()
-        self.listen = listen
+        self.listen, self.batch = listen, batch
+        self.open_parent = open_parent if batch is None else batch.open_parent
         self.memo: Dict[str, Any] = {}
         # Number of calls of writing methods. If an op calls none, it changes the host without using the machine.
         self.calls = 0
@@ -78,7 +86,7 @@ class RealMachine(Machine):
 
     def stat(self, path: str) -> Optional[Stat]:
         try:
-            parent, name, _ = open_parent(path)
+            parent, name, _ = self.open_parent(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
@@ -177,7 +185,7 @@ class RealMachine(Machine):
         self.calls += 1
         blob = Blob.of(content)
         try:
-            parent, name, directory = open_parent(path)
+            parent, name, directory = self.open_parent(path)
         except OSError as problem:
             return failed("write", path, problem)
         temporary, source = "", -1
@@ -196,13 +204,17 @@ class RealMachine(Machine):
             self._sweep(parent)
             temporary = files.temporary_name()
             dress = (old_info, mode, owner, group, parent, name)
-            files.fill(temporary, parent, blob, lambda opened: files.dress(opened, *dress), proven)
+            trial = (temporary, parent, blob, lambda opened: files.dress(opened, *dress), proven)
+            if self.batch is not None and validate is None and not backup and name != ".":
+                result, temporary = self.batch.add(path, temporary, files.begin(*trial), info), ""
+                return result
+            files.fill(*trial)
             if validate is not None:
                 refused = self._validate(validate, directory.rstrip("/") + "/" + temporary, path)
                 if refused is not None:
                     return refused
             if not files.same(info, files.lstat(name, parent)):
-                return error("cannot write %s: another program is changing it; apply again" % path)
+                return error(files.OVERTAKEN % path)
             if backup and old_info is not None:
                 files.keep(parent, name, name + backup)
             os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)

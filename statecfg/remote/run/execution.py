@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.machine import accounts
 from statecfg.remote.run.aftercare import Aftercare
 from statecfg.remote.run.node_events import NodeEvents
 from statecfg.remote.run.node_run import NodeRun
-from statecfg.remote.run.performing import Performer, side_by_side
+from statecfg.remote.run.performing import BATCH, LANES, Performer, side_by_side
 from statecfg.remote.run.planning import missing
 from statecfg.remote.run.rechecks import Rechecks
 from statecfg.remote.run.report import action_report, portions
@@ -173,8 +175,24 @@ class Execution:
             self.acted = True
             self.performer.record.intend([node.step.node.provides for node in acting])
             self.performer.together(acting)
-            side_by_side(self.act_in_order, chains([node for node in acting if node.outcome == Outcome.CHANGED]))
+            self.act_on_groups(chains([node for node in acting if node.outcome == Outcome.CHANGED]))
         return acting
+
+    def act_on_groups(self, groups: Sequence[Sequence[NodeRun]]) -> None:
+        """Run groups of nodes concurrently, those that only write a small file in batches."""
+        quick = [group[0] for group in groups if len(group) == 1 and self.performer.quick(group[0])]
+        works: List[Callable[[], None]] = []
+        if len(quick) > 1:
+            batches = [quick[at : at + BATCH] for at in range(0, len(quick), BATCH)]
+            lanes = [batches[lane::LANES] for lane in range(min(LANES, len(batches)))]
+            works = [partial(self.act_in_batches, lane) for lane in lanes]
+            groups = [group for group in groups if len(group) > 1 or not self.performer.quick(group[0])]
+        side_by_side([*works, *(partial(self.act_in_order, group) for group in groups)])
+
+    def act_in_batches(self, batches: Sequence[Sequence[NodeRun]]) -> None:
+        """Run batches one after another."""
+        for nodes in batches:
+            self.performer.write_together(nodes)
 
     def close(self, number: int, nodes: Sequence[NodeRun], acting: Sequence[NodeRun], part: str) -> None:
         """Record and report the outcomes of a layer; a failure halts the run unless `keep_going` is set."""

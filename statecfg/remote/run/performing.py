@@ -8,6 +8,7 @@ import time
 from statecfg.remote.graph.model import Unknown, error
 from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.machine.batch import Batch
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import ANYTHING
 from statecfg.remote.run.planning import as_result, describe, trace
@@ -15,7 +16,7 @@ from statecfg.remote.run.report import action_report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence
+    from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
     from statecfg.remote.graph.model import Action, Result
     from statecfg.remote.ledger.records import Resource
@@ -28,11 +29,15 @@ if TYPE_CHECKING:
         def intend(self, nodes: Sequence[str]) -> None: ...
         def started(self, node: str, op: str) -> None: ...
         def took(self, node: str, op: str, result: Result) -> None: ...
+        def all_started(self, actions: Sequence[Tuple[str, str]]) -> None: ...
+        def all_took(self, ended: Sequence[Tuple[str, str, Result]]) -> None: ...
         def finished(self, node: str, outcome: str) -> None: ...
         def manage(self, resources: Sequence[Resource]) -> None: ...
 
 
 WORKERS = 8  # nodes of a layer that run concurrently
+BATCH = 128  # small files that are written and recorded together
+LANES = 2  # batches that run concurrently: while one waits for the disk, the other one prepares its files
 
 
 class Performer:
@@ -86,14 +91,54 @@ class Performer:
                     node.outcome, node.reason = Outcome.SKIPPED, "not started: %s" % why
                 return
             result = self.perform(node, action, len(node.done))
-            node.done.append(action_report(action, result["status"], result))
-            node.ended = time.monotonic()
-            if result["status"] != ActionStatus.OK:
-                node.fail("%s: %s" % (action.op, result["reason"]))
+            if not self._ended(node, action, result):
                 return
             idle = idle and bool(result.get("unchanged"))
         if idle:
             node.outcome = Outcome.UNCHANGED
+
+    def _ended(self, node: NodeRun, action: Action, result: Result) -> bool:
+        """Add the result of an action to its node; return whether it succeeded."""
+        node.done.append(action_report(action, result["status"], result))
+        node.ended = time.monotonic()
+        if result["status"] != ActionStatus.OK:
+            node.fail("%s: %s" % (action.op, result["reason"]))
+            return False
+        return True
+
+    def quick(self, node: NodeRun) -> bool:
+        """Tell whether a node only writes one small file."""
+        actions = node.step.spec.actions
+        if len(actions) != 1 or node.done or node.shutdown is not None:
+            return False
+        maker = actions[0].maker
+        return maker is not None and maker.turn is None and maker.quick is not None and maker.quick(actions[0].args)
+
+    def write_together(self, nodes: Sequence[NodeRun]) -> None:
+        """Perform the actions of `quick` nodes. They start and end together, for the journal and the events."""
+        why = self.stopped()
+        if why:
+            for node in nodes:
+                node.outcome, node.reason = Outcome.SKIPPED, "not started: %s" % why
+            return
+        actions = [(node, node.step.node.provides, node.step.spec.actions[0]) for node in nodes]
+        events = [{"node": name, "op": action.op, "index": 0} for _, name, action in actions]
+        self.record.all_started([(name, action.op) for _, name, action in actions])
+        self.send({"type": "actions", "actions": [dict(event, event="started") for event in events]})
+        batch = Batch()
+        machine = RealMachine(self.facets, batch=batch)
+        returned = [self._attempt(machine, action.perform) for _, _, action in actions]
+        batch.finish()
+        results = [as_result(result) for result in returned]
+        for (node, name, _), result in zip(actions, results):
+            self._learn(node, name, result)
+        self.record.all_took([(name, action.op, result) for (_, name, action), result in zip(actions, results)])
+        for event, result in zip(events, results):
+            event.update(event="finished", status=result["status"], reason=result.get("reason"))
+        self.send({"type": "actions", "actions": events})
+        for (node, _, action), result in zip(actions, results):
+            if self._ended(node, action, result) and result.get("unchanged"):
+                node.outcome = Outcome.UNCHANGED
 
     def perform(self, node: NodeRun, action: Action, index: int, sharing: Sequence[str] = ()) -> Result:
         """Perform one action on the real machine and return its result; turn exceptions into errors with a reason.
@@ -111,18 +156,33 @@ class Performer:
             mutex.acquire()
         machine = RealMachine(self.facets, self._listener(name))
         try:
-            result = as_result(action.perform(machine))
-        except Unknown as problem:
-            result = error(str(problem))
-        except OSError as problem:
-            result = error(describe(problem))
-        except (Exception, SystemExit) as problem:  # a bug in a node type: its node fails, the others continue
-            result = error(trace(problem))
+            result: Result = self._attempt(machine, lambda machine: as_result(action.perform(machine)))
         finally:
-            if not machine.calls:  # it bypassed the machine, so it may have changed anything
-                self.facets.forget(ANYTHING)
             if mutex is not None:
                 mutex.release()
+        self._learn(node, name, result)
+        for member in sharing or [name]:
+            self.record.took(member, action.op, result)
+            self.send(dict(event, node=member, event="finished", status=result["status"], reason=result.get("reason")))
+        return result
+
+    def _attempt(self, machine: RealMachine, perform: Callable[[RealMachine], Any]) -> Any:
+        """Perform an action; return what it returns, or an error if it raises one."""
+        calls = machine.calls
+        try:
+            return perform(machine)
+        except Unknown as problem:
+            return error(str(problem))
+        except OSError as problem:
+            return error(describe(problem))
+        except (Exception, SystemExit) as problem:  # a bug in a node type: its node fails, the others continue
+            return error(trace(problem))
+        finally:
+            if machine.calls == calls:  # it bypassed the machine, so it may have changed anything
+                self.facets.forget(ANYTHING)
+
+    def _learn(self, node: NodeRun, name: str, result: Result) -> None:
+        """Keep what an action says."""
         if "said" in result:
             self.said.setdefault(name, {}).update(result["said"])
             # A value of a node with secrets may contain one, so only this run knows it. A type without values reports
@@ -130,10 +190,6 @@ class Performer:
             node_type = REGISTRY.get(node.step.node.type)
             if node.step.node.hides and (node_type is None or node_type.outputs):
                 del result["said"]
-        for member in sharing or [name]:
-            self.record.took(member, action.op, result)
-            self.send(dict(event, node=member, event="finished", status=result["status"], reason=result.get("reason")))
-        return result
 
     def _mutex(self, action: Action) -> Optional[threading.Lock]:
         """Return the mutex of the action's op, None if it has none."""
@@ -149,13 +205,13 @@ class Performer:
         return listen
 
 
-def side_by_side(work: Callable[[Sequence[NodeRun]], None], items: Sequence[Sequence[NodeRun]]) -> None:
-    """Call `work` on all items, up to `WORKERS` at once, and wait for all of them."""
-    if len(items) <= 1:
-        for item in items:
-            work(item)
+def side_by_side(works: Sequence[Callable[[], None]]) -> None:
+    """Call functions, up to `WORKERS` at once, and wait for all of them."""
+    if len(works) <= 1:
+        for work in works:
+            work()
         return
-    todo = list(reversed(items))
+    todo = list(reversed(works))
     lock = threading.Lock()
     problems: List[BaseException] = []
 
@@ -164,13 +220,13 @@ def side_by_side(work: Callable[[Sequence[NodeRun]], None], items: Sequence[Sequ
             with lock:
                 if not todo:
                     return
-                item = todo.pop()
+                work = todo.pop()
             try:
-                work(item)
+                work()
             except BaseException as problem:  # raised again below, in the calling thread
                 problems.append(problem)
 
-    threads = [threading.Thread(target=worker) for _ in range(min(WORKERS, len(items)))]
+    threads = [threading.Thread(target=worker) for _ in range(min(WORKERS, len(works)))]
     for thread in threads:
         thread.start()
     for thread in threads:

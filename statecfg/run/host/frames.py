@@ -162,6 +162,12 @@ class ActionEvent(Frame):
     reason: str | None = None
 
 
+class ActionEvents(Frame):
+    """Actions of several nodes began or ended together."""
+
+    actions: tuple[ActionEvent, ...]
+
+
 class Output(Frame):
     """Output of a node's program."""
 
@@ -357,7 +363,7 @@ class End(Frame):
 
 FRAME_CLASSES: Mapping[str, type[Frame]] = {
     "hello": Hello, "beat": Beat, "need": Need, "facts": Facts, "planned": Planned, "plan": Plan,
-    "items": Items,
+    "items": Items, "actions": ActionEvents,
     "action": ActionEvent, "output": Output, "finished": Finished, "layer": Layer, "fired": Fired, "hook": Hook,
     "calling": Calling, "login": Login, "keep": Keep, "reboot": Reboot, "booted": Booted, "resumed": Resumed,
     "amended": Amended, "units": UnitsPhase, "unit-ask": UnitAsk,

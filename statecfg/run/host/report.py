@@ -69,7 +69,7 @@ class HostReport:
             frames.End: self._end, frames.Login: self._login, frames.Amended: self._amended,
             frames.Items: self._items, frames.Hook: self._hook, frames.Calling: self._calling,
             frames.Facts: self._facts, frames.Keep: self._keep, frames.Reboot: self._reboot,
-            frames.Resumed: self._resumed,
+            frames.Resumed: self._resumed, frames.ActionEvents: self._actions,
         }  # fmt: skip
 
     def define(self, definition: Definition) -> None:
@@ -173,6 +173,10 @@ class HostReport:
             if self.state is State.REBOOTING:  # the host could not reboot, and continues
                 self.state = State.ACTING
             self.emit(RunEvent.ACTION_FINISHED, {**data, "status": frame.status, "reason": frame.reason or None})
+
+    def _actions(self, frame: frames.ActionEvents) -> None:
+        for event in frame.actions:
+            self._action(event)
 
     def _output(self, frame: frames.Output) -> None:
         self.emit(RunEvent.OUTPUT, {"node": self.plan.checked_name(frame.node), "stream": "out", "text": frame.text})

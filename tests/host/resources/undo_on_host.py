@@ -42,6 +42,12 @@ class Unrecorded:
     def started(self, node: str, op: str) -> None:
         """Ignore the call."""
 
+    def all_started(self, actions: Any) -> None:
+        """Ignore the call."""
+
+    def all_took(self, ended: Any) -> None:
+        """Ignore the call."""
+
     def finished(self, node: str, outcome: str) -> None:
         """Ignore the call."""
 

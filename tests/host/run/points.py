@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from statecfg.resources import file
 from tests.host.run import rig
@@ -11,6 +11,7 @@ from tests.lab import Host
 
 CALLS = "openat,write,fchmod,fchown,fsync,rename,renameat,renameat2,unlink,unlinkat,ftruncate,mkdir,mkdirat,close"
 TRACED = "/srv/traced-python"
+FILES = 6  # in a batch
 OLD, NEW = "old\n" * 3000, "new\n" * 4000
 
 
@@ -31,11 +32,30 @@ def reset(host: Host, place: str) -> None:
     host.path(f"{place}/file~").unlink(missing_ok=True)
 
 
-def found(host: Host, place: str) -> list[tuple[str, int]]:
+def batch(place: str) -> rig.Definition:
+    """Return a definition of files that are written together: the first half is replaced, the others are new."""
+    return rig.define(*(file(f"{place}/{number}", content=NEW, mode="0640") for number in range(FILES)))
+
+
+def reset_batch(host: Host, place: str) -> None:
+    """Restore the old content of the first half of the batch, and remove the others."""
+    for number in range(FILES):
+        if number < FILES // 2:
+            host.write(f"{place}/{number}", OLD)
+        else:
+            host.path(f"{place}/{number}").unlink(missing_ok=True)
+
+
+def found(
+    host: Host,
+    place: str,
+    define: Callable[[str], rig.Definition] = definition,
+    reset: Callable[[Host, str], None] = reset,
+) -> list[tuple[str, int]]:
     """Return each call from the opening of the journal on, with its number among the calls of the same name."""
     reset(host, place)
     log = f"{place}/trace"
-    done = rig.run(host, definition(place), inventory=python(host, f"-o {log} -e trace={CALLS}"))
+    done = rig.run(host, define(place), inventory=python(host, f"-o {log} -e trace={CALLS}"))
     assert done.host()["status"] == "ok", done.host()
     counts: dict[str, int] = {}
     points: list[tuple[str, int]] = []
@@ -71,6 +91,31 @@ def kill_at(host: Host, place: str, call: str, number: int) -> str:
     again = rig.run(host, definition(place))
     assert again.host()["status"] == "ok", (case, again.host())
     assert host.read(f"{place}/file") == NEW, case
+    assert not rig.litter(host, place), case
+    return str(report["status"])
+
+
+def kill_batch_at(host: Host, place: str, call: str, number: int) -> str:
+    """Apply a batch, kill the executor at one call, check each file and the next run. Return the reported status."""
+    reset_batch(host, place)
+    inject = f"-o /dev/null -e trace={call} -e inject={call}:signal=KILL:when={number}"
+    cut = rig.run(host, batch(place), inventory=python(host, inject))
+    report, outcomes = cut.host(), cut.outcomes()
+    case = f"killed at {call} number {number}"
+    for index in range(FILES):
+        path = host.path(f"{place}/{index}")
+        before = OLD if index < FILES // 2 else None
+        now = path.read_text() if path.exists() else None
+        assert now in (before, NEW), f"{case}: file {index} is incomplete"
+        assert now is None or now == OLD or path.stat().st_mode & 0o777 == 0o640, case
+        outcome = outcomes[f"file:{place}/{index}"]
+        if report["status"] != "ok":
+            assert outcome in ("changed", "unknown", "skipped"), (case, outcome)
+            assert outcome != "changed" or now == NEW, case
+            assert outcome != "skipped" or now == before, (case, report)
+    again = rig.run(host, batch(place))
+    assert again.host()["status"] == "ok", (case, again.host())
+    assert {host.read(f"{place}/{index}") for index in range(FILES)} == {NEW}, case
     assert not rig.litter(host, place), case
     return str(report["status"])
 

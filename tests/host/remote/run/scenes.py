@@ -56,6 +56,14 @@ class Journal:
     def took(self, node: str, op: str, result: Mapping[str, Any]) -> None:
         self.lines.append(("took", node, op, result["status"]))
 
+    def all_started(self, actions: Sequence[tuple[str, str]]) -> None:
+        for node, op in actions:
+            self.started(node, op)
+
+    def all_took(self, ended: Sequence[tuple[str, str, Mapping[str, Any]]]) -> None:
+        for node, op, result in ended:
+            self.took(node, op, result)
+
     def finished(self, node: str, outcome: str) -> None:
         self.lines.append(("finished", node, outcome))
 
