@@ -42,9 +42,9 @@ class Op(Maker):
         self.name = name or function.__name__
         self.turn, self.batch, self.quick = turn, batch, quick
         self.parameters: List[str] = list(parameters if parameters is not None else identifiers)
-        self.identifiers: Dict[str, str] = dict(zip(self.parameters, identifiers))
         self.positional = self.parameters[: code.co_argcount - 1]
-        self.public = public = {identifier: name for name, identifier in self.identifiers.items()}
+        self.public: Dict[str, str] = dict(zip(identifiers, self.parameters))
+        public = self.public
         self.defaults: Dict[str, Any] = {public[key]: value for key, value in (function.__kwdefaults__ or {}).items()}
         defaults = function.__defaults__ or ()
         self.defaults.update(zip(self.positional[len(self.positional) - len(defaults) :], defaults))
@@ -65,7 +65,7 @@ class Op(Maker):
         args.update(zip(self.positional, values))
         for name, value in named.items():
             name = self.public.get(name, name)
-            if name not in self.identifiers:
+            if name not in self.parameters:
                 raise TypeError(
                     "op %s has no argument %s; its arguments: %s" % (self.name, name, ", ".join(self.parameters))
                 )
@@ -74,7 +74,7 @@ class Op(Maker):
         if missing:
             raise TypeError("op %s needs %s" % (self.name, ", ".join(missing)))
         args = {name: args[name] for name in self.parameters}
-        call = {self.identifiers[name]: value for name, value in args.items()}
+        call = {identifier: args[name] for identifier, name in self.public.items()}
         return Action(self.name, args, lambda machine: self.function(machine, **call), self.body, self)
 
     def node(self, node: Mapping[str, Any]) -> Action:
