@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
 import inspect
 import io
@@ -159,6 +158,8 @@ def waiting() -> Iterator[None]:
 @contextlib.contextmanager
 def _by_watchdog(seconds: float) -> Iterator[None]:
     # Signals reach only the main thread. In other threads, Python can raise an exception at the next instruction.
+    import ctypes  # takes time to import; most playbooks are read by the main thread
+
     thread = ctypes.c_ulong(threading.get_ident())
     raise_in_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
     watchdog = threading.Timer(seconds, raise_in_thread, (thread, ctypes.py_object(TookTooLong)))

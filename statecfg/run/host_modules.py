@@ -72,7 +72,8 @@ def of_part(part: str) -> dict[str, Module]:
     files = (_PACKAGE / "remote").rglob("*.py")
     names = [".".join(("statecfg", *path.relative_to(_PACKAGE).with_suffix("").parts)) for path in files]
     names = [*(name.removesuffix(".__init__") for name in names), *PARTS[part]]
-    found = _without_core(closure([name for name in names if _is_of(name, PARTS[part])], with_parts=True))
+    starts = _starts(PARTS[part])
+    found = _without_core(closure([name for name in names if f"{name}.".startswith(starts)], with_parts=True))
     present = closure([TOGETHER[part]]) if part in TOGETHER else {}
     return {name: module for name, module in found.items() if name not in present}
 
@@ -166,13 +167,13 @@ def closure(names: Iterable[str], with_parts: bool = False) -> dict[str, Module]
     """
     modules: dict[str, Module] = {}
     waiting, seen = list(names), set()
-    skipped = [*_CONTROLLER, *(() if with_parts else (name for names in PARTS.values() for name in names))]
+    skipped = _starts([*_CONTROLLER, *(() if with_parts else (name for names in PARTS.values() for name in names))])
     while waiting:
         name = _home(waiting.pop())
         if name in seen:
             continue
         seen.add(name)
-        path = _path(name) if not _is_of(name, skipped) else None
+        path = _path(name) if not f"{name}.".startswith(skipped) else None
         if path is None:
             continue
         package = path.stem == "__init__"
@@ -188,9 +189,9 @@ def _without_core(modules: dict[str, Module]) -> dict[str, Module]:
     return {name: module for name, module in modules.items() if name not in core()}
 
 
-def _is_of(name: str, modules: Iterable[str]) -> bool:
-    """Return whether a name is the name of one of the modules, or inside one of them."""
-    return any(f"{name}.".startswith(f"{module}.") for module in modules)
+def _starts(modules: Iterable[str]) -> tuple[str, ...]:
+    """Return how the names of the modules, and of everything inside them, start if they end with a period."""
+    return tuple(f"{module}." for module in modules)
 
 
 def _home(name: str) -> str:

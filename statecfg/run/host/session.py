@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import secrets
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -354,6 +353,8 @@ class HostSession:
 
     def failed(self, problem: Exception) -> None:
         """Report that a bug of statecfg ended the session."""
+        import traceback  # takes time to import
+
         trace = "".join(traceback.format_exception(problem))
         self.report.lost(f"statecfg failed: {problem!r}", trace, BUG, heard_all=False)
         self.report.data["summary"] = self.report.count()
