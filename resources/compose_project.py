@@ -34,8 +34,12 @@ def compose_project(
     creates the containers of a service anew if its definition differs. If a required node changes something in the
     directory of the project, the node is known after it. Declare the files with `file` nodes.
 
-    Values of variables are in no report. podman-compose gives the values in ``environment`` to podman as arguments:
-    write secrets into a file with mode 0600, and name it in the service's ``env_file``.
+    Values of variables are in no report. podman-compose gives the values in ``environment`` to podman as arguments,
+    which other users of the host can read: write secrets into a file with mode 0600, and name it in the service's
+    ``env_file``. If a secret of the playbook would be such an argument, the node fails and changes nothing.
+
+    Containers of the project that others created are an error without `replace`, and the undo leaves them alone. With
+    docker, these are containers of a project of this name in another directory.
 
     Undo: statecfg removes the containers of a project that it created. Volumes, networks and images stay.
 

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, error
+from statecfg.remote.graph.model import SECRETS, Action, ActionSpec, CheckError, Node, error
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, Probe, World
@@ -50,20 +50,40 @@ def _question(argv: list[str]) -> list[str]:
 def _definitions(argv: list[str], answer: Probe) -> dict[str, str]:
     """Return the digest of the definition of each service.
 
-    :raises CheckError: if the program failed
+    :raises CheckError: if the program failed, or gives podman a secret as an argument
     """
     lines = answer.text.splitlines()
+    shown = [*lines, *answer.errors.decode("utf-8", "replace").splitlines()]
+    if argv[0] == "podman-compose":
+        _refuse_secrets("\n".join(shown))
     if answer.status == 127:
         raise CheckError("there is no %s on this host; require the package that provides it" % argv[0])
     if answer.status:
         raise CheckError("the files of the compose project are not valid: %s" % engines.why(answer))
     if argv[0] == "podman-compose":
-        found = _simulated([*lines, *answer.errors.decode("utf-8", "replace").splitlines()])
+        found = _simulated(shown)
     else:
         found = {each[0]: each[1] for each in map(str.split, lines) if len(each) == 2}
     if not found:
         raise CheckError("%s finds no services in the files of the project" % " ".join(argv[:1]))
     return found
+
+
+def _refuse_secrets(shown: str) -> None:
+    """Check that no argument of podman contains a secret: other users of the host can read arguments.
+
+    :param shown: the commands that podman-compose would run
+    :raises CheckError: if one does
+    """
+    if not SECRETS:  # then hosts do not get the module either
+        return
+    from statecfg.remote.machine.redact import Redactor
+
+    names = sorted(set(re.findall("<secret ([^>]*)>", Redactor(SECRETS).text(shown))))
+    if names:
+        text = "podman-compose would give podman %s as an argument, which other users of the host can read; write it"
+        text += " into a file with mode 0600, and name this file in `env_file` of the service"
+        raise CheckError(text % ", ".join("the secret " + name for name in names))
 
 
 def _simulated(lines: Sequence[str]) -> dict[str, str]:
@@ -171,7 +191,8 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     engine, project = attrs["engine"], attrs["name"]
     engines.require(world, engine)
     present = compose_services.of(world, engine, project)
-    foreign = sorted(name for name, entry in present.items() if entry.get("foreign"))
+    place = attrs.get("directory")
+    foreign = sorted(name for name, entry in present.items() if compose_services.is_foreign(entry, place))
     if foreign and not attrs.get("replace"):
         text = "statecfg did not create the containers of %s in the project %s; remove them, or write replace: true"
         raise CheckError(text % (", ".join(foreign), project))
@@ -227,7 +248,7 @@ def undo(node: Node, memory: memories.ComposeMemory, world: World) -> ActionSpec
         return ActionSpec()
     if was:
         return ActionSpec(left=["the compose project %s stays: it existed before" % project])
-    if any(entry.get("foreign") for entry in present.values()):
+    if any(compose_services.is_foreign(entry, attrs.get("directory")) for entry in present.values()):
         return ActionSpec(left=["the compose project %s stays: others created some of its containers" % project])
     for path in files(attrs):
         if world.stat(path) is None:

@@ -13,6 +13,7 @@ from statecfg.resources.shared import engines, records
 SERVICES = "compose_service"
 LABEL = "statecfg.compose"  # JSON: digests of the definitions of the services, and a random number
 _PROJECT, _SERVICE = "com.docker.compose.project", "com.docker.compose.service"
+_DIRECTORY = "com.docker.compose.project.working_dir"
 _ONE_OFF, _HASH = "com.docker.compose.oneoff", "com.docker.compose.config-hash"
 
 
@@ -61,6 +62,8 @@ def services(host: Any) -> dict[str, records.Fields]:
             digest = _digest(engine, labels, labels_of.get(each["Image"], {}))
             if digest is None:
                 entry["foreign"] = True
+            if engine == "docker":
+                entry["directories"] = sorted({*entry.get("directories", ()), labels.get(_DIRECTORY, "")})
             entry["states"].append(bool(each["State"].get("Running")))
             entry["containers"].append(engines.name_of(each))
             entry["hashes"] = sorted({*entry["hashes"], digest or ""})
@@ -69,6 +72,17 @@ def services(host: Any) -> dict[str, records.Fields]:
         entry["state"] = "running" if all(states) else "partly running" if any(states) else "stopped"
         entry["containers"].sort()
     return {**loaded, **unread}
+
+
+def is_foreign(entry: records.Fields, directory: str | None) -> bool:
+    """Return whether others created a container of a service.
+
+    Docker's own labels name the directory of the project. Those of podman-compose don't, so statecfg adds a label.
+
+    :param directory: the directory of the project; None if the node does not name it
+    """
+    other = directory is not None and any(each != directory for each in entry.get("directories", ()))
+    return bool(entry.get("foreign")) or other
 
 
 def of(world: World, engine: str, project: str) -> dict[str, records.Fields]:

@@ -75,6 +75,7 @@ class Record:
         return "%s(%s)" % (type(self).__name__, ", ".join("%s=%r" % (f, getattr(self, f)) for f in self.fields))
 
 
+SECRETS: Dict[str, str] = {}  # name → value of the secrets that the controller sent for this run
 LEARNED: Dict[str, str] = {}  # value → name of the secrets that became known during this run, see `Redactor`
 CONCEALED: Set[str] = set()  # lines of files with secrets that only this host knows: no diff shows them
 

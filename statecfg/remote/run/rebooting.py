@@ -42,16 +42,27 @@ if TYPE_CHECKING:
 
 
 TYPE = "reboot"  # the node type whose nodes reboot the host
-BOOT_ID = "/proc/sys/kernel/random/boot_id"  # the kernel makes a new one at each boot; containers have their own
+BOOT_ID = "/proc/sys/kernel/random/boot_id"  # the kernel makes a new one at each boot
+FIRST = "/proc/1/stat"  # of process 1. It starts anew with a container, which may share the boot id of the kernel
 PIECE = 1 << 20  # characters in one frame
 LATER = 60.0  # seconds by which the lock is reserved for longer than the controller waits
 ENDING = 5.0  # seconds in which a shutdown that has begun breaks the connection
 
 
 def boot_id() -> str:
-    """Return the id of the present boot of this host."""
+    """Return the id of the present boot of this host, and when its process 1 started. Either differs after a reboot."""
     with open(BOOT_ID, encoding="ascii") as stream:
-        return stream.read().strip()
+        boot = stream.read().strip()
+    with open(FIRST, "rb") as status:
+        return "%s %s" % (boot, started(status.read()))
+
+
+def started(status: bytes) -> str:
+    """Return when a process started, in clock ticks since the kernel started. Source: proc(5), /proc/PID/stat.
+
+    :param status: the file; the name of the program in it may contain blanks and parentheses
+    """
+    return status.rpartition(b")")[2].split()[19].decode("ascii")
 
 
 def digest_of(text: str) -> str:

@@ -19,13 +19,14 @@ from statecfg.remote.machine.real import Facets
 from statecfg.remote.run.plan import Step
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.run.rebooting import boot_id, digest_of, digests_of
+from statecfg.remote.wire.frames import ProtocolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Protocol, Sequence, Tuple
 
     from statecfg.remote.graph.model import JsonMap, Node
-    from statecfg.remote.ledger.lock import Lock
+    from statecfg.remote.ledger.lock import Holder, Lock
     from statecfg.remote.run.order import Order
     from statecfg.remote.run.plan import Plan
     from statecfg.remote.run.rebooting import Exchange, RebootingExecution, RebootManagement
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
         kept: List[str]
         units: Any
+        reservation: Holder
 
         def proceed(self, order: Order, layers: List[List[Node]], act: Callable[[Any], End]) -> End: ...
         def apply(self, managed: RebootManagement, plan: Plan, facets: Facets) -> End: ...
@@ -57,6 +59,7 @@ def resume(session: Session, order: Order, layers: List[List[Node]]) -> End:
     """
     resumed = Resumed(order, session.kept, session.channel)
     resumed.check(session.lock)
+    session.reservation = resumed.reservation  # until the run continues, the connection may break once more
     return session.proceed(order, layers, partial(resumed.run, session))
 
 
@@ -91,11 +94,10 @@ class Resumed:
         if found != (self.order.run, self.order.resume["boot"], self.digest):
             text = "the host is no longer reserved for this run: after the reboot, run %s by %s locked it"
             raise StateError(text % (holder.get("run"), holder.get("who")), AGAIN)
-        self.reservation = holder
+        self.reservation: Holder = {"until": holder["until"], "boot": holder["boot"], "digest": holder["digest"]}
 
     def run(self, session: Session, managed: RebootManagement) -> End:
         """Plan and perform the layers that are left; return the end of the run."""
-        session.lock.write(self.reservation)  # until the run continues, the connection may break once more
         session.warnings[:0] = [text for text in self.data["warnings"] if text not in session.warnings]
         LEARNED.update(self.data["learned"])
         facets = Facets()
@@ -105,6 +107,8 @@ class Resumed:
         planner.done = [[self._ended(node) for node in layer] for layer in managed.layers[: self.number + 1]]
         plan: Plan = planner.plan(managed.layers, checking_kept=False)
         self._compare(plan)
+        if self.channel.lost:  # another session continues the run
+            raise ProtocolError("the connection was lost after the reboot")
         session.lock.write({"run": self.order.run, "who": self.order.who, "since": time.time(), "pid": os.getpid()})
         self.channel.send({"type": "resumed"})
         managed.begun = self.enter

@@ -119,3 +119,12 @@ def test_invalid_files_and_unknown_services_are_errors(site: Site) -> None:
     site.host.path("/srv/shop/compose.yaml").unlink()
     failed = site.report("plan", project(), code=1)
     assert "/srv/shop/compose.yaml does not exist" in str(nodes(failed))
+
+
+def test_a_secret_never_becomes_an_argument_of_podman(site: Site) -> None:
+    """Other users of the host can read arguments."""
+    write = '  - file: /srv/shop/.env\n    mode: "0600"\n    content: "WORD={{ word }}"\n'
+    failed = nodes(site.report("apply", write + project(), code=1))["compose_project:shop"]
+    assert failed["outcome"] == "failed"
+    assert "podman-compose would give podman the secret STATECFG_TEST_WORD as an argument" in failed["reason"]
+    assert not exists(site.host, "shop_web_1")

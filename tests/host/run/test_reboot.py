@@ -378,3 +378,44 @@ def test_plans_of_reboots_come_true(target: Host) -> None:
         host.run(["rm", "-f", "/run/reboot-required", f"{root}-after"])
 
     check_rows(target, Case("reboot", declare, drift, drift, done=done), [("reboot", "reboot")])
+
+
+def at_boot(host: Host, name: str, script: str) -> None:
+    """Run a script at each boot, before anybody can log in."""
+    unit = f"[Unit]\nBefore=ssh.service\n[Service]\nType=oneshot\nExecStart=/bin/sh -c '{script}'\n"
+    host.write(f"/etc/systemd/system/{name}.service", f"{unit}[Install]\nWantedBy=multi-user.target\n")
+    host.run(["systemctl", "enable", f"{name}.service"])
+
+
+def test_a_container_that_keeps_the_boot_id_of_the_kernel_has_rebooted(target: Host) -> None:
+    """Process 1 has started anew."""
+    place = "/srv/shared"
+    boot_id(target)
+    at_boot(target, "shared", f"umount {BOOT_ID}")
+    target.run(["systemctl", "start", "shared.service"])
+    before = boot_id(target)
+    try:
+        done = rig.run(target, rig.define(*around(place)))
+        assert done.host()["status"] == "ok", done.host()
+        assert boot_id(target) == before
+        assert lines(target, place) == [["first", before], ["second", before]]
+    finally:
+        lab.await_boot(target)
+        target.run(["systemctl", "disable", "shared.service"], check=False)
+
+
+def test_a_connection_that_breaks_while_the_rest_is_planned(target: Host) -> None:
+    """The first session after the reboot still holds the lock when the next one arrives."""
+    place, before = "/srv/breaks", boot_id(target)
+    target.write(f"{place}/before", before)
+    cut = "setsid sh -c \"kill \\$(pgrep -f '^sshd: root@')\" &"
+    guard = (
+        f"if test ! -e {place}/broken && ! grep -q $(cat {BOOT_ID}) {place}/before;"
+        f" then touch {place}/broken; trap '' HUP TERM; {cut} sleep 6; fi; test -e {place}/last"
+    )
+    last = command("last", shell=f"echo last >> {place}/last", unless=guard, effects={}, requires=["reboot:kernel"])
+    done = rig.run(target, rig.define(reboot("kernel", always=True, boot_timeout=90), last))
+    assert done.host()["status"] == "ok", done.host()
+    assert boot_id(target) != before
+    assert target.path(f"{place}/broken").exists()
+    assert target.read(f"{place}/last") == "last\n"

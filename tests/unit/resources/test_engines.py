@@ -57,7 +57,7 @@ def test_services_of_docker_are_loaded_from_labels() -> None:
     project = {"com.docker.compose.project": "shop", "com.docker.compose.service": "web"}
     labels = {**project, "com.docker.compose.config-hash": "a1"}
     assert TABLES["compose_service"].load(docker(labels)) == {
-        "docker shop web": {"state": "stopped", "containers": ["shop"], "hashes": ["a1"]}
+        "docker shop web": {"state": "stopped", "containers": ["shop"], "hashes": ["a1"], "directories": [""]}
     }
     assert TABLES["compose_service"].load(docker({**labels, "com.docker.compose.oneoff": "True"})) == {}
 
