@@ -21,8 +21,8 @@ def reboot(
 
     The reboot is due if a node in `restart_on` changes, if the path in `when_exists` exists, or if `always` is true. No
     other node runs meanwhile: the node runs alone, after the other nodes of its layer. statecfg connects again as soon
-    as the host answers, and checks that the kernel has a new boot id or, in a container, that process 1 is new. It then continues the same run with the plan that
-    it has shown. No other run can start on the host before that.
+    as the host answers, and checks that the kernel has a new boot id or, in a container, that process 1 is new. It then
+    continues the same run with the plan that it has shown. No other run can start on the host before that.
 
     Services, mounts and everything below /run, /tmp, /proc and /sys may differ after a reboot. So what a node reads
     there is `known after` a reboot that it requires. Let such nodes require the reboot.
