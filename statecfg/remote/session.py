@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     End = Tuple[str, JsonMap]  # the status of the run, and the other fields of the frame `end`
 
 
-RESUMING = 120.0  # seconds in which an earlier session of the same run notices that its connection is lost
-
-
 def main(source: int, sink: int, hello: JsonMap, frames: List[Frame]) -> None:
     """Run the host session to its end.
 
@@ -84,7 +81,6 @@ class Session:
         self.generated: Optional[Generated] = None
         self.expect: Dict[str, str] = {}
         self.kept: List[str] = []  # what the run continues with after a reboot
-        self.reservation: Holder = {}  # of the lock, for the rest of a run after a reboot
         self.warnings: List[str] = hello.setdefault("warnings", [])
 
     def run(self) -> End:
@@ -153,7 +149,6 @@ class Session:
 
     def mask(self, order: Order) -> None:
         """Mask the secrets of the order in everything that is sent from now on."""
-        SECRETS.clear()
         SECRETS.update(order.secrets)
         if order.secrets:
             from statecfg.remote.machine.redact import Redactor
@@ -255,12 +250,7 @@ class Session:
             return self.lock.current_holder(order.lock_timeout)
         state.prepare(self.state_dir)
         holder: Holder = {"run": order.run, "who": order.who, "since": time.time(), "pid": os.getpid()}
-        wait = order.lock_timeout
-        if order.resume:
-            # If the connection broke after the reboot, an earlier session of this run may still hold the lock.
-            holder.update(self.reservation)
-            wait = max(wait, RESUMING)
-        other = self.lock.take(holder, wait)
+        other = self.lock.take(holder, order.lock_timeout)
         if other is None:
             # This run holds the lock, so the files of killed runs are unused.
             state.sweep(self.state_dir)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LOCK = "lock"
 LOOKING = 0.2  # seconds for which a plan of another process may hold the lock
+RESUMING = 120.0  # seconds in which an earlier session of the same run notices that its connection is lost
 
 
 class Lock:
@@ -42,12 +43,15 @@ class Lock:
     A run that reboots the host reserves the lock (`write` with `until`): until then, only this run can take it.
 
     :ivar former: data about the run that held the lock before
+    :ivar reserved: the reservation that stays until a run continues after its reboot. If the connection broke after the
+        reboot, an earlier session of this run may still hold the lock
     """
 
     def __init__(self, state_dir: str) -> None:
         self.path = os.path.join(state_dir, LOCK)
         self.descriptor: Optional[int] = None
         self.former: Holder = {}
+        self.reserved: Holder = {}
 
     def take(self, holder: Holder, wait: float) -> Optional[Holder]:
         """Take the lock; return None, or data about its holder if another run still holds it.
@@ -61,8 +65,9 @@ class Lock:
         except OSError as problem:
             raise StateError("cannot create the lock %s: %s" % (self.path, problem.strerror)) from None
         # A plan that checks the lock holds it for a moment.
-        other = self.wait(fcntl.LOCK_EX, max(wait, LOOKING), holder["run"])
+        other = self.wait(fcntl.LOCK_EX, max(wait, RESUMING if self.reserved else LOOKING), holder["run"])
         if other is None:
+            holder.update(self.reserved)
             self.write(holder)
         return other
 

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
         kept: List[str]
         units: Any
-        reservation: Holder
 
         def proceed(self, order: Order, layers: List[List[Node]], act: Callable[[Any], End]) -> End: ...
         def apply(self, managed: RebootManagement, plan: Plan, facets: Facets) -> End: ...
@@ -59,7 +58,7 @@ def resume(session: Session, order: Order, layers: List[List[Node]]) -> End:
     """
     resumed = Resumed(order, session.kept, session.channel)
     resumed.check(session.lock)
-    session.reservation = resumed.reservation  # until the run continues, the connection may break once more
+    session.lock.reserved = resumed.reservation  # until the run continues, the connection may break once more
     return session.proceed(order, layers, partial(resumed.run, session))
 
 
