@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from statecfg.cli import file_types, options
-from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
+from statecfg.cli.options import Command, Selection
 from statecfg.cli.secret_options import secret_keys
 
 EXAMPLES = """
@@ -28,12 +28,7 @@ statecfg apply playbooks/web.yml -l web1 -b -K  one host, with sudo; ask for the
 @secret_keys
 @options.prune_option
 @options.prune_hosts_option
-@options.conversation
-@options.yes_option
-@options.keep_going_option
-@options.no_hooks_option
-@options.store_option
-@options.output
+@options.changes
 def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: str | None, **values: Any) -> int:
     """Apply a playbook or a saved plan to its hosts.
 
@@ -52,9 +47,7 @@ def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: 
 
     Ctrl-C starts nothing new and waits for running actions; a second Ctrl-C exits immediately.
     """
-    chosen: Selection = take(Selection, values)
-    how: ConnectionOptions = take(ConnectionOptions, values)
-    output: Output = take(Output, values)
+    chosen, how, output = options.taken(values)
     from statecfg.cli import lifecycle, prune_hosts, saved_plan, session
 
     def hooks(playbook: Path, selected: Selection) -> lifecycle.Opened:

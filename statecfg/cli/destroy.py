@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from statecfg.cli import options
-from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
+from statecfg.cli.options import Command
 from statecfg.cli.secret_options import secret_keys
 
 EXAMPLES = """
@@ -30,12 +30,7 @@ statecfg destroy shop/old.yml --hosts 'web*'      what a deleted playbook create
 )
 @options.selection_of_all
 @secret_keys
-@options.conversation
-@options.yes_option
-@options.keep_going_option
-@options.no_hooks_option
-@options.store_option
-@options.output
+@options.changes
 def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: str | None, **values: Any) -> int:
     """Remove everything that the playbook owns on its hosts, regardless of its present definition.
 
@@ -47,9 +42,7 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
     statecfg refuses a host (exit 5) if something there is protected, or if this would remove more than half of its
     managed resources and --yes is not on the command line.
     """
-    chosen: Selection = take(Selection, values)
-    how: ConnectionOptions = take(ConnectionOptions, values)
-    output: Output = take(Output, values)
+    chosen, how, output = options.taken(values)
     from statecfg.cli import lifecycle, session
     from statecfg.playbook.definition import for_undoing
 

@@ -10,7 +10,7 @@ import click
 
 from statecfg.cli import exit_codes, options
 from statecfg.cli.known_facts import LAST
-from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
+from statecfg.cli.options import Command
 from statecfg.facts import recorded
 from statecfg.views import safe
 
@@ -45,9 +45,7 @@ def command(pattern: str, record: str | None, store: str | None, **values: Any) 
 
     PATTERN is a name, a group, a glob or a combination, as for --limit. Default: every host.
     """
-    chosen: Selection = take(Selection, values)
-    how: ConnectionOptions = take(ConnectionOptions, values)
-    output: Output = take(Output, values)
+    chosen, how, output = options.taken(values)
     from statecfg.cli import session, show
     from statecfg.views.facts import facts_lines
 

@@ -106,6 +106,11 @@ def take(cls: type[Any], values: dict[str, Any]) -> Any:
     return cls(**{field.name: values.pop(field.name) for field in fields(cls) if field.name in values})
 
 
+def taken(values: dict[str, Any]) -> tuple[Selection, ConnectionOptions, Output]:
+    """Remove the options of a run on hosts from click's values, and return them."""
+    return take(Selection, values), take(ConnectionOptions, values), take(Output, values)
+
+
 def _all(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     def apply(function: F) -> F:
         for decorate in reversed(decorators):
@@ -313,6 +318,8 @@ no_hooks_option = _option(
     from_environment=False,
     help="Do not call hooks. Requires Full Control of every hook that would be called.",
 )
+# The options of a verb that changes hosts.
+changes = _all(conversation, yes_option, keep_going_option, no_hooks_option, store_option, output)
 no_color_option = _option("--no-color", is_flag=True, help="Do not use colors.")
 json_option = _option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from statecfg.cli import exit_codes, file_types, next_command, options
-from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
+from statecfg.cli.options import Command
 from statecfg.cli.secret_options import secret_keys
 
 EXAMPLES = """
@@ -42,9 +42,7 @@ def command(playbook: str, out: str | None, store: str | None, **values: Any) ->
     known in advance, the plan says that it is `known after` the resource that decides it. The plan always lists what
     left the definition; with --prune, the removal is part of the plan.
     """
-    chosen: Selection = take(Selection, values)
-    how: ConnectionOptions = take(ConnectionOptions, values)
-    output: Output = take(Output, values)
+    chosen, how, output = options.taken(values)
     from statecfg.cli import lifecycle, prune_hosts, save_plan, session, show
     from statecfg.problems import inputs
 

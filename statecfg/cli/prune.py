@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from statecfg.cli import file_types, options
-from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
+from statecfg.cli.options import Command
 from statecfg.cli.secret_options import secret_keys
 
 EXAMPLES = """
@@ -22,12 +22,7 @@ statecfg prune playbooks/web.yml --yes    without asking, even if it is more tha
 @click.argument("playbook", type=file_types.PlaybookFile())
 @options.selection_of_all
 @secret_keys
-@options.conversation
-@options.yes_option
-@options.keep_going_option
-@options.no_hooks_option
-@options.store_option
-@options.output
+@options.changes
 def command(playbook: str, yes: bool, no_hooks: bool, store: str | None, **values: Any) -> int:
     """Remove what earlier runs created and the playbook no longer defines. Change nothing else.
 
@@ -38,9 +33,7 @@ def command(playbook: str, yes: bool, no_hooks: bool, store: str | None, **value
     statecfg refuses a host (exit 5) if something there is protected, or if this would remove more than half of its
     managed resources and --yes is not on the command line. If a host has lost its record, nothing is removed there.
     """
-    chosen: Selection = take(Selection, values)
-    how: ConnectionOptions = take(ConnectionOptions, values)
-    output: Output = take(Output, values)
+    chosen, how, output = options.taken(values)
     from statecfg.cli import lifecycle, session
 
     asks = session.asks(yes)

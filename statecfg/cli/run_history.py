@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from statecfg.cli import exit_codes, options
-from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
+from statecfg.cli.options import Command
 
 EXAMPLES = """
 statecfg run-history                                   the last runs on every host of the inventory
@@ -41,9 +41,7 @@ def command(pattern: str, playbook: str | None, run: str, number: int, **values:
     HOSTS is a name, a group, a glob or a combination, as for --limit. Default: every host. Interrupted runs are marked,
     with what they were doing. Exit 5 if no host knows the requested run.
     """
-    chosen: Selection = take(Selection, values)
-    how: ConnectionOptions = take(ConnectionOptions, values)
-    output: Output = take(Output, values)
+    chosen, how, output = options.taken(values)
     from statecfg.cli import session, show
     from statecfg.views.history import history_lines
 

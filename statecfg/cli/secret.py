@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from statecfg.cli import exit_codes, file_types, options
-from statecfg.cli.options import ConnectionOptions, Group, Output, Selection, take
+from statecfg.cli.options import Group
 from statecfg.cli.secret_options import secret_keys
 
 if TYPE_CHECKING:
@@ -43,12 +43,7 @@ def command() -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would change. Change nothing.")
 @options.selection_of_all
 @secret_keys
-@options.conversation
-@options.yes_option
-@options.keep_going_option
-@options.no_hooks_option
-@options.store_option
-@options.output
+@options.changes
 def rotate(
     playbook: str, names: tuple[str, ...], dry_run: bool, yes: bool, no_hooks: bool, store: str | None, **values: Any
 ) -> int:
@@ -58,9 +53,7 @@ def rotate(
     it. The old values are lost: a resource that needs the old value to change to the new one, such as a database
     user, must allow that.
     """
-    chosen: Selection = take(Selection, values)
-    how: ConnectionOptions = take(ConnectionOptions, values)
-    output: Output = take(Output, values)
+    chosen, how, output = options.taken(values)
     from statecfg.cli import lifecycle, session, show
     from statecfg.views.plan import plan_lines
 
@@ -93,9 +86,7 @@ def reveal(playbook: str, name: str, **values: Any) -> int:
     Nothing is changed, and neither the host nor the store records the value. With several hosts, each line begins with
     the host's name.
     """
-    chosen: Selection = take(Selection, values)
-    how: ConnectionOptions = take(ConnectionOptions, values)
-    output: Output = take(Output, values)
+    chosen, how, output = options.taken(values)
     from statecfg.cli import session, show
     from statecfg.playbook.compile import Definition
     from statecfg.run import prepare

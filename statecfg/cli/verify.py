@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from statecfg.cli import exit_codes, file_types, options
-from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
+from statecfg.cli.options import Command
 from statecfg.cli.secret_options import secret_keys
 
 EXAMPLES = """
@@ -31,9 +31,7 @@ def command(playbook: str, store: str | None, **values: Any) -> int:
     The host changed if a resource is no longer as the last apply left it. The definition changed if the playbook now
     defines a resource differently or no longer defines it. Exit 2 if there is drift of either kind.
     """
-    chosen: Selection = take(Selection, values)
-    how: ConnectionOptions = take(ConnectionOptions, values)
-    output: Output = take(Output, values)
+    chosen, how, output = options.taken(values)
     from statecfg.cli import lifecycle, session, show
     from statecfg.views.verify import verify_lines
 
