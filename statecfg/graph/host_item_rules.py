@@ -6,6 +6,7 @@ refuse items that contain them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -43,6 +44,16 @@ REMOTE = frozenset(
      "mysql", "nawk", "parallel", "psql", "rsh", "runuser", "script", "sed", "sqlite3", "ssh", "su", "tmux", "vi",
      "vim", "watch", "xargs")
 )  # fmt: skip
+# Programs that run the program in their arguments, and how many arguments come before it besides options.
+WRAPPERS: Mapping[str, int] = {
+    **dict.fromkeys(("chpst", "chroot", "chrt", "flock", "setarch", "softlimit", "taskset", "timeout"), 1),
+    **dict.fromkeys(
+        ("capsh", "catchsegv", "chronic", "command", "dbus-run-session", "doas", "env", "exec", "fakeroot", "firejail",
+         "ionice", "ltrace", "nice", "nohup", "nsenter", "numactl", "pkexec", "prlimit", "setpriv", "setsid", "stdbuf",
+         "strace", "sudo", "systemd-inhibit", "systemd-run", "time", "unshare", "valgrind", "xvfb-run"), 0,
+    ),
+}  # fmt: skip
+ACTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))  # of find(1): a program follows
 
 
 def of_node(schema: Schema, options: Mapping[str, Any], template: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,19 +152,48 @@ def code_with_items(name: str, value: Any) -> Iterator[str]:
 def _in_arguments(name: str, argv: list[str]) -> Iterator[str]:
     """Yield where a list of arguments contains an item that is not one whole argument, or that a program runs."""
     shell = None  # the number of the first argument after a shell
+    wrapper = None  # the number of the last wrapper
+    command = name in ("argv", "when_host", *CODE)
     for number, argument in enumerate(argv):
         last = argument.rpartition("/")[2].rstrip("0123456789.")
         if host_items.has_sample(argument):
             if number == 0 and name in ("argv", *CODE):
                 yield f"`{name}` as the program"
-            elif name in ("argv", "when_host", *CODE) and host_items.replaced(argument, _NOTHING):
+            elif command and host_items.replaced(argument, _NOTHING):
                 yield f"`{name}` as a part of the argument {host_items.shown(argument)}"
             elif shell is not None and _is_code(argv[shell:number]):
                 yield f"`{name}` as code for {argv[shell - 1]}"
+            elif command and _begins_program(argv, number, wrapper):
+                yield f"`{name}` where {argv[wrapper or 0]} may read its program"
         elif last in REMOTE and any(map(host_items.has_sample, argv[number + 1 :])):
             yield f"`{name}` as an argument of {last}, which reads arguments as code"
         elif shell is None and last in SHELLS:
             shell = number + 1
+        elif last in WRAPPERS and _begins_program(argv, number, wrapper):
+            wrapper = number
+
+
+def _begins_program(argv: Sequence[str], number: int, wrapper: int | None) -> bool:
+    """Return whether an argument may be the program that starts, or that a wrapper or find(1) starts.
+
+    An argument after an option may be the option's value, unless the option is `--`.
+
+    :param number: the number of the argument
+    :param wrapper: the number of the last wrapper before it
+    """
+    if number == 0 or argv[number - 1] in ACTIONS:
+        return True
+    if wrapper is None:
+        return False
+    left, value = WRAPPERS[argv[wrapper].rpartition("/")[2]], False
+    for argument in argv[wrapper + 1 : number]:
+        option = argument[:1] == "-"
+        if not option and not value and not re.match(r"[A-Za-z_]\w*=", argument):
+            if not left:
+                return False
+            left -= 1
+        value = option and argument != "--" and "=" not in argument
+    return True
 
 
 def _is_code(before: Sequence[str]) -> bool:
