@@ -18,17 +18,19 @@ if TYPE_CHECKING:
     from statecfg.transport.route import Hop
 
 FILES_PER_HOST = 12  # most descriptors that a connection needs: its socket, the agent's, pipes of a local process
+FILES_WAITING = 4  # most descriptors of a connection that waits for the user's answer or for facts of other hosts
 FILES = 64  # descriptors that the command itself needs
 
 
-def check(hosts: Sequence[Host], settings: SshSettings, forks: int) -> None:
+def check(hosts: Sequence[Host], settings: SshSettings, forks: int, wait: bool = False) -> None:
     """Check the conditions for connecting to these hosts, and warn about skipped key files.
 
-    :param forks: maximum number of concurrent connections
+    :param forks: maximum number of hosts that are processed concurrently
+    :param wait: whether all hosts stay connected until the user has answered, or until all facts are known
     :raises InvalidInput: ssh_config can't be read, a host has only unusable keys, or the process may not open enough
         files
     """
-    problems = list(_files(min(forks, len(hosts))))
+    problems = list(_files(min(forks, len(hosts)), len(hosts) if wait else 0))
     over_ssh = [host for host in hosts if host.transport == "ssh"]
     if over_ssh:
         problems += _config(settings)
@@ -39,17 +41,18 @@ def check(hosts: Sequence[Host], settings: SshSettings, forks: int) -> None:
     report(*problems)
 
 
-def _files(at_once: int) -> Iterable[Problem]:
+def _files(at_once: int, waiting: int) -> Iterable[Problem]:
     """Raise the soft limit of open files if necessary; yield a problem if the hard limit is too low."""
-    needed = FILES + FILES_PER_HOST * at_once
+    needed = FILES + FILES_PER_HOST * at_once + FILES_WAITING * waiting
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if resource.RLIM_INFINITY in (soft, hard) or soft >= needed:
         return
     if hard >= needed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
         return
-    fitting = (hard - FILES) // FILES_PER_HOST
-    detail = f"--forks {at_once} needs {needed} open files, and this process may open {hard}"
+    fitting = (hard - FILES - FILES_WAITING * waiting) // FILES_PER_HOST
+    connected = f" with {waiting} connected hosts" if waiting else ""
+    detail = f"--forks {at_once}{connected} needs {needed} open files, and this process may open {hard}"
     smaller = f"use --forks {fitting}, or " if fitting > 0 else ""
     yield problem("SC0451", detail, f"{smaller}run `ulimit -n {needed}` as a user who may raise the limit")
 

@@ -228,7 +228,8 @@ def run(
     interaction = _Interaction(work, output, interrupts)
     started = time.monotonic()
     with interrupts, interaction.progress:
-        preflight.check([job.host for job in work.jobs], _settings(how), how.forks or 1)
+        wait = asks or work.awaited is not None
+        preflight.check([job.host for job in work.jobs], _settings(how), how.forks or 1, wait)
         options = fleet.Options(
             mode=mode,
             access=fleet.Access(_settings(how), password=password),
@@ -239,6 +240,7 @@ def run(
             agreed=agreed,
             query=history if history is not None else facts,
             deployment=_deployment(work, deploys),
+            hooks=fleet.RunHooks(mask=interaction.redactor.report),
         )
         if work.awaited is not None:
             work.awaited.then.append(interaction.learn)

@@ -108,6 +108,7 @@ class Bus:
 
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
         """Return the options and jobs of the run, with the hooks of each host and the store's data about it."""
+        self.mark.mask = options.hooks.mask
         self.reconciler.asking.cancel = self.around.cancel = self.events.cancel = options.cancel
         around = {job.host.name: self.around.of_host(job.host.name) for job in jobs}
         policy = input.policy(self.playbook, hosts.bound(self.store, self.playbook))
@@ -228,7 +229,7 @@ class Bus:
         ledger = "" if ledger == self.ledgers.get(host) else ledger
 
         def enter(connection: Connection) -> bool:
-            runs.host_finished(connection, self.run, host, report["status"], report.get("summary") or {})
+            self.mark.host_finished(connection, host, report)
             if installed:
                 return hosts.applied_in(connection, project, host, self.playbook, ledger)
             if ledger:

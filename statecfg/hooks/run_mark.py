@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from statecfg.store import StoreError, runs
 from statecfg.store.database import Store
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 class RunMark:
@@ -19,10 +23,12 @@ class RunMark:
 
     :param run: the run's id
     :param who: "user@machine"
+    :ivar mask: masks the secrets in a host's report; None to store no report before the end of the run
     """
 
     def __init__(self, store: Store, run: str, who: str) -> None:
         self.run, self.who, self.started = run, who, time.time()
+        self.mask: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
         self._store = store
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -38,6 +44,14 @@ class RunMark:
         while not self._ended.wait(runs.BEAT):
             with contextlib.suppress(StoreError):  # the next beat may succeed
                 runs.beat(self._store, self.run)
+
+    def host_finished(self, connection: Connection, host: str, report: Mapping[str, Any]) -> None:
+        """Store how the run ended on a host, inside a transaction. A report on disk survives the end of this process.
+
+        :param report: the host's report, with its secrets
+        """
+        masked = None if self.mask is None else self.mask(report)
+        runs.host_finished(connection, self.run, host, report["status"], report.get("summary") or {}, masked)
 
     def end(self) -> bool:
         """Stop renewing the mark, before the run is stored; return whether it was active until now."""

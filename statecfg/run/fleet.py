@@ -51,10 +51,12 @@ class RunHooks:
 
     :param around: host → the hooks that may be called for its resources, in the form that the host receives
     :param events: follows the hosts of the run, and calls the controller's hooks
+    :param mask: masks the secrets in a host's report, so that it can be stored before the run has ended
     """
 
     around: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     events: Events | None = None
+    mask: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, MetaData
 
 from statecfg.store import schema_3, tables
 
-SCHEMA = 4
+SCHEMA = 5
 FIND = "SELECT version FROM schema_version"
 
 # Version → existing table → the statements that change it; both databases must accept them. A new table has its version
@@ -16,6 +16,7 @@ FIND = "SELECT version FROM schema_version"
 Changes = Mapping[int, Mapping[str, Sequence[str]]]
 CHANGES: Changes = {
     3: {**schema_3.STATEMENTS, "entity_task": ["ALTER TABLE entity_task ADD COLUMN log TEXT DEFAULT '' NOT NULL"]},
+    5: {"going_host": ["ALTER TABLE going_host ADD COLUMN report TEXT DEFAULT 'null' NOT NULL"]},
 }
 
 

@@ -133,12 +133,21 @@ _HOST_FINISHED = update(going_host).where(
 )
 
 
-def host_finished(connection: Connection, id: str, host: str, status: str, summary: Mapping[str, int]) -> None:
-    """Store how a running run ended on a host, inside a transaction. `record` stores the report.
+def host_finished(
+    connection: Connection,
+    id: str,
+    host: str,
+    status: str,
+    summary: Mapping[str, int],
+    report: HostData | None = None,
+) -> None:
+    """Store how a running run ended on a host, inside a transaction. `record` replaces this at the end of the run.
 
     :param summary: outcome → count
+    :param report: the host's report, with masked secrets; None to store none
     """
-    values = {"of_run": id, "of_host": host, "status": status, "summary": dict(summary)}
+    kept = None if report is None else bounded(report)
+    values = {"of_run": id, "of_host": host, "status": status, "summary": dict(summary), "report": kept}
     connection.execute(_HOST_FINISHED, values)
 
 
@@ -284,8 +293,11 @@ def head(store: Store, id: str) -> RunRecord | None:
 
 
 def host_report(store: Store, id: str, host: str) -> HostData | None:
-    """Return a host's report in a run; None if the store does not have it."""
-    part = select(run_host.c.report).where(run_host.c.run == id, run_host.c.host == host)
+    """Return a host's report in a run; None if the store does not have it.
+
+    A run that has not ended, or was cut off, has the reports of the hosts on which it has ended.
+    """
+    parts = [select(table.c.report).where(table.c.run == id, table.c.host == host) for table in (run_host, going_host)]
     with store.reading() as connection:
-        report: HostData | None = connection.execute(part).scalar_one_or_none()
-    return report
+        reports: list[HostData | None] = [connection.execute(part).scalar_one_or_none() for part in parts]
+    return next((report for report in reports if report is not None), None)

@@ -169,6 +169,7 @@ going_host = Table(
     Column("host", String(255), primary_key=True),
     Column("status", Text, nullable=False),
     Column("summary", Json, nullable=False),
+    Column("report", Json, nullable=False, server_default="null"),
     info={"since": 2},
 )
 

@@ -89,6 +89,20 @@ def test_the_oldest_unfinished_runs_are_removed_beyond_the_limit(store: Store, m
     assert [going.id for going in runs.under_way(store)] == ["r3", "r2"]
 
 
+def test_reports_of_finished_hosts_are_stored_during_the_run(store: Store) -> None:
+    """They survive a run that is killed. The record of the run replaces them."""
+    given = report(1, "web1", "db1")
+    runs.begin(store, "r0001", 10.0, "apply", "ann@desk", "", ["web1", "db1"])
+    early = {**given["hosts"]["web1"], "warnings": ["early"]}
+    store.attempt(lambda on: runs.host_finished(on, "r0001", "web1", "ok", {"changed": 1}, early))
+    assert runs.host_report(store, "r0001", "web1") == early
+    assert runs.host_report(store, "r0001", "db1") is None
+    store.attempt(lambda on: runs.host_finished(on, "r0001", "db1", "ok", {}))
+    assert runs.host_report(store, "r0001", "db1") is None
+    runs.record(store, given, 10.0, 12.5, "ann@desk")
+    assert runs.host_report(store, "r0001", "web1") == given["hosts"]["web1"]
+
+
 def test_a_run_head_and_one_hosts_report_can_be_read(store: Store) -> None:
     given = report(1, "web1", "db1")
     runs.record(store, given, 10.0, 12.5, "ann@desk")
