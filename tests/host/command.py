@@ -13,12 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tests import ROOT
-from tests.host.preloaded import Server
+from tests.host.preloaded import CACHE, Server
 from tests.lab import Host, PlainSshd
-
-# The commands of all tests share a cache, also those with an empty home. Otherwise, each of these would prepare the
-# executor's source again, which takes up to five seconds.
-CACHE = str(ROOT / ".pytest_cache" / "statecfg")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests import ROOT
-from tests.host.command import CACHE
+from tests.host.preloaded import CACHE
 
 _BLOCK = re.compile(
     r"(?:^<!-- test: (?P<mark>.*?) -->\n)?^(?P<fence>```+)(?P<language>\w*)\n(?P<text>.*?)^(?P=fence)$", re.M | re.S

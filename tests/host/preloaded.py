@@ -10,6 +10,7 @@ Set STATECFG_TESTS_START=1 to start each command afresh instead.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import importlib
 import io
@@ -33,6 +34,9 @@ from tests import ROOT
 PACKAGES = ("cli", "graph", "hooks", "playbook", "run", "store", "templates", "transport", "views")
 LATE = ("statecfg.dialects.yaml_entries", "paramiko", "sqlalchemy.dialects.sqlite")
 LARGEST = 60_000  # maximum length of a request in characters
+# The commands of all tests share a cache, also those with an empty home. Otherwise, each of these would prepare the
+# executor's source again, which takes up to five seconds.
+CACHE = str(ROOT / ".pytest_cache" / "statecfg")
 
 
 class Server:
@@ -45,7 +49,7 @@ class Server:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "tests.host.preloaded", str(theirs.fileno())],
                 cwd=ROOT,
-                env={**self.environ, "PYTHONPATH": str(ROOT)},
+                env={**self.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": CACHE},
                 pass_fds=[theirs.fileno()],
             )
         atexit.register(self.close)
@@ -133,6 +137,21 @@ def _umask() -> int:
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("Umask:")), 8)
 
 
+def prepare_executor() -> None:
+    """Prepare the executor's source, as commands do. One test process does it, and the others wait and read it."""
+    from statecfg.run import host_modules
+    from statecfg.run.stripping_cache import cache
+
+    os.makedirs(CACHE, exist_ok=True)
+    with open(os.path.join(CACHE, "lock"), "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        host_modules.of_types(host_modules.python_types().values())
+        for part in host_modules.PARTS:
+            host_modules.of_part(part)
+        cache().keep()
+    host_modules.of_part.cache_clear()  # a project may have its own version of what these import
+
+
 def main(channel: socket.socket) -> None:
     """Serve requests until the test process has ended."""
     for name in PACKAGES:
@@ -141,6 +160,7 @@ def main(channel: socket.socket) -> None:
             importlib.import_module(module.name)
     for name in LATE:
         importlib.import_module(name)
+    prepare_executor()
     assert "hy" not in sys.modules
     gc.collect()
     gc.freeze()  # the forked processes share this memory

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.host.command import CACHE, run
+from tests.host.command import run
+from tests.host.preloaded import CACHE
 
 PLAYBOOK = """\
 from statecfg import play
