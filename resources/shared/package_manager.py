@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from re import Pattern
 from typing import TYPE_CHECKING, Any, Protocol
 
 from statecfg.remote.graph.model import Action, CheckError, Node, Unknown
@@ -26,7 +25,7 @@ if TYPE_CHECKING:  # hosts don't need the protocol
         """The suffix that a removal adds to changed configuration files; None: a removal leaves them as they are."""
         VIRTUAL: str
         """What it calls a name that is not the name of a package."""
-        EXCLUDED: Pattern[str]
+        EXCLUDED: re.Pattern[str]
         """Matches its message that packages exclude each other, which newer lists would not change."""
         install: Op
         """Installs, in one transaction; an action of it takes a list of items."""

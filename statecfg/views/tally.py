@@ -162,7 +162,7 @@ def fold(report: Report) -> list[Group]:
 
 
 def _text(value: object, texts: dict[int, str]) -> str:
-    """Return a text that is the same for equal values of reports. Long texts are replaced by their digests."""
+    """Return a string that is the same for equal values of reports. Long ones are replaced by their digests."""
     if id(value) not in texts:
         text = json.dumps(value, sort_keys=True, default=repr)
         texts[id(value)] = text if len(text) <= _LONG else hashlib.sha256(text.encode()).hexdigest()
