@@ -261,7 +261,7 @@ class NodeType(Generic[P]):
 
 def _function(given: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
     """Return a function of a node's attributes: the given one, or one that always returns the given list."""
-    return given if callable(given) else lambda attrs: given
+    return given if callable(given) else lambda attrs: list(given)
 
 
 def register(node_type: NodeType[P]) -> NodeType[P]:
