@@ -123,7 +123,7 @@ def measure(place: Path, started: list[lab.Host], runs: int) -> None:
 
     print(f"{'':52} {'statecfg':>9} {'yardstick':>9}   ratio")
     compare("first apply, executor to be sent, / tar | ssh tar", 3.0, ours("one"), tar, runs, bare_host)
-    compare("first apply, executor there, / tar | ssh tar", 3.0, ours("one"), tar, runs, without_files)
+    compare("first apply, executor there, / tar | ssh tar", 2.0, ours("one"), tar, runs, without_files)
     ours("many")()
     compare("101 resources, 1 host, nothing to change / paramiko", 2.0, ours("one"), bare(started[:1]), runs)
     title = f"101 resources, {len(started)} hosts, nothing to change / paramiko"
