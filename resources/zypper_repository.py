@@ -37,7 +37,8 @@ def zypper_repository(
     A key is written to /etc/pki/rpm-gpg, and rpm imports it. Packages automatically require the repository.
 
     Undo: statecfg restores the files that had these names before, or removes the repository, and rpm forgets the key if
-    the node imported it. Packages that came from the repository stay, unless their own nodes leave the definition.
+    the node imported it. Packages that came from the repository stay, unless their own nodes leave the definition. A
+    key that the file of another repository names stays accepted.
 
     :param name: the alias of the repository, and the name of the file without ``.repo``
     :param baseurl: where the repository is; the addresses may contain variables of zypper, such as ``$releasever``

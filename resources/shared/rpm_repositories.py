@@ -10,7 +10,7 @@ from statecfg.remote.graph.nodetype import NodeType, table
 from statecfg.remote.graph.ops import Op, op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import drop_ins, files, package_manager, records, rpm, software_records
+from statecfg.resources.shared import drop_ins, files, package_manager, records, rpm, rpm_key_users, software_records
 
 KEYS = "/etc/pki/rpm-gpg"
 KEY = KEYS + "/RPM-GPG-KEY-"  # and the name of the repository
@@ -110,8 +110,13 @@ def remember(node: Node, world: World) -> software_records.RpmRepositoryMemory:
     }
 
 
-def undo(node: Node, memory: software_records.RpmRepositoryMemory, world: World) -> ActionSpec:
-    """Restore the former files, or remove the repository and its key."""
+def undo(
+    node: Node, memory: software_records.RpmRepositoryMemory, world: World, leaving: Mapping[str, Node] | None = None
+) -> ActionSpec:
+    """Restore the former files, or remove the repository and its key. A key that another repository uses stays.
+
+    :raises CheckError: if the key of a repository can't be read
+    """
     spec, key, was = files.undo(node, memory["file"], world), key_file(node), memory["key"]
     if key is not None and was is not None:
         more = files.undo(key, was, world)
@@ -119,6 +124,15 @@ def undo(node: Node, memory: software_records.RpmRepositoryMemory, world: World)
         spec.left.extend(more.left)
     new = [each for each in node.attrs.get("keys") or () if each not in memory["keys"]]
     imported = [each for each in new if world.entry("rpm_keys", each) is not None]
-    if imported and not node.attrs.get("absent"):
-        spec.actions.append(forget_key(imported))
+    if imported and key is not None and not node.attrs.get("absent"):
+        others = [str(other.attrs.get("path")) for other in (leaving or {}).values() if other.type == node.type]
+        there = world.stat(key.attrs["path"]) is not None
+        users = (
+            rpm_key_users.users(world, node.attrs["path"], key.attrs["path"], others) if there else ["its file is gone"]
+        )
+        if users:
+            text = "rpm still accepts the key gpg-pubkey-%s, because another repository may use it: %s"
+            spec.left += [text % (each, ", ".join(users)) for each in imported]
+        else:
+            spec.actions.insert(0, forget_key(imported))  # while its file is there, an interrupted undo can continue
     return spec

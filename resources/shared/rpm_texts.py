@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from statecfg.remote.graph.suggestions import did_you_mean
 from statecfg.remote.graph.wrong_values import PublicSecret, Wrong, show
-from statecfg.resources.shared import apt_texts, drop_in_texts, paths, records, rpm_repositories
+from statecfg.resources.shared import apt_texts, drop_in_texts, paths, records, rpm_key_users, rpm_repositories
 
 SOURCES = ("baseurl", "metalink", "mirrorlist")
 # The attributes that the host needs only as the content of files.
@@ -137,28 +137,10 @@ def key_ids(lines: list[str]) -> list[str]:
     """
     data = base64.b64decode("".join(line for line in lines[1:-1] if line and ":" not in line and line[0] not in "-="))
     found = []
-    for tag, body in _packets(data):
+    for tag, body in rpm_key_users.packets(data):
         if tag == 6 and body[:1] == b"\x04":
             digest = hashlib.sha1(b"\x99" + len(body).to_bytes(2, "big") + body, usedforsecurity=False).hexdigest()
             found.append("%s-%x" % (digest[-8:], int.from_bytes(body[1:5], "big")))
     if not found:
         raise Wrong("the key has another version than 4, which rpm does not accept", "make another key with gpg")
     return found
-
-
-def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield tag and body of each packet. Source: section 4.2 of RFC 4880."""
-    at = 0
-    while at < len(data):
-        first, at = data[at], at + 1
-        if first & 0x40:  # the new format
-            tag, size, at = first & 0x3F, data[at], at + 1
-            if 192 <= size < 224:
-                size, at = (size - 192 << 8) + data[at] + 192, at + 1
-            elif size == 255:
-                size, at = int.from_bytes(data[at : at + 4], "big"), at + 4
-        else:
-            tag, octets = first >> 2 & 0xF, 1 << (first & 3)
-            size, at = int.from_bytes(data[at : at + octets], "big"), at + octets
-        yield tag, data[at : at + size]
-        at += size

@@ -139,6 +139,20 @@ def test_a_signed_repository_is_fetched_and_used_and_removed(site: DnfSite, key:
     site.host.run(["rm", "-rf", "/etc/pki/rpm-gpg"])
 
 
+def test_a_key_that_another_repository_uses_stays(site: DnfSite) -> None:
+    """The other one has the same key as a binary file."""
+    third = SECOND.replace("second,", "third,") % "key.gpg" + ', requires: ["dnf_repository:second"]'
+    both = site.write("both.yml", SECOND % "key.asc", third)
+    site("apply", both, "--yes")
+    site.write("both.yml", third.split(", requires")[0])
+    left = " ".join(site("prune", both, "--yes").out.split())
+    assert "because another repository may use it: /etc/yum.repos.d/third.repo" in left
+    assert site.host.run(["rpm", "-q", "gpg-pubkey"]).stdout.startswith("gpg-pubkey-")
+    assert not site.host.path("/etc/yum.repos.d/second.repo").exists()
+    site("destroy", both, "--yes")
+    site.host.run(["sh", "-c", "rpm -e gpg-pubkey; rm -rf /etc/pki/rpm-gpg"])
+
+
 def test_a_package_without_a_valid_signature_is_refused(site: DnfSite) -> None:
     """The package of the other repository has no signature."""
     text = 'dnf_repository: second, baseurl: ["file:///srv/rpm"], key_source: key.asc, settings: {excludepkgs: extra}'
