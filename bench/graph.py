@@ -1,4 +1,4 @@
-"""Measure the time from the declaration of a graph to its JSON for several sizes: `python bench/graph.py`."""
+"""Measure the CPU time from the declaration of a graph to its JSON for several sizes: `python bench/graph.py`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ BYTES = 1 << 30
 
 
 def measure(size: int) -> dict[str, float]:
-    """Return the seconds for each step and the peak memory for a graph of `size` nodes in 20 layers."""
+    """Return the CPU seconds for each step and the peak memory for a graph of `size` nodes in 20 layers."""
     from statecfg.graph.graph import Graph, merge_graphs
     from statecfg.playbook.compile import WireContext, compile_graph
     from statecfg.resources import file
 
-    start = time.perf_counter()
+    start = time.process_time()
     width = size // LAYERS
     above: list[Graph] = []
     made: list[Graph] = []
@@ -33,11 +33,11 @@ def measure(size: int) -> dict[str, float]:
         made.extend(row)
         above = row
     graph = merge_graphs(*made)
-    declared = time.perf_counter()
+    declared = time.process_time()
     definition = compile_graph(graph, WireContext())
-    compiled = time.perf_counter()
+    compiled = time.process_time()
     text = json.dumps(definition.layers)
-    serialized = time.perf_counter()
+    serialized = time.process_time()
     assert len(definition.layers) == LAYERS and sum(map(len, definition.layers)) == size
     return {
         "nodes": size,

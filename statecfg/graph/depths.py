@@ -8,6 +8,7 @@ from toposort import CircularDependencyError, toposort
 
 # toposort visits all waiting nodes once per layer. Twenty layers of equal size take 10.5 visits per node.
 VISITS = 12  # per node; what then waits is in so many layers that counting requirements is faster
+PACE = 4  # layers after which `layers` estimates how many follow
 
 Requirements = dict[str, set[str]]
 
@@ -22,11 +23,13 @@ def layers(required: Requirements) -> Iterator[Collection[str]]:
     """
     done: set[str] = set()
     visits = 0
-    for layer in toposort(required):
+    for depth, layer in enumerate(toposort(required), 1):
         yield layer
         done |= layer
-        visits += max(len(required) - len(done), 0)
-        if visits > VISITS * len(required):
+        waiting = max(len(required) - len(done), 0)
+        visits += waiting
+        is_deep = depth >= PACE and waiting * depth > 2 * VISITS * len(done)
+        if is_deep or visits > VISITS * len(required):
             yield from _counted(required, done)
             return
 

@@ -96,6 +96,8 @@ def _compiled(nodes: list[Node], problems: list[Problem], context: WireContext) 
             order = order if problems else ordered(nodes, owners)
     except InvalidInput as error:
         problems += error.problems
+        if any(found.code == "SC0115" for found in error.problems):
+            raise InvalidInput(problems) from None  # preparing so many nodes takes longer than everything before
     packer = _Packer(context, order.automatic)
     with opaque.recording() as used:
         wire = [[packer.pack(node) for node in layer] for layer in order.layers]
