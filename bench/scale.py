@@ -218,7 +218,7 @@ def failing(place: Path, hosts: int) -> None:
 def _break(place: Path, stack: ExitStack, number: int, fault: str) -> None:
     """Break a host until the end of the stack."""
     if fault == "locked":
-        lock = stack.enter_context((place / "states" / address(number) / "lock").open("r+"))
+        lock = stack.enter_context((place / "states" / address(number) / "lock").open("a"))
         fcntl.flock(lock, fcntl.LOCK_EX)
     elif fault == "silent":
         server = stack.enter_context(socket.socket())
