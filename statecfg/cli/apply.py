@@ -28,6 +28,7 @@ statecfg apply playbooks/web.yml -l web1 -b -K  one host, with sudo; ask for the
 @secret_keys
 @options.prune_option
 @options.prune_hosts_option
+@options.verify_content_option
 @options.changes
 def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: str | None, **values: Any) -> int:
     """Apply a playbook or a saved plan to its hosts.

@@ -51,6 +51,7 @@ class ConnectionOptions:
     :param keep_going: after a failure, skip only dependent resources
     :param lock_timeout: seconds to wait for another run on a host
     :param connect_rate: maximum number of new connections per second; None for no limit
+    :param verify_content: read the content of all files on the hosts
     """
 
     forks: int | None = None
@@ -63,6 +64,7 @@ class ConnectionOptions:
     keep_going: bool | None = None
     lock_timeout: float | None = None
     connect_rate: float | None = None
+    verify_content: bool = False
 
     def with_settings(self, settings: Any) -> ConnectionOptions:
         """Return these options. Options that were not given get the project's settings, or else the defaults."""
@@ -292,6 +294,9 @@ output = _all(
 detailed_option = _option("--detailed-exitcode", is_flag=True, help="Exit with code 2 if changes are pending.")
 keep_going_option = _option(
     "--keep-going", is_flag=True, default=None, help="After a failure, skip only the resources that depend on it."
+)
+verify_content_option = _option(
+    "--verify-content", is_flag=True, help="Read the content of all files, also of those that can't have changed."
 )
 out_option = _option(
     "-o",

@@ -30,6 +30,7 @@ statecfg plan playbooks/web.yml --prune              include the removal of what
 @options.prune_option
 @options.prune_hosts_option
 @options.conversation
+@options.verify_content_option
 @options.out_option
 @options.detailed_option
 @options.store_option

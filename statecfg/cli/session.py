@@ -233,7 +233,13 @@ def run(
         options = fleet.Options(
             mode=mode,
             access=fleet.Access(_settings(how), password=password),
-            limits=fleet.Limits(how.forks or 1, bool(how.keep_going), how.lock_timeout or 0.0, how.connect_rate),
+            limits=fleet.Limits(
+                how.forks or 1,
+                bool(how.keep_going),
+                how.lock_timeout or 0.0,
+                how.connect_rate,
+                verify_content=how.verify_content,
+            ),
             expected=expected,
             confirm=interaction.confirm if asks else None,
             cancel=interrupts.cancel,

@@ -174,7 +174,7 @@ class Session:
     def plan_and_apply(self, managed: Management) -> End:
         """Plan, send the plan, wait for the controller's answer, and apply the plan."""
         order, mask = managed.order, self.channel.mask
-        facets = Facets()
+        facets = Facets(managed.recorded.digests)
         started = time.monotonic()
         plan = managed.plan(facets, self.load)
         differs = [*(differing(self.expect, fingerprints(plan, mask)) if order.expect else ()), *order.differs]
@@ -193,7 +193,7 @@ class Session:
             return self.end(HostStatus.OK, declined=True)
         if order.asks:
             # The host may have changed while the user read the plan.
-            facets = Facets()
+            facets = Facets(managed.recorded.digests)
             again = managed.plan(facets, self.load)
             differs = differing(fingerprints(plan, mask), fingerprints(again, mask))
             if differs:

@@ -28,13 +28,14 @@ class Access:
 
 @dataclass(frozen=True)
 class Limits:
-    """How many hosts a run processes at a time, and when it gives up.
+    """How a run processes its hosts: how many at a time, how thoroughly, and when it gives up.
 
     :param forks: maximum number of hosts to process concurrently
     :param keep_going: after a failure, skip only the nodes that depend on the failed one
     :param lock_timeout: seconds to wait for another run on a host
     :param connect_rate: maximum number of new connections per second; None for no limit
     :param patience: seconds without progress (heartbeats don't count), in addition to the longest timeout of the nodes
+    :param verify_content: read the content of all files, also of those that can't have changed
     """
 
     forks: int = 16
@@ -42,6 +43,7 @@ class Limits:
     lock_timeout: float = 0.0
     connect_rate: float | None = None
     patience: float = PATIENCE
+    verify_content: bool = False
 
 
 @dataclass(frozen=True)

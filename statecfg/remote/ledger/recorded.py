@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from statecfg.remote.ledger.ledger import Ledger
     from statecfg.remote.ledger.records import Debt, Resource
     from statecfg.remote.ledger.snapshot import Front
+    from statecfg.remote.machine.digests import Digests
 
 
 class Recorded:
@@ -16,6 +17,7 @@ class Recorded:
 
     :param state_dir: the state directory
     :ivar ledger: the ledger or its snapshot; None if there is none, or only one of another machine
+    :ivar digests: the recorded digests of files; None if this run does not need them
     :ivar lineage: the ledger's lineage
     :ivar resources: the managed resources by name
     :ivar debts: the restarts that earlier runs owe
@@ -27,6 +29,7 @@ class Recorded:
     def __init__(self, state_dir: str) -> None:
         self.state_dir = state_dir
         self.ledger: Optional[Union[Ledger, Front]] = None
+        self.digests: Optional[Digests] = None
         self.lineage = ""
         self.resources: Dict[str, Resource] = {}
         self.debts: List[Debt] = []

@@ -17,6 +17,7 @@ LEDGER = "ledger.db"
 SNAPSHOT = "ledger.snapshot"  # what a run reads in the ledger, see `snapshot`
 APPENDED = "ledger.appended"  # runs that are not in the ledger yet, see `appended`
 RUNS = "runs"
+DIGESTS = "digests"  # the directory of recorded digests of files, see `machine.digests`
 BEFORE = "before"  # the directory with the former content of files
 OLD = 30 * 86400  # seconds after which a hook's files are deleted
 HOOKS = "hooks"  # the directory of hooks that run on this host

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat as st
 from functools import lru_cache
@@ -121,6 +122,28 @@ def open_file(path: str) -> int:
         os.close(opened)
         raise OSError(errno.EINVAL, "is not a regular file", path)
     return opened
+
+
+def digest_of(path: str) -> str:
+    """Return the SHA-256 of a file.
+
+    :raises OSError: if it cannot be read or is not a regular file
+    """
+    opened = open_file(path)
+    try:
+        return content_digest(opened)
+    finally:
+        os.close(opened)
+
+
+def content_digest(opened: int) -> str:
+    """Return the SHA-256 of an open file."""
+    digest = hashlib.sha256()
+    piece = os.read(opened, 1 << 18)
+    while piece:
+        digest.update(piece)
+        piece = os.read(opened, 1 << 18)
+    return digest.hexdigest()
 
 
 def open_directory(path: str) -> int:

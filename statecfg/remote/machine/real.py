@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat as st
 import time
@@ -11,7 +10,7 @@ import time
 from statecfg.remote.graph.model import Blob, error, ok
 from statecfg.remote.graph.names import ActionStatus
 from statecfg.remote.graph.nodetype import TABLES
-from statecfg.remote.machine import accounts, files, process
+from statecfg.remote.machine import accounts, files, paths, process
 from statecfg.remote.machine.files import failed
 from statecfg.remote.machine.guard import allowed
 from statecfg.remote.machine.paths import normal, open_directory, open_file, open_parent, read_link, sync_directory
@@ -23,15 +22,20 @@ if TYPE_CHECKING:
 
     from statecfg.remote.graph.model import Result
     from statecfg.remote.machine.batch import Batch
+    from statecfg.remote.machine.digests import Digests
     from statecfg.remote.machine.world import Effect, Facet, Fields, Inputs
 
 PROBED = 16 << 20  # maximum bytes of output of a read-only program
 
 
 class Facets:
-    """What the machines of one run share: the facets, each loaded at its first use, and the start time of the run."""
+    """What the machines of one run share: the facets, each loaded at its first use, and the start time of the run.
 
-    def __init__(self) -> None:
+    :param digests: the recorded digests of files
+    """
+
+    def __init__(self, digests: Optional[Digests] = None) -> None:
+        self.digests = digests
         self.loaded: Dict[str, Facet] = {}
         self.changed = 0
         self.began = time.time()
@@ -118,13 +122,7 @@ class RealMachine(Machine):
             return stream.read()
 
     def digest(self, path: str) -> str:
-        digest = hashlib.sha256()
-        with os.fdopen(open_file(path), "rb", 0) as stream:
-            piece = stream.read(1 << 18)
-            while piece:
-                digest.update(piece)
-                piece = stream.read(1 << 18)
-        return digest.hexdigest()
+        return paths.digest_of(path) if self.facets.digests is None else self.facets.digests.of(path)
 
     def listdir(self, path: str) -> List[str]:
         opened = open_directory(path)

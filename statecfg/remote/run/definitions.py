@@ -13,9 +13,10 @@ from statecfg.remote.wire.frames import encode_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List
+    from typing import Any, Callable, Dict, List, Mapping
 
     from statecfg.remote.graph.model import Attrs
+    from statecfg.remote.ledger.records import Resource
     from statecfg.remote.run.order import Order
 
 WORD = re.compile(r"[A-Za-z_.]{1,20}\Z")
@@ -79,6 +80,13 @@ class Definitions:
                 value.append(node.options["holds"])
             digest = self._digests[node.provides] = digest_of(self.lineage, value)
         return digest
+
+    def update_claims(self, resources: Mapping[str, Resource], nodes: Mapping[str, Node]) -> None:
+        """Update the claims that 0.3.0 stored: it also masked words and paths that contain a secret by accident."""
+        for name, resource in resources.items():
+            node, definition = nodes.get(name), resource.definition
+            if definition.triggers is None and node is not None and definition.claims == self.mask_values(claims(node)):
+                definition.claims = self.claims(node)
 
     def _without_secrets(self, node: Node) -> Attrs:
         """Return a node's attributes with content as a digest, and a mask for each secret."""

@@ -9,7 +9,7 @@ from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
 from statecfg.remote.ledger.journal import Account, Journal
 from statecfg.remote.ledger.recorded import Recorded
-from statecfg.remote.ledger.records import claims, with_content
+from statecfg.remote.ledger.records import with_content
 from statecfg.remote.machine import accounts
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.planned import Planned
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from statecfg.remote.hooks.lifecycle import ExpectedHook, Lifecycle
     from statecfg.remote.hooks.order import HookOrder
     from statecfg.remote.ledger.orphans import Orphans
-    from statecfg.remote.ledger.records import Debt, Orphan, Resource
+    from statecfg.remote.ledger.records import Debt, Orphan
     from statecfg.remote.machine.real import Facets
     from statecfg.remote.run.definitions import Definitions
     from statecfg.remote.run.drift import Drift
@@ -59,13 +59,13 @@ class Management:
     planner = Planner
 
     def __init__(self, state_dir: str, order: Order, warnings: List[str]) -> None:
-        self.order, self.warnings = order, warnings
-        self.refusal = ""
+        self.order, self.warnings, self.refusal = order, warnings, ""
         self.recorded = Recorded(state_dir)
         if order.acting or os.path.exists(os.path.join(state_dir, state.LEDGER)):
             from statecfg.remote.ledger.opening import recorded
 
             self.recorded = recorded(state_dir, order.playbook, order.acting, warnings, order.run)
+        self.recorded.digests = order.digests(state_dir)
         self.definitions: Optional[Definitions] = None
         if self.recorded.ledger is not None:
             from statecfg.remote.run.definitions import Definitions
@@ -93,7 +93,7 @@ class Management:
 
         defined = {node.provides: node for layer in layers for node in layer}
         nodes = {} if order.mode == Mode.DESTROY else defined  # destroy removes everything, defined or not
-        _update_claims(resources, nodes, definitions)
+        definitions.update_claims(resources, nodes)
         same = {
             name for name, node in nodes.items()
             if name in resources and definitions.digest(node) == resources[name].digest
@@ -367,8 +367,10 @@ class Management:
         self.recorded.opened().end(self._run, account, status, self._recording.updates(sound, fresh, account.said))
 
     def close(self) -> None:
-        """Close the ledger, and write its snapshot if this run may have changed it."""
+        """Close the ledger, and write what makes the next run faster, if this run may have changed the host."""
         self.recorded.close()
+        if self.recorded.digests is not None and self.order.acting:
+            self.recorded.digests.save()
 
 
 def causes(debts: List[Debt]) -> Dict[str, List[str]]:
@@ -377,18 +379,6 @@ def causes(debts: List[Debt]) -> Dict[str, List[str]]:
     for debt in debts:
         by_node.setdefault(debt.node, []).append(debt.cause)
     return by_node
-
-
-def _update_claims(resources: Mapping[str, Resource], nodes: Mapping[str, Node], definitions: Definitions) -> None:
-    """Update the claims that 0.3.0 stored: it also masked words and paths that contain a secret by accident."""
-    for name, resource in resources.items():
-        node, definition = nodes.get(name), resource.definition
-        if (
-            definition.triggers is None
-            and node is not None
-            and definition.claims == definitions.mask_values(claims(node))
-        ):
-            definition.claims = definitions.claims(node)
 
 
 def _hooks(orders: Sequence[Mapping[str, Any]]) -> List[HookOrder]:

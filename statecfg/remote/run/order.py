@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+
 from statecfg.remote.graph.names import Mode
+from statecfg.remote.ledger.state import DIGESTS
 from statecfg.remote.wire.frames import ProtocolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping
+    from typing import Any, Dict, List, Mapping, Optional
+
+    from statecfg.remote.machine.digests import Digests
 
 _REQUIRED = {"run", "mode", "who", "playbook", "types"}
 _DEFAULTS = {
-    **dict.fromkeys(("keep_going", "expect", "asks", "login", "prune", "partial", "yes"), False),
+    **dict.fromkeys(("keep_going", "expect", "asks", "login", "prune", "partial", "verify_content", "yes"), False),
     **{key: {} for key in ("secrets", "node", "policy", "history", "units", "facts", "resume")},
     **dict.fromkeys(("hooks", "differs", "parts"), ()),
     "lock_timeout": 0.0,
@@ -35,6 +40,7 @@ class Order:
     :ivar login: the controller can try a new login
     :ivar prune: remove orphans
     :ivar partial: the playbook defines more resources than the controller sent
+    :ivar verify_content: read the content of all files, also of those that can't have changed
     :ivar yes: the run may remove more than half of the resources
     :ivar ledger: the lineage of the ledger that the controller knows
     :ivar node: the host, as data for hooks
@@ -62,6 +68,7 @@ class Order:
         login: bool
         prune: bool
         partial: bool
+        verify_content: bool
         yes: bool
         ledger: str
         node: Mapping[str, Any]
@@ -101,6 +108,16 @@ class Order:
     def acting(self) -> bool:
         """Whether the run may change the host."""
         return self.mode in Mode.ACTING
+
+    def digests(self, state_dir: str) -> Optional[Digests]:
+        """Return the recorded digests of files; None for a run that neither uses them nor makes new ones."""
+        folder = os.path.join(state_dir, DIGESTS)
+        trusting = not self.verify_content and self.mode != Mode.VERIFY
+        if not self.acting and not (trusting and os.path.isdir(folder)):
+            return None
+        from statecfg.remote.machine.digests import Digests
+
+        return Digests(folder, self.playbook, self.partial, trusting)
 
     @property
     def has_units(self) -> bool:

@@ -126,6 +126,7 @@ class Request:
                 "types": self.bundle.modules,
                 "keep_going": self.order.limits.keep_going,
                 "lock_timeout": self.order.limits.lock_timeout,
+                "verify_content": self.order.limits.verify_content,
                 "secrets": dict(self.definition.secrets),
                 "expect": self.expect is not None,
                 "asks": self.asks,
