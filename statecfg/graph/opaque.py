@@ -364,7 +364,7 @@ def _joined_names(secrets: Iterable[Secret]) -> str:
 def mask_secrets(text: str) -> str:
     """Return text from other people's code, such as an exception, with all secrets and tokens masked."""
     values = by_name(known_values())
-    return tokens.masked(_redactor(tuple(values.items())).text(text)) if values else text
+    return tokens.masked(_redactor(tuple(values.items())).text(text) if values else text)
 
 
 def known_values() -> list[tuple[str, str]]:
