@@ -25,7 +25,7 @@ KILLS = 25
 LEASE = 3.0  # seconds; tests/host/store/test_together.py tests the lease that users have
 SCHEMA = "count: {default: 0}\nagain: {default: 0}"
 
-needs_jq = pytest.mark.skipif(shutil.which("jq") is None, reason="NOT RUN: needs the Debian package jq")
+needs_jq = pytest.mark.skipif(shutil.which("jq") is None, reason="not run on this machine: there is no jq (Debian: jq)")
 # The counter of the original's documentation, including its mistakes.
 LITERAL = """#! /bin/bash
 

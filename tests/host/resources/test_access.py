@@ -36,7 +36,7 @@ def plant(path: Path, mode: int, *named: tuple[int, int, int], owning: int | Non
     try:
         os.setxattr(path, f"system.posix_acl_{name}", packed(mode, *named, owning=owning))
     except OSError as problem:
-        pytest.skip(f"no access lists here: {problem.strerror}")
+        pytest.skip(f"not run on this machine: its file system has no access lists ({problem.strerror})")
 
 
 def lists(path: Path) -> list[str]:

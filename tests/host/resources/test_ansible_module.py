@@ -24,8 +24,7 @@ def site(light_host: Host, tmp_path: Path, request: pytest.FixtureRequest) -> It
     found = Site(light_host, tmp_path, f"/srv/{request.node.name}")
     light_host.run(["mkdir", "-p", found.place])
     yield found
-    if (tmp_path / "site.yml").exists():
-        found.say("destroy", code=None)
+    found.clean()
 
 
 def run(name: str, module: str, arguments: str, *more: str) -> str:

@@ -29,8 +29,7 @@ def site(host: Host, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator
     host.write("/srv/things/asked", "")
     found = Site(host, tmp_path, f"/srv/{request.node.name}")
     yield found
-    if (tmp_path / "site.yml").exists():
-        found.say("destroy", code=None)
+    found.clean()
 
 
 def changing(value: int = 1, *more: str) -> str:

@@ -40,8 +40,7 @@ def site(booted: Host, podman: None, tmp_path: Path) -> Iterator[Site]:
     found.write("compose.yaml", SERVICES)
     found.write(".env", f"WORD={VALUE}\n")
     yield found
-    if (tmp_path / "site.yml").exists():
-        found.say("destroy", code=None)
+    found.clean()
 
 
 def project(*more: str) -> str:

@@ -24,8 +24,7 @@ def podman(booted: Host) -> None:
 def site(booted: Host, podman: None, tmp_path: Path) -> Iterator[Site]:
     found = Site(booted, tmp_path, "/srv/site")
     yield found
-    if (tmp_path / "site.yml").exists():
-        found.say("destroy", code=None)
+    found.clean()
 
 
 def shop(*more: str) -> str:

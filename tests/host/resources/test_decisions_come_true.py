@@ -81,7 +81,7 @@ def test_decisions_after_a_failed_run(apt_packages: Any, make_booted_host: Any) 
 
 def test_the_documentation_page_has_the_measured_figures() -> None:
     if len(_FOUND) < len(STATES):
-        pytest.skip("not run on this machine: only a run of the whole module has all the figures")
+        pytest.skip("it compares the figures of all other tests of this file, and some of them have not run before it")
     cells = [cell(_FOUND[state]) for state in STATES]
     row = f"| conditions (`when_host`) | {' | '.join(cells)} |\n"
     assert row in PAGE.read_text(encoding="utf-8"), row

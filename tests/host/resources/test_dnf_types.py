@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests import lab
+from tests.host.resources.signed_rpms import copy_keys, require_programs, sign
 from tests.host.resources.test_dnf import DnfSite
 from tests.host.resources.truth_packages import DNF_PACKAGES, dnf_lists
 from tests.host.resources.truth_runs import check_rows
@@ -41,31 +40,10 @@ data:
 BEFORE = "fedora-release 40-1 unknown"
 
 
-def make_key(home: Path) -> list[str]:
-    """Make a key, and return the command line of gpg."""
-    home.mkdir(mode=0o700)
-    gpg = ["gpg", "--homedir", str(home), "--batch", "--quiet", "--yes", "--passphrase", ""]
-    subprocess.run([*gpg, "--quick-gen-key", "Tests <tests@example.org>", "rsa3072", "sign", "never"], check=True)
-    return gpg
-
-
-def sign(repository: RpmRepository, gpg: list[str], home: Path) -> None:
-    """Sign the packages, index them, and put the public key next to them as text and binary."""
-    program = shutil.which("gpg")  # rpm would look for gpg2
-    values = (f"_gpg_path {home}", "_gpg_name tests@example.org", f"__gpg {program}")
-    defines = [word for value in values for word in ("--define", value)]
-    packages = sorted(map(str, repository.directory.rglob("*.rpm")))
-    subprocess.run(["rpmsign", "--addsign", *defines, *packages], check=True, capture_output=True)
-    repository.index()
-    for name, armor in (("key.asc", ["--armor"]), ("key.gpg", [])):
-        subprocess.run([*gpg, *armor, "--output", str(repository.directory / name), "--export"], check=True)
-
-
 @pytest.fixture(scope="module")
 def fedora(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Host]:
     """Give a host with a repository that has a group and a module, and a signed repository that dnf does not use."""
-    if not shutil.which("gpg") or not shutil.which("rpmsign"):
-        pytest.skip("not run on this machine: there is no gpg or no rpmsign (Debian: gnupg, rpm)")
+    require_programs()
     directory = tmp_path_factory.mktemp("rpm")
     with or_skip():
         first, second = RpmRepository(directory / "first"), RpmRepository(directory / "second")
@@ -83,11 +61,7 @@ def fedora(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Host]:
         (first.directory / "modules.yaml").write_text("".join(streams))
         first.index(directory / "comps.xml")
         first.copy(host)
-        gpg = make_key(directory / "gpg")
-        try:
-            sign(second, gpg, directory / "gpg")
-        finally:
-            subprocess.run(["gpgconf", "--homedir", str(directory / "gpg"), "--kill", "gpg-agent"], check=True)
+        sign(second, directory / "gpg")
         second.copy(host, "/srv/second")
         host.write("/etc/yum.repos.d/tests.repo", "[tests]\nname=tests\nbaseurl=file:///srv/rpm\ngpgcheck=0\n")
         host.run(["dnf", "-q", "makecache"])
@@ -100,9 +74,7 @@ def fedora(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Host]:
 def site(fedora: lab.Host, tmp_path: Path) -> Iterator[DnfSite]:
     """Give a project for the host, and check that it has the same packages and settings before and after the test."""
     site = DnfSite(fedora, tmp_path)
-    (tmp_path / "files").mkdir()
-    for name in ("key.asc", "key.gpg"):
-        shutil.copy(fedora.path(f"/srv/second/{name}"), tmp_path / "files" / name)
+    copy_keys(fedora, "/srv/second", tmp_path)
     before = (site.packages(), settings(fedora))
     assert before[0] == [BEFORE]
     yield site

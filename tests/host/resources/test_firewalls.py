@@ -18,8 +18,7 @@ ENABLED = '  - ufw: enabled\n    incoming: deny\n    requires: ["ufw_rule:*"]\n'
 def site(booted: Host, tmp_path: Path) -> Iterator[Site]:
     found = Site(booted, tmp_path, "/srv")
     yield found
-    if (tmp_path / "site.yml").exists():
-        found.say("destroy", code=None)
+    found.clean()
 
 
 def added(site: Site) -> list[str]:

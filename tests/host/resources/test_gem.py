@@ -26,8 +26,7 @@ def site(light_host: Host, source: None, tmp_path: Path, request: pytest.Fixture
     found = Site(light_host, tmp_path, f"/srv/{request.node.name[:40]}")
     found.write("README", "")
     yield found
-    if (tmp_path / "site.yml").exists():
-        found.say("destroy", code=None)
+    found.clean()
 
 
 def gem(site: Site, name: str, *more: str) -> str:

@@ -25,8 +25,7 @@ def service(booted: Host) -> str:
 def site(booted: Host, service: str, tmp_path: Path) -> Iterator[Site]:
     found = Site(booted, tmp_path, "/srv")
     yield found
-    if (tmp_path / "site.yml").exists():
-        found.say("destroy", code=None)
+    found.clean()
 
 
 def sql(host: Host, text: str) -> str:

@@ -24,8 +24,7 @@ def site(booted: Host, registry: str, tmp_path: Path, request: pytest.FixtureReq
     found = Site(booted, tmp_path, f"/srv/{request.node.name[:40]}")
     found.write("README", "")
     yield found
-    if (tmp_path / "site.yml").exists():
-        found.say("destroy", code=None)
+    found.clean()
 
 
 def package(site: Site, name: str, *more: str) -> str:

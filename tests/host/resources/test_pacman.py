@@ -8,17 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests import lab
-from tests.host.resources.test_packages_together import Site
+from tests.host.resources.package_cases import CONF, ManagerSite, PackageCases
 from tests.host.resources.truth_packages import PACMAN_LISTS, PACMAN_PACKAGES
 from tests.host.resources.truth_runs import check_rows
 from tests.lab.arch import CONFIGURATION, PLACE, PacmanRepository, arch_host
 from tests.lab.fixtures import or_skip
 
-CONF = "/etc/tool-a.conf"
 
-
-class PacmanSite(Site):
+class PacmanSite(ManagerSite):
     """A host with pacman and a project for it."""
+
+    first = []
+    dependency = " automatic"
+    saved = ".pacsave"
+    conflict = "would have to remove mail-a"
 
     def packages(self) -> list[str]:
         """Return the packages, each with its version, and whether it is there only for others.
@@ -33,6 +36,18 @@ class PacmanSite(Site):
         """Return which of these packages are installed."""
         installed = self.host.run(["pacman", "-Qq"], check=False).stdout.split()
         return [name for name in names if name in installed]
+
+    def install(self, *names: str) -> None:
+        """Install packages by hand."""
+        self.pacman("-S", *names)
+
+    def install_old(self) -> None:
+        """Install tool-a 1.0 by hand."""
+        self.pacman("-U", old())
+
+    def remove(self, *names: str) -> None:
+        """Remove packages by hand, with what was installed for them."""
+        self.pacman("-Rsn", *names)
 
     def pacman(self, *arguments: str) -> None:
         """Run pacman."""
@@ -85,44 +100,8 @@ def site(arch: lab.Host, tmp_path: Path) -> Iterator[PacmanSite]:
     assert after == []
 
 
-def test_a_package_comes_and_goes_with_what_only_it_needs(site: PacmanSite) -> None:
-    playbook = site.write("tool.yml", "package: tool-b")
-    planned = site.report("plan", playbook)["package:tool-b"]
-    assert planned["actions"][0]["args"]["packages"][0]["others"] == {"tool-a": "2.0-1"}
-    applied = site.report("apply", playbook, "--yes")["package:tool-b"]
-    assert applied["changes"] == planned["changes"]
-    assert site.packages() == ["tool-a 2.0-1 automatic", "tool-b 1.0-1"]
-    assert site.report("apply", playbook, "--yes")["package:tool-b"]["outcome"] == "unchanged"
-    site.host.write(CONF, "changed here\n")
-    site("destroy", playbook, "--yes")
-    assert site.host.run(["sh", "-c", f"ls {CONF}* || true"]).stdout == ""
-
-
-def test_later_packages_are_planned_after_earlier_ones(site: PacmanSite) -> None:
-    """The plan knows the packages of the second layer, too."""
-    later = 'package: tool-b, requires: ["package:extra", "package:tool-a"]'
-    playbook = site.write("layers.yml", "package: extra", 'package: tool-a, version: "1.*"', later)
-    planned = site.report("plan", playbook)
-    assert {node["outcome"] for node in planned.values()} == {"changed"}
-    assert planned["package:tool-b"]["actions"][0]["args"]["packages"][0]["others"] == {}
-    site("apply", playbook, "--yes")
-    assert site.host.run(["tool-a"]).stdout == "1.0\n"
-    assert {node["outcome"] for node in site.report("plan", playbook).values()} == {"unchanged"}
-    site("destroy", playbook, "--yes")
-
-
-def test_versions_are_chosen_and_restored(site: PacmanSite) -> None:
-    site.pacman("-U", old())
-    before = site.packages()
-    playbook = site.write("newer.yml", 'package: tool-a, version: "2.0-1"')
-    planned = site.report("plan", playbook)["package:tool-a"]
-    assert [(change["before"], change["after"]) for change in planned["changes"]] == [("1.0-1", "2.0-1")]
-    assert site.report("apply", playbook, "--yes")["package:tool-a"]["changes"] == planned["changes"]
-    wrong = site.write("wrong.yml", 'package: tool-a, version: "3.*"')
-    assert "available: 1.0-1, 2.0-1" in site.report("plan", wrong, code=1)["package:tool-a"]["reason"]
-    site("destroy", playbook, "--yes")
-    assert site.packages() == before
-    site.pacman("-Rn", "tool-a")
+class TestPackages(PackageCases):
+    """Packages of pacman."""
 
 
 def test_mistakes_are_explained(site: PacmanSite) -> None:
@@ -131,48 +110,6 @@ def test_mistakes_are_explained(site: PacmanSite) -> None:
     assert "pacman does not know a package tool-aa; did you mean" in found["package:tool-aa"]["reason"]
     assert "mail is a group or a virtual package, provided by mail-a" in found["package:mail"]["reason"]
     assert "hold is an option of apt, dnf and zypper, and this host has pacman" in found["package:tool-a"]["reason"]
-
-
-def test_a_removal_that_takes_others_is_refused_and_is_undone(site: PacmanSite) -> None:
-    """With `dependents`, the others go, too. The undo restores all, with the changed configuration file."""
-    site.pacman("-S", "tool-b")
-    site.host.write(CONF, "changed here\n")
-    before = site.packages()
-    refused = site.write("gone.yml", "package: tool-a, absent: true")
-    assert "other packages depend on tool-a: tool-b" in site.report("plan", refused, code=1)["package:tool-a"]["reason"]
-    playbook = site.write("gone.yml", "package: tool-a, absent: true, dependents: true")
-    site("apply", playbook, "--yes")
-    assert site.packages() == []
-    assert site.host.read(f"{CONF}.pacsave") == "changed here\n"
-    site("destroy", playbook, "--yes")
-    assert site.packages() == before
-    assert site.host.read(CONF) == "changed here\n"
-    assert site.host.run(["sh", "-c", f"ls {CONF}*"]).stdout == f"{CONF}\n"
-    site.pacman("-Rcsn", "tool-b")
-
-
-def test_a_conflicting_package_is_replaced_and_comes_back(site: PacmanSite) -> None:
-    """Something needs one of two packages that exclude each other. Nothing else is removed, there and back."""
-    site.pacman("-S", "mail-a", "needs-mail")
-    before = site.packages()
-    refused = site.write("mail.yml", "package: mail-b")
-    assert "would have to remove mail-a" in site.report("plan", refused, code=1)["package:mail-b"]["reason"]
-    playbook = site.write("mail.yml", "package: mail-b, replaces: [mail-a]")
-    planned = site.report("plan", playbook)["package:mail-b"]
-    applied = site.report("apply", playbook, "--yes")["package:mail-b"]
-    assert applied["changes"] == planned["changes"]
-    assert site.has("mail-a", "mail-b", "needs-mail") == ["mail-b", "needs-mail"]
-    site("destroy", playbook, "--yes")
-    assert site.packages() == before
-    site.pacman("-R", "needs-mail", "mail-a")
-
-
-def test_packages_that_exclude_each_other_are_found_before_anything_changes(site: PacmanSite) -> None:
-    playbook = site.write("mail.yml", "package: mail-a", "package: mail-b")
-    reason = site.report("plan", playbook, code=1)["package:mail-b"]["reason"]
-    assert "mail-b can't be installed together with mail-a" in reason
-    site("apply", playbook, "--yes", code=1)
-    assert site.packages() == []
 
 
 def test_all_packages_are_upgraded_and_downgraded_again(site: PacmanSite) -> None:
@@ -199,20 +136,6 @@ def test_missing_lists_are_fetched_before_the_installation(site: PacmanSite) -> 
     site("apply", playbook, "--yes")
     assert site.has("extra") == ["extra"]
     site("destroy", playbook, "--yes")
-
-
-def test_facts_and_conditions_know_the_packages_of_pacman(site: PacmanSite) -> None:
-    site.pacman("-U", old())
-    present = "file: /var/tmp/fact, content: \"{{ host.facts.packages['tool-a'] }}\""
-    condition = 'file: /var/tmp/condition, content: "yes", when_host: {package: tool-a, version: "< 2"}'
-    other = 'file: /var/tmp/other, content: "yes", when_host: {package: tool-a, version: ">= 2"}'
-    playbook = site.write("facts.yml", present, condition, other)
-    site("apply", playbook, "--yes")
-    assert site.host.read("/var/tmp/fact") == "1.0-1"
-    assert site.host.read("/var/tmp/condition") == "yes"
-    assert not site.host.path("/var/tmp/other").exists()
-    site("destroy", playbook, "--yes")
-    site.pacman("-Rn", "tool-a")
 
 
 def settings(host: lab.Host) -> str:

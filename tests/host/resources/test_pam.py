@@ -17,8 +17,7 @@ FILE = "/etc/pam.d/sshd"
 def site(booted: Host, tmp_path: Path) -> Iterator[Site]:
     found = Site(booted, tmp_path, "/srv")
     yield found
-    if (tmp_path / "site.yml").exists():
-        found.say("destroy", code=None)
+    found.clean()
 
 
 def line(module: str, control: str = "required", more: str = "") -> str:

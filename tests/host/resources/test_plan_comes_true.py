@@ -80,7 +80,7 @@ def table() -> str:
 
 def test_the_documentation_page_has_the_measured_figures() -> None:
     if len(_FOUND) < len(CASES) * len(STATES):
-        pytest.skip("not run on this machine: only a run of the whole module has all the figures")
+        pytest.skip("it compares the figures of all other tests of this file, and some of them have not run before it")
     assert table() in PAGE.read_text(encoding="utf-8"), table()
 
 

@@ -31,8 +31,7 @@ def site(booted: Host, tmp_path: Path, request: pytest.FixtureRequest) -> Iterat
         wheel(booted, f"{found.place}/wheels", "shop_tool", version, "helper" if version == "2.0" else "")
     wheel(booted, f"{found.place}/wheels", "helper", "0.1")
     yield found
-    if (tmp_path / "site.yml").exists():
-        found.say("destroy", code=None)
+    found.clean()
 
 
 def environment(site: Site, *more: str) -> str:

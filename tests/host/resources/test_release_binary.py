@@ -29,8 +29,7 @@ def site(light_host: Host, tmp_path: Path, web: Web, request: pytest.FixtureRequ
     found.write("bin/other", "other\n")
     web.asked.clear()
     yield found
-    if (tmp_path / "site.yml").exists():
-        found.say("destroy", code=None)
+    found.clean()
 
 
 def program(version: str) -> str:

@@ -24,8 +24,7 @@ def site(booted: Host, tmp_path: Path) -> Iterator[Site]:
         booted.run(["mkdir", "-p", "/etc/ssh/sshd_config.d", "/etc/ssh/ssh_config.d"])
     found = Site(booted, tmp_path, "/srv")
     yield found
-    if (tmp_path / "site.yml").exists():
-        found.say("destroy", code=None)
+    found.clean()
 
 
 def settings(text: str) -> str:

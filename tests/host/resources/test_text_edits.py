@@ -48,6 +48,11 @@ class Site:
         assert {node["outcome"] for node in nodes(self.report("plan")).values()} == {"unchanged"}
         return planned
 
+    def clean(self) -> None:
+        """Destroy what the test has applied."""
+        if (self.directory / "site.yml").exists():
+            self.say("destroy", code=None)
+
     def write(self, name: str, text: str) -> None:
         self.host.write(f"{self.place}/{name}", text)
 

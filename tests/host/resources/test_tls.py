@@ -20,8 +20,7 @@ def site(booted: Host, tmp_path: Path, request: pytest.FixtureRequest) -> Iterat
     found = Site(booted, tmp_path, f"/srv/{request.node.name}")
     booted.run(["mkdir", "-p", found.place])
     yield found
-    if (tmp_path / "site.yml").exists():
-        found.say("destroy", code=None)
+    found.clean()
 
 
 def authority(site: Site) -> str:

@@ -8,22 +8,25 @@ from pathlib import Path
 import pytest
 
 from tests import lab
+from tests.host.resources.package_cases import CONF, ManagerSite, RpmPackageCases
 from tests.host.resources.test_dnf import small_packages
-from tests.host.resources.test_packages_together import Site
 from tests.host.resources.truth_packages import ZYPPER_PACKAGES
 from tests.host.resources.truth_runs import check_rows
 from tests.lab.fixtures import or_skip
 from tests.lab.suse import suse_host
 
-CONF = "/etc/tool-a.conf"
 FIRST = "opensuse-release 15.6-1"
 REPOSITORY = "[tests]\nname=tests\nbaseurl=dir:///srv/rpm\ngpgcheck=0\nenabled=1\n"
 AUTO = "/var/lib/zypp/AutoInstalled"
 RECORDS = "# AutoInstalled generated Mon Nov 23 20:07:23 2026\n#\n#\n"  # without this file, zypper guesses
 
 
-class ZypperSite(Site):
+class ZypperSite(ManagerSite):
     """A host with zypper and a project for it."""
+
+    first = [FIRST]
+    dependency = " automatic"
+    saved = ".rpmsave"
 
     def packages(self) -> list[str]:
         """Return the host's packages, each with its version, whether it is there only for others, and its lock."""
@@ -42,6 +45,18 @@ class ZypperSite(Site):
         """Return which of these packages are installed."""
         installed = [line.split()[0] for line in self.packages()]
         return [name for name in names if name in installed]
+
+    def install(self, *names: str) -> None:
+        """Install packages by hand."""
+        self.zypper("install", *names)
+
+    def install_old(self) -> None:
+        """Install tool-a 1.0 by hand."""
+        self.zypper("install", "tool-a=1.0")
+
+    def remove(self, *names: str) -> None:
+        """Remove packages by hand, with what was installed for them."""
+        self.zypper("remove", "--clean-deps", *names)
 
     def zypper(self, *arguments: str) -> str:
         """Run zypper."""
@@ -82,15 +97,8 @@ def site(suse: lab.Host, tmp_path: Path) -> Iterator[ZypperSite]:
     assert after == [FIRST]
 
 
-def test_a_package_comes_and_goes_with_what_only_it_needs(site: ZypperSite) -> None:
-    playbook = site.write("tool.yml", "package: tool-b")
-    planned = site.report("plan", playbook)["package:tool-b"]
-    assert planned["actions"][0]["args"]["packages"][0]["others"] == {"tool-a": "2.0-1"}
-    applied = site.report("apply", playbook, "--yes")["package:tool-b"]
-    assert applied["changes"] == planned["changes"]
-    assert site.packages() == [FIRST, "tool-a 2.0-1 automatic", "tool-b 1.0-1"]
-    assert site.report("apply", playbook, "--yes")["package:tool-b"]["outcome"] == "unchanged"
-    site("destroy", playbook, "--yes")
+class TestPackages(RpmPackageCases):
+    """Packages of zypper."""
 
 
 def test_several_packages_are_one_transaction(site: ZypperSite) -> None:
@@ -102,33 +110,6 @@ def test_several_packages_are_one_transaction(site: ZypperSite) -> None:
     commands = [line for line in site.host.read("/var/log/zypp/history").splitlines() if "|command|" in line]
     assert all(name in commands[-1] for name in ("tool-a", "tool-b", "Capital_name"))
     site("destroy", playbook, "--yes")
-
-
-def test_later_packages_are_planned_after_earlier_ones(site: ZypperSite) -> None:
-    """The plan knows the packages of the second layer, too."""
-    later = 'package: tool-b, requires: ["package:extra", "package:tool-a"]'
-    playbook = site.write("layers.yml", "package: extra", 'package: tool-a, version: "1.*"', later)
-    planned = site.report("plan", playbook)
-    assert {node["outcome"] for node in planned.values()} == {"changed"}
-    assert planned["package:tool-b"]["actions"][0]["args"]["packages"][0]["others"] == {}
-    site("apply", playbook, "--yes")
-    assert site.host.run(["tool-a"]).stdout == "1.0\n"
-    assert {node["outcome"] for node in site.report("plan", playbook).values()} == {"unchanged"}
-    site("destroy", playbook, "--yes")
-
-
-def test_versions_are_chosen_and_restored(site: ZypperSite) -> None:
-    site.zypper("install", "tool-a=1.0")
-    before = site.packages()
-    playbook = site.write("newer.yml", 'package: tool-a, version: "2.0-1"')
-    planned = site.report("plan", playbook)["package:tool-a"]
-    assert [(change["before"], change["after"]) for change in planned["changes"]] == [("1.0-1", "2.0-1")]
-    assert site.report("apply", playbook, "--yes")["package:tool-a"]["changes"] == planned["changes"]
-    wrong = site.write("wrong.yml", 'package: tool-a, version: "3.*"')
-    assert "available: 1.0-1, 2.0-1" in site.report("plan", wrong, code=1)["package:tool-a"]["reason"]
-    site("destroy", playbook, "--yes")
-    assert site.packages() == before
-    site.zypper("remove", "tool-a")
 
 
 def test_mistakes_are_explained(site: ZypperSite) -> None:
@@ -169,82 +150,6 @@ def test_a_lock_with_a_pattern_stays(site: ZypperSite) -> None:
     assert "the lock tool-* of zypper holds tool-a: remove that lock" in failed["reason"]
     site.zypper("removelock", "tool-*")
     site.zypper("remove", "tool-a")
-
-
-def test_a_removal_that_takes_others_is_refused_and_is_undone(site: ZypperSite) -> None:
-    """With `dependents`, the others go, too. The undo restores all, with the changed configuration file."""
-    site.zypper("install", "tool-b")
-    site.host.write(CONF, "changed here\n")
-    before = site.packages()
-    refused = site.write("gone.yml", "package: tool-a, absent: true")
-    assert "other packages depend on tool-a: tool-b" in site.report("plan", refused, code=1)["package:tool-a"]["reason"]
-    both = site.write("gone.yml", "package: tool-a, absent: true, dependents: true", "package: tool-b")
-    assert "package:tool-b installs" in site.report("plan", both, code=1)["package:tool-a"]["reason"]
-    playbook = site.write("gone.yml", "package: tool-a, absent: true, dependents: true")
-    site("apply", playbook, "--yes")
-    assert site.has("tool-a", "tool-b") == []
-    assert site.host.read(f"{CONF}.rpmsave") == "changed here\n"
-    site("destroy", playbook, "--yes")
-    assert site.packages() == before
-    assert site.host.read(CONF) == "changed here\n"
-    assert site.host.run(["sh", "-c", f"ls {CONF}*"]).stdout == f"{CONF}\n"
-    site.zypper("remove", "tool-b", "tool-a")
-
-
-def test_a_purge_takes_changed_configuration_too(site: ZypperSite) -> None:
-    site.zypper("install", "tool-a")
-    site.host.write(CONF, "changed here\n")
-    playbook = site.write("gone.yml", "package: tool-a, absent: true, purge: true")
-    site("apply", playbook, "--yes")
-    assert site.host.run(["sh", "-c", f"ls {CONF}* || true"]).stdout == ""
-    site("destroy", playbook, "--yes")
-    assert site.host.read(CONF) == "changed here\n"
-    site.zypper("remove", "tool-a")
-
-
-def test_a_conflicting_package_is_replaced_and_comes_back(site: ZypperSite) -> None:
-    """Something needs one of two packages that exclude each other. Nothing else is removed, there and back."""
-    site.zypper("install", "needs-mail", "mail-a")
-    before = site.packages()
-    refused = site.write("mail.yml", "package: mail-b")
-    assert "mail-a" in site.report("plan", refused, code=1)["package:mail-b"]["reason"]
-    playbook = site.write("mail.yml", "package: mail-b, replaces: [mail-a]")
-    planned = site.report("plan", playbook)["package:mail-b"]
-    applied = site.report("apply", playbook, "--yes")["package:mail-b"]
-    assert applied["changes"] == planned["changes"]
-    assert site.has("mail-a", "mail-b", "needs-mail") == ["mail-b", "needs-mail"]
-    site("destroy", playbook, "--yes")
-    assert site.packages() == before
-    site.zypper("remove", "needs-mail", "mail-a")
-
-
-def test_packages_that_exclude_each_other_are_found_before_anything_changes(site: ZypperSite) -> None:
-    playbook = site.write("mail.yml", "package: mail-a", "package: mail-b")
-    reason = site.report("plan", playbook, code=1)["package:mail-b"]["reason"]
-    assert "mail-b can't be installed together with mail-a" in reason
-    site("apply", playbook, "--yes", code=1)
-    assert site.packages() == [FIRST]
-
-
-def test_recommended_packages_are_left_out(site: ZypperSite) -> None:
-    without = site.write("extra.yml", "package: wants-extra, recommends: false")
-    site("apply", without, "--yes")
-    assert site.has("extra", "wants-extra") == ["wants-extra"]
-    site("destroy", without, "--yes")
-    with_them = site.write("extra.yml", "package: wants-extra, recommends: true")
-    site("apply", with_them, "--yes")
-    assert site.has("extra", "wants-extra") == ["extra", "wants-extra"]
-    site("destroy", with_them, "--yes")
-
-
-def test_a_dependency_that_others_need_by_then_stays(site: ZypperSite) -> None:
-    playbook = site.write("tool.yml", "package: tool-a")
-    site("apply", playbook, "--yes")
-    site.zypper("install", "tool-b")
-    left = site.report("destroy", playbook, "--yes")["package:tool-a"]
-    assert "tool-a stays: tool-b needs it" in str(left)
-    assert site.packages()[1:] == ["tool-a 2.0-1 automatic", "tool-b 1.0-1"]
-    site.zypper("remove", "--clean-deps", "tool-b")
 
 
 def test_all_packages_are_upgraded_and_downgraded_again(site: ZypperSite) -> None:
@@ -298,20 +203,6 @@ def test_missing_lists_are_fetched_before_the_installation(site: ZypperSite) -> 
     assert site.has("extra") == ["extra"]
     assert site.report("apply", playbook, "--yes")["package:extra"]["outcome"] == "unchanged"
     site("destroy", playbook, "--yes")
-
-
-def test_facts_and_conditions_know_the_packages(site: ZypperSite) -> None:
-    site.zypper("install", "tool-a=1.0")
-    present = "file: /var/tmp/fact, content: \"{{ host.facts.packages['tool-a'] }}\""
-    condition = 'file: /var/tmp/condition, content: "yes", when_host: {package: tool-a, version: "< 2"}'
-    other = 'file: /var/tmp/other, content: "yes", when_host: {package: tool-a, version: ">= 2"}'
-    playbook = site.write("facts.yml", present, condition, other)
-    site("apply", playbook, "--yes")
-    assert site.host.read("/var/tmp/fact") == "1.0-1"
-    assert site.host.read("/var/tmp/condition") == "yes"
-    assert not site.host.path("/var/tmp/other").exists()
-    site("destroy", playbook, "--yes")
-    site.zypper("remove", "tool-a")
 
 
 def test_plans_of_packages_come_true(site: ZypperSite) -> None:

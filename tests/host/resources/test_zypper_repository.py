@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests import lab
-from tests.host.resources.test_dnf_types import make_key, sign
+from tests.host.resources.signed_rpms import copy_keys, require_programs, sign
 from tests.host.resources.test_zypper import AUTO, FIRST, RECORDS, REPOSITORY, ZypperSite
 from tests.host.resources.truth_packages import zypper_lists
 from tests.host.resources.truth_runs import check_rows
@@ -25,8 +23,7 @@ RAW = "/var/cache/zypp/raw/second"
 @pytest.fixture(scope="module")
 def suse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Host]:
     """Give a host with a repository, and a signed repository that zypper does not use."""
-    if not shutil.which("gpg") or not shutil.which("rpmsign"):
-        pytest.skip("not run on this machine: there is no gpg or no rpmsign (Debian: gnupg, rpm)")
+    require_programs()
     directory = tmp_path_factory.mktemp("rpm")
     with or_skip():
         first, second = RpmRepository(directory / "first"), RpmRepository(directory / "second")
@@ -36,13 +33,7 @@ def suse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Host]:
     try:
         first.index()
         first.copy(host)
-        gpg = make_key(directory / "gpg")
-        try:
-            sign(second, gpg, directory / "gpg")
-            index = str(second.directory / "repodata/repomd.xml")
-            subprocess.run([*gpg, "--armor", "--output", f"{index}.asc", "--detach-sign", index], check=True)
-        finally:
-            subprocess.run(["gpgconf", "--homedir", str(directory / "gpg"), "--kill", "gpg-agent"], check=True)
+        sign(second, directory / "gpg", index=True)
         second.copy(host, "/srv/second")
         host.write("/etc/zypp/repos.d/tests.repo", REPOSITORY)
         host.write(AUTO, RECORDS)
@@ -56,9 +47,7 @@ def suse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Host]:
 def site(suse: lab.Host, tmp_path: Path) -> Iterator[ZypperSite]:
     """Give a project for the host, and check that it has the same packages and settings before and after the test."""
     site = ZypperSite(suse, tmp_path)
-    (tmp_path / "files").mkdir()
-    for name in ("key.asc", "key.gpg"):
-        shutil.copy(suse.path(f"/srv/second/{name}"), tmp_path / "files" / name)
+    copy_keys(suse, "/srv/second", tmp_path)
     before = (site.packages(), settings(suse))
     assert before[0] == [FIRST]
     yield site

@@ -213,7 +213,7 @@ print(round(time.monotonic() - begun, 1))
     subprocess.run(["unshare", "-n", "-m", "true"], capture_output=True).returncode != 0
     if shutil.which("unshare")
     else True,
-    reason="not run on this machine: no namespaces of our own",
+    reason="not run on this machine: unshare can't make namespaces, or is missing (Debian: util-linux)",
 )
 @pytest.mark.parametrize(
     ("kind", "words", "most"),

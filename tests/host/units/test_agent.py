@@ -485,7 +485,7 @@ def test_an_ending_hook_does_not_wait_for_a_pending_read(agent: Agent, told: lis
     assert context.finish() == EMPTY
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: only root can become another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="not run on this machine: only root can become another user")
 def test_another_user_is_refused(hook: Hook) -> None:
     # File permissions already refuse the user. They are opened below, so that the agent itself must refuse.
     become = "import os, socket, struct, sys, time, json; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"

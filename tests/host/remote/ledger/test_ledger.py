@@ -459,7 +459,7 @@ find . -mindepth 1 | sort
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="root alone can mount")
+@pytest.mark.skipif(os.geteuid() != 0, reason="not run on this machine: only root can mount")
 def test_a_ledger_in_an_overlay_image_can_be_set_aside(tmp_path: Path) -> None:
     done = subprocess.run(
         ["unshare", "-m", "--propagation", "private", "sh", "-ec", OVERLAY, "sh", str(tmp_path), sys.executable],

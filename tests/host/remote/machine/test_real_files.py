@@ -19,7 +19,7 @@ from statecfg.remote.machine import files
 from statecfg.remote.machine.real import Facets, RealMachine
 from tests import ROOT
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="not run on this machine: only root gives files to others")
 REPOSITORY = str(ROOT)
 
 
@@ -342,7 +342,7 @@ def test_a_failing_file_system_gives_a_clear_reason(tmp_path: Path, case: str) -
 def test_write_and_remove_report_an_immutable_file(place: Path) -> None:
     (place / "f").write_text("old")
     if subprocess.run(["chattr", "+i", place / "f"], check=False, capture_output=True).returncode:
-        pytest.skip("this file system knows no attributes")
+        pytest.skip("not run on this machine: its file system has no attributes of files")
     try:
         for result in (RealMachine().write(f"{place}/f", "new"), RealMachine().remove(f"{place}/f")):
             assert "Operation not permitted; is the file immutable (lsattr)" in result["reason"]
