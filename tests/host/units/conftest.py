@@ -1,12 +1,14 @@
-"""The test hosts that most tests of units use."""
+"""The test hosts that most tests of units use, and the scenes of the tests of tools."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests import lab
+from tests.host.units.tool_scene import Scene
 from tests.lab import Host
 from tests.lab.fixtures import or_skip
 
@@ -27,3 +29,18 @@ def bare_pair(pair: list[Host]) -> list[Host]:
     for host in pair:
         host.run(["sh", "-c", "rm -rf /srv/* /var/lib/statecfg"])
     return pair
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """Give a relation hook that tests share. Its calls must not change anything."""
+    scene = Scene(tmp_path_factory.mktemp("place"))
+    yield scene
+    scene.close()
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path)
+    yield scene
+    scene.close()

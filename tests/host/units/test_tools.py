@@ -7,44 +7,20 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from statecfg.remote.units.step import StepRelation
-from statecfg.remote.units.tools import install as tool_files
-from statecfg.remote.units.tools import yaml_text as tool_yaml
 from statecfg.remote.units.tools.catalogue import TOOLS, main
-from statecfg.remote.units.tools.options import ToolError
 from tests import ROOT
 from tests.host.units.tool_scene import Scene
 
 RECORDS = yaml.safe_load((Path(__file__).parent / "tools.yml").read_text())
 PAGE = ROOT / "docs" / "services-tools.md"
-PYENV = Path.home() / ".pyenv" / "versions"
-OLDEST = [str(path) for path in PYENV.glob("3.8.*/bin/python3.8")] or [sys.executable]
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """Give a relation hook that tests share. Its calls must not change anything."""
-    scene = Scene(tmp_path_factory.mktemp("place"))
-    yield scene
-    scene.close()
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    scene = Scene(tmp_path)
-    yield scene
-    scene.close()
 
 
 def same(words: list[str], one: str, other: str) -> bool:
@@ -242,92 +218,6 @@ def test_the_output_option_writes_to_a_file(shared: Scene, tmp_path: Path) -> No
     assert refused.status == 0 and path.read_text() == '{"host": "10.0.0.5", "port": "80"}\n'
 
 
-# title → arguments, standard input, and the changed settings at the end of the hook
-SETS: dict[str, tuple[list[str], str, dict[str, str]]] = {
-    "arguments": (["a=1", "b=two words", "c=x=y"], "", {"a": "1", "b": "two words", "c": "x=y"}),
-    "arguments and unused standard input": (["a=1"], '{"b": "2"}', {"a": "1"}),
-    "JSON on standard input without arguments": (
-        [],
-        '{"a": "x y", "n": 5, "f": 1.10, "big": 12345678901234567.5, "huge": 1e400, "t": true}',
-        {"a": "x y", "n": "5", "f": "1.10", "big": "12345678901234567.5", "huge": "1e400", "t": "true"},
-    ),
-    "JSON on standard input for -": (["-", "b=2"], '{"a": "1"}', {"a": "1", "b": "2"}),
-    "JSON on standard input for @-": (["@-"], '{"a": "1", "old": null}', {"a": "1", "old": ""}),
-    "JSON in a file": (["@json"], "", {"a": "j"}),
-    "empty standard input": ([], "", {}),
-    "blank standard input": ([], " \n", {}),
-    "a value from a file": (["a=@data"], "", {"a": "FILE\nDATA é\n"}),
-    "a value from standard input": (["a=@-"], "zzz\n", {"a": "zzz\n"}),
-    "YAML in a file": (["--file", "yaml"], "", {"a": "it's", "b": "80", "old": ""}),
-    "a YAML flow map": (["--file", "-"], "{a: x, b: 1.10, old: null}\n", {"a": "x", "b": "1.10", "old": ""}),
-    "YAML on standard input": (["--file", "-"], "a: 'x'\n", {"a": "x"}),
-    "JSON in a file for --file": (["--file", "json", "b=2"], "", {"a": "j", "b": "2"}),
-    "an empty YAML map": (["--file", "-"], "{}\n", {}),
-    "empty values delete settings": (["old=", "absent="], "", {"old": ""}),
-    "a blank value deletes a setting": (["old= "], "", {"old": ""}),
-    "a long value": (["-"], json.dumps({"a": "é" * 100_000}), {"a": "é" * 100_000}),
-    "hundreds of values": (
-        ["-"],
-        json.dumps({f"k{n}": "v" * 500 for n in range(500)}),
-        {f"k{n}": "v" * 500 for n in range(500)},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_relation_set_accepts_words_json_and_yaml(name: str, tmp_path: Path) -> None:
-    words, stdin, expected = SETS[name]
-    (tmp_path / "data").write_text("FILE\nDATA é\n")
-    (tmp_path / "json").write_text('{"a": "j"}')
-    (tmp_path / "yaml").write_text("# of a library\na: 'it''s'\nb: 80\nold: null\n")
-    scene = Scene(tmp_path, settings={("db:0", "mysql/0"): {"old": "was"}})
-    try:
-        called = scene.call("relation-set", *words, stdin=stdin, cwd=tmp_path)
-        assert called == (0, "", "")
-        read = json.loads(scene.call("relation-get", "--format=json", "-", "mysql/0").out)
-        assert read == {key: value for key, value in ({"old": "was"} | expected).items() if value}
-        changes = scene.changes()["relations"]
-    finally:
-        scene.close()
-    sets = {key: value for key, value in expected.items() if value}
-    gone = [key for key, value in expected.items() if not value]
-    assert changes == ({"db:0": {"set": sets, "delete": gone}} if expected else {})
-
-
-# standard input → a part of the error message
-BAD_JSON = {
-    '["a"]': "expected a JSON map of settings",
-    '{"a": ["b"]}': "the value of a must be a string, a number, true, false or null",
-    '{"a": NaN}': "NaN is not JSON",
-    '{"a": 1} {}': "Extra data",
-    "\ufeff{}": "BOM",
-    "[" * 100_000: "maximum recursion depth exceeded",
-    '{"a": "\\u0000"}': "the value of 'a' has a NUL character",
-    '{"a": "\\ud800"}': "the value of 'a' is not UTF-8 text",
-    '{"": "x"}': "a key is empty",
-    "a=b": "Expecting value",
-}
-
-
-@pytest.mark.parametrize("stdin", BAD_JSON, ids=list(BAD_JSON.values()))
-def test_bad_json_sets_nothing(stdin: str, shared: Scene) -> None:
-    called = shared.call("relation-set", "-", "fine=1", stdin=stdin)
-    assert called.status == 1 and BAD_JSON[stdin] in called.err and len(called.err.splitlines()) == 1
-    assert shared.call("relation-get", "fine", "mysql/0").out == ""
-
-
-def test_bytes_that_are_not_utf_8_are_refused(shared: Scene, tmp_path: Path) -> None:
-    (tmp_path / "latin").write_bytes(b"caf\xe9")
-    called = shared.call("relation-set", "k=@latin", cwd=tmp_path)
-    assert called.status == 1 and called.err == "relation-set: error: latin is not UTF-8 text (byte 3)\n"
-    word = b"k=caf\xe9".decode("utf-8", "surrogateescape")
-    called = shared.call("relation-set", word)
-    assert called.status == 1 and called.err == "relation-set: error: the value of 'k' is not UTF-8 text\n"
-    assert shared.call("relation-get", "host", word).status == shared.call("config-get", word).status == 0
-    assert shared.call("juju-log", word) == (0, "", "")  # logging must not fail for a few wrong bytes
-    assert shared.said[-1]["text"] == "k=caf\ufffd"
-
-
 def test_tools_in_a_broken_relation_warn_and_succeed(tmp_path: Path) -> None:
     """Charms of the original use the tools there too, and libraries take the empty answer as "no settings"."""
     relation = {"id": "db:0", "number": 0, "name": "db", "remote": "", "broken": True, "members": []}
@@ -371,49 +261,6 @@ def test_input_that_arrives_late_is_read(scene: Scene) -> None:
         if done.stdout:
             break
     assert (done.stdout, done.stderr) == ("1\n", "")
-
-
-TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=120) | st.text(
-    "ab \n:#-'\"?,{}[]~!\t", max_size=100
-)
-
-
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
-@given(st.dictionaries(TEXTS.filter(bool), TEXTS | st.none(), min_size=1, max_size=4), st.booleans(), st.booleans())
-def test_yaml_written_by_libraries_is_parsed(given: dict[str, str | None], braces: bool, start: bool) -> None:
-    text = yaml.safe_dump(given, default_flow_style=braces, explicit_start=start and braces)
-    assert tool_yaml.parse(text, "f") == {key: value or "" for key, value in given.items()}
-
-
-NO_MAPS_OF_TEXTS = {
-    "a: [1]\n": 1, "a: 1\nb:\n - x\n": 2, "- a\n": 1, "a: |\n  x\n": 1, "a: b: c\n": 1, " a: b\n": 1, "a: 'x\n": 1,
-    "a: &x y\n": 1, "a:\n  b: c\n": 1, 'a: "\\q"\n': 1, 'a: "\\U99999999"\n': 1, 'a: "\\xzz"\n': 1, "a: b\n\na: c\n": 3,
-    "text": 1, "a: !!int 1\n": 1, "a: {b: c}\n": 1, "a: *x\n": 1, "a: 1\n---\nb: 2\n": 2, "a:b\n": 1,
-    "? [a]\n: b\n": 1, "a: 'b' c\n": 1, "a: @b\n": 1, "{a: b\n": 1, "{a: b} c\n": 1, "{a: b}\nc: d\n": 2, "{a: [b]}": 1,
-    "{a: b}{c: d}": 1, "a: b\n{c: d}": 2, "{a: b, a: c}": 1, "{a b}": 1, "{,}": 1, "{{a: b}}": 1, "{a: {b: c}}": 1,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("text", NO_MAPS_OF_TEXTS)
-def test_yaml_other_than_a_map_of_texts_is_refused(text: str) -> None:
-    with pytest.raises(ToolError, match=rf"^f:[{NO_MAPS_OF_TEXTS[text]}-3]: "):
-        tool_yaml.parse(text, "f")
-
-
-def test_handwritten_yaml_is_parsed() -> None:
-    text = "---\r\n# c\r\na: b # d\r\n\r\n\"c\": 'd'\r\ne:\r\n  f\r\n  g\r\n\r\n  h\r\ni: ~\r\nj: yes\r\n...\r\n"
-    assert tool_yaml.parse(text, "f") == {"a": "b", "c": "d", "e": "f g\nh", "i": "", "j": "yes"}
-    text = "# c\n{a: b c, 'd':\n  e:f, ? g : , \"h\":'}', i:\n\nj}\n# d\n...\n"
-    assert tool_yaml.parse(text, "f") == {"a": "b c", "d": "e:f", "g": "", "h": "}", "i": "j"}
-    assert tool_yaml.parse("{}", "f") == tool_yaml.parse("{ }\n", "f") == tool_yaml.parse("--- {}\n", "f") == {}
-    assert tool_yaml.parse("{a: b,}", "f") == {"a": "b"}
-
-
-def test_relation_set_prints_null_as_json(scene: Scene) -> None:
-    """The original's tools do so too, as their result is None."""
-    assert scene.call("relation-set", "--format=json", "a=1") == (0, "null\n", "")
-    assert scene.call("relation-set", "--format=xyz", "a=2") == (0, "", "unknown output format: xyz\n")
-    assert scene.changes()["relations"] == {"db:0": {"set": {"a": "2"}, "delete": []}}
 
 
 def test_relation_get_accepts_a_unit_name_with_a_newline(scene: Scene) -> None:
@@ -522,93 +369,3 @@ def test_a_broken_agent_is_reported_in_one_line(tmp_path: Path, shared: Scene) -
 
 
 # Installed files
-
-
-def test_install_writes_the_files_once_and_repairs_them(tmp_path: Path) -> None:
-    folder = Path(tool_files.install(str(tmp_path)))
-    assert {path.name for path in folder.iterdir()} == {*TOOLS, tool_files.CODE, tool_files.PROGRAM}
-    assert (folder.parent / "current").resolve() == folder
-    assert folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o700
-    before = (folder / "tool").stat().st_ino
-    assert tool_files.install(str(tmp_path)) == str(folder)
-    assert (folder / "tool").stat().st_ino == before
-    (folder / "modules").write_bytes(b"damaged")
-    (folder / "relation-get").unlink()
-    assert tool_files.install(str(tmp_path)) == str(folder)
-    done = subprocess.run([folder / "relation-get", "--help"], capture_output=True, timeout=30)
-    assert done.returncode == 0
-
-
-def test_install_removes_old_directories(tmp_path: Path) -> None:
-    folder = Path(tool_files.install(str(tmp_path)))
-    for name, age in (("of-yesterday", 1), ("of-last-year", 365)):
-        (folder.parent / name).mkdir()
-        (folder.parent / name / "tool").touch()
-        os.utime(folder.parent / name, (time.time() - age * 86400,) * 2)
-    tool_files.install(str(tmp_path))
-    assert sorted(path.name for path in folder.parent.iterdir()) == sorted(["current", folder.name, "of-yesterday"])
-
-
-@pytest.mark.parametrize("python", [*OLDEST, sys.executable])
-def test_every_process_installs_the_same_working_files(python: str, tmp_path: Path) -> None:
-    """Processes with different hash seeds install into the same directory, and the tools work with that Python."""
-    root = str(Path(tool_files.__file__).parents[4])
-    script = "import sys; sys.path[:0] = sys.argv[1:2]; sys.dont_write_bytecode = True\n"
-    script += "from statecfg.remote.units.tools import install; print(install.install(sys.argv[2]))"
-    found = {
-        subprocess.run(
-            [python, "-S", "-c", script, root, str(tmp_path)], env={"PYTHONHASHSEED": seed}, check=True, **RUN
-        ).stdout
-        for seed in ("1", "2")
-    }
-    (folder,) = found
-    scene = Scene(tmp_path)
-    scene.tools = folder.strip()
-    try:
-        assert scene.call("relation-get", "--format=json", "host") == (0, '"10.0.0.5"\n', "")
-        assert scene.call("relation-set", "--file", "-", stdin="a: 'x'\n") == (0, "", "")
-        assert scene.call("relation-get", "nothing", JUJU_AGENT_SOCKET=None).status == 2
-    finally:
-        scene.close()
-
-
-RUN: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 60}
-
-
-@pytest.mark.parametrize("name", ["a b", 'q"u$o`te', "l" * 150])
-def test_tools_work_with_an_unusual_python_path(name: str, tmp_path: Path) -> None:
-    python = tmp_path / name / "python"
-    python.parent.mkdir()
-    python.symlink_to(os.path.realpath(sys.executable))
-    folder = tool_files.install(str(tmp_path), str(python))
-    done = subprocess.run([os.path.join(folder, "unit-get"), "--help"], **RUN)
-    assert done.stdout.startswith("usage: unit-get"), done.stderr
-    done = subprocess.run([os.path.join(folder, "unit-get")], **RUN)
-    assert done.returncode == 2
-
-
-# Modules that load too slowly, as hooks call dozens of tools.
-COSTLY = {"socket", "argparse", "subprocess", "selectors", "enum", "typing", "logging", "tempfile", "shutil", "inspect"}
-
-
-@pytest.mark.parametrize("line, json", [("relation-list", False), ("juju-log x", False), ("relation-get", True)])
-def test_tools_load_no_slow_modules(line: str, json: bool, shared: Scene) -> None:
-    """A tool loads only the modules that it needs."""
-    path = Path(shared.tools) / "tool"
-    text = path.read_text().replace(
-        'names["run"](modules)',
-        "import sys, os; end = os._exit\n"
-        'os._exit = lambda status: (os.write(2, " ".join(sys.modules).encode()), end(status))\n'
-        'names["run"](modules)',
-    )
-    words = line.split()
-    done = subprocess.run(
-        [sys.executable, "-ISXutf8", "-c", f"import sys; sys.argv = {words!r}\n" + text],
-        env=shared.environment(),
-        **RUN,
-    )
-    loaded = set(done.stderr.split())
-    assert done.returncode == 0 and "statecfg.remote.units.tools.commands" in loaded, done.stderr
-    unwanted = COSTLY if not json else COSTLY - {"enum"}  # json imports re, which imports enum
-    assert not loaded & unwanted
-    assert ("json" in loaded) == json
