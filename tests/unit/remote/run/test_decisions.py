@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from statecfg.problems import InvalidInput
 from statecfg.remote.run.decisions import fits, order, statement
-from statecfg.testing import Definitions, HostPlan, ImaginedHost
+from statecfg.testing import Definitions
 from tests.each import each
+from tests.unit.remote.run.playbooks import definitions, planned
+
+__all__ = ["definitions"]
 
 READY: dict[str, Any] = {
     "files": {"/etc/app/app.conf": "mode = live\n", "/etc/issue": "Debian 12\n"},
@@ -66,18 +68,6 @@ FALSE = {
     "any: [{user: bob}, {path: /x, is: directory}]": "the user bob exists or /x is a directory",
     "[{user: ann}, {user: bob}]": "the user bob exists",
 }
-
-
-@pytest.fixture
-def definitions(tmp_path: Path) -> Definitions:
-    (tmp_path / "playbooks").mkdir()
-    (tmp_path / "inventory.yml").write_text("hosts: {web1: {}}\n")
-    return Definitions(tmp_path)
-
-
-def planned(definitions: Definitions, entries: str, on: Any = None, **host: Any) -> HostPlan:
-    (definitions.root / "playbooks/one.yml").write_text(f"hosts: web1\nresources:\n{entries}")
-    return definitions.plan("playbooks/one.yml", on=on or ImaginedHost(**host))
 
 
 def node(condition: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,23 +9,14 @@ import pytest
 from statecfg.problems import InvalidInput
 from statecfg.remote.graph.model import Blob, CheckError
 from statecfg.remote.run.item_lists import Insertion, items
-from statecfg.testing import Definitions, HostPlan, ImaginedHost
+from statecfg.testing import Definitions, ImaginedHost
 from tests.each import each
+from tests.unit.remote.run.playbooks import definitions, planned
+
+__all__ = ["definitions"]
 
 FILES = {"/etc/app/b.conf": "b", "/etc/app/a.conf": "a", "/etc/app/.hidden.conf": "", "/etc/app/c.txt": "c"}
 USERS: dict[str, Any] = {"ann": {"uid": 1500}, "bob": {"uid": 1501, "groups": ["staff"]}, "daemon": {"uid": 1}}
-
-
-@pytest.fixture
-def definitions(tmp_path: Path) -> Definitions:
-    (tmp_path / "playbooks").mkdir()
-    (tmp_path / "inventory.yml").write_text("hosts: {web1: {}}\n")
-    return Definitions(tmp_path)
-
-
-def planned(definitions: Definitions, entries: str, on: Any = None, **host: Any) -> HostPlan:
-    (definitions.root / "playbooks/one.yml").write_text(f"hosts: web1\nresources:\n{entries}")
-    return definitions.plan("playbooks/one.yml", on=on or ImaginedHost(**host))
 
 
 def refused(definitions: Definitions, entries: str) -> str:
