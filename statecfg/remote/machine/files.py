@@ -8,7 +8,7 @@ import os
 import stat as st
 
 from statecfg.remote.graph.model import error
-from statecfg.remote.machine import access, accounts, durable
+from statecfg.remote.machine import access, accounts
 from statecfg.remote.machine.world import Stat
 
 TYPE_CHECKING = False
@@ -119,6 +119,8 @@ def begin(name: str, parent: int, blob: Blob, finish: Callable[[int], None], pro
     :returns: the open file; the caller closes it
     :raises OSError: if the file cannot be written or its content differs
     """
+    from statecfg.remote.machine import durable
+
     digest = hashlib.sha256()
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     opened = os.open(name, flags, 0o600, dir_fd=parent)
