@@ -19,6 +19,7 @@ from statecfg.resources.shared.dpkg import automatic as automatic
 from statecfg.resources.shared.dpkg import dependencies as dependencies
 from statecfg.resources.shared.dpkg import packages as packages
 from statecfg.resources.shared.dpkg import unit_packages as unit_packages
+from statecfg.resources.shared.package_steps import GONE as GONE
 
 NAME = "apt"
 SHIPPED = ".dpkg-dist"

@@ -14,7 +14,7 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import dnf_program, package_steps, records, rpm
-from statecfg.resources.shared.package_steps import GONE
+from statecfg.resources.shared.package_steps import GONE as GONE
 from statecfg.resources.shared.package_steps import first as first
 from statecfg.resources.shared.rpm import conffiles as conffiles
 from statecfg.resources.shared.rpm import unit_packages as unit_packages

@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # hosts don't need the protocol
         """The suffix of the package's own configuration file, if the host has a changed one; None: it is not kept."""
         SAVED: str | None
         """The suffix that a removal adds to changed configuration files; None: a removal leaves them as they are."""
+        GONE: records.WantedPackage
+        """An entry of the facet `asked`: the package will be removed."""
         VIRTUAL: str
         """What it calls a name that is not the name of a package."""
         EXCLUDED: re.Pattern[str]

@@ -8,7 +8,6 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import package_snapshot, package_transaction, package_units, records
 from statecfg.resources.shared.package_manager import manager
-from statecfg.resources.shared.package_steps import GONE
 
 
 def departure(world: World, leaving: Mapping[str, Node], staying: Container[str]) -> Departure:
@@ -101,7 +100,7 @@ class Departure:
         """Return what the manager does if these packages are removed after all earlier removals."""
         back = {other: version for name in names for other, version in self.newcomers.back.get(name, {}).items()}
         again: records.WantedPackages = {other: {"version": version} for other, version in back.items()}
-        wanted = {**self.asked, **again, **dict.fromkeys(names, GONE)}
+        wanted = {**self.asked, **again, **dict.fromkeys(names, self.manager.GONE)}
         try:
             return self.manager.transaction(self.world, wanted, purge=True)
         except CheckError:  # the present lists lack a package that this run installs
@@ -116,7 +115,7 @@ class Departure:
                 continue
             for wanted in (version, None):  # the former version may no longer be available
                 try:
-                    asks: records.WantedPackages = {other: {"version": wanted}, name: GONE}
+                    asks: records.WantedPackages = {other: {"version": wanted}, name: self.manager.GONE}
                     found[other] = self.manager.transaction(self.world, asks).get(other) or version
                     break
                 except CheckError:

@@ -11,7 +11,7 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import package_steps, package_transaction, paths, records, restore, snapshot
+from statecfg.resources.shared import package_transaction, paths, records, restore, snapshot
 from statecfg.resources.shared.package_manager import manager
 
 CONFIGURED = "-"  # instead of a version: only the package's configuration files exist
@@ -254,9 +254,7 @@ def remember(node: Node, world: World, others: Sequence[records.ManagedPackage] 
     if attrs.get("absent") and entry is not None:
         removed = [name]
         if attrs.get("dependents"):
-            removed += [
-                package for package in sorted(apt.transaction(world, {name: package_steps.GONE})) if package != name
-            ]
+            removed += [package for package in sorted(apt.transaction(world, {name: apt.GONE})) if package != name]
         table = world.table("packages")
         memory["gone"] = [
             [package, table[package]["version"]] for package in removed if "version" in table.get(package, {})

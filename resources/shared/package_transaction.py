@@ -8,7 +8,7 @@ from typing import Any
 
 from statecfg.remote.graph.model import ActionSpec, CheckError, Conflict, Node, Unknown
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import package_steps, package_units, records
+from statecfg.resources.shared import package_units, records
 from statecfg.resources.shared.package_manager import manager
 
 SHOWN = 8  # packages that a message names
@@ -41,6 +41,8 @@ def installation(node: Node, nodes: Mapping[str, Node], world: World) -> ActionS
 
     :raises CheckError: if it cannot be installed together with the other packages of this run
     """
+    from statecfg.resources.shared import package_steps  # a part of the bundle
+
     attrs, apt = node.attrs, manager(world)
     name, age = attrs["name"], attrs.get("update_cache")
     entry = world.entry("packages", name) or {}
@@ -234,6 +236,8 @@ def together(world: World, wanted: records.WantedPackages) -> records.Steps:
 
     :raises CheckError: if the package manager refuses, or would remove another package
     """
+    from statecfg.resources.shared import package_steps  # a part of the bundle
+
     used = manager(world)
     return package_steps.refuse_removals(used.transaction(world, wanted), wanted, used.NAME)
 
@@ -313,12 +317,12 @@ def taken(world: World, node: Node, purge: bool) -> set[str]:
     """
     apt = manager(world)
     before = asked(world)
-    removed = {peer.attrs["name"]: package_steps.GONE for peer in beside(world, node, absent=True)}
+    removed = {peer.attrs["name"]: apt.GONE for peer in beside(world, node, absent=True)}
     planned = {*removed, *(package for package, entry in before.items() if entry.get("gone"))}
     steps = apt.transaction(world, {**before, **removed}, purge)
     others = {package for package, version in steps.items() if version is None} - planned
     if others and len(removed) > 1:
-        alone = apt.transaction(world, {**before, node.attrs["name"]: package_steps.GONE}, purge)
+        alone = apt.transaction(world, {**before, node.attrs["name"]: apt.GONE}, purge)
         others = {package for package in others if package in alone and alone[package] is None}
     return others
 

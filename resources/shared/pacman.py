@@ -13,6 +13,7 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_steps, pacman_database, pacman_steps, records
+from statecfg.resources.shared.package_steps import GONE as GONE
 from statecfg.resources.shared.package_steps import first as first
 from statecfg.resources.shared.pacman_database import automatic as automatic
 from statecfg.resources.shared.pacman_database import conffiles as conffiles

@@ -15,7 +15,7 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.values import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_steps, records, rpm, zypper_program
-from statecfg.resources.shared.package_steps import GONE
+from statecfg.resources.shared.package_steps import GONE as GONE
 from statecfg.resources.shared.package_steps import first as first
 from statecfg.resources.shared.rpm import conffiles as conffiles
 from statecfg.resources.shared.rpm import unit_packages as unit_packages

@@ -23,8 +23,8 @@ Module = tuple[bool, str, str]
 
 # The package managers.
 MANAGERS = (
-    "apt", "apt_upgrade", "dnf", "dnf_program", "dnf_upgrade", "dpkg", "pacman", "pacman_database", "pacman_steps",
-    "pacman_upgrade", "rpm_needs", "zypper", "zypper_program", "zypper_upgrade",
+    "apt", "apt_upgrade", "dnf", "dnf_program", "dnf_upgrade", "dpkg", "package_steps", "pacman", "pacman_database",
+    "pacman_steps", "pacman_upgrade", "rpm_needs", "zypper", "zypper_program", "zypper_upgrade",
 )  # fmt: skip
 # Code that only some hosts need: part of the bundle → modules and packages.
 PARTS = {
