@@ -1,0 +1,175 @@
+"""Compare statecfg with Ansible, Ansible with Mitogen, and pyinfra: 101 resources, 1 and 20 hosts, nothing to change.
+
+    python bench/peers.py [--runs N] [--hosts N]
+
+Needs root and PyPI. It installs the other tools into a temporary virtual environment. Each run measures all tools one
+after the other, so a slow machine affects all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from bench.hosts import ENVIRONMENT, FOLDER, PLAYBOOK, ROOT
+from tests import lab
+
+PACKAGES = ("ansible-core", "mitogen", "pyinfra")
+FORKS = 32
+ANSIBLE = f"""\
+- hosts: all
+  gather_facts: false
+  tasks:
+    - ansible.builtin.file: {{path: {FOLDER}, state: directory}}
+    - ansible.builtin.copy:
+        dest: "{FOLDER}/f{{{{ item }}}}"
+        content: "hello {{{{ item }}}}\\n"
+        mode: "0644"
+      loop: "{{{{ range(100) | list }}}}"
+"""
+PYINFRA = f"""\
+from io import StringIO
+from pyinfra.operations import files
+
+files.directory(path="{FOLDER}")
+for n in range(100):
+    files.put(src=StringIO(f"hello {{n}}\\n"), dest=f"{FOLDER}/f{{n}}", mode="644")
+"""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool's command for the same work.
+
+    :param argv: the command
+    :param unchanged: text that the output contains `times` times if nothing had to change
+    :param environment: more environment variables
+    """
+
+    argv: Sequence[str]
+    unchanged: str
+    times: int
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class Peers:
+    """The work, defined for each tool in a scratch directory.
+
+    :param place: the scratch directory
+    :param hosts: the hosts, with SSH servers
+    """
+
+    def __init__(self, place: Path, hosts: list[lab.Host]) -> None:
+        self.place, self.key, self.known = place, str(hosts[0].identity), place / "known_hosts"
+        lab.write_known_hosts(self.known, hosts)
+        (place / "ssh_config").write_text(f"Host *\n  UserKnownHostsFile {self.known}\n  IdentitiesOnly yes\n")
+        (place / "bench.py").write_text(PLAYBOOK)
+        (place / "ansible.yml").write_text(ANSIBLE)
+        (place / "deploy.py").write_text(PYINFRA)
+        self.programs = place / "venv"
+        venv.create(self.programs, with_pip=True)
+        self.call([self.program("pip"), "install", "--quiet", "--disable-pip-version-check", *PACKAGES], {})
+        site = next(self.programs.glob("lib/python3*/site-packages"))
+        self.strategies = str(site / "ansible_mitogen/plugins/strategy")
+        found = importlib.metadata.distributions(path=[str(site)])
+        self.versions = {each.metadata["Name"].lower(): each.version for each in found}
+
+    def program(self, name: str) -> str:
+        return str(self.programs / "bin" / name)
+
+    def call(self, argv: Sequence[str], environment: Mapping[str, str]) -> str:
+        """Run a command and return its output.
+
+        :raises SystemExit: the command failed; the message contains the end of its output
+        """
+        done = subprocess.run(
+            argv, cwd=self.place, capture_output=True, text=True,
+            env={**ENVIRONMENT, "HOME": str(self.place), "PYTHONPATH": str(ROOT), **environment},
+        )  # fmt: skip
+        if done.returncode:
+            raise SystemExit(f"{argv}: exit code {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+        return done.stdout + done.stderr
+
+    def tools(self, hosts: list[lab.Host]) -> dict[str, Tool]:
+        """Return the tools by name, with commands for these hosts."""
+        ansible, settings = self.ansible(hosts), {"ANSIBLE_PIPELINING": "True", "ANSIBLE_FORKS": str(FORKS)}
+        mitogen = {"ANSIBLE_STRATEGY_PLUGINS": self.strategies, "ANSIBLE_STRATEGY": "mitogen_linear"}
+        return {
+            "statecfg": Tool(self.statecfg(hosts), f"{101 * len(hosts)} unchanged", 1),
+            "ansible": Tool(ansible, "changed=0", len(hosts), settings),
+            "mitogen": Tool(ansible, "changed=0", len(hosts), {**settings, **mitogen}),
+            "pyinfra": Tool(self.pyinfra(hosts), "No change", 101 * len(hosts)),
+        }
+
+    def statecfg(self, hosts: list[lab.Host]) -> list[str]:
+        inventory = self.place / f"statecfg-{len(hosts)}.yml"
+        lines = "".join(f"  {each.name}: {{address: {each.address}, user: root, key: {self.key}}}\n" for each in hosts)
+        inventory.write_text("hosts:\n" + lines)
+        options = ["-i", str(inventory), "--ssh-config", "ssh_config", "--forks", str(FORKS), "--yes"]
+        return [sys.executable, "-m", "statecfg", "apply", *options, "bench.py"]
+
+    def ansible(self, hosts: list[lab.Host]) -> list[str]:
+        inventory = self.place / f"ansible-{len(hosts)}.ini"
+        lines = "".join(f"{each.name} ansible_host={each.address}\n" for each in hosts)
+        inventory.write_text(
+            f"{lines}[all:vars]\nansible_user=root\nansible_ssh_private_key_file={self.key}\n"
+            "ansible_python_interpreter=/usr/bin/python3\n"
+            f"ansible_ssh_common_args=-o UserKnownHostsFile={self.known} -F none\n"
+        )
+        return [self.program("ansible-playbook"), "-i", str(inventory), "ansible.yml"]
+
+    def pyinfra(self, hosts: list[lab.Host]) -> list[str]:
+        inventory = self.place / f"inventory_{len(hosts)}.py"
+        data = {"ssh_user": "root", "ssh_key": self.key, "ssh_known_hosts_file": str(self.known)}
+        inventory.write_text(f"hosts = {[(each.address, data) for each in hosts]!r}\n")
+        return [self.program("pyinfra"), "-y", "--parallel", str(FORKS), str(inventory), "deploy.py"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=3, help="measured runs of each tool, after one that fills caches")
+    parser.add_argument("--hosts", type=int, default=20, help="the larger number of hosts")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        hosts = lab.light_hosts(options.hosts)
+        try:
+            peers = Peers(Path(scratch), hosts)
+            print(", ".join(f"{name} {peers.versions[name]}" for name in PACKAGES))
+            for some in (hosts[:1], hosts):
+                measure(peers, some, options.runs)
+        finally:
+            lab.close_all()
+
+
+def measure(peers: Peers, hosts: list[lab.Host], runs: int) -> None:
+    """Print the median time of each tool, and its ratio to that of statecfg."""
+    tools = peers.tools(hosts)
+    times: dict[str, list[float]] = {name: [] for name in tools}
+    for number in range(runs + 1):
+        for name, tool in tools.items():
+            started = time.perf_counter()
+            output = peers.call(tool.argv, tool.environment)
+            if number:  # the first run creates the files and fills caches
+                times[name].append(time.perf_counter() - started)
+                if output.count(tool.unchanged) != tool.times:
+                    raise SystemExit(f"{name}: expected {tool.times} times {tool.unchanged!r}:\n{output[-3000:]}")
+    for name, values in times.items():
+        ratio = statistics.median(theirs / ours for theirs, ours in zip(values, times["statecfg"], strict=True))
+        print(f"{len(hosts):4} hosts  {name:10} {statistics.median(values):8.2f} s   {ratio:6.1f} x", flush=True)
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        raise SystemExit("bench/peers.py creates hosts, which only root can do")
+    main()
