@@ -117,13 +117,14 @@ def run(
     gate = Gate(len(jobs)) if options.confirm is not None else None
     joined, barrier = _Joined(), Barrier(awaited, [job.host.name for job in jobs if job.needs])
 
-    def driver(job: Job) -> HostDriver:
-        name = job.host.name
+    def driver(request: Request) -> HostDriver:
+        name = request.host.name
         gate_pass = Pass(slots, gate, barrier)
-        request = _request(job, options, order, awaited)
         return HostDriver(request, partial(emit, name), partial(joined.of, name), gate_pass, options.cancel)
 
-    sessions = Sessions(jobs, driver, slots, options.limits.connect_rate, options.cancel)
+    # An error in a definition, such as a node type that can't be sent, ends the run here, before any session starts.
+    requests = [_request(job, options, order, awaited) for job in jobs]
+    sessions = Sessions(requests, driver, slots, options.limits.connect_rate, options.cancel)
     sessions.start()
     try:
         joined.join(options, jobs)

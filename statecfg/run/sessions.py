@@ -9,15 +9,15 @@ from typing import Any
 
 from statecfg.run.folding import Folding
 from statecfg.run.host.driver import HostDriver
-from statecfg.run.job import Job
+from statecfg.run.host.request import Request
 
 WAIT = 0.5  # seconds; a wait without timeout would delay Ctrl-C
 
 
 class Sessions:
-    """Starts the sessions in the order of the jobs.
+    """Starts the sessions in the order of the requests.
 
-    :param driver: makes the driver of a job's host. It has a slot already
+    :param driver: makes the driver of a host. It has a slot already
     :param slots: one for each host that is processed at the same time
     :param rate: maximum number of sessions to start per second; None for no limit
     :param cancel: set when the user stops the run; then the remaining sessions end at once
@@ -26,24 +26,24 @@ class Sessions:
 
     def __init__(
         self,
-        jobs: Sequence[Job],
-        driver: Callable[[Job], HostDriver],
+        requests: Sequence[Request],
+        driver: Callable[[Request], HostDriver],
         slots: threading.Semaphore,
         rate: float | None,
         cancel: threading.Event,
     ) -> None:
         self.reports: dict[str, Any] = {}
-        self._jobs, self._driver, self._slots = jobs, driver, slots
+        self._requests, self._driver, self._slots = requests, driver, slots
         self._pause, self._cancel = 1 / rate if rate else 0.0, cancel
         self._folding = Folding()
         self._lock = threading.Lock()
-        self._left = len(jobs)
+        self._left = len(requests)
         self._over = threading.Event()
         self._stopped = False
 
     def start(self) -> None:
         """Start the sessions in other threads, and return."""
-        if not self._jobs:
+        if not self._requests:
             self._over.set()
         threading.Thread(target=self._start, daemon=True).start()
 
@@ -58,13 +58,13 @@ class Sessions:
 
     def _start(self) -> None:
         earliest = 0.0
-        for job in self._jobs:
+        for request in self._requests:
             self._slots.acquire()
             self._cancel.wait(max(0.0, earliest - time.monotonic()))
             earliest = time.monotonic() + self._pause
             if self._stopped:
                 return
-            driver = self._driver(job)
+            driver = self._driver(request)
             self.reports[driver.host] = driver.report
             try:
                 threading.Thread(target=self._drive, args=(driver,), daemon=True).start()
