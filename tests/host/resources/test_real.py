@@ -35,6 +35,8 @@ from statecfg.remote.wire.frames import decode_node, decode_value
 class Unrecorded:
     def intend(self, nodes): pass
     def started(self, node, op): pass
+    def all_started(self, actions): pass
+    def all_took(self, ended): pass
     def took(self, node, op, result): pass
     def finished(self, node, outcome): pass
 
