@@ -10,6 +10,7 @@ import pytest
 
 from statecfg.remote.graph.events import HostEvent
 from statecfg.store import hosts, opened
+from statecfg.store.migrations import SCHEMA
 from tests.host.command import Ran, statecfg
 
 Run = Callable[..., Ran]
@@ -133,7 +134,7 @@ def test_commands_use_the_store_named_in_the_project_file(tmp_path: Path, monkey
     statecfg("hosts", "tag", "web1", "a", cwd=tmp_path)
     assert statecfg("store", "url", cwd=tmp_path).out == f"{tmp_path}/state/team.db\n"
     assert "sound, schema" in statecfg("store", "check", cwd=tmp_path).out
-    assert statecfg("store", "migrate", cwd=tmp_path).out == f"{tmp_path}/state/team.db: schema 4\n"
+    assert statecfg("store", "migrate", cwd=tmp_path).out == f"{tmp_path}/state/team.db: schema {SCHEMA}\n"
 
 
 @pytest.mark.parametrize("flag", [["--store", "mysql://ann:s3cr3t@db/x"], ["--store", "postgresql://ann:s3cr3t@db"]])
