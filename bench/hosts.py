@@ -140,7 +140,7 @@ def help_cpu() -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         values.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     cpu = statistics.median(values)
-    print(f"{'statecfg --help':52} {cpu:7.3f} s of CPU{'':18}(bar 0.15 s: {'within' if cpu <= 0.15 else 'OVER'})")
+    print(f"{'statecfg --help':52} {cpu:7.3f} s of CPU{'':18}(bar 0.06 s: {'within' if cpu <= 0.06 else 'OVER'})")
 
 
 if __name__ == "__main__":
