@@ -69,13 +69,11 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
     result = package_steps.prepare(machine, packages, update_lists, lock)
     if result["status"] != "ok":
         return result
-    effect = package_steps.installation(packages, options)
+    effect, allowed, units = package_steps.replacement(packages, options)
     named = [package["name"] + ("=" + package["version"] if package["version"] else "") for package in packages]
     chosen = ["--allow-downgrades", *options, "install", "--", *dict.fromkeys(named)]
-    allowed = {other for package in packages for other in package.get("replaces", ())}
     if not allowed:
         return machine.run([*CALL, "--no-remove", *chosen], effect, env=QUIET, timeout=TIMEOUT, interruptible=False)
-    units = package_steps.stops(packages, effect)
     return guarded(machine, chosen, effect, units, removable=allowed)
 
 

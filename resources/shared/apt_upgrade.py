@@ -23,12 +23,8 @@ def arguments(full: bool, clean: bool, named: Sequence[str]) -> list[str]:
 
 
 def solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: records.WantedPackages) -> records.Steps:
-    """Return what an upgrade changes after everything that earlier layers install and remove.
+    """Return what an upgrade changes, see `package_changes.upgrade_op`.
 
-    :param full: whether it may remove packages
-    :param clean: whether it removes packages that are no longer needed
-    :param keep: packages that keep their versions
-    :param before: what the earlier layers install and remove
     :raises CheckError: if apt refuses
     """
     return apt.simulate(world, arguments(full, clean, _named(world, keep, before)))
@@ -44,7 +40,7 @@ def _named(world: World, keep: Sequence[str], before: records.WantedPackages) ->
 
 
 def commands(machine: Machine, full: bool, clean: bool, keep: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the commands of an upgrade."""
+    """Yield the commands of an upgrade, see `package_changes.upgrade_op`."""
     yield [*apt.CALL, *arguments(full, clean, _named(machine, keep, {}))]
 
 

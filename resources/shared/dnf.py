@@ -42,7 +42,7 @@ def dnf(host: Any) -> dict[str, records.Fields]:
 
 
 def packages(host: Any) -> dict[str, records.Fields]:
-    """Load the packages of rpm, with `held` for those that dnf's plugin versionlock locks.
+    """Load the packages of rpm. A package that dnf's plugin versionlock locks has `held`.
 
     :raises CheckError: if rpm fails
     """
@@ -95,9 +95,7 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
     result = package_steps.prepare(machine, packages, update_lists, lock)
     if result["status"] != "ok":
         return result
-    allowed = {other for package in packages for other in package.get("replaces", ())}
-    effect = package_steps.installation(packages, options)
-    units = package_steps.stops(packages, effect)
+    effect, allowed, units = package_steps.replacement(packages, options)
     wanted: records.WantedPackages = {
         package["name"]: {"version": package["version"], "replaces": sorted(allowed), "options": options}
         for package in packages

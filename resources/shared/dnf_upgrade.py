@@ -9,12 +9,8 @@ from statecfg.resources.shared import dnf, dnf_program, package_changes, records
 
 
 def solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: records.WantedPackages) -> records.Steps:
-    """Return what an upgrade changes after everything that earlier layers install and remove.
+    """Return what an upgrade changes, see `package_changes.upgrade_op`.
 
-    :param full: whether it may remove packages
-    :param clean: whether it removes packages that are no longer needed
-    :param keep: packages that keep their versions
-    :param before: what the earlier layers install and remove
     :raises CheckError: if dnf refuses
     """
     found: records.Steps = dnf_program.planned(
@@ -31,7 +27,7 @@ def solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: re
 
 
 def commands(machine: Machine, full: bool, clean: bool, keep: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the commands of an upgrade."""
+    """Yield the commands of an upgrade, see `package_changes.upgrade_op`."""
     allow = ["--allowerasing"] if full else ["--setopt=obsoletes=0"]
     excludes = ["--exclude=" + dnf.spec(name) for name in keep]
     yield ["dnf", "-y", dnf_program.NEVER, *allow, *excludes, "upgrade"]

@@ -54,8 +54,10 @@ def upgrade_op(
     """Return the op that upgrades all packages. If that would change other packages than planned, it changes nothing.
 
     :param manager: the module of the package manager
-    :param solve: returns what an upgrade changes: (world, full, clean, keep, before)
-    :param commands: yields the commands of an upgrade; a later one may depend on what the earlier ones did
+    :param solve: returns what an upgrade changes: (world, full, clean, keep, before). `before` is what the earlier
+        layers install and remove; for the other arguments see the op
+    :param commands: yields the commands of an upgrade: (machine, full, clean, keep). A later one may depend on what the
+        earlier ones did
     :param env: the environment of the commands
     :param codes: their exit statuses that mean success
     """
@@ -68,7 +70,7 @@ def upgrade_op(
 
         :param steps: what it changes; None if that was not known
         :param full: whether it may remove packages
-        :param clean: whether it removes packages that are no longer needed
+        :param clean: whether it also removes packages that nothing needs
         :param keep: packages that keep their versions
         :param update: the maximum age of the lists in seconds; None: any age
         """

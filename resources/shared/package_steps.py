@@ -126,11 +126,16 @@ def installation(packages: Iterable[records.InstallItem], options: Sequence[str]
     return effect
 
 
-def stops(packages: Iterable[records.InstallItem], effect: records.Effect) -> list[str]:
-    """Return the units that an installation stops, and add this to its effect."""
+def replacement(
+    packages: Iterable[records.InstallItem], options: Sequence[str]
+) -> tuple[records.Effect, set[str], list[str]]:
+    """Return the effect of an installation, the packages that it may replace, and the units that it stops."""
+    effect = installation(packages, options)
+    replaced = {other for package in packages for other in package.get("replaces", ())}
     units = [unit for package in packages for unit in package.get("units", ())]
-    effect["units"] = {unit: {"active": "inactive"} for unit in units}
-    return units
+    if units:
+        effect["units"] = {unit: {"active": "inactive"} for unit in units}
+    return effect, replaced, units
 
 
 def removal(packages: Iterable[records.RemoveItem]) -> records.Effect:

@@ -54,9 +54,7 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
     result = package_steps.prepare(machine, packages, update_lists, lock)
     if result["status"] != "ok":
         return result
-    allowed = {other for package in packages for other in package.get("replaces", ())}
-    effect = package_steps.installation(packages, options)
-    units = package_steps.stops(packages, effect)
+    effect, allowed, units = package_steps.replacement(packages, options)
     wanted = {package["name"]: package["version"] for package in packages}
     simulate = functools.partial(pacman_steps.installation, machine, wanted)
     try:

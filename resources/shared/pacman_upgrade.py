@@ -9,12 +9,8 @@ from statecfg.resources.shared import package_changes, package_steps, pacman, pa
 
 
 def solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: records.WantedPackages) -> records.Steps:
-    """Return what an upgrade changes, except for the packages that earlier layers install and remove.
+    """Return what an upgrade changes, see `package_changes.upgrade_op`.
 
-    :param full: whether it may remove packages
-    :param clean: whether it removes packages that are no longer needed
-    :param keep: packages that keep their versions
-    :param before: what the earlier layers install and remove
     :raises CheckError: if pacman refuses, or if a safe upgrade would remove a package
     """
     keep = [*keep, *before]
@@ -38,7 +34,7 @@ def _orphans(world: World, keep: Sequence[str]) -> list[str]:
 
 
 def commands(machine: Machine, full: bool, clean: bool, keep: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the commands of an upgrade."""
+    """Yield the commands of an upgrade, see `package_changes.upgrade_op`."""
     yield ["pacman", "-Su", *_ignored(keep), *(pacman.CONFLICTS if full else ()), "--noconfirm"]
     gone = package_changes.left_over(_orphans, machine, keep) if clean else []
     if gone:

@@ -55,7 +55,7 @@ def locks(world: World) -> list[str]:
 
 
 def packages(host: Any) -> dict[str, records.Fields]:
-    """Load the packages of rpm, with `held` for those that zypper locks.
+    """Load the packages of rpm. A package that zypper locks has `held`.
 
     :raises CheckError: if rpm fails
     """
@@ -108,9 +108,7 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
     result = package_steps.prepare(machine, packages, update_lists, lock)
     if result["status"] != "ok":
         return result
-    allowed = {other for package in packages for other in package.get("replaces", ())}
-    effect = package_steps.installation(packages, options)
-    units = package_steps.stops(packages, effect)
+    effect, allowed, units = package_steps.replacement(packages, options)
     present = {package["name"]: package["version"] for package in packages}
     wanted: records.WantedPackages = {
         name: {"version": version, "replaces": sorted(allowed), "options": options} for name, version in present.items()

@@ -15,12 +15,8 @@ _ROW = re.compile(r"^i\S*\s*\|[^|]*\|\s*([^|\s]+)\s*\|[^|]*\|\s*([^|\s]+)\s*$", 
 
 
 def solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: records.WantedPackages) -> records.Steps:
-    """Return what an upgrade changes, except for the packages that earlier layers install and remove.
+    """Return what an upgrade changes, see `package_changes.upgrade_op`.
 
-    :param full: whether it may remove packages
-    :param clean: whether it removes packages that are no longer needed
-    :param keep: packages that keep their versions
-    :param before: what the earlier layers install and remove
     :raises CheckError: if zypper refuses, or if a safe upgrade would remove a package
     """
     keep = [*keep, *before]
@@ -60,7 +56,7 @@ def _orphans(world: World, keep: Sequence[str]) -> list[str]:
 
 
 def commands(machine: Machine, full: bool, clean: bool, keep: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the commands of an upgrade."""
+    """Yield the commands of an upgrade, see `package_changes.upgrade_op`."""
     request = [*UPDATE, *([ERASE] if full else [])]
     try:
         if not zypper.fetching(machine):
