@@ -24,7 +24,7 @@ def dnf_group(
     were added to it since; ``package_upgrade`` upgrades its packages. A removal fails if it would take a package that
     another node installs.
 
-    Undo: statecfg removes the group with its packages, except those that something else needs, or installs it again. If
+    Undo: statecfg removes the group and those of its packages that nothing else needs, or installs it again. If
     the removal would take a package that was there before, the group stays.
 
     :param name: the id or the name of the group

@@ -29,8 +29,8 @@ def dnf_module(
     refuses a change of other packages than the plan lists. Other profiles that are installed stay. A removal fails if
     it would take a package that another node installs.
 
-    Undo: statecfg removes the new profiles with their packages, except those that something else needs, or installs
-    removed ones again. Then it enables the former stream again, or resets the module. If the removal would take a
+    Undo: statecfg removes the new profiles and those of their packages that nothing else needs, or installs removed
+    profiles again. Then it enables the former stream again, or resets the module. If the removal would take a
     package that was there before, profiles and stream stay.
 
     :param name: the name of the module

@@ -88,7 +88,7 @@ def is_foreign(entry: records.Fields, directory: str | None) -> bool:
 def of(world: World, engine: str, project: str) -> dict[str, records.Fields]:
     """Return the services of a project that have containers.
 
-    :raises CheckError: if the engine could not be read: no services would mean that there are no containers
+    :raises CheckError: if the engine can't be read; an empty result would mean that the project has no containers
     """
     problem = (world.table(SERVICES).get(engine) or {}).get("unread")
     if problem:

@@ -17,7 +17,7 @@ UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 def _rows(host: World, program: str, kind: str, *columns: str) -> list[dict[str, str]]:
     """Return the rows that a program of LVM prints; none if LVM is not installed.
 
-    :raises CheckError: if it fails: no rows would mean that there are no volumes
+    :raises CheckError: if it fails; an empty result would mean that LVM has no volumes
     """
     if all(host.stat(path) is None for path in PROGRAMS):
         return []

@@ -296,7 +296,9 @@ keep_going_option = _option(
     "--keep-going", is_flag=True, default=None, help="After a failure, skip only the resources that depend on it."
 )
 verify_content_option = _option(
-    "--verify-content", is_flag=True, help="Read the content of all files, also of those that can't have changed."
+    "--verify-content",
+    is_flag=True,
+    help="Read every file. Otherwise, statecfg skips files whose inode, size and times are unchanged.",
 )
 out_option = _option(
     "-o",

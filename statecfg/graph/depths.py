@@ -18,8 +18,8 @@ def layers(required: Requirements) -> Iterator[Collection[str]]:
 
     :param required: name → the names that it requires, without itself. Names that are only required are in the first
         layer
-    :raises CircularDependencyError: after the other names, if names require each other in a cycle. Its `data` has the
-        names in and after cycles, with those that they require
+    :raises CircularDependencyError: after the other names, if names require each other in a cycle. Its `data` maps
+        the names in and after cycles to the names that they require
     """
     done: set[str] = set()
     visits = 0

@@ -35,7 +35,7 @@ class Limits:
     :param lock_timeout: seconds to wait for another run on a host
     :param connect_rate: maximum number of new connections per second; None for no limit
     :param patience: seconds without progress (heartbeats don't count), in addition to the longest timeout of the nodes
-    :param verify_content: read the content of all files, also of those that can't have changed
+    :param verify_content: read every file, even if its inode, size and times are unchanged
     """
 
     forks: int = 16

@@ -40,7 +40,7 @@ class Order:
     :ivar login: the controller can try a new login
     :ivar prune: remove orphans
     :ivar partial: the playbook defines more resources than the controller sent
-    :ivar verify_content: read the content of all files, also of those that can't have changed
+    :ivar verify_content: read every file, even if its inode, size and times are unchanged
     :ivar yes: the run may remove more than half of the resources
     :ivar ledger: the lineage of the ledger that the controller knows
     :ivar node: the host, as data for hooks
