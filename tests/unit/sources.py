@@ -32,6 +32,7 @@ ROOMS = (
     "dialects",
     "editors",
     "transport",
+    "engines",
     "unit_rules",
     "store",
     "run",
