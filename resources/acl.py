@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, NodeOptions, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import acls, paths
 
 
@@ -44,20 +44,20 @@ def acl(
 
 
 @acl.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the list, not the path, because another node may manage the file itself."""
     return ["acl:" + posixpath.normpath(attrs["path"])]
 
 
 @acl.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need the path, and the users and groups of the entries."""
     entries = [entry.removeprefix("default:").split(":") for entry in attrs.get("entries") or ()]
     return ["path:" + attrs["path"], *(":".join(parts[:2]) for parts in entries if parts[0] in ("user", "group"))]
 
 
 @acl.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid entries, and attributes that contradict each other."""
     paths.refuse_with_absent(attrs, ("path", "absent"))
     if not attrs.get("absent") and not attrs.get("entries"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, Name, NodeOptions, node_type
+from statecfg import AbsolutePath, Attrs, Name, NodeOptions, node_type
 from statecfg.resources.shared import alternatives
 
 
@@ -41,7 +41,7 @@ def alternative(
 
 
 @alternative.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that have no effect without each other."""
     if (attrs.get("link") is None) != (attrs.get("priority") is None):
         raise ValueError("link and priority require each other")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, LocalPath, Name, NodeOptions, NoNul, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, LocalPath, Name, NodeOptions, NoNul, PublicLine, node_type
 from statecfg.resources.shared import apt_lists, apt_texts, drop_in_texts, files, paths
 
 DIRECTORY = "/etc/apt/sources.list.d/"
@@ -68,7 +68,7 @@ def apt_repository(
 
 
 @apt_repository.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need the file with the key."""
     return ["path:" + attrs["signed_by"]] if attrs.get("signed_by") else []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Action, HostNode, LocalPath, NodeOptions, Owner, OwnerGroup, World, node_type
+from statecfg import AbsolutePath, Action, Attrs, HostNode, LocalPath, NodeOptions, Owner, OwnerGroup, World, node_type
 from statecfg.resources.shared import archives, paths
 
 
@@ -54,13 +54,13 @@ def archive(
 
 
 @archive.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the archive in its directory, because several archives may be unpacked into one directory."""
     return ["archive:%s: %s" % (attrs["path"], attrs.get("source") or attrs.get("host_source"))]
 
 
 @archive.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse a node without an archive, or with two."""
     if (attrs.get("source") is None) == (attrs.get("host_source") is None):
         raise ValueError("either source or host_source is required")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import Line, Name, NodeOptions, PublicLine, UserName, node_type
+from statecfg import Attrs, Line, Name, NodeOptions, PublicLine, UserName, node_type
 from statecfg.resources.shared import authorized_keys, entry_rules, paths
 
 
@@ -51,14 +51,14 @@ def authorized_key(
 
 
 @authorized_key.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the key, or the list, among the keys of the user."""
     what = "all" if attrs.get("all_keys") is not None else " ".join(attrs["key"].split()[:2])
     return ["authorized_key:%s: %s" % (attrs["user"], what)]
 
 
 @authorized_key.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid key, and a key beside the list of all keys."""
     if (attrs.get("key") is None) == (attrs.get("all_keys") is None):
         raise ValueError("either key or all_keys is required")

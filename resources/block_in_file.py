@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Unpack
+from typing import Unpack
 
 from statecfg import (
     AbsolutePath,
     Action,
     Argv,
+    Attrs,
     HostNode,
     Marker,
     Mode,
@@ -85,13 +86,13 @@ def block_in_file(
 
 
 @block_in_file.claims
-def claims(attrs: dict[str, Any], name: str) -> list[str]:
+def claims(attrs: Attrs, name: str) -> list[str]:
     """Claim the block by its marker, which contains its name. Several nodes may edit one file."""
     return ["block:%s: %s" % (attrs["path"], blocks.markers(attrs, name)[0])]
 
 
 @block_in_file.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that contradict each other or have no effect together."""
     paths.refuse_with_absent(attrs, ("path", "absent", "name", "marker", "validate", "backup"))
     if not attrs.get("absent") and attrs.get("block") is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import Content, LocalPath, Name, NodeOptions, node_type
+from statecfg import Attrs, Content, LocalPath, Name, NodeOptions, node_type
 from statecfg.remote.graph.wrong_values import PublicSecret
 from statecfg.resources.shared import drop_in_texts, file_sources, files, paths, tls_rules, trusted_authorities
 
@@ -46,7 +46,7 @@ def ca_certificate(
 
 
 @ca_certificate.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse a missing or invalid certificate, and attributes that contradict each other."""
     drop_in_texts.check_name(attrs["name"])
     given = sum(attrs.get(name) is not None for name in ("content", "source"))

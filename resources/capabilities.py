@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, Action, ActionSpec, HostNode, NodeOptions, PublicLine, World, node_type
+from statecfg import AbsolutePath, Action, ActionSpec, Attrs, HostNode, NodeOptions, PublicLine, World, node_type
 from statecfg.resources.shared import file_capabilities, paths, records, xattrs
 
 
@@ -40,13 +40,13 @@ def capabilities(
 
 
 @capabilities.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the capabilities, not the path, because another node may manage the file itself."""
     return ["capabilities:" + posixpath.normpath(attrs["path"])]
 
 
 @capabilities.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse unknown capabilities, and attributes that contradict each other."""
     paths.refuse_with_absent(attrs, ("path", "absent"))
     if attrs.get("value") is not None:

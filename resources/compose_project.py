@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
-from statecfg import AbsolutePath, NodeOptions, PublicLine, Seconds, node_type
+from statecfg import AbsolutePath, Attrs, NodeOptions, PublicLine, Seconds, node_type
 from statecfg.remote.graph.wrong_values import Wrong, show
 from statecfg.resources.shared import compose, paths
 
@@ -73,13 +73,13 @@ def compose_project(
 
 
 @compose_project.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the project."""
     return ["compose:%s: %s" % (attrs["engine"], attrs["name"])]
 
 
 @compose_project.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need the tool and the files."""
     tools = ["program:podman", "program:podman-compose"] if attrs["engine"] == "podman" else ["program:docker"]
     paths = compose.files(attrs) if attrs.get("directory") else []
@@ -93,7 +93,7 @@ def needs(attrs: dict[str, Any]) -> list[str]:
 
 
 @compose_project.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, and attributes that have no effect."""
     idle = dict.fromkeys(("running", "stop_timeout", "timeout", "pull"))
     paths.refuse_with_absent(

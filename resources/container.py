@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
-from statecfg import AbsolutePath, Line, NodeOptions, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, Line, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import container_rules, containers
 
 
@@ -83,13 +83,13 @@ def container(
 
 
 @container.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the name of the container."""
     return ["container:%s: %s" % (attrs["engine"], attrs["name"])]
 
 
 @container.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need the engine, and the directories and files of the host."""
     unit = ["unit:docker.service"] if attrs["engine"] == "docker" else []
     sources = [volume.partition(":")[0] for volume in attrs.get("volumes") or () if ":" in volume]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
-from statecfg import AbsolutePath, NodeOptions, PublicLine, Seconds, node_type
+from statecfg import AbsolutePath, Attrs, NodeOptions, PublicLine, Seconds, node_type
 from statecfg.resources.shared import container_rules, images
 
 
@@ -51,13 +51,13 @@ def container_image(
 
 
 @container_image.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the name of the image."""
     return ["image:%s: %s" % (attrs["engine"], images.full(attrs["name"], attrs["engine"]))]
 
 
 @container_image.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need the engine, and the files."""
     unit = ["unit:docker.service"] if attrs["engine"] == "docker" else []
     files = ["path:" + attrs[name] for name in ("archive", "authfile") if attrs.get(name)]

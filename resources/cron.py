@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import Action, HostNode, Line, Name, NodeOptions, PublicLine, UserName, World, node_type
+from statecfg import Action, Attrs, HostNode, Line, Name, NodeOptions, PublicLine, UserName, World, node_type
 from statecfg.resources.shared import drop_in_texts, drop_ins, files, paths
 
 DIRECTORY = "/etc/cron.d/"
@@ -50,14 +50,14 @@ def cron(
 
 
 @cron.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need cron, the user and the program."""
     program = str(attrs.get("command") or "").partition(" ")[0]
     return ["package:cron", "user:" + attrs["user"], *(["program:" + program] if program[:1] == "/" else [])]
 
 
 @cron.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse a name that cron ignores, a missing or invalid schedule, and a secret in the command."""
     paths.refuse_with_absent({**attrs, "user": None}, ("name", "absent"))
     drop_in_texts.check_name(attrs["name"])

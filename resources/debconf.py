@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import Line, NodeOptions, PackageName, PublicLine, node_type
+from statecfg import Attrs, Line, NodeOptions, PackageName, PublicLine, node_type
 from statecfg.resources.shared import debconf_answers, debconf_rules
 
 
@@ -46,7 +46,7 @@ def debconf(
 
 
 @debconf.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the questions, and the answers for the package."""
     questions = [*(attrs.get("answers") or ()), *(attrs.get("passwords") or ())]
     return ["answers:" + attrs["package"].partition(":")[0], *("debconf:" + name for name in questions)]

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 from statecfg import (
     AbsolutePath,
     Action,
+    Attrs,
     HostNode,
     LocalPath,
     Mode,
@@ -86,7 +87,7 @@ directory.claims(paths.path_claim)
 
 
 @directory.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that contradict each other, and the removal of directories that the system needs."""
     paths.refuse_with_absent(attrs, ("path", "absent", "recursive"))
     if attrs.get("recursive") and not attrs.get("absent"):

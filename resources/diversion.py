@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, NodeOptions, node_type
+from statecfg import AbsolutePath, Attrs, NodeOptions, node_type
 from statecfg.resources.shared import diversions, paths
 
 
@@ -38,13 +38,13 @@ def diversion(
 
 
 @diversion.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the diversion of the path. The path itself belongs to another node."""
     return ["diversion:" + attrs["path"]]
 
 
 @diversion.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse a diversion of a path to itself."""
     paths.refuse_with_absent(attrs, ("path", "absent"))
     if attrs.get("to") == attrs["path"]:

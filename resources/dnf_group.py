@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import NodeOptions, PublicLine, node_type
+from statecfg import Attrs, NodeOptions, PublicLine, node_type
 from statecfg.remote.graph.wrong_values import Wrong, show
 from statecfg.resources.shared import dnf_groups
 
@@ -44,7 +44,7 @@ def dnf_group(
 
 
 @dnf_group.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse names that dnf reads in another way, and attributes that contradict each other."""
     if attrs["name"][:1] in "-@" or any(letter in attrs["name"] for letter in "*?["):
         raise Wrong(f"{show(attrs['name'])} is not the id or the name of a group", "`dnf group list --ids` lists them")

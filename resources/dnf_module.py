@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import Name, NodeOptions, node_type
+from statecfg import Attrs, Name, NodeOptions, node_type
 from statecfg.remote.graph.wrong_values import Wrong, show
 from statecfg.resources.shared import dnf_modules, paths
 
@@ -52,7 +52,7 @@ def dnf_module(
 
 
 @dnf_module.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, such as patterns for several modules, and attributes that contradict each other."""
     named = [(attribute, attrs.get(attribute)) for attribute in ("name", "stream")]
     for attribute, text in [*named, *(("profiles", profile) for profile in attrs.get("profiles") or ())]:

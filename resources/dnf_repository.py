@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import LocalPath, Name, NodeOptions, NoNul, PublicLine, node_type
+from statecfg import Attrs, LocalPath, Name, NodeOptions, NoNul, PublicLine, node_type
 from statecfg.resources.shared import dnf_lists, rpm_repositories, rpm_texts
 
 DIRECTORY = "/etc/yum.repos.d/"
@@ -68,7 +68,7 @@ def dnf_repository(
 
 
 @dnf_repository.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid addresses, keys and settings, and attributes that contradict each other."""
     rpm_texts.check_repository(attrs, rpm_texts.DNF_SETTINGS, "dnf.conf(5)")
 

@@ -9,6 +9,7 @@ from statecfg import (
     AbsolutePath,
     Action,
     Argv,
+    Attrs,
     Blob,
     CheckError,
     Content,
@@ -94,7 +95,7 @@ file.claims(paths.path_claim)
 
 
 @file.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that contradict each other or have no effect together."""
     paths.refuse_with_absent(attrs, ("path", "absent"))
     sources = [name for name in CONTENT if attrs.get(name) is not None]

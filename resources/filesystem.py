@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
-from statecfg import AbsolutePath, NodeOptions, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import entry_rules, filesystems, paths
 
 
@@ -43,7 +43,7 @@ def filesystem(
 
 
 @filesystem.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse a label that the type can't have."""
     if attrs.get("label") is not None:
         entry_rules.check_label(attrs["label"], attrs["fstype"])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, NodeOptions, PublicLine, Seconds, UserName, node_type
+from statecfg import AbsolutePath, Attrs, NodeOptions, PublicLine, Seconds, UserName, node_type
 from statecfg.remote.graph.wrong_values import Wrong, show
 from statecfg.resources.shared import gems, paths
 
@@ -65,14 +65,14 @@ def gem(
 
 
 @gem.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the gem in its directory."""
     where = attrs.get("directory") or ("home of %s" % attrs.get("user") if attrs.get("user_install") else "default")
     return ["gem:%s: %s" % (where, attrs["name"])]
 
 
 @gem.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need Ruby, the directory and the user."""
     inside = ["inside:%s" % attrs["directory"]] if attrs.get("directory") else []
     user = ["user:" + attrs["user"]] if attrs.get("user") else []
@@ -80,7 +80,7 @@ def needs(attrs: dict[str, Any]) -> list[str]:
 
 
 @gem.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, versions and addresses, and attributes that have no effect."""
     allowed = ("name", "directory", "bin", "user_install", "user", "absent")
     paths.refuse_with_absent({**attrs, "timeout": None}, allowed)

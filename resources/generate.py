@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Literal, Unpack
 
-from statecfg import Action, CheckError, HostNode, Machine, Name, NodeOptions, Result, World, node_type, op
+from statecfg import Action, Attrs, CheckError, HostNode, Machine, Name, NodeOptions, Result, World, node_type, op
 from statecfg.remote.ledger import state
 from statecfg.resources.shared import paths
 
@@ -51,13 +51,13 @@ def generate(
 
 
 @generate.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the file on a host; on the controller, the name."""
     return ["generated:%s" % attrs.get("id", attrs["name"])]
 
 
 @generate.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that the kind does not have, and lengths that are too short or too long."""
     kind, length = attrs["kind"], attrs.get("length")
     if attrs.get("encoding") is not None and kind != "key":
@@ -107,5 +107,5 @@ def undo(node: HostNode, memory: dict[str, Any], world: World) -> list[Action]:
     return [paths.remove(path)] if world.stat(path) is not None else []
 
 
-def _path(attrs: dict[str, Any]) -> str:
+def _path(attrs: Attrs) -> str:
     return os.path.join(state.directory(), state.GENERATED, attrs.get("id", attrs["name"]))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, NodeOptions, PublicLine, Seconds, UserName, node_type
+from statecfg import AbsolutePath, Attrs, NodeOptions, PublicLine, Seconds, UserName, node_type
 from statecfg.resources.shared import git, git_rules, paths
 
 
@@ -63,7 +63,7 @@ git_checkout.claims(paths.path_claim)
 
 
 @git_checkout.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse missing and invalid attributes, and attributes that contradict each other."""
     if attrs.get("absent"):
         free = {"version": None, "update": None, "timeout": None}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import Action, CheckError, GroupName, HostNode, Id, NodeOptions, UserName, World, node_type
+from statecfg import Action, Attrs, CheckError, GroupName, HostNode, Id, NodeOptions, UserName, World, node_type
 from statecfg.resources.shared import groups
 from statecfg.resources.shared.paths import account, refuse_with_absent
 
@@ -43,7 +43,7 @@ def group(
 
 
 @group.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that a group with `absent` can't have."""
     refuse_with_absent(attrs, ("name", "absent"))
 

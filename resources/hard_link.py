@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, Action, HostNode, NodeOptions, World, node_type
+from statecfg import AbsolutePath, Action, Attrs, HostNode, NodeOptions, World, node_type
 from statecfg.resources.shared import hard_links, paths
 
 
@@ -49,13 +49,13 @@ hard_link.claims(paths.path_claim)
 
 
 @hard_link.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need the directory, and the target."""
     return ["inside:" + attrs["path"], "path:" + attrs["target"]]
 
 
 @hard_link.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse a link without a target or to itself, and an absent link with one."""
     paths.refuse_with_absent(attrs, ("path", "absent"))
     if attrs.get("absent"):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, HostNode, Line, NodeOptions, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, HostNode, Line, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import entries, entry_rules, paths
 
 
@@ -41,13 +41,13 @@ def host_entry(
 
 
 @host_entry.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the address in its file."""
     return ["host:%s: %s" % (attrs["path"], attrs["address"])]
 
 
 @host_entry.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid address, and invalid or missing names."""
     paths.refuse_with_absent(attrs, ("address", "path", "absent"))
     entry_rules.check_address(attrs["address"])

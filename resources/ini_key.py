@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, Argv, Line, Mode, NodeOptions, Owner, OwnerGroup, Suffix, node_type
+from statecfg import AbsolutePath, Argv, Attrs, Line, Mode, NodeOptions, Owner, OwnerGroup, Suffix, node_type
 from statecfg.resources.shared import ini_text, key_rules, keys
 
 
@@ -64,7 +64,7 @@ def ini_key(
 
 
 @ini_key.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that contradict each other, and what such a file can't contain."""
     key_rules.check(attrs, ini=True)
     key_rules.check_ini(attrs)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import Name, NodeOptions, PublicLine, node_type
+from statecfg import Attrs, Name, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import entry_rules, kernel_modules, paths
 
 
@@ -46,14 +46,14 @@ def kernel_module(
 
 
 @kernel_module.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the module and its files."""
     files = [path % attrs["name"] for path in (kernel_modules.BOOT, kernel_modules.OPTIONS)]
     return ["kernel module:" + kernel_modules.key(attrs["name"]), *("path:" + path for path in files)]
 
 
 @kernel_module.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid name or parameter, and attributes that contradict each other."""
     paths.refuse_with_absent({**attrs, "at_boot": None}, ("name", "absent"))
     if attrs.get("blocked") and attrs.get("parameters"):

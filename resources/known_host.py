@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, HostNode, Line, NodeOptions, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, HostNode, Line, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import entries, entry_rules, paths
 
 
@@ -47,13 +47,13 @@ def known_host(
 
 
 @known_host.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the server's key of this type in its file."""
     return ["known_host:%s: %s %s" % (attrs["path"], server(attrs), attrs["key"].split()[0])]
 
 
 @known_host.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid name or key."""
     paths.refuse_with_absent(attrs, ("name", "key", "path", "authority", "absent"))
     entry_rules.check_server(attrs["name"], patterns=bool(attrs.get("authority")))

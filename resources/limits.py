@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import Line, Name, NodeOptions, PublicLine, node_type
+from statecfg import Attrs, Line, Name, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import drop_in_texts, drop_ins, files, paths
 
 DIRECTORY = "/etc/security/limits.d/"
@@ -47,7 +47,7 @@ def limits(
 
 
 @limits.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse a missing domain, and unknown or invalid limits."""
     paths.refuse_with_absent(attrs, ("name", "absent"))
     drop_in_texts.check_name(attrs["name"])

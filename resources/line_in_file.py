@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Unpack
+from typing import Unpack
 
 from statecfg import (
     AbsolutePath,
     Action,
     Argv,
+    Attrs,
     HostNode,
     Line,
     Mode,
@@ -84,13 +85,13 @@ def line_in_file(
 
 
 @line_in_file.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the line, not the file, because several nodes may edit one file."""
     return ["line:%s: %s" % (attrs["path"], attrs.get("match") or attrs.get("line"))]
 
 
 @line_in_file.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that contradict each other or have no effect together."""
     paths.refuse_with_absent(attrs, ("path", "absent", "line", "match", "validate", "backup"))
     if not attrs.get("absent") and attrs.get("line") is None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
-from statecfg import Name, NodeOptions, node_type
+from statecfg import Attrs, Name, NodeOptions, node_type
 from statecfg.resources.shared import entry_rules, locales, paths
 
 Variable = Literal[
@@ -47,14 +47,14 @@ def locale(
 
 
 @locale.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the locale, and each variable of the default."""
     variables = ["default locale:" + variable for variable in attrs.get("default_for") or ()]
     return ["locale:" + locales.listed(attrs["name"]), *variables]
 
 
 @locale.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid name, and the removal of a locale that every system has."""
     paths.refuse_with_absent(attrs, ("name", "absent"))
     entry_rules.check_locale(attrs["name"])

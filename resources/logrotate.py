@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import Name, NodeOptions, NoNul, PublicLine, node_type
+from statecfg import Attrs, Name, NodeOptions, NoNul, PublicLine, node_type
 from statecfg.resources.shared import drop_in_texts, drop_ins, files, paths
 from statecfg.resources.shared.paths import refuse_with_absent
 
@@ -49,7 +49,7 @@ def logrotate(
 
 
 @logrotate.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse missing paths, and unknown directives and scripts."""
     refuse_with_absent(attrs, ("name", "absent"))
     drop_in_texts.check_name(attrs["name"])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import Name, NodeOptions, PublicLine, node_type
+from statecfg import Attrs, Name, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import lvm_rules, lvm_volumes
 
 
@@ -52,7 +52,7 @@ def lvm_logical_volume(
 
 
 @lvm_logical_volume.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the volume."""
     return ["lvm:%s/%s" % (attrs["volume_group"], attrs["name"])]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, Name, NodeOptions, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, Name, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import lvm_groups, lvm_rules
 
 
@@ -44,7 +44,7 @@ def lvm_volume_group(
 
 
 @lvm_volume_group.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the group and its devices."""
     return ["lvm:" + attrs["name"], *("path:" + device for device in attrs.get("devices") or ())]
 

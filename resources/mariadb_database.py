@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, NodeOptions, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import mariadb, mariadb_databases, mariadb_rules, paths
 
 
@@ -44,13 +44,13 @@ def mariadb_database(
 
 
 @mariadb_database.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the database of the server."""
     return ["mariadb:%s: database %s" % (attrs["socket"], attrs["name"])]
 
 
 @mariadb_database.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, the databases of the server itself, and attributes that have no effect."""
     mariadb_rules.check_database(attrs)
     paths.refuse_with_absent({**attrs, "socket": None}, ("name", "absent", "remove_content"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Line, NodeOptions, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, Line, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import mariadb, mariadb_rules, mariadb_users, paths
 
 
@@ -56,13 +56,13 @@ def mariadb_user(
 
 
 @mariadb_user.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the user of the server."""
     return ["mariadb:%s: user %s@%s" % (attrs["socket"], attrs["name"], attrs["host"])]
 
 
 @mariadb_user.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, changes that lock statecfg out, and attributes that have no effect."""
     mariadb_rules.check_user(attrs)
     paths.refuse_with_absent({**attrs, "socket": None}, ("name", "host", "absent"))

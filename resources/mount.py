@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, Name, NodeOptions, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, Name, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import entry_rules, mounts, paths
 
 
@@ -51,13 +51,13 @@ def mount(
 
 
 @mount.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the mount on the directory. The directory itself is another node's."""
     return ["mount:" + attrs["path"]]
 
 
 @mount.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse missing attributes, and text that fstab cannot contain."""
     paths.refuse_with_absent({**attrs, "mounted": None}, ("path", "absent"))
     if not attrs.get("absent"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Unpack
 
-from statecfg import LocalPath, Name, NodeOptions, NoNul, PublicLine, node_type
+from statecfg import Attrs, LocalPath, Name, NodeOptions, NoNul, PublicLine, node_type
 from statecfg.resources.shared import files, firewall_rules, nft
 
 
@@ -62,7 +62,7 @@ def nftables(
 
 
 @nftables.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the file and the table."""
     table = attrs.get("table") or attrs["name"]
     return ["path:%s/%s.nft" % (nft.DIRECTORY, attrs["name"]), "nftables:%s %s" % (attrs["family"], table)]

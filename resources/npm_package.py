@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, NodeOptions, PublicLine, Seconds, UserName, node_type
+from statecfg import AbsolutePath, Attrs, NodeOptions, PublicLine, Seconds, UserName, node_type
 from statecfg.remote.graph.wrong_values import Wrong, show
 from statecfg.resources.shared import npm, paths
 
@@ -60,19 +60,19 @@ def npm_package(
 
 
 @npm_package.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the directory of the package."""
     return ["path:" + npm.directory(attrs)]
 
 
 @npm_package.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need the directory, npm and its user."""
     return ["inside:%s/any" % attrs["prefix"], "program:npm", *(["user:" + attrs["user"]] if attrs.get("user") else [])]
 
 
 @npm_package.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, versions and addresses, and attributes that have no effect."""
     paths.refuse_with_absent({**attrs, "timeout": None}, ("name", "prefix", "user", "absent"))
     if len(attrs["name"]) > 214 or not re.fullmatch(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import ActionSpec, HostNode, Name, NodeOptions, PackageName, PublicLine, World, node_type
+from statecfg import ActionSpec, Attrs, HostNode, Name, NodeOptions, PackageName, PublicLine, World, node_type
 from statecfg.resources.shared import package_manager, package_removal, package_snapshot, package_transaction
 
 
@@ -87,7 +87,7 @@ def package(
 
 
 @package.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that contradict each other."""
     if attrs.get("absent") and (attrs.get("version") or attrs.get("update_cache") is not None):
         raise ValueError("absent can't be combined with version or update_cache")
@@ -110,7 +110,7 @@ def contradictions(attrs: dict[str, Any]) -> None:
 
 
 @package.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need the files that name the repositories, and answers to the questions of the package."""
     return ["repository:", "module:", "answers:" + attrs["name"].partition(":")[0]]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
-from statecfg import Name, NodeOptions, node_type
+from statecfg import Attrs, Name, NodeOptions, node_type
 from statecfg.resources.shared import package_upgrades
 
 
@@ -46,7 +46,7 @@ def package_upgrade(
 
 
 @package_upgrade.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse a negative age."""
     if (attrs.get("update_cache") or 0) < 0:
         raise ValueError("update_cache is a number of seconds, 0 or more")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Name, NodeOptions, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, Name, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import files, pacman_repositories, pacman_texts, paths
 
 DIRECTORY = "/etc/pacman.d/"
@@ -53,7 +53,7 @@ def pacman_repository(
 
 
 @pacman_repository.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need the list of mirrors."""
     return ["path:" + attrs["mirrorlist"]] if attrs.get("mirrorlist") else []
 

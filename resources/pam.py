@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
-from statecfg import Name, NodeOptions, PublicLine, node_type
+from statecfg import Attrs, Name, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import pam_rules, pam_stacks
 
 
@@ -64,7 +64,7 @@ def pam(
 
 
 @pam.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the line of the module in the stack."""
     return ["pam:%s %s %s" % (attrs["service"], attrs["module_type"], attrs["module"])]
 

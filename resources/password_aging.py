@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import NodeOptions, PublicLine, UserName, node_type
+from statecfg import Attrs, NodeOptions, PublicLine, UserName, node_type
 from statecfg.resources.shared import entry_rules, password_ages
 
 
@@ -45,7 +45,7 @@ def password_aging(
 
 
 @password_aging.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse a node without rules, and invalid ones."""
     if all(attrs.get(field) is None for field in password_ages.FIELDS):
         raise ValueError("at least one of %s is required" % ", ".join(password_ages.FIELDS))

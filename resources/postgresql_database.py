@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import NodeOptions, Port, PublicLine, node_type
+from statecfg import Attrs, NodeOptions, Port, PublicLine, node_type
 from statecfg.resources.shared import paths, postgresql_databases, postgresql_rules
 
 
@@ -51,13 +51,13 @@ def postgresql_database(
 
 
 @postgresql_database.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the database of the server."""
     return ["postgresql:%d: database %s" % (attrs["port"], attrs["name"])]
 
 
 @postgresql_database.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, the databases of the server itself, and attributes that have no effect."""
     for name in ("name", "owner", "template"):
         if attrs.get(name) is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import NodeOptions, Port, PublicLine, node_type
+from statecfg import Attrs, NodeOptions, Port, PublicLine, node_type
 from statecfg.resources.shared import paths, postgresql_databases, postgresql_rules
 
 
@@ -47,13 +47,13 @@ def postgresql_extension(
 
 
 @postgresql_extension.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the extension in its database."""
     return ["postgresql:%d: extension %s in %s" % (attrs["port"], attrs["name"], attrs["database"])]
 
 
 @postgresql_extension.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, and attributes that have no effect."""
     postgresql_rules.check_name(attrs["name"], "extension")
     postgresql_rules.check_name(attrs["database"], "database")

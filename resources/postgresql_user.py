@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import Line, NodeOptions, Port, PublicLine, node_type
+from statecfg import Attrs, Line, NodeOptions, Port, PublicLine, node_type
 from statecfg.resources.shared import paths, postgresql_roles, postgresql_rules
 
 
@@ -60,13 +60,13 @@ def postgresql_user(
 
 
 @postgresql_user.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the role of the server."""
     return ["postgresql:%d: role %s" % (attrs["port"], attrs["name"])]
 
 
 @postgresql_user.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, and attributes that have no effect."""
     postgresql_rules.check_name(attrs["name"], "name")
     for group in attrs.get("member_of") or ():

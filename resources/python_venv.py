@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, NodeOptions, PublicLine, Seconds, UserName, node_type
+from statecfg import AbsolutePath, Attrs, NodeOptions, PublicLine, Seconds, UserName, node_type
 from statecfg.resources.shared import paths, venv_rules, venvs
 
 
@@ -62,7 +62,7 @@ python_venv.claims(paths.path_claim)
 
 
 @python_venv.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid packages and addresses, and attributes that have no effect."""
     if attrs.get("absent"):
         paths.refuse_with_absent({**attrs, "python": None, "timeout": None}, ("path", "absent"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import LocalPath, Name, NodeOptions, NoNul, node_type
+from statecfg import Attrs, LocalPath, Name, NodeOptions, NoNul, node_type
 from statecfg.resources.shared import drop_in_texts, file_sources, files, quadlet_rules, quadlets
 
 
@@ -53,7 +53,7 @@ def quadlet(
 
 
 @quadlet.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the file."""
     return ["path:" + quadlets.path_of(attrs["name"])]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, Line, NodeOptions, Port, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, Line, NodeOptions, Port, PublicLine, node_type
 from statecfg.resources.shared import redis_rules, redis_settings
 
 
@@ -60,13 +60,13 @@ def redis_setting(
 
 
 @redis_setting.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the setting in its file."""
     return ["redis:%s: %s" % (attrs["path"], attrs["name"])]
 
 
 @redis_setting.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need the file. `user` is not a user of the host."""
     return ["path:" + attrs["path"]]
 

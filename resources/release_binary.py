@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
-from statecfg import AbsolutePath, Argv, Line, Mode, NodeOptions, Owner, OwnerGroup, PublicLine, Seconds, node_type
+from statecfg import (
+    AbsolutePath,
+    Argv,
+    Attrs,
+    Line,
+    Mode,
+    NodeOptions,
+    Owner,
+    OwnerGroup,
+    PublicLine,
+    Seconds,
+    node_type,
+)
 from statecfg.resources.shared import release_rules, releases
 
 
@@ -80,13 +92,13 @@ def release_binary(
 
 
 @release_binary.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the path, and the file that it links to."""
     return ["path:" + path for path in sorted({attrs["path"], releases.program(attrs)})]
 
 
 @release_binary.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need the directories of the link and of the program, and its owner."""
     found = ["inside:" + path for path in sorted({attrs["path"], releases.program(attrs)})]
     return found + ["%s:%s" % (kind, attrs[name]) for kind, name in releases.ACCOUNTS if attrs.get(name)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Action, HostNode, NodeOptions, World, node_type
+from statecfg import AbsolutePath, Action, Attrs, HostNode, NodeOptions, World, node_type
 from statecfg.resources.shared import directories, paths, removals, tree
 
 
@@ -42,7 +42,7 @@ remove.claims(paths.path_claim)
 
 
 @remove.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse the removal of directories that the system needs."""
     if attrs["path"].strip("/") in tree.VITAL:
         raise ValueError("%s contains the system: statecfg does not remove it" % attrs["path"])

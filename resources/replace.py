@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Unpack
+from typing import Unpack
 
 from statecfg import (
     AbsolutePath,
     Action,
     Argv,
+    Attrs,
     CheckError,
     HostNode,
     NodeOptions,
@@ -74,7 +75,7 @@ def replace(
 
 
 @replace.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the pattern with its range, not the file, because several nodes may edit one file."""
     claim = "replacement:%s: %s" % (attrs["path"], attrs["pattern"])
     for name in ("after", "before"):
@@ -84,7 +85,7 @@ def claims(attrs: dict[str, Any]) -> list[str]:
 
 
 @replace.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse a replacement that is not valid for the pattern, and attributes without effect."""
     pattern, replacement, count = attrs["pattern"], attrs["replacement"], attrs.get("count_at_least")
     text_files.refuse_without_place(attrs)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import Name, NodeOptions, node_type
+from statecfg import Attrs, Name, NodeOptions, node_type
 from statecfg.resources.shared import selinux, selinux_rules
 
 
@@ -32,13 +32,13 @@ def selinux_boolean(name: Name, *, value: bool, persistent: bool = True, **optio
 
 
 @selinux_boolean.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the boolean."""
     return ["selinux_boolean:" + attrs["name"]]
 
 
 @selinux_boolean.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid name."""
     selinux_rules.check_name(attrs["name"], "name")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
-from statecfg import AbsolutePath, NodeOptions, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import selinux, selinux_rules
 
 
@@ -55,13 +55,13 @@ def selinux_fcontext(
 
 
 @selinux_fcontext.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the rule for these paths."""
     return ["selinux_fcontext:%s (%s)" % (attrs["path"], attrs.get("file_type", "all files"))]
 
 
 @selinux_fcontext.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need semanage, and the files to relabel."""
     restore = attrs.get("restore")
     files = ["path:%s" % restore] if restore is not None else []

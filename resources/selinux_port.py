@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import NodeOptions, PublicLine, node_type
+from statecfg import Attrs, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import selinux, selinux_rules
 
 
@@ -35,7 +35,7 @@ def selinux_port(
 
 
 @selinux_port.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the port."""
     return ["selinux_port:" + attrs["port"]]
 

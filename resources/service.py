@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack
 
-from statecfg import Action, HostNode, Name, NodeOptions, Pause, World, node_type
+from statecfg import Action, Attrs, HostNode, Name, NodeOptions, Pause, World, node_type
 from statecfg.resources.shared import systemd, unit_health, unit_steps
 
 
@@ -58,19 +58,19 @@ def service(
 
 
 @service.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the unit by its full name."""
     return ["unit:" + systemd.unit_name(attrs["name"])]
 
 
 @service.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need the unit, which a package or a file provides."""
     return ["unit:" + systemd.unit_name(attrs["name"])]
 
 
 @service.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse a masked unit that should run or start at boot."""
     for name in ("running", "enabled"):
         if attrs.get("masked") and attrs.get(name):

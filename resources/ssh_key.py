@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
-from statecfg import AbsolutePath, Mode, NodeOptions, Owner, OwnerGroup, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, Mode, NodeOptions, Owner, OwnerGroup, PublicLine, node_type
 from statecfg.resources.shared import paths, ssh_keys, tls_rules
 
 
@@ -52,13 +52,13 @@ def ssh_key(
 
 
 @ssh_key.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim both files."""
     return ["path:" + attrs["path"], "path:" + ssh_keys.public(attrs["path"])]
 
 
 @ssh_key.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse a size that the algorithm does not have, and attributes that have no effect."""
     if attrs.get("absent"):
         paths.refuse_with_absent({**attrs, "algorithm": None, "mode": None}, ("path", "absent"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import Name, NodeOptions, NoNul, PublicLine, node_type
+from statecfg import Attrs, Name, NodeOptions, NoNul, PublicLine, node_type
 from statecfg.resources.shared import drop_in_texts, files, paths, ssh_settings, ssh_texts
 
 DIRECTORY = "/etc/ssh/sshd_config.d/"
@@ -52,7 +52,7 @@ def sshd_config(
 
 
 @sshd_config.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse missing, unknown and invalid settings, and attributes that contradict each other."""
     ssh_texts.check(attrs, ssh_texts.SERVER)
     if attrs.get("match") is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import Name, NodeOptions, NoNul, PublicLine, node_type
+from statecfg import Attrs, Name, NodeOptions, NoNul, PublicLine, node_type
 from statecfg.resources.shared import drop_in_texts, drop_ins, files, paths
 
 DIRECTORY = "/etc/sudoers.d/"
@@ -51,7 +51,7 @@ def sudoers(
 
 
 @sudoers.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse a name that sudo ignores, and attributes that contradict each other."""
     given = {name: attrs.get(name) for name in ("users", "commands", "content")}
     paths.refuse_with_absent({**given, "absent": attrs.get("absent")}, ("absent",))

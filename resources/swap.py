@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, NodeOptions, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import entry_rules, paths, swaps
 
 
@@ -43,7 +43,7 @@ def swap(
 
 
 @swap.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid size or priority."""
     paths.refuse_with_absent({**attrs, "priority": attrs.get("priority") is not None}, ("path", "absent"))
     if attrs.get("size") is not None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, Action, HostNode, NodeOptions, NoNul, Owner, OwnerGroup, World, node_type
+from statecfg import AbsolutePath, Action, Attrs, HostNode, NodeOptions, NoNul, Owner, OwnerGroup, World, node_type
 from statecfg.resources.shared import file_sources, links, paths
 
 
@@ -50,7 +50,7 @@ symlink.claims(paths.path_claim)
 
 
 @symlink.validate
-def validate(attrs: dict[str, Any]) -> None:
+def validate(attrs: Attrs) -> None:
     """Refuse a link without a target, and an absent link with one."""
     paths.refuse_with_absent(attrs, ("path", "absent"))
     if not attrs.get("absent") and not attrs.get("target"):

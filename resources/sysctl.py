@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, Name, NodeOptions, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, Name, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import entry_rules, kernel_settings, paths
 
 
@@ -44,13 +44,13 @@ def sysctl(
 
 
 @sysctl.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the setting."""
     return ["sysctl:" + attrs["name"]]
 
 
 @sysctl.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid name and a missing value."""
     paths.refuse_with_absent({**attrs, "running": None}, ("name", "path", "absent"))
     entry_rules.check_setting(attrs["name"])

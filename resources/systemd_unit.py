@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import LocalPath, Name, NodeOptions, NoNul, node_type
+from statecfg import Attrs, LocalPath, Name, NodeOptions, NoNul, node_type
 from statecfg.resources.shared import drop_in_texts, file_sources, files, paths, systemd, unit_files
 
 PRIVATE = (
@@ -64,19 +64,19 @@ def systemd_unit(
 
 
 @systemd_unit.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the file."""
     return ["path:" + unit_files.path_of(systemd.unit_name(attrs["name"]), attrs.get("drop_in"))]
 
 
 @systemd_unit.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need what the sections name; a drop-in needs its unit, and a timer what it starts."""
     return list(drop_in_texts.needed(systemd.unit_name(attrs["name"]), attrs))
 
 
 @systemd_unit.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse missing, several or invalid contents, and a name that is not one of a unit."""
     paths.refuse_with_absent({**attrs, "verify": None}, ("name", "drop_in", "absent"))
     drop_in_texts.check_unit_name(systemd.unit_name(attrs["name"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Mode, NodeOptions, Owner, OwnerGroup, PublicLine, node_type
+from statecfg import AbsolutePath, Attrs, Mode, NodeOptions, Owner, OwnerGroup, PublicLine, node_type
 from statecfg.resources.shared import paths, tls, tls_rules
 
 
@@ -61,7 +61,7 @@ def tls_certificate(
 
 
 @tls_certificate.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse missing and invalid attributes, and attributes that contradict each other."""
     if attrs.get("absent"):
         free = {"days": None, "renew_before": None, "mode": None}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
-from statecfg import AbsolutePath, Mode, NodeOptions, Owner, OwnerGroup, node_type
+from statecfg import AbsolutePath, Attrs, Mode, NodeOptions, Owner, OwnerGroup, node_type
 from statecfg.resources.shared import paths, tls, tls_rules
 
 
@@ -51,7 +51,7 @@ tls_key.claims(paths.path_claim)
 
 
 @tls_key.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse a size that the algorithm does not have, and attributes that have no effect."""
     if attrs.get("absent"):
         paths.refuse_with_absent({**attrs, "algorithm": None, "mode": None}, ("path", "absent"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Argv, Line, Mode, NodeOptions, Owner, OwnerGroup, Suffix, node_type
+from statecfg import AbsolutePath, Argv, Attrs, Line, Mode, NodeOptions, Owner, OwnerGroup, Suffix, node_type
 from statecfg.resources.shared import key_rules, keys, toml_text
 
 
@@ -61,7 +61,7 @@ def toml_key(
 
 
 @toml_key.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that contradict each other, and what such a file can't contain."""
     key_rules.check(attrs)
     key_rules.check_simple(attrs.get("value"))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
-from statecfg import Name, NodeOptions, PublicLine, node_type
+from statecfg import Attrs, Name, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import firewall_rules, ufw_rules, ufw_settings
 
 
@@ -70,13 +70,13 @@ def ufw_rule(
 
 
 @ufw_rule.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the rule about these packets."""
     return ["ufw_rule:%s%s" % ("route " if attrs.get("route") else "", " ".join(ufw_rules.clause(attrs)))]
 
 
 @ufw_rule.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid addresses and ports, and attributes that contradict each other."""
     firewall_rules.check_ufw_rule(attrs)
     unused = [name for name in ("log", "comment", "first") if attrs.get("absent") and attrs.get(name)]

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 from statecfg import (
     AbsolutePath,
     Action,
+    Attrs,
     GroupName,
     HostNode,
     Id,
@@ -77,7 +78,7 @@ def user(
 
 
 @user.needs
-def needs(attrs: dict[str, Any]) -> list[str]:
+def needs(attrs: Attrs) -> list[str]:
     """Need the groups, the directory of the home directory, and the shell."""
     names = ["group:" + name for name in [attrs.get("group"), *(attrs.get("groups") or ())] if name]
     names += ["inside:" + attrs["home"]] if attrs.get("home") else []
@@ -85,7 +86,7 @@ def needs(attrs: dict[str, Any]) -> list[str]:
 
 
 @user.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that contradict each other or have no effect together."""
     refuse_with_absent(attrs, ("name", "absent", "remove_home"))
     if attrs.get("exact_groups") and attrs.get("groups") is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import Any, Unpack
+from typing import Unpack
 
-from statecfg import AbsolutePath, Action, ActionSpec, HostNode, NodeOptions, PublicLine, World, node_type
+from statecfg import AbsolutePath, Action, ActionSpec, Attrs, HostNode, NodeOptions, PublicLine, World, node_type
 from statecfg.resources.shared import paths, records, xattrs
 
 KINDS = ("file", "directory")
@@ -47,13 +47,13 @@ def xattr(
 
 
 @xattr.claims
-def claims(attrs: dict[str, Any]) -> list[str]:
+def claims(attrs: Attrs) -> list[str]:
     """Claim the attribute, because other nodes manage other attributes."""
     return ["xattr:%s: %s" % (posixpath.normpath(attrs["path"]), attrs["name"])]
 
 
 @xattr.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names and values."""
     paths.refuse_with_absent(attrs, ("path", "name", "absent"))
     name = attrs["name"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import LocalPath, Name, NodeOptions, NoNul, PublicLine, node_type
+from statecfg import Attrs, LocalPath, Name, NodeOptions, NoNul, PublicLine, node_type
 from statecfg.resources.shared import rpm_repositories, rpm_texts, zypper_lists
 
 DIRECTORY = "/etc/zypp/repos.d/"
@@ -72,7 +72,7 @@ def zypper_repository(
 
 
 @zypper_repository.validate
-def contradictions(attrs: dict[str, Any]) -> None:
+def contradictions(attrs: Attrs) -> None:
     """Refuse invalid addresses, keys and settings, and attributes that contradict each other."""
     rpm_texts.check_repository(attrs, rpm_texts.ZYPP_SETTINGS, "zypper(8)")
 

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from statecfg.problems import InvalidInput, Problem, collecting
     from statecfg.problems.positions import SourceLocation
     from statecfg.remote.graph.borg import make_validators
-    from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode, Keyword, Unknown, error, ok
+    from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode, Keyword, Unknown
     from statecfg.remote.graph.nodetype import NodeType, node_type, table
     from statecfg.remote.graph.ops import op
+    from statecfg.remote.graph.results import Result, error, ok
     from statecfg.remote.graph.values import (
         AbsolutePath,
         Argv,
+        Attrs,
         Content,
         GroupName,
         Id,
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
         Pause,
         Port,
         PublicLine,
-        Result,
         Seconds,
         Suffix,
         Text,
@@ -68,6 +69,7 @@ _HOMES = {
     "Action": "statecfg.remote.graph.model",
     "ActionSpec": "statecfg.remote.graph.model",
     "Argv": "statecfg.remote.graph.values",
+    "Attrs": "statecfg.remote.graph.values",
     "Blob": "statecfg.remote.graph.model",
     "CheckError": "statecfg.remote.graph.model",
     "Content": "statecfg.remote.graph.values",
@@ -102,7 +104,7 @@ _HOMES = {
     "Port": "statecfg.remote.graph.values",
     "PublicLine": "statecfg.remote.graph.values",
     "Problem": "statecfg.problems",
-    "Result": "statecfg.remote.graph.values",
+    "Result": "statecfg.remote.graph.results",
     "Seconds": "statecfg.remote.graph.values",
     "Secret": "statecfg.playbook.secrets",
     "Suffix": "statecfg.remote.graph.values",
@@ -115,7 +117,7 @@ _HOMES = {
     "collecting": "statecfg.problems",
     "compile_graph": "statecfg.playbook.compile",
     "deploy": "statecfg.playbook.services",
-    "error": "statecfg.remote.graph.model",
+    "error": "statecfg.remote.graph.results",
     "groups": "statecfg.facts.others",
     "hosts": "statecfg.facts.others",
     "include": "statecfg.dialects.roles",
@@ -124,7 +126,7 @@ _HOMES = {
     "make_validators": "statecfg.remote.graph.borg",
     "merge_graphs": "statecfg.graph.graph",
     "node_type": "statecfg.remote.graph.nodetype",
-    "ok": "statecfg.remote.graph.model",
+    "ok": "statecfg.remote.graph.results",
     "op": "statecfg.remote.graph.ops",
     "host_item": "statecfg.graph.host_items",
     "output": "statecfg.graph.outputs",
@@ -153,6 +155,7 @@ __all__ = [
     "Action",
     "ActionSpec",
     "Argv",
+    "Attrs",
     "Blob",
     "CheckError",
     "Content",

@@ -6,8 +6,8 @@ import json
 import sys
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Maker, Node, error, ok
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Maker, Node
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine import process
 from statecfg.remote.machine.changes import Changes
 from statecfg.remote.machine.planned import Planned

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import Action, CheckError, Unknown, ok
+from statecfg.remote.graph.model import Action, CheckError, Unknown
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, ok
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_steps, records
 from statecfg.resources.shared.apt_settings import LISTS, LOCK, QUIET, TIMEOUT

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from statecfg.remote.graph.model import Action, error, ok
+from statecfg.remote.graph.model import Action
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine import files, process
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine
@@ -195,7 +195,7 @@ class Command:
                 self.log.note("attempt %d of %d: %s" % (attempt, last, why or "succeeded"))
             if not why:
                 result = ok(self.log.text())
-                return dict(result, said={"stdout": outcome.output.decode().rstrip("\n")}) if self.keep else result
+                return {**result, "said": {"stdout": outcome.output.decode().rstrip("\n")}} if self.keep else result
             if attempt == last:
                 break
             delay = delays[min(attempt, len(delays)) - 1] if delays else DELAY

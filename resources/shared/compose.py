@@ -10,9 +10,9 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from statecfg.remote.graph.model import SECRETS, Action, ActionSpec, CheckError, Node, error
+from statecfg.remote.graph.model import SECRETS, Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.resources.shared import compose_services, engines, paths, records
 from statecfg.resources.shared import software_records as memories

@@ -7,9 +7,9 @@ import sys
 import time
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, Node, error, ok, required
+from statecfg.remote.graph.model import Action, Node, required
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import commands, http_requests, pauses, records, systemd

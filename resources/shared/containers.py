@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import engines, images, records
 from statecfg.resources.shared import software_records as memories

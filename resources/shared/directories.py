@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths, records, restore, snapshot
 

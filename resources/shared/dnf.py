@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import CheckError, error, ok
+from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import dnf_program, package_steps, records, rpm
 from statecfg.resources.shared.package_steps import GONE as GONE

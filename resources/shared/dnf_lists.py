@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from statecfg.remote.graph.model import Action, Node
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import rpm_repositories
 from statecfg.resources.shared.package_steps import TIMEOUT

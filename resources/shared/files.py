@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown, error
+from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown
 from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths, records, restore, snapshot
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 from statecfg.remote.graph.model import CheckError, Node
 from statecfg.remote.graph.names import Outcome
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine
 from statecfg.remote.run.login_guard import Lockout, try_login

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, Unknown
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.resources.shared import paths, records
 

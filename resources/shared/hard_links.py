@@ -5,9 +5,9 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import ActionSpec, CheckError, Node, error, required
+from statecfg.remote.graph.model import ActionSpec, CheckError, Node, required
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine import hard_links
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths, records, restore, snapshot, tree

@@ -6,9 +6,9 @@ import json
 import sys
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Conflict, Node, Stays, error
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Conflict, Node, Stays
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.resources.shared import commands, records, restore
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, required
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import engines, records
 from statecfg.resources.shared import software_records as memories

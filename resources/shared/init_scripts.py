@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Unknown, error
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Unknown
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import records, unit_health, unit_states
 

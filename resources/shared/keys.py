@@ -12,7 +12,7 @@ from typing import Any
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
 from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import lines, records, replacing, restore, snapshot, text_files, utf8
 from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, dotted, equal

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import ActionSpec, Node, error
+from statecfg.remote.graph.model import ActionSpec, Node
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import records, restore, snapshot
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.nodetype import table
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.resources.shared import records, sql_answers
 from statecfg.resources.shared.paths import nearest

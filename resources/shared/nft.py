@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
 from statecfg.remote.wire.channel import Channel

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import CheckError, Unknown, error, ok
+from statecfg.remote.graph.model import CheckError, Unknown
 from statecfg.remote.graph.ops import Op, op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_steps, package_transaction, records
 
@@ -41,7 +41,7 @@ class Recorder:
         was, now = self.before, versions(self.machine)
         names = sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
         said = {name: "%s %s" % (was.get(name, ""), now.get(name, "")) for name in names}
-        return dict(result, said=said) if said else result
+        return {**result, "said": said} if said else result
 
 
 def upgrade_op(

@@ -8,7 +8,7 @@ from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_transaction, paths, records, restore, snapshot

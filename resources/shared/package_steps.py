@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import Action, CheckError, error, ok
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.model import Action, CheckError
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_units, records
 from statecfg.resources.shared.paths import nearest

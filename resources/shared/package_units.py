@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from statecfg.remote.graph.model import Unknown
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import records, systemd
 

@@ -9,9 +9,9 @@ import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, error
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
 from statecfg.remote.wire.channel import Channel

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from statecfg.remote.graph.model import Action, Blob, CheckError, Node, Unknown, required
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine import access
 from statecfg.remote.machine.accounts import user_name
 from statecfg.remote.machine.world import Machine, Stat, World

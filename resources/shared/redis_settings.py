@@ -8,10 +8,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import CONCEALED, Action, ActionSpec, CheckError, Node, error
+from statecfg.remote.graph.model import CONCEALED, Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.resources.shared import entries, records, restore, text_files, utf8
 from statecfg.resources.shared import software_records as memories

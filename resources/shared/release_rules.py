@@ -39,7 +39,7 @@ class FetchedMember(fetched.Fetched):
             yield from releases.content(archive, self.member, self.sha256, self.url, downloads.PIECE)
 
 
-def check(attrs: dict[str, Any]) -> None:
+def check(attrs: Mapping[str, Any]) -> None:
     """Check the attributes of a `release_binary` together.
 
     :raises ValueError: if they contradict each other, or a value is invalid

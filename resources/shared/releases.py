@@ -8,7 +8,7 @@ from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, Node
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.ledger.records import SAID
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import archives, downloads, files, links, paths, records, restore, snapshot
@@ -102,7 +102,8 @@ def install(
             blob = Member(str(url), checksum, how, member, str(member_checksum))
         result = machine.write(path, blob, mode, owner, group, None, validate)
     if result["status"] == "ok":
-        result = dict(result, said={path: "%s %s" % (NEW if new else REPLACED, member_checksum or checksum)})
+        said = {path: "%s %s" % (NEW if new else REPLACED, member_checksum or checksum)}
+        return {**result, "said": said}
     return result
 
 

@@ -6,7 +6,7 @@ import re
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import lines, records, replacing, snapshot, text_files, utf8
 

@@ -6,9 +6,9 @@ import posixpath
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, Node, Unknown, ok
+from statecfg.remote.graph.model import Action, ActionSpec, Node, Unknown
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, ok
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import lines, paths, records, tree
 

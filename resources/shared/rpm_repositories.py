@@ -8,7 +8,7 @@ from typing import Any
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, Node
 from statecfg.remote.graph.nodetype import NodeType, table
 from statecfg.remote.graph.ops import Op, op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import drop_ins, files, package_manager, records, rpm, rpm_key_users, software_records
 

@@ -7,9 +7,9 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, Node, error
+from statecfg.remote.graph.model import Action, ActionSpec, Node
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine import process
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World

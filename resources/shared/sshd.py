@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import error, ok
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine.world import Machine
 from statecfg.remote.run.login_guard import UNITS
 

@@ -6,10 +6,10 @@ import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import CheckError, Node, Unknown, error, required
+from statecfg.remote.graph.model import CheckError, Node, Unknown, required
 from statecfg.remote.graph.nodetype import TABLES, table
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import records, unit_health
 from statecfg.resources.shared.unit_states import OPENRC as OPENRC

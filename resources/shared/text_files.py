@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import lines, paths, records, restore, snapshot
 

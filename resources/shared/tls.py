@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, error
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine import process
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World

@@ -5,9 +5,9 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown, error
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import drop_ins, files, paths, records, restore, systemd
 

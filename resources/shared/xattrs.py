@@ -9,7 +9,7 @@ from typing import Any
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result
 from statecfg.remote.machine import attributes
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import file_capabilities, paths, records

@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import CheckError, Unknown, error, ok
+from statecfg.remote.graph.model import CheckError, Unknown
 from statecfg.remote.graph.nodetype import table
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.values import Result
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_steps, records, rpm, zypper_program
 from statecfg.resources.shared.package_steps import GONE as GONE

@@ -44,7 +44,7 @@ def check(node, world):
 @pytest.mark.parametrize("name", statecfg.__all__)
 def test_each_public_name_exists_and_has_documentation(name: str) -> None:
     value = getattr(statecfg, name)
-    assert value.__doc__ or get_origin(value) is dict, name
+    assert value.__doc__ or get_origin(value) is not None, name
     assert name in dir(statecfg)
 
 

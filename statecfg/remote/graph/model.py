@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from statecfg.remote.graph.errors import StatecfgError
-from statecfg.remote.graph.names import ActionStatus, named
+from statecfg.remote.graph.names import named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     JsonMap = Dict[str, Any]
     Attrs = Dict[str, Any]  # attributes of a node: JSON types and content
-    Result = Dict[str, Any]
 
 
 class Keyword(str):
@@ -337,19 +336,3 @@ class ActionSpec(Record):
     def steps(self) -> List[Action]:
         """All actions in the order in which they run."""
         return ([] if self.shutdown_first is None else [self.shutdown_first]) + self.actions
-
-
-OK: Result = {"status": ActionStatus.OK}
-
-
-def ok(log: Optional[str] = None) -> Result:
-    """Return the result of an action that succeeded, with its output if there is any."""
-    return {"status": ActionStatus.OK, "log": log} if log else {"status": ActionStatus.OK}
-
-
-def error(reason: str, log: Optional[str] = None) -> Result:
-    """Return the result of an action that failed, with the reason and, if there is any, its output."""
-    result: Result = {"status": ActionStatus.ERROR, "reason": reason}
-    if log:
-        result["log"] = log
-    return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, Sequence, TypedDict
+from typing import Any, Dict, Mapping, Sequence, TypedDict
 
 from statecfg.remote.graph.model import Blob  # noqa: F401  # the annotation of `Content` names it
 from statecfg.remote.graph.value_rules import (
@@ -67,8 +67,8 @@ else:
             return item[0]
 
 
-Result = Dict[str, Any]
-"""The result of a step: `status`, with `reason` if it failed, and `log`, the output of its program."""
+Attrs = Mapping[str, Any]
+"""The attributes of a node: name → value."""
 
 
 class NodeOptions(TypedDict, total=False):

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple, Union
 
-    from statecfg.remote.graph.model import Result
+    from statecfg.remote.graph.results import Result
 
 
 class Journal:

@@ -7,7 +7,7 @@ import os
 import stat as st
 import struct
 
-from statecfg.remote.graph.model import error, ok
+from statecfg.remote.graph.results import error, ok
 from statecfg.remote.machine import access, accounts, opened
 from statecfg.remote.machine.overlay import Entry
 from statecfg.remote.machine.planned import Planned
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Sequence, Tuple
 
-    from statecfg.remote.graph.model import Result
+    from statecfg.remote.graph.results import Result
     from statecfg.remote.machine.world import AclEntry, Machine
 
 _WHAT = "set the access list of"

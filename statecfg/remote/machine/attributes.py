@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from statecfg.remote.graph.model import error, ok
+from statecfg.remote.graph.results import error, ok
 from statecfg.remote.machine import opened
 from statecfg.remote.machine.paths import open_parent
 from statecfg.remote.machine.planned import Planned
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Optional
 
-    from statecfg.remote.graph.model import Result
+    from statecfg.remote.graph.results import Result
     from statecfg.remote.machine.world import Effect, Machine
 
 CAPABILITIES = "security.capability"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from statecfg.remote.graph.model import error, ok
+from statecfg.remote.graph.results import error, ok
 from statecfg.remote.machine import files
 from statecfg.remote.machine.paths import normal, open_parent, sync_directory
 
@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Optional, Tuple
 
-    from statecfg.remote.graph.model import Result
+    from statecfg.remote.graph.results import Result
 
 
 class _Trial:
@@ -33,7 +33,6 @@ class _Trial:
         self.result = ok()
 
     def fail(self, result: Result) -> None:
-        self.result.clear()
         self.result.update(result)
 
 

@@ -7,7 +7,7 @@ import hashlib
 import os
 import stat as st
 
-from statecfg.remote.graph.model import error
+from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine import access, accounts
 from statecfg.remote.machine.world import Stat
 
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, List, Optional, Tuple
 
-    from statecfg.remote.graph.model import Blob, Result
+    from statecfg.remote.graph.model import Blob
 
 TEMPORARY = ".statecfg-"
 _FILE_TYPES = {st.S_IFREG: "file", st.S_IFDIR: "directory", st.S_IFLNK: "symlink"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from statecfg.remote.graph.model import error, ok
+from statecfg.remote.graph.results import error, ok
 from statecfg.remote.machine import files
 from statecfg.remote.machine.paths import open_parent
 
@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable
 
-    from statecfg.remote.graph.model import Result
+    from statecfg.remote.graph.results import Result
     from statecfg.remote.machine.real import RealMachine
 
 

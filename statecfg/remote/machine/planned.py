@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
-from statecfg.remote.graph.model import Blob, Unknown, error, ok
+from statecfg.remote.graph.model import Blob, Unknown
 from statecfg.remote.graph.names import ActionStatus
+from statecfg.remote.graph.results import error, ok
 from statecfg.remote.machine import access, accounts
 from statecfg.remote.machine.changes import Changes
 from statecfg.remote.machine.overlay import ALL, FILES, NOBODY, Before, Cause, Entry, Overlay, Trace
@@ -16,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import AbstractSet, Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
 
-    from statecfg.remote.graph.model import Result
+    from statecfg.remote.graph.results import Result
     from statecfg.remote.machine.world import Effect
 
 SHOWN = 1000  # entries of a removed tree that a plan shows

@@ -7,9 +7,10 @@ import os
 import stat as st
 import time
 
-from statecfg.remote.graph.model import Blob, error, ok
+from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.names import ActionStatus
 from statecfg.remote.graph.nodetype import TABLES
+from statecfg.remote.graph.results import error, ok
 from statecfg.remote.machine import accounts, files, paths, process
 from statecfg.remote.machine.files import failed
 from statecfg.remote.machine.guard import allowed
@@ -20,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
-    from statecfg.remote.graph.model import Result
+    from statecfg.remote.graph.results import Result
     from statecfg.remote.machine.batch import Batch
     from statecfg.remote.machine.digests import Digests
     from statecfg.remote.machine.world import Effect, Facet, Fields, Inputs

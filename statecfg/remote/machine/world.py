@@ -6,7 +6,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-    from statecfg.remote.graph.model import Blob, Node, Result
+    from statecfg.remote.graph.model import Blob, Node
+    from statecfg.remote.graph.results import Result
 
     # An entry of an access list: type ("user", "group", "owning group"; the first two may begin with "default "), name,
     # and permission bits.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import OK, Excluded, Unknown
+from statecfg.remote.graph.model import Excluded, Unknown
 from statecfg.remote.graph.names import Outcome
+from statecfg.remote.graph.results import OK
 from statecfg.remote.run.execution import Execution
 from statecfg.remote.run.item_lists import names
 from statecfg.remote.run.item_nodes import OPTION, Repeated

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 
-from statecfg.remote.graph.model import Unknown, error
+from statecfg.remote.graph.model import Unknown
 from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.graph.results import error
 from statecfg.remote.machine.batch import Batch
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import ANYTHING
@@ -18,7 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
-    from statecfg.remote.graph.model import Action, Result
+    from statecfg.remote.graph.model import Action
+    from statecfg.remote.graph.results import Result
     from statecfg.remote.ledger.records import Resource
     from statecfg.remote.machine.real import Facets
     from statecfg.remote.run.node_run import NodeRun

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from statecfg.remote.graph.hy_lines import attribute, written_at
-from statecfg.remote.graph.model import OK, Action, ActionSpec, CheckError, Conflict, Excluded, Stays, Unknown, error
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Conflict, Excluded, Stays, Unknown
 from statecfg.remote.graph.names import ActionStatus, Outcome
+from statecfg.remote.graph.results import OK, error
 from statecfg.remote.ledger.records import Orphan, contents
 from statecfg.remote.machine.changes import as_json, hidden, secretive
 from statecfg.remote.machine.guard import WriteAttempt, reading_only
@@ -16,8 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import AbstractSet, Any, Dict, FrozenSet, Hashable, List, Mapping, Optional, Sequence, Set
 
-    from statecfg.remote.graph.model import Node, Result
+    from statecfg.remote.graph.model import Node
     from statecfg.remote.graph.nodetype import NodeType
+    from statecfg.remote.graph.results import Result
     from statecfg.remote.ledger.records import Resource
     from statecfg.remote.machine.changes import Change
     from statecfg.remote.machine.planned import Planned

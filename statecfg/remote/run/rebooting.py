@@ -14,8 +14,9 @@ import time
 import zlib
 from functools import partial
 
-from statecfg.remote.graph.model import LEARNED, error
+from statecfg.remote.graph.model import LEARNED
 from statecfg.remote.graph.names import ActionStatus, Outcome, RunStatus
+from statecfg.remote.graph.results import error
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.run.execution import Execution
 from statecfg.remote.run.management import Management
@@ -27,7 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import AbstractSet, Any, Callable, List, Optional, Protocol, Sequence
 
-    from statecfg.remote.graph.model import Action, JsonMap, Result
+    from statecfg.remote.graph.model import Action, JsonMap
+    from statecfg.remote.graph.results import Result
     from statecfg.remote.ledger.lock import Holder, Lock
     from statecfg.remote.run.node_run import NodeRun
     from statecfg.remote.run.plan import Plan, Step

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypedDict
 
-    from statecfg.remote.graph.model import Action, Result
+    from statecfg.remote.graph.model import Action
+    from statecfg.remote.graph.results import Result
     from statecfg.remote.machine.changes import Change
     from statecfg.remote.run.plan import Plan, Step
 

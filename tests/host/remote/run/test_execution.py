@@ -13,8 +13,9 @@ from typing import Any
 import networkx
 import pytest
 
-from statecfg.remote.graph.model import ActionSpec, Node, Unknown, error, ok
+from statecfg.remote.graph.model import ActionSpec, Node, Unknown
 from statecfg.remote.graph.ops import Op, op
+from statecfg.remote.graph.results import error, ok
 from tests.host.remote.run.scenes import Run, kind, node, types
 
 DONE: dict[str, bool] = {}

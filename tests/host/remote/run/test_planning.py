@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Keyword, Node, error, ok
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Keyword, Node
 from statecfg.remote.graph.ops import Op, op
+from statecfg.remote.graph.results import error, ok
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import ANYTHING, Machine, Probe
 from statecfg.remote.run.report import WHOLE, fingerprints, portions
