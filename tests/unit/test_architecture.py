@@ -47,7 +47,7 @@ HOMES = {
     "httpx": r"(hooks/http/exchange|entities/webhook)\.py",
     "jsonschema": r"entities/schemas\.py",
     "starlette": r"server/.*\.py",
-    "cryptography": r"playbook/ansible_vault\.py",
+    "cryptography": r"(playbook/ansible_vault|engines/tls)\.py",
     "uvicorn": r"server/.*\.py",
     "ansible": r"playbook/ansible_modules\.py",
     "sqlalchemy": r"store/.*\.py",

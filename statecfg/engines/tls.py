@@ -1,0 +1,126 @@
+"""Encrypted links to workers on other machines.
+
+Both sides make a certificate for one run, and each accepts only the other's. Nobody else can connect, and no key leaves
+the process that made it. A certificate is public, so the sides can exchange them through Dask's scheduler.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import socket
+import ssl
+import tempfile
+import time
+from dataclasses import dataclass, field
+
+HANDSHAKE = 10.0  # seconds for one handshake
+# Only the two sides trust a certificate, and only during one run. Its dates must not depend on their clocks.
+FROM, UNTIL = datetime.datetime(2000, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A certificate for one run, signed by itself, and its key.
+
+    :param public: the certificate as PEM
+    :param key: as encrypted PEM, because OpenSSL reads it from a file
+    """
+
+    public: str
+    key: bytes = field(repr=False)
+    password: bytes = field(repr=False)
+
+
+def certificate() -> Certificate:
+    """Make a new certificate and its key."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "statecfg")])
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(FROM)
+        .not_valid_after(UNTIL)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    password = os.urandom(32).hex().encode()
+    encrypted = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(password),
+    )
+    return Certificate(signed.public_bytes(serialization.Encoding.PEM).decode(), encrypted, password)
+
+
+def _context(own: Certificate, peer: str, server: bool) -> ssl.SSLContext:
+    """Return a context that proves `own`, and accepts only the certificate `peer`.
+
+    :raises ssl.SSLError: `peer` is not a certificate
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False  # the certificate itself is known, not a name in it
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(cadata=peer)
+    with tempfile.TemporaryDirectory() as directory:
+        chain = os.path.join(directory, "chain")
+        with open(chain, "wb") as file:
+            file.write(own.key + own.public.encode())
+        context.load_cert_chain(chain, password=own.password)
+    return context
+
+
+def connect(address: tuple[str, int], own: Certificate, peer: str, timeout: float) -> ssl.SSLSocket:
+    """Connect to the worker that has the certificate `peer`.
+
+    :param timeout: seconds for the connection and the handshake
+    :raises OSError: nothing listens, it has another certificate, or `peer` is not one
+    """
+    context = _context(own, peer, server=False)
+    plain = socket.create_connection(address, timeout)
+    try:
+        return _encrypted(context, plain, server=False)
+    except BaseException:
+        plain.close()
+        raise
+
+
+def accept(listener: socket.socket, own: Certificate, peer: str, timeout: float) -> ssl.SSLSocket:
+    """Accept one connection, of the controller that has the certificate `peer`. All others are closed.
+
+    :param timeout: seconds to wait for it
+    :raises TimeoutError: nobody with this certificate has connected in time
+    :raises OSError: the listener does not work, or `peer` is not a certificate
+    """
+    context = _context(own, peer, server=True)
+    deadline = time.monotonic() + timeout
+    while (left := deadline - time.monotonic()) > 0:
+        listener.settimeout(left)
+        plain, _ = listener.accept()
+        plain.settimeout(min(HANDSHAKE, left))
+        try:
+            return _encrypted(context, plain, server=True)
+        except OSError:
+            plain.close()  # a stranger, for example a port scanner
+    raise TimeoutError("the controller has not connected")
+
+
+def _encrypted(context: ssl.SSLContext, plain: socket.socket, server: bool) -> ssl.SSLSocket:
+    """Do the handshake.
+
+    :raises OSError: it failed
+    """
+    encrypted = context.wrap_socket(plain, server_side=server)
+    encrypted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    encrypted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    encrypted.settimeout(None)
+    return encrypted
