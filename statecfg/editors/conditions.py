@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from statecfg.editors.values import Json, closed, described, in_yaml, one_or_more, template
+from statecfg.editors.values import closed, described, in_yaml, one_or_more, template
 from statecfg.graph import host_conditions
+from statecfg.graph.json_schema import JsonSchema, Properties
 
 _ABOUT = {
     "path": "Something exists at this path.",
@@ -29,12 +30,12 @@ _ABOUT_LISTS = {
     "read_only": "With `command`: `true` declares that it changes nothing.",
     "reads": "With `command`: the paths that it reads.",
 }
-_CONDITIONS: Json = {"$ref": "#/definitions/conditions"}
+_CONDITIONS: JsonSchema = {"$ref": "#/definitions/conditions"}
 
 
-def definitions() -> Json:
+def definitions() -> Properties:
     """Return the definitions `condition`, `conditions` and `items`, to which other schemas refer."""
-    keys: Json = {
+    keys: Properties = {
         "is": {"anyOf": [{"enum": [*host_conditions.PATHS]}, template("file, directory or link")]},
         "version": {"type": "string"},
         "read_only": {"enum": [True]},
@@ -45,24 +46,29 @@ def definitions() -> Json:
     for key in host_conditions.ANNOTATIONS:
         accepted = host_conditions.accepted(key)
         keys[key] = in_yaml(accepted.json(), accepted.expects)
-    written = {key: {**keys[key], **described(about)} for key, about in _ABOUT.items()}
-    condition = closed(written, minProperties=1, dependencies={"command": ["read_only", "reads"]})
+    written: Properties = {key: {**keys[key], **described(about)} for key, about in _ABOUT.items()}
+    condition = _one_of(written, {"command": ["read_only", "reads"]})
     several = one_or_more({"$ref": "#/definitions/condition"})
     return {"condition": condition, "conditions": several, "items": _items(keys)}
 
 
-def _items(keys: Json) -> Json:
+def _items(keys: Properties) -> JsonSchema:
     """Return the schema of the lists of `for_each_host`.
 
     :param keys: the schemas of the keys that conditions have as well
     """
     number = in_yaml({"type": "integer", "minimum": 0}, "a number")
     users = closed({"min_uid": number, "max_uid": number, "group": keys["group"]})
-    own: Json = {
+    own: Properties = {
         **keys,
         "glob": keys["path"],
         "users": {"anyOf": [users, {"type": "null"}]},
         "mounts": {"anyOf": [closed({"type": one_or_more({"type": "string"})}), {"type": "null"}]},
     }
-    written = {key: {**own[key], **described(about)} for key, about in _ABOUT_LISTS.items()}
-    return closed(written, minProperties=1, dependencies={"command": ["read_only", "reads"], "is": ["glob"]})
+    written: Properties = {key: {**own[key], **described(about)} for key, about in _ABOUT_LISTS.items()}
+    return _one_of(written, {"command": ["read_only", "reads"], "is": ["glob"]})
+
+
+def _one_of(keys: Properties, dependencies: dict[str, list[str]]) -> JsonSchema:
+    """Return the schema of a map with at least one of some keys; `dependencies` are keys that require others."""
+    return {**closed(keys), "minProperties": 1, "dependencies": dependencies}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from statecfg import dialects
 from statecfg.editors import inventories, names, node_types, playbooks, settings, stubs
-from statecfg.editors.values import Json
+from statecfg.graph.json_schema import JsonSchema
 from statecfg.playbook.inventory import ALL, LOCAL
 from statecfg.playbook.project import SETTINGS_FILE, Project
 from statecfg.remote.machine import durable
@@ -20,7 +20,7 @@ STUB = "statecfg_project.pyi"  # `statecfg.resources` imports its names for type
 STUB_LINE = "# Made by `statecfg schema --write` from the node types in resources/. Type checkers read it."
 MAX_HOSTS = 2000
 
-SCHEMAS: dict[str, Callable[[Project], Json]] = {
+SCHEMAS: dict[str, Callable[[Project], JsonSchema]] = {
     "playbook": lambda project: playbooks.playbook(
         node_types.of_project(project.root), names.of_project(project.root), _hosts(project)
     ),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from statecfg.dialects import yaml_inventory
-from statecfg.editors.values import Json, closed, definitions, described, one_or_more, optional
+from statecfg.editors.values import closed, definitions, described, one_or_more, optional
+from statecfg.graph.json_schema import JsonSchema, Properties
 from statecfg.playbook.inventory import ALL, TRANSPORTS
 
 _NAME = r"^(@local|(?!all$)[A-Za-z0-9_][A-Za-z0-9_.-]*)$"
 _GROUP = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
-_VARS: Json = {"type": "object", "propertyNames": {"pattern": r"^(?!host$)[^\W\d]\w*$"}}
-_TEXT: Json = {"type": "string"}
-_NAMES: Json = {"type": "array", "items": _TEXT, "uniqueItems": True}
+_VARS: JsonSchema = {"type": "object", "propertyNames": {"pattern": r"^(?!host$)[^\W\d]\w*$"}}
+_TEXT: JsonSchema = {"type": "string"}
+_NAMES: JsonSchema = {"type": "array", "items": _TEXT, "uniqueItems": True}
 
-HOST = {
+HOST: Properties = {
     "address": optional(_TEXT, "The address to connect to. Default: the name of the host."),
     "port": optional({"type": "integer", "minimum": 1, "maximum": 65535}, "The port of the SSH server. Default: 22."),
     "user": optional(_TEXT, "The user to log in as."),
@@ -27,7 +28,7 @@ HOST = {
     "vars": optional(_VARS, "Variables of the host. They override those of its groups."),
     "vars_files": one_or_more(_TEXT, "Files with more variables of the host, relative to this file."),
 }
-GROUP = {
+GROUP: Properties = {
     "hosts": optional(_NAMES, "The hosts of the group."),
     "groups": optional(_NAMES, "Groups in this group."),
     "vars": optional(_VARS, "Variables of all hosts in the group."),
@@ -54,11 +55,11 @@ _PROGRAM = closed(
 )
 
 
-def inventory() -> Json:
+def inventory() -> JsonSchema:
     """Return the schema of inventories in statecfg's own format."""
     host = closed({key: HOST.get(key, {}) for key in yaml_inventory.HOST_KEYS})
     group = closed({key: GROUP.get(key, {}) for key in yaml_inventory.GROUP_KEYS})
-    keys = {
+    keys: Properties = {
         "hosts": {
             **_named(_NAME, host, "a host"),
             **described("The machines. `@local` is this machine. Without an address, statecfg connects to the name."),
@@ -73,8 +74,12 @@ def inventory() -> Json:
     return {**top, "definitions": definitions()}
 
 
-def _named(pattern: str, value: Json, what: str) -> Json:
+def _named(pattern: str, value: JsonSchema, what: str) -> JsonSchema:
     """Return the schema of a map from names to settings, or of a list of names."""
-    name = {"type": "string", "pattern": pattern, "patternErrorMessage": f"This can't be the name of {what}."}
-    settings = {"type": "object", "propertyNames": name, "additionalProperties": optional(value)}
+    name: JsonSchema = {
+        "type": "string",
+        "pattern": pattern,
+        "patternErrorMessage": f"This can't be the name of {what}.",
+    }
+    settings: JsonSchema = {"type": "object", "propertyNames": name, "additionalProperties": optional(value)}
     return optional({"anyOf": [settings, {"type": "array", "items": name}]})

@@ -9,7 +9,6 @@ from statecfg.editors import conditions, values
 from statecfg.editors.values import (
     ANYTHING,
     NOTHING,
-    Json,
     about_type,
     attribute,
     closed,
@@ -20,6 +19,7 @@ from statecfg.editors.values import (
     template,
 )
 from statecfg.graph import schema
+from statecfg.graph.json_schema import JsonSchema, Properties
 from statecfg.playbook.role import TYPES
 from statecfg.playbook.service_options import KEYS as OPTION_KEYS
 from statecfg.playbook.service_options import TYPES as OPTION_TYPES
@@ -64,14 +64,14 @@ _ABOUT = {
 Types = Mapping[str, NodeType[...]]
 
 
-def playbook(types: Types, known: Iterable[str] = (), hosts: Iterable[str] = ()) -> Json:
+def playbook(types: Types, known: Iterable[str] = (), hosts: Iterable[str] = ()) -> JsonSchema:
     """Return the schema of playbooks.
 
     :param types: the node types by name
     :param known: names of nodes to suggest in requirements
     :param hosts: names of hosts and groups to suggest
     """
-    definition = {"$ref": "#/definitions/definition"}
+    definition: JsonSchema = {"$ref": "#/definitions/definition"}
     return {
         "if": {"type": "array"},
         "then": {"type": "array", "items": definition},
@@ -80,7 +80,7 @@ def playbook(types: Types, known: Iterable[str] = (), hosts: Iterable[str] = ())
     }
 
 
-def included(types: Types, known: Iterable[str] = ()) -> Json:
+def included(types: Types, known: Iterable[str] = ()) -> JsonSchema:
     """Return the schema of files that playbooks include: a list of entries, or a map with `vars` and `resources`.
 
     The parameters are those of `playbook`.
@@ -94,9 +94,9 @@ def included(types: Types, known: Iterable[str] = ()) -> Json:
     }
 
 
-def role(types: Types, known: Iterable[str] = ()) -> Json:
+def role(types: Types, known: Iterable[str] = ()) -> JsonSchema:
     """Return the schema of `role.yml`. The parameters are those of `playbook`."""
-    name = {"pattern": _VARIABLE, "patternErrorMessage": "This can't be the name of a parameter."}
+    name: JsonSchema = {"pattern": _VARIABLE, "patternErrorMessage": "This can't be the name of a parameter."}
     parameter = closed(
         {
             "type": {"enum": [*TYPES], **described("The type of the values. Default: `any`.")},
@@ -107,7 +107,7 @@ def role(types: Types, known: Iterable[str] = ()) -> Json:
             "description": {"type": "string", **described("What the parameter means, for the page of the role.")},
         }
     )
-    keys: Json = {
+    keys: Properties = {
         "description": {"type": "string", **described("What the role does, for its page.")},
         "params": {
             "type": ["object", "null"], "propertyNames": name, "additionalProperties": parameter,
@@ -119,23 +119,23 @@ def role(types: Types, known: Iterable[str] = ()) -> Json:
     return {**closed(keys), "definitions": _definitions(types, known)}
 
 
-def _variables() -> Json:
-    name = {"pattern": _VARIABLE, "patternErrorMessage": "This can't be the name of a variable."}
+def _variables() -> JsonSchema:
+    name: JsonSchema = {"pattern": _VARIABLE, "patternErrorMessage": "This can't be the name of a variable."}
     return {"type": ["object", "null"], "propertyNames": name, **described(_ABOUT["vars"])}
 
 
-def _resources() -> Json:
+def _resources() -> JsonSchema:
     return {"type": ["array", "null"], "items": {"$ref": "#/definitions/entry"}, **described(_ABOUT["resources"])}
 
 
-def _having(key: str) -> Json:
+def _having(key: str) -> JsonSchema:
     """Return the condition that a map has a key."""
     return {"type": "object", "required": [key]}
 
 
-def _plays(hosts: Iterable[str]) -> Json:
+def _plays(hosts: Iterable[str]) -> Properties:
     written = one_or_more(names(hosts), _ABOUT["hosts"])
-    keys: Json = {
+    keys: Properties = {
         "name": {"type": "string", **described(_ABOUT["name"])},
         "hosts": written,
         "vars": _variables(),
@@ -143,7 +143,7 @@ def _plays(hosts: Iterable[str]) -> Json:
         "resources": _resources(),
         "include": one_or_more({"type": "string"}, _ABOUT["include"]),
     }
-    of_service = {
+    of_service: Properties = {
         "service": {"type": "string", "pattern": _NAME, **described(_ABOUT["service"])},
         "charm": {"type": "string", **described(_ABOUT["charm"])},
         "schema": {"type": "object", "additionalProperties": _option(), **described(_ABOUT["schema"])},
@@ -151,10 +151,10 @@ def _plays(hosts: Iterable[str]) -> Json:
         "timeout": {"type": "string", "pattern": "^P", **described(_ABOUT["timeout"])},
         "playbook": {"type": "string", **described(_ABOUT["playbook"])},
     }
-    relation = {"type": "array", "items": {"type": "string", "pattern": _END}, "minItems": 1, "maxItems": 2}
-    relations = {"type": "array", "items": relation, **described(_ABOUT["relations"])}
+    relation: JsonSchema = {"type": "array", "items": {"type": "string", "pattern": _END}, "minItems": 1, "maxItems": 2}
+    relations: JsonSchema = {"type": "array", "items": relation, **described(_ABOUT["relations"])}
     # A map without one of these keys is a play. Its schema contains them only so that editors suggest them.
-    others = {key: {**ANYTHING, **described(_ABOUT[key])} for key in ("service", "relations")}
+    others: Properties = {key: {**ANYTHING, **described(_ABOUT[key])} for key in ("service", "relations")}
     return {
         "definition": {
             "if": _having("relations"),
@@ -168,12 +168,12 @@ def _plays(hosts: Iterable[str]) -> Json:
     }
 
 
-def _option() -> Json:
-    parts: Json = {"type": {"enum": list(OPTION_TYPES)}, "default": {}, "description": {"type": "string"}}
+def _option() -> JsonSchema:
+    parts: Properties = {"type": {"enum": list(OPTION_TYPES)}, "default": {}, "description": {"type": "string"}}
     return closed({key: parts[key] for key in OPTION_KEYS})
 
 
-def _definitions(types: Types, known: Iterable[str]) -> Json:
+def _definitions(types: Types, known: Iterable[str]) -> Properties:
     requirement = names(known)
     return {
         **values.definitions(),
@@ -184,8 +184,8 @@ def _definitions(types: Types, known: Iterable[str]) -> Json:
     }
 
 
-def _control(taken: Collection[str] = ()) -> Json:
-    keys: Json = {
+def _control(taken: Collection[str] = ()) -> Properties:
+    keys: Properties = {
         "when": {"type": ["boolean", "string"]},
         "for_each": {"type": ["array", "object", "string"]},
         "as": {"type": "string", "pattern": r"^[^\W\d]\w*$"},
@@ -198,8 +198,8 @@ def _control(taken: Collection[str] = ()) -> Json:
     }
 
 
-def _options() -> Json:
-    kinds: Json = {
+def _options() -> Properties:
+    kinds: Properties = {
         "provides": {"type": "string"},
         # A description next to `$ref` would be ignored in this version of JSON Schema.
         "requires": {"anyOf": [{"$ref": "#/definitions/names"}]},
@@ -212,28 +212,32 @@ def _options() -> Json:
     return {key: {**kinds[key], **described(_ABOUT[key])} for key in OPTIONS}
 
 
-def _entry(types: Types) -> Json:
+def _entry(types: Types) -> JsonSchema:
     """Return the schema of an entry: a chain of conditions, each for the entries of one node type.
 
     Attributes can have the names of node types, such as `user`. So a type comes before the types that its attributes
     are named after.
     """
     control = _control()
-    decided = {**control, "when_host": _options()["when_host"]}
-    block = {"resources": _resources(), **decided}
-    include = {"include": {"type": "string", **described(_ABOUT["include"])}, "vars": _variables(), **decided}
-    unfinished = {
+    decided: Properties = {**control, "when_host": _options()["when_host"]}
+    block: Properties = {"resources": _resources(), **decided}
+    include: Properties = {
+        "include": {"type": "string", **described(_ABOUT["include"])},
+        "vars": _variables(),
+        **decided,
+    }
+    unfinished: Properties = {
         **{name: {**ANYTHING, **about_type(node_type.__doc__)} for name, node_type in types.items()},
         "include": {**ANYTHING, **described(_ABOUT["include"])},
         "resources": _resources(),
         **control,
     }
-    needed = {"type": "null", "errorMessage": _NEEDED, "doNotSuggest": True}
-    chain: Json = {"allOf": [{"properties": unfinished, "additionalProperties": False}, needed]}
+    needed: JsonSchema = {"type": "null", "errorMessage": _NEEDED, "doNotSuggest": True}
+    chain: JsonSchema = {"allOf": [{"properties": unfinished, "additionalProperties": False}, needed]}
     chain = {"if": _having("resources"), "then": closed(block), "else": chain}
     for name in reversed(_ordered(types)):
         chain = {"if": _having(name), "then": {"$ref": f"#/definitions/type {name}"}, "else": chain}
-    entry = {"if": _having("include"), "then": closed(include), "else": chain}
+    entry: JsonSchema = {"if": _having("include"), "then": closed(include), "else": chain}
     return {"type": "object", "errorMessage": _NEEDED, **entry}
 
 
@@ -253,7 +257,7 @@ def _ordered(types: Types) -> list[str]:
     return list(done)
 
 
-def _type(node_type: NodeType[...]) -> Json:
+def _type(node_type: NodeType[...]) -> JsonSchema:
     """Return the schema of the entries of a node type."""
     found = schema.of(node_type)
     written = schema.json_schema(node_type)["properties"]
@@ -262,14 +266,14 @@ def _type(node_type: NodeType[...]) -> Json:
         for name, field in found.fields.items()
         if name not in found.arguments
     }
-    first = {**_argument(found, written), **about_type(node_type.__doc__)}
+    first: JsonSchema = {**_argument(found, written), **about_type(node_type.__doc__)}
     required = [name for name in found.required if name not in found.arguments]
     # The name of the type comes last: it wins over an attribute with the same name.
-    keys = {**_control(found.fields), **_options(), **attributes, node_type.name: first}
+    keys: Properties = {**_control(found.fields), **_options(), **attributes, node_type.name: first}
     return closed(keys, [node_type.name, *required])
 
 
-def _argument(found: schema.Schema, written: Mapping[str, Json]) -> Json:
+def _argument(found: schema.Schema, written: Mapping[str, JsonSchema]) -> JsonSchema:
     """Return the schema of the value of a type's own key: its argument, or a list of its arguments."""
     parts = [attribute(found.fields[name], written[name], True) for name in found.arguments]
     for part in parts:
@@ -279,5 +283,5 @@ def _argument(found: schema.Schema, written: Mapping[str, Json]) -> Json:
     if len(parts) == 1:
         return parts[0]
     fewest = sum(name in found.required for name in found.arguments)
-    several = {"type": "array", "items": parts, "minItems": fewest, "maxItems": len(parts)}
+    several: JsonSchema = {"type": "array", "items": parts, "minItems": fewest, "maxItems": len(parts)}
     return {"anyOf": [several, template("a list")] if fewest > 1 else [parts[0], several]}

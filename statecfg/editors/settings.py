@@ -7,24 +7,25 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from statecfg.editors.values import Json, closed, described
+from statecfg.editors.values import closed, described
+from statecfg.graph.json_schema import JsonSchema, Properties
 from statecfg.graph.schema import descriptions
 from statecfg.playbook import project
 
-_TYPES: dict[type, Json] = {
+_TYPES: dict[type, JsonSchema] = {
     str: {"type": "string"},
     int: {"type": "integer"},
     bool: {"type": "boolean"},
     float: {"type": "number", "minimum": 0},
     list: {"type": "array", "items": {"type": "string"}},
 }
-_MORE: dict[str, Json] = {"forks": {"minimum": 1, "maximum": 1000}}
+_MORE: dict[str, JsonSchema] = {"forks": {"minimum": 1, "maximum": 1000}}
 
 
-def settings() -> Json:
+def settings() -> JsonSchema:
     """Return the schema of a project's settings."""
     about = dict(_about(project.Settings))
-    keys = {
+    keys: Properties = {
         name: {**_TYPES[value_type], **_MORE.get(name, {}), **described(_sentence(about.get(name, "")))}
         for name, (value_type, _) in project.SETTINGS.items()
     }

@@ -12,8 +12,9 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from statecfg.editors.values import Json, about_type
+from statecfg.editors.values import about_type
 from statecfg.graph import schema
+from statecfg.graph.json_schema import JsonSchema
 from statecfg.remote.graph.nodetype import NodeType
 
 _PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
@@ -51,7 +52,7 @@ def _function(node_type: NodeType[...]) -> str:
     return f"\n@node_type\ndef {node_type.name}(\n{signature}) -> None:\n    {text}\n"
 
 
-def _parameter(name: str, written: Json, is_optional: bool) -> str:
+def _parameter(name: str, written: JsonSchema, is_optional: bool) -> str:
     annotation = _annotation(written)
     if not is_optional:
         return f"{_identifier(name)}: {annotation}"

@@ -7,20 +7,21 @@ from dataclasses import dataclass, is_dataclass
 from operator import attrgetter
 from typing import Any, get_type_hints
 
-Schema = dict[str, Any]
+from statecfg.graph.json_schema import JsonSchema, Properties
+
 Shape = dict[str, Any]
 
-TEXT: Schema = {"type": "string"}
-BOOLEAN: Schema = {"type": "boolean"}
-OBJECT: Schema = {"type": "object"}
-TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
-OBJECT_OR_NULL: Schema = {"type": ["object", "null"]}
+TEXT: JsonSchema = {"type": "string"}
+BOOLEAN: JsonSchema = {"type": "boolean"}
+OBJECT: JsonSchema = {"type": "object"}
+TEXT_OR_NULL: JsonSchema = {"type": ["string", "null"]}
+OBJECT_OR_NULL: JsonSchema = {"type": ["object", "null"]}
 # Clients send back what they read. These keys have no effect in requests.
-IGNORED: Schema = {**TEXT_OR_NULL, "readOnly": True}
-IGNORED_OBJECT: Schema = {**OBJECT_OR_NULL, "readOnly": True}
+IGNORED: JsonSchema = {**TEXT_OR_NULL, "readOnly": True}
+IGNORED_OBJECT: JsonSchema = {**OBJECT_OR_NULL, "readOnly": True}
 WRITE_ONLY = ("_internal_", "_secure_")
 # The schemas of fields by their Python types.
-_SCHEMAS: Mapping[Any, Schema] = {
+_SCHEMAS: Mapping[Any, JsonSchema] = {
     str: TEXT,
     str | None: TEXT_OR_NULL,
     bool: BOOLEAN,
@@ -30,32 +31,37 @@ _SCHEMAS: Mapping[Any, Schema] = {
 }
 
 
-def reference(name: str) -> Schema:
+def reference(name: str) -> JsonSchema:
     """Return the schema that refers to another document."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def text(longest: int = 1024, shortest: int = 0, pattern: str = "", **more: Any) -> Schema:
+def text(longest: int = 1024, shortest: int = 0, pattern: str = "", enum: Sequence[str] = ()) -> JsonSchema:
     """Return the schema of a string.
 
     :param pattern: matches the whole string; "" for any
+    :param enum: the allowed strings; empty for any
     """
-    whole = {"pattern": f"^(?:{pattern})$"} if pattern else {}
-    return {"type": "string", "minLength": shortest, "maxLength": longest, **whole, **more}
+    schema: JsonSchema = {"type": "string", "minLength": shortest, "maxLength": longest}
+    if pattern:
+        schema["pattern"] = f"^(?:{pattern})$"
+    if enum:
+        schema["enum"] = list(enum)
+    return schema
 
 
-def or_null(schema: Schema) -> Schema:
+def or_null(schema: JsonSchema) -> JsonSchema:
     """Return a schema that also accepts null."""
-    more = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
-    return {**schema, "type": [schema["type"], "null"], **more}
+    more: JsonSchema = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
+    return {**schema, "type": [str(schema["type"]), "null"], **more}
 
 
-def object_of(properties: Schema, required: Sequence[str] = ()) -> Schema:
+def object_of(properties: Properties, required: Sequence[str] = ()) -> JsonSchema:
     """Return the schema of an object with these keys, and any others."""
     return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
 
 
-def values_of(name: str) -> Schema:
+def values_of(name: str) -> JsonSchema:
     """Return the schema of a request with several documents."""
     return object_of({"values": {"type": "array", "items": reference(name), "maxItems": 1000}}, ("values",))
 
@@ -86,8 +92,8 @@ class Key:
     """
 
     name: str = ""
-    answer: Schema | None = None
-    request: Schema | None = None
+    answer: JsonSchema | None = None
+    request: JsonSchema | None = None
     changes: bool = True
     since: float = 0.0
     convert: Callable[[Any], Any] | None = None
@@ -99,9 +105,9 @@ class _BoundKey:
     """A key with everything that its declaration leaves out."""
 
     name: str
-    answer: Schema
+    answer: JsonSchema
     value: Callable[[Any], Any]
-    request: Schema | None
+    request: JsonSchema | None
     changes: bool
     since: float
 
@@ -149,12 +155,12 @@ class Document:
         """Return an object with the keys of a version of the API: older clients fail on unknown keys."""
         return {key.name: key.value(item) for key in self.keys if version >= key.since}
 
-    def answer(self, *optional: str) -> Schema:
+    def answer(self, *optional: str) -> JsonSchema:
         """Return the schema of answers. Keys that not every version has are optional."""
         required = [key.name for key in self.keys if not key.since and key.name not in optional]
         return object_of({key.name: key.answer for key in self.keys}, required)
 
-    def creation(self, *required: str, **other: Schema) -> Schema:
+    def creation(self, *required: str, **other: JsonSchema) -> JsonSchema:
         """Return the schema of requests that create an object.
 
         :param other: schemas that differ from those of the keys
@@ -162,7 +168,7 @@ class Document:
         schemas = {key.name: key.request for key in self.keys if key.request is not None}
         return object_of({**schemas, **other}, required)
 
-    def change(self, *required: str, **other: Schema) -> Schema:
+    def change(self, *required: str, **other: JsonSchema) -> JsonSchema:
         """Return the schema of requests that change an object; without `required`, they need at least one key."""
         schemas = {key.name: key.request if key.changes else IGNORED for key in self.keys if key.request is not None}
         schema = object_of({**schemas, **other}, required)

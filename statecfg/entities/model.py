@@ -19,7 +19,6 @@ from statecfg.entities.document import (
     OBJECT_OR_NULL,
     TEXT,
     Key,
-    Schema,
     object_of,
     or_none,
     or_null,
@@ -27,6 +26,7 @@ from statecfg.entities.document import (
     text,
 )
 from statecfg.entities.parts import Coordinates, Ownership, Reported, Starter, TaskTimes
+from statecfg.graph.json_schema import JsonSchema
 from statecfg.remote.graph.names import State
 
 T = TypeVar("T")
@@ -98,16 +98,16 @@ class Principal:
 
 ENTITY_STATE = 37.1  # since this version, entities have `entityState` besides `state`, a message and dates
 TYPE_HOOKS = 36.0  # since this version, types have hooks and inheritedVersion
-LEVEL = text(128, 1, enum=list(LEVELS))
+LEVEL = text(128, 1, enum=LEVELS)
 EXECUTION = object_of({"id": or_null(text()), "type": text(128, 1, "[A-Za-z][A-Za-z0-9_-]*")}, ("type",))
-INTERFACES: Schema = {"type": ["array", "null"], "items": text(512), "maxItems": 100}
-HOOKS_OR_NULL: Schema = {**OBJECT_OR_NULL, "additionalProperties": TEXT}
-HOOK_IDS: Schema = {
+INTERFACES: JsonSchema = {"type": ["array", "null"], "items": text(512), "maxItems": 100}
+HOOKS_OR_NULL: JsonSchema = {**OBJECT_OR_NULL, "additionalProperties": TEXT}
+HOOK_IDS: JsonSchema = {
     **OBJECT_OR_NULL,
     "properties": {name: or_null(text(512)) for name in HOOKS},
     "additionalProperties": False,
 }
-STATE = Key(answer={**TEXT, "enum": list(STATES)}, request=or_null(text(32, enum=list(STATES))))
+STATE = Key(answer={**TEXT, "enum": list(STATES)}, request=or_null(text(32, enum=STATES)))
 
 # Fields that several documents have.
 Id = Annotated[str, Key(request=IGNORED)]

@@ -21,7 +21,6 @@ from statecfg.entities.document import (
     TEXT_OR_NULL,
     Document,
     Key,
-    Schema,
     Shape,
     object_of,
     reference,
@@ -30,6 +29,7 @@ from statecfg.entities.document import (
 )
 from statecfg.entities.model import DOMAINS, ENTITY_STATE, MEMBERSHIP, STATE, Page
 from statecfg.entities.parts import TaskTimes
+from statecfg.graph.json_schema import JsonSchema, Properties
 
 T = TypeVar("T")
 # What clients need to list behaviors and to select one of them.
@@ -56,7 +56,7 @@ def _org(name: str) -> Shape:
     return {"name": name, "id": model.org_id(name)}
 
 
-def _computed(name: str, answer: Schema, value: Callable[[Any], Any], since: float = 0.0) -> Key:
+def _computed(name: str, answer: JsonSchema, value: Callable[[Any], Any], since: float = 0.0) -> Key:
     """Return a key that requests ignore."""
     request = IGNORED_OBJECT if answer is _NAMED else IGNORED
     return Key(name, answer, request, since=since, value=value)
@@ -78,9 +78,9 @@ GRANT = Document(
     Key("tenant", OBJECT_OR_NULL, value=lambda item: None),
     Key("grantType", TEXT, text(128, enum=[MEMBERSHIP]), value=lambda item: MEMBERSHIP),
 )
-_VALUES = {"StringEntry": text(4096), "NumberEntry": {"type": "number"}, "BoolEntry": BOOLEAN}
+_VALUES: Properties = {"StringEntry": text(4096), "NumberEntry": {"type": "number"}, "BoolEntry": BOOLEAN}
 _KEY_VALUE = {
-    "domain": text(32, enum=list(DOMAINS)),
+    "domain": text(32, enum=DOMAINS),
     "namespace": text(128),
     "key": text(255, 1),
     "value": reference("MetadataValue"),
@@ -170,13 +170,13 @@ def task(item: model.Task, version: float, href: str = "") -> Shape:
     return TASK.shape(item, version) | {"href": href}
 
 
-def _metadata_value(type: str, value: Schema) -> Schema:
+def _metadata_value(type: str, value: JsonSchema) -> JsonSchema:
     return object_of({"type": text(enum=[type]), "value": value}, ("type", "value"))
 
 
 _COORDINATES = ("vendor", "nss", "version")
 # The bodies of requests. The schema of a request checks everything that can be checked without the store.
-REQUESTS: dict[str, Schema] = {
+REQUESTS: dict[str, JsonSchema] = {
     "NewInterface": INTERFACE.creation("name", *_COORDINATES),
     "ChangedInterface": INTERFACE.change("name"),
     "NewBehavior": BEHAVIOR.creation("name", "execution"),
@@ -196,7 +196,7 @@ REQUESTS: dict[str, Schema] = {
     "ChangedMetadataEntry": METADATA_ENTRY.change("keyValue", keyValue=object_of(_KEY_VALUE, ("value",))),
     "Invocation": object_of({"arguments": OBJECT_OR_NULL, "metadata": OBJECT_OR_NULL}),
 }
-ANSWERS: dict[str, Schema] = {
+ANSWERS: dict[str, JsonSchema] = {
     "Interface": INTERFACE.answer(),
     "Behavior": BEHAVIOR.answer(),
     "EntityType": ENTITY_TYPE.answer(),

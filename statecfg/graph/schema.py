@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from statecfg.graph import types, validators
+from statecfg.graph.json_schema import JsonSchema, Properties
 from statecfg.graph.types import ANY, Type, TypeProblem, of_annotation
 from statecfg.problems import InvalidInput, SourceLocation, problem
 from statecfg.remote.graph import values
@@ -180,18 +181,18 @@ def plain(name: object) -> str:
     return text.lstrip(":").replace("-", "_") if "-" in text or text[:1] == ":" else text
 
 
-def json_schema(node_type: NodeType[...]) -> dict[str, Any]:
+def json_schema(node_type: NodeType[...]) -> JsonSchema:
     """Return the JSON Schema (draft 2020-12) of a node's arguments, attributes and options."""
     schema = of(node_type)
-    properties: dict[str, Any] = {}
+    properties: Properties = {}
     for name, item in schema.fields.items():
         accepted = validators.json_schema(schema.checks.get(name, ())) if item.type is ANY else item.type.json()
         properties[name] = {**accepted, **({"description": item.doc} if item.doc else {})}
         default = schema.optional.get(name)
         if isinstance(default, (str, int, float, bool, list, dict)):
             properties[name]["default"] = default
-    names = {"type": "array", "items": {"type": "string"}}
-    options = {
+    names: JsonSchema = {"type": "array", "items": {"type": "string"}}
+    options: Properties = {
         "provides": {"type": "string"},
         "requires": names,
         "restart_on": names,

@@ -10,17 +10,17 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
-from typing import Any
+from typing import Any, cast
 
 from pyrsistent import PVector, pvector
 
+from statecfg.graph.json_schema import JsonSchema
 from statecfg.graph.value import Value
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.values import Rule
 from statecfg.remote.graph.wrong_values import Wrong, in_quotes, show, type_words
 
-Json = dict[str, Any]
 _OPEN = frozenset((str, int, bool, float, list, dict, type(None)))
 MAX_DEPTH = 100  # of lists and maps inside an attribute
 INTEGERS = range(-(2**63), 2**63)
@@ -54,13 +54,13 @@ class Type:
     __slots__ = ("check", "expects", "schema", "shown")
 
     def __init__(
-        self, expects: str, check: Callable[[Any], Any], schema: Json | None = None, shown: bool = False
+        self, expects: str, check: Callable[[Any], Any], schema: JsonSchema | None = None, shown: bool = False
     ) -> None:
         self.expects, self.check, self.schema, self.shown = expects, check, schema or {}, shown
 
-    def json(self) -> Json:
+    def json(self) -> JsonSchema:
         """Return the JSON Schema of valid values."""
-        return dict(self.schema)
+        return self.schema.copy()
 
 
 def mismatch(value: object, expects: str, help: str = "") -> Mismatch:
@@ -245,9 +245,9 @@ def _annotated(inner: Type, marks: tuple[Any, ...]) -> Type:
                 raise Wrong(f"{getattr(rule, '__name__', 'the validator')} returned None instead of the value")
         return value
 
-    schema = dict(inner.schema)
+    schema = inner.schema.copy()
     for rule in described:
-        schema.update(rule.schema)
+        schema.update(cast(JsonSchema, rule.schema))
     return Type(expects, check, schema, inner.shown or any(rule.shown for rule in described))
 
 

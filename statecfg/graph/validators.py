@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from statecfg.graph.json_schema import JsonSchema
 from statecfg.remote.graph.wrong_values import Wrong
 
 # A predicate, then functions that transform a value that satisfies it, in this order.
@@ -58,7 +59,7 @@ def apply(clauses: Sequence[Clause], value: Any) -> Any:
     return value
 
 
-def json_schema(clauses: Sequence[Clause]) -> dict[str, Any]:
+def json_schema(clauses: Sequence[Clause]) -> JsonSchema:
     """Return the JSON Schema of the values that the predicates of an attribute accept; {} if they are not known."""
     for predicate, *_ in clauses:
         words = name_of(predicate).strip("()").split()

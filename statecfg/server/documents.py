@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 from statecfg.entities import schemas, shapes
@@ -12,35 +13,35 @@ from statecfg.entities.document import (
     OBJECT_OR_NULL,
     TEXT,
     TEXT_OR_NULL,
-    Schema,
     object_of,
     reference,
     text,
 )
 from statecfg.entities.model import LEVELS
+from statecfg.graph.json_schema import JsonSchema
 
-_LIST: Schema = {"type": "array", "items": OBJECT}
-_TEXTS: Schema = {"type": "array", "items": TEXT}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_LEVEL: Schema = {"type": "string", "enum": [level.rpartition(":")[2] for level in LEVELS]}
+_LIST: JsonSchema = {"type": "array", "items": OBJECT}
+_TEXTS: JsonSchema = {"type": "array", "items": TEXT}
+_COUNT: JsonSchema = {"type": "integer", "minimum": 0}
+_LEVEL: JsonSchema = {"type": "string", "enum": [level.rpartition(":")[2] for level in LEVELS]}
 
 
-def _object(**properties: Schema) -> Schema:
+def _object(**properties: JsonSchema) -> JsonSchema:
     """Return the schema of an object that requires all these keys."""
     return object_of(properties, tuple(properties))
 
 
-def _page(name: str) -> Schema:
+def _page(name: str) -> JsonSchema:
     counts = dict.fromkeys(("resultTotal", "pageCount", "page", "pageSize"), _COUNT)
     return _object(**counts, associations=OBJECT_OR_NULL, values={"type": "array", "items": reference(name)})
 
 
-def _texts(*names: str) -> dict[str, Schema]:
+def _texts(*names: str) -> dict[str, JsonSchema]:
     return dict.fromkeys(names, TEXT)
 
 
 _NAMED = _object(name=TEXT, id=TEXT)
-REQUESTS: dict[str, Schema] = {
+REQUESTS: dict[str, JsonSchema] = {
     **shapes.REQUESTS,
     "AskedToken": _object(grant_type=text(enum=["refresh_token"]), refresh_token=text(512, 1)),
     "Login": _object(token=text(512, 1)),
@@ -58,7 +59,7 @@ _LISTS = {
     "Task": "Tasks",
     "Session": "Sessions",
 }
-ANSWERS: dict[str, Schema] = {
+ANSWERS: dict[str, JsonSchema] = {
     "Error": _object(minorErrorCode=TEXT, message=TEXT, stackTrace={"type": "null"}),
     **shapes.ANSWERS,
     **{several: _page(one) for one, several in _LISTS.items()},
@@ -82,7 +83,7 @@ ANSWERS: dict[str, Schema] = {
     "TypeRights": _object(types={**OBJECT, "additionalProperties": _LEVEL}),
     "OpenAPI": OBJECT,
 }
-SCHEMAS: dict[str, Schema] = {**REQUESTS, **ANSWERS}
+SCHEMAS: dict[str, JsonSchema] = {**REQUESTS, **ANSWERS}
 
 
 def error(name: str, value: Any) -> str:
@@ -97,7 +98,7 @@ def error(name: str, value: Any) -> str:
 
 
 @functools.cache
-def _whole(name: str) -> Schema:
+def _whole(name: str) -> Mapping[str, Any]:
     """Return a complete schema for a document, in a draft that has all keywords that we use."""
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",

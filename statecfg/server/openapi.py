@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from statecfg.entities.document import Schema, reference
+from statecfg.entities.document import reference
 from statecfg.server import parameters, writing
 from statecfg.server.auth import ANYONE
 from statecfg.server.documents import SCHEMAS
@@ -19,18 +19,19 @@ _DESCRIPTION = (
     "`Accept: application/json;version=36.0` requests a version. The answer for a missing object and for one that the "
     "caller may not see is the same: 403."
 )
+OpenApi = dict[str, Any]  # an object of an OpenAPI document
 _METADATA: Mapping[str, Any] = {
     "openapi": "3.1.0",
     "info": {"title": "statecfg", "version": str(LATEST), "description": _DESCRIPTION},
 }
 
 
-def document(table: Iterable[Route], base: str) -> Schema:
+def document(table: Iterable[Route], base: str) -> OpenApi:
     """Return the OpenAPI document for these routes.
 
     :param base: the URL that the client uses for the server
     """
-    paths: dict[str, Schema] = {}
+    paths: dict[str, OpenApi] = {}
     for route in (route for route in table if route.documented):
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
@@ -48,8 +49,8 @@ def document(table: Iterable[Route], base: str) -> Schema:
     }
 
 
-def _operation(route: Route) -> Schema:
-    operation: Schema = {
+def _operation(route: Route) -> OpenApi:
+    operation: OpenApi = {
         "summary": route.summary,
         "operationId": _identifier(route),
         "x-permission": route.permission,
@@ -75,7 +76,7 @@ def _identifier(route: Route) -> str:
     return route.method.lower() + "".join(word[0].upper() + word[1:] for word in words)
 
 
-def _parameters(route: Route) -> list[Schema]:
+def _parameters(route: Route) -> list[OpenApi]:
     in_path = [
         {
             "name": name,
@@ -93,18 +94,18 @@ def _parameters(route: Route) -> list[Schema]:
     return in_path + in_query
 
 
-def _response(route: Route, status: int, name: str | None) -> Schema:
-    response: Schema = {"description": HTTPStatus(status).phrase}
+def _response(route: Route, status: int, name: str | None) -> OpenApi:
+    response: OpenApi = {"description": HTTPStatus(status).phrase}
     if name is not None:
         response["content"] = {route.media_type: {"schema": reference(name)}, **_xml(route)}
     return response
 
 
-def _xml(route: Route) -> Schema:
+def _xml(route: Route) -> OpenApi:
     return {route.xml.media_type: {"schema": {"type": "string"}}} if route.xml is not None else {}
 
 
-def _errors(route: Route) -> Schema:
+def _errors(route: Route) -> OpenApi:
     content = {"application/json": {"schema": reference("Error")}}
     if route.path.startswith("/api/"):
         content[writing.ERROR_XML] = {"schema": {"type": "string"}}
