@@ -189,7 +189,8 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0521": ("wrong fact of the project", "A file in `facts/` does not define a fact that hosts can run."),
     "SC0522": (
         "facts can't be used",
-        "The file of `--facts` can't be read, or its facts of a host have a wrong type.",
+        "The file of `--facts` can't be read, or its facts of a host have a wrong type. Or a test plans a definition "
+        "that reads facts on an imagined host that has none.",
     ),
     "SC0523": (
         "no usable fact of another host",

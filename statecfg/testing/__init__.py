@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from statecfg.testing.definitions import Definitions
+from statecfg.testing.fact_sets import fact_set
 from statecfg.testing.imagined import ImaginedHost
 from statecfg.testing.plans import HostPlan, PlannedNode
 
-__all__ = ["Definitions", "HostPlan", "ImaginedHost", "PlannedNode"]
+__all__ = ["Definitions", "HostPlan", "ImaginedHost", "PlannedNode", "fact_set"]

@@ -15,9 +15,13 @@ from statecfg.remote.run.item_nodes import Repeated
 from statecfg.remote.run.items import ItemPlanner
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
-from statecfg.run.prepare import Choice, offline
+from statecfg.run.choice import Choice, KnownFacts
+from statecfg.run.prepare import offline
+from statecfg.testing import fact_sets
 from statecfg.testing.imagined import ImaginedHost, ImaginedMachine
 from statecfg.testing.plans import HostPlan
+
+_GIVE = 'give the imagined host facts, such as facts="debian-12"'
 
 
 class Definitions:
@@ -71,15 +75,22 @@ class Definitions:
 
         The other parameters and the errors are those of `plan`.
         """
+        on = on or ImaginedHost()
         file = None if inventory is None else self.root / inventory
-        choice = Choice(file, hosts, tuple(tags), dict(vars or {}))
-        work = offline(self.root / playbook, choice)
+        known = KnownFacts(fact_sets.chosen(on.facts, self.root))
+        work = offline(self.root / playbook, Choice(file, hosts, tuple(tags), dict(vars or {}), known=known))
+        unknown = [
+            problem("SC0522", f"the definition of {job.host.name} reads {', '.join(job.needs)}", _GIVE)
+            for job in work.jobs
+            if job.needs
+        ]
+        if unknown:
+            raise InvalidInput(unknown)
         return {job.host.name: _planned(job.host.name, job.definition, on) for job in work.jobs}
 
 
-def _planned(host: str, definition: Definition, on: ImaginedHost | HostPlan | None) -> HostPlan:
-    before = on.machine if isinstance(on, HostPlan) else (on or ImaginedHost()).machine()
-    machine = ImaginedMachine(before)
+def _planned(host: str, definition: Definition, on: ImaginedHost | HostPlan) -> HostPlan:
+    machine = ImaginedMachine(on.machine if isinstance(on, HostPlan) else on.machine())
     blobs: dict[str, Blob] = dict(definition.blobs)
     layers = [[_arrived(decode_node(node, blobs), machine) for node in layer] for layer in definition.layers]
     repeated = Repeated(layers)
@@ -90,7 +101,7 @@ def _planned(host: str, definition: Definition, on: ImaginedHost | HostPlan | No
     plan = planner.plan(layers)
     # What the acting nodes may change besides their own objects is unknown to tests, too.
     machine.turn("", frozenset(name for name, step in plan.steps.items() if step.acts))
-    return HostPlan(host, plan, machine)
+    return HostPlan(host, plan, machine, on.facts)
 
 
 def _arrived(node: Node, machine: ImaginedMachine) -> Node:

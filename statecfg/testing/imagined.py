@@ -44,6 +44,8 @@ class ImaginedHost:
     :param units: name → `active` (such as "active" or "inactive") and `enabled` (such as "enabled" or "disabled")
     :param commands: command line of a guard, or its script → exit status, or a pair of exit status and output. All
         other programs are unknown, which guards treat as failure
+    :param facts: the name of a built-in set (`debian-12`, `ubuntu-24.04`, `alma-9`), a file that `statecfg facts HOST
+        --record` wrote, relative to the project, or name → value. The facts don't change the other parts of the host
     """
 
     files: Mapping[str, str | bytes | None] = field(default_factory=dict)
@@ -55,6 +57,7 @@ class ImaginedHost:
     available: Mapping[str, str] | None = None
     units: Mapping[str, Fields] = field(default_factory=dict)
     commands: Mapping[str, int | tuple[int, str]] = field(default_factory=dict)
+    facts: str | Fields = field(default_factory=dict)
 
     def machine(self) -> Planned:
         """Return a new machine in this state."""

@@ -66,10 +66,11 @@ class HostPlan(Mapping[str, PlannedNode]):
     :param host: the name of the host
     :param plan: the plan
     :param machine: the machine as the plan leaves it
+    :param facts: the facts of the imagined host, as it names them
     """
 
-    def __init__(self, host: str, plan: Plan, machine: Planned) -> None:
-        self.host, self.machine = host, machine
+    def __init__(self, host: str, plan: Plan, machine: Planned, facts: str | Mapping[str, Any]) -> None:
+        self.host, self.machine, self.facts = host, machine, facts
         self.layers = [[step.node.provides for step in layer] for layer in plan.layers]
         self._nodes = {step.node.provides: _node(step) for layer in plan.layers for step in layer}
 

@@ -32,7 +32,7 @@ def written(project: Path) -> None:
 def test_tests_of_the_page_pass(tmp_path: Path) -> None:
     written(tmp_path)
     done = run_pytest(tmp_path, "-q", "tests")
-    assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "7 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_failed_assertion_shows_the_plan(tmp_path: Path) -> None:

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from statecfg import Unknown
+from statecfg.facts import catalogue, recorded
 from statecfg.problems import InvalidInput
-from statecfg.testing import Definitions, ImaginedHost
+from statecfg.testing import Definitions, ImaginedHost, fact_set
+from statecfg.testing.fact_sets import FACT_SETS
+from tests.each import each
 
 INVENTORY = "hosts: {web1: {vars: {port: 80}}, web2: {vars: {port: 81}}}\ngroups: {web: {hosts: [web1, web2]}}\n"
 WEB = """
@@ -166,3 +169,53 @@ def test_missing_secrets_have_placeholders(definitions: Definitions, monkeypatch
     assert one(definitions, entries).changed == ["file:/etc/key"]
     monkeypatch.setenv("IMAGINED_KEY", "0123456789abc")
     assert one(definitions, entries).read("/etc/key") == "0123456789abc"
+
+
+FACTS = """  - file: /etc/system
+    content: "{{ host.facts.os.family }} {{ host.facts.os.version }} {{ hosts.web2.facts.ipv4 }}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("facts", "content"),
+    [
+        ("debian-12", "debian 12 192.0.2.10"),
+        ("ubuntu-24.04", "debian 24.04 192.0.2.10"),
+        ("alma-9", "redhat 9.6 192.0.2.10"),
+        ({**fact_set("debian-12"), "ipv4": "192.0.2.99"}, "debian 12 192.0.2.99"),
+    ],
+)
+def test_a_definition_reads_the_facts_of_an_imagined_host(definitions: Definitions, facts: Any, content: str) -> None:
+    first = one(definitions, FACTS, facts=facts)
+    assert first.read("/etc/system") == content
+    assert definitions.plan("playbooks/one.yml", on=first).changed == []
+
+
+def test_recorded_facts_are_those_of_their_host(definitions: Definitions) -> None:
+    hosts = {"web1": fact_set("debian-12"), "web2": {**fact_set("alma-9"), "ipv4": "192.0.2.2"}}
+    (definitions.root / "facts.json").write_text(recorded.text(hosts))
+    assert one(definitions, FACTS, facts="facts.json").read("/etc/system") == "debian 12 192.0.2.2"
+    (definitions.root / "facts.json").write_text(recorded.text({"other": hosts["web2"]}))
+    assert one(definitions, FACTS, facts="facts.json").read("/etc/system") == "redhat 9.6 192.0.2.2"
+
+
+@each(
+    ("facts", "error"),
+    [
+        ({}, "the definition of web1 reads ipv4, os"),
+        ({"ipv4": 7}, "ipv4 must be text"),
+        ({"ipv5": ""}, "unknown fact `ipv5`"),
+        ("debian-11", "no set of facts 'debian-11'"),
+        ("nothing.json", "can't be read"),
+    ],
+)
+def test_facts_that_are_missing_or_wrong_are_an_error(definitions: Definitions, facts: Any, error: str) -> None:
+    with pytest.raises((InvalidInput, ValueError), match=error):
+        one(definitions, FACTS, facts=facts)
+
+
+@pytest.mark.parametrize("name", FACT_SETS)
+def test_each_set_has_every_fact_with_its_type(name: str) -> None:
+    facts = fact_set(name)
+    assert sorted(facts) == sorted(catalogue.NAMES)
+    assert not [wrong for fact, value in facts.items() if (wrong := catalogue.wrong_fact(fact, value))]
