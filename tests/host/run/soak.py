@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests import lab
-from tests.host.run import crashes, hook_crashes, lives, points, rig
+from tests.host.run import crashes, hook_crashes, lives, points, power, rig
 from tests.host.run.test_broken_links import cut_at, total
 from tests.host.units import rings
 from tests.lab import Host
@@ -80,6 +80,17 @@ def commands(host: Host, who: str, count: int, seed: int) -> Results:
     return found
 
 
+def power_cuts(host: Host, kind: str, count: int, seed: int) -> Results:
+    """Cut the power at `count` moments of applies whose files are on a file system of this kind; recover each time."""
+    found = Results()
+    while found[f"{kind}: recovered"] < count:
+        missing = count - found[f"{kind}: recovered"]
+        disk = power.Disk(host, kind)
+        found += power.cut(disk, len(power.VERSIONS) - 1, missing, missing, seed + missing)
+        disk.discard()
+    return found
+
+
 def units(count: int, seed: int) -> None:
     """Kill hooks of units on four hosts at the same time, and sometimes a client or an executor."""
     machines = lab.light_hosts(4, prefix="rings")
@@ -96,7 +107,7 @@ def units(count: int, seed: int) -> None:
 def main() -> None:
     """Run the chosen tests, each on its own host, and print the results."""
     parser = argparse.ArgumentParser(prog="script/soak", description="Cuts applies off and checks what must hold.")
-    parser.add_argument("what", choices=["kills", "hooks", "points", "cuts", "units", "all"])
+    parser.add_argument("what", choices=["kills", "hooks", "points", "cuts", "power", "units", "all"])
     parser.add_argument("count", nargs="?", type=int, default=1000, help="how many times each (default: 1000)")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     given = parser.parse_args()
@@ -114,6 +125,8 @@ def main() -> None:
         jobs.append(lambda host: calls(host, given.count, given.seed))
     if given.what in ("cuts", "all"):
         jobs.append(lambda host: cuts(host, given.count, given.seed))
+    if given.what in ("power", "all"):
+        jobs += [lambda host, kind=kind: power_cuts(host, kind, given.count, given.seed) for kind in power.MOUNT]
     print(f"seed {given.seed}, {given.count} times each", flush=True)
     machines = lab.light_hosts(len(jobs), prefix="soak")
     failures: list[BaseException] = []
