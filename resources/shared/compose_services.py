@@ -41,7 +41,7 @@ def _digest(engine: str, labels: dict[str, str], image: dict[str, str]) -> str |
 @table(SERVICES, volatile=True)
 def services(host: Any) -> dict[str, records.Fields]:
     """Load the services of all projects. An engine that can't be read has an entry with the reason."""
-    loaded: dict[str, records.Fields] = {}
+    loaded: dict[str, dict[str, Any]] = {}
     unread: dict[str, records.Fields] = {}
     images = dict(engines.read_all(host, "image"))
     for engine, found in engines.read_all(host, "container"):

@@ -50,7 +50,7 @@ def packages(host: Any) -> dict[str, records.Fields]:
     locks = _LOCK.findall(host.read(LOCKS).decode("utf-8", "replace")) if host.stat(LOCKS) is not None else []
     for key, entry in loaded.items():
         if any(_locks(lock, key, entry["version"]) for lock in locks):
-            entry["held"] = True
+            loaded[key] = {**entry, "held": True}
     return loaded
 
 

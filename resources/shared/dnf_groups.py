@@ -47,10 +47,10 @@ def effect(steps: records.Steps | None) -> records.Effect:
     :param steps: which packages it changes; None if that is not known
     """
     changed = package_steps.changes(steps)
-    if steps is not None:
-        asked = {name: {"version": version} if version else package_steps.GONE for name, version in steps.items()}
-        changed["asked"] = asked
-    return changed
+    if steps is None:
+        return changed
+    asked = {name: {"version": version} if version else package_steps.GONE for name, version in steps.items()}
+    return {**changed, "asked": asked}
 
 
 @op(turn="dnf")
@@ -75,8 +75,7 @@ def change_group(
         updated = dnf.update_lists(machine, update)
         if updated["status"] != "ok":
             return updated
-    changed = effect(steps)
-    changed["dnf_groups"] = {group: None if remove else {"name": name}}
+    changed = {**effect(steps), "dnf_groups": {group: None if remove else {"name": name}}}
     argv = ["dnf", "-y", dnf_program.NEVER, "group", "remove" if remove else "install", group]
     if optional and not remove:
         argv.insert(5, "--with-optional")

@@ -54,9 +54,8 @@ def change_profiles(
     """
     from statecfg.resources.shared import dnf, dnf_program
 
-    effect = dnf_groups.effect(steps)
-    effect["dnf_modules"] = {name: {"profiles": left}}
-    effect["files"] = ["/etc/dnf/modules.d/%s.module" % name]
+    files = ["/etc/dnf/modules.d/%s.module" % name]
+    effect = {**dnf_groups.effect(steps), "dnf_modules": {name: {"profiles": left}}, "files": files}
     argv = ["dnf", "-y", dnf_program.NEVER, "module", "remove" if remove else "install"]
     argv += _specs(name, stream, profiles)
 

@@ -40,7 +40,7 @@ def packages(host: Any) -> dict[str, records.Fields]:
         name, architecture = fields["Package"], fields.get("Architecture", "all")
         if name == "dpkg":
             native = architecture
-        entry: records.Fields = {"version": fields.get("Version", "")} if state != "config-files" else {}
+        entry: dict[str, Any] = {"version": fields.get("Version", "")} if state != "config-files" else {}
         if fields["Status"].startswith("hold "):
             entry["held"] = True
         loaded["%s:%s" % (name, architecture)] = dict(entry, **({} if state == "installed" else {"state": state}))
@@ -54,7 +54,7 @@ def automatic(host: Any) -> dict[str, records.Fields]:
         text = host.read(MARKS).decode("utf-8", "replace")
     except OSError:
         return {}
-    marked = {}
+    marked: dict[str, records.Fields] = {}
     for paragraph in text.split("\n\n"):
         fields = dict(_MARK.findall(paragraph))
         if fields.get("Auto-Installed") == "1":

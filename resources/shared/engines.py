@@ -90,7 +90,7 @@ def containers(host: Any) -> dict[str, records.Fields]:
         loaded[engine] = {"unread": found} if isinstance(found, str) else {"read": True}
         for each in found if not isinstance(found, str) else ():
             said, name = _label((each.get("Config") or {}).get("Labels")), name_of(each)
-            fields: records.Fields = {
+            fields: dict[str, Any] = {
                 "state": "running" if each["State"].get("Running") else "stopped",
                 "image_id": plain_id(each["Image"]),
             }
@@ -123,7 +123,7 @@ def images(host: Any) -> dict[str, records.Fields]:
             names = [*(each.get("RepoTags") or ()), *(each.get("RepoDigests") or ())]
             number = _label((each.get("Config") or {}).get("Labels")).get("number")
             image_id = plain_id(each["Id"])
-            fields: records.Fields = {
+            fields: dict[str, Any] = {
                 "id": image_id,
                 "digests": sorted(name.rpartition("@")[2] for name in names if "@" in name),
             }

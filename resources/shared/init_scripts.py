@@ -47,9 +47,8 @@ def units(host: World) -> dict[str, records.Fields]:
         program = stat is not None and (stat.kind == "symlink" or (stat.kind == "file" and stat.mode & 0o111))
         if not program or name in NO_SERVICES or name.startswith("."):
             continue
-        loaded[name + SUFFIX] = {"enabled": "enabled" if name in levels else "disabled"}
-        if levels.get(name):
-            loaded[name + SUFFIX]["level"] = levels[name]
+        more = {"level": levels[name]} if levels.get(name) else {}
+        loaded[name + SUFFIX] = {"enabled": "enabled" if name in levels else "disabled", **more}
     return loaded
 
 
@@ -179,7 +178,7 @@ def undo(
     :param memory: the state before the node; empty if there was no such service
     :param steps: `unit_steps.steps`
     """
-    wanted: records.Fields = {}
+    wanted: dict[str, bool] = {}
     if memory and attrs.get("running") is not None:
         wanted["running"] = memory["active"] in unit_health.UP
     if memory and attrs.get("enabled") is not None:

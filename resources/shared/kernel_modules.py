@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
+from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import table
@@ -60,7 +61,7 @@ def unload(machine: Machine, name: str) -> Result:
 
 def _file(node: Node, path: str, text: str | None) -> Node:
     """Return one of the two files as `drop_ins` and `files` need it. Without a string, it must not exist."""
-    attrs: records.Fields = {"path": path % node.attrs["name"], "absent": text is None}
+    attrs: dict[str, Any] = {"path": path % node.attrs["name"], "absent": text is None}
     if text is not None:
         attrs.update(content=HEADER + text, mode=0o644, owner="root", group="root")
     return Node(node.provides, node.type, node.requires, attrs)

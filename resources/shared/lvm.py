@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.nodetype import table
@@ -56,7 +57,7 @@ def groups(host: World) -> dict[str, records.Fields]:
 
 
 @table("lvm_volume", volatile=True)
-def volumes(host: World) -> dict[str, records.Fields]:
+def volumes(host: World) -> dict[str, dict[str, Any]]:
     """Load the logical volumes: group/name → `size` in bytes. Source: lvs(8).
 
     `open` if something uses the volume, and `carries`: the snapshots and thin volumes that a removal would also remove.
@@ -70,7 +71,7 @@ def volumes(host: World) -> dict[str, records.Fields]:
         if column is not None and row[column]:
             base = "%s/%s" % (row["vg_name"], row[column].strip("[]"))
             carried.setdefault(base, []).append("%s/%s" % (row["vg_name"], row["lv_name"]))
-    loaded: dict[str, records.Fields] = {
+    loaded: dict[str, dict[str, Any]] = {
         "%s/%s" % (row["vg_name"], row["lv_name"]): {
             "size": int(row["lv_size"]),
             **({"open": True} if row["lv_attr"][5:6] == "o" else {}),

@@ -69,7 +69,7 @@ def set_login(
     """
     stored = {"password": "%s USING %s" % (mariadb.NATIVE, literal(digest(password or "")))}
     methods = " OR ".join(stored.get(method, method) for method in login) or mariadb.NATIVE + " USING 'invalid'"
-    effect = _effect(user, host, socket, {"login": login})
+    effect = dict(_effect(user, host, socket, {"login": login}))
     if password is not None:
         effect["mariadb_passwords"] = {key("user", "%s@%s" % (user, host), socket): {"password": "new"}}
     return mariadb.run(machine, socket, "ALTER USER %s IDENTIFIED VIA %s" % (account(user, host), methods), effect)

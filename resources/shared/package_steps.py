@@ -77,9 +77,7 @@ def fetch_lists(
     """
     if stale(machine, manager, age) is False:
         return ok()
-    effect: records.Effect = {manager: {"lists": {"updated": UPDATED}}}
-    if files:
-        effect["files"] = list(files)
+    effect = {manager: {"lists": {"updated": UPDATED}}, **({"files": list(files)} if files else {})}
     return machine.run(argv, effect, env=env, timeout=TIMEOUT)
 
 
@@ -107,12 +105,12 @@ def unknown_version(manager: str, name: str, version: str | None, available: str
     return CheckError("%s does not have version %s of %s; available: %s" % (manager, version, name, available))
 
 
-def installation(packages: Iterable[records.InstallItem], options: Sequence[str]) -> records.Effect:
+def installation(packages: Iterable[records.InstallItem], options: Sequence[str]) -> dict[str, Any]:
     """Return the effect of an installation.
 
     :param options: the options of the package manager for this transaction
     """
-    effect: records.Effect = {"packages": {}, "automatic": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
+    effect: dict[str, Any] = {"packages": {}, "automatic": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
     for package in packages:
         if options:  # without its options, the manager might not find these again
             effect["asked"].update({name: {"version": version} for name, version in package["others"].items()})
@@ -140,7 +138,7 @@ def replacement(
 
 def removal(packages: Iterable[records.RemoveItem]) -> records.Effect:
     """Return the effect of a removal."""
-    effect: records.Effect = {"packages": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
+    effect: dict[str, Any] = {"packages": {}, "asked": {}, "dependencies": {}, "unknown": BRINGS}
     for package in packages:
         package_names = (package["name"], *package["others"])
         effect["packages"].update(dict.fromkeys(package_names))

@@ -54,7 +54,7 @@ def _all_units(world: World) -> Iterable[str]:
 
 def effect(packages: Iterable[records.RemoveItem]) -> records.Effect:
     """Return the effect on the units of these items once the packages are removed."""
-    after: records.Effect = {}
+    after: dict[str, records.Fields | None] = {}
     for package in packages:
         after.update(dict.fromkeys(package.get("units", ()), None if package["purge"] else {"active": "inactive"}))
     return after

@@ -21,7 +21,7 @@ _NAME = re.compile(r"[^<>=:\s]+")
 @table("pacman_local", volatile=True)
 def pacman_local(host: Any) -> dict[str, records.Fields]:
     """Load the records of the installed packages: name → field → lines."""
-    found = {}
+    found: dict[str, records.Fields] = {}
     for folder in sorted(host.listdir(LOCAL)):
         path = posixpath.join(LOCAL, folder, "desc")
         if host.stat(path) is not None:
@@ -33,7 +33,7 @@ def pacman_local(host: Any) -> dict[str, records.Fields]:
 @table("pacman_cache", volatile=True)
 def pacman_cache(host: Any) -> dict[str, records.Fields]:
     """Load the files of packages that pacman keeps: name of the file → name and version of the package."""
-    found = {}
+    found: dict[str, records.Fields] = {}
     for file in sorted(host.listdir(CACHE) if host.stat(CACHE) is not None else ()):
         parts = file.rsplit("-", 3)  # NAME-VERSION-RELEASE-ARCHITECTURE.pkg.tar.zst
         if len(parts) == 4 and ".pkg.tar" in parts[3] and not file.endswith(".sig"):
@@ -64,7 +64,7 @@ def named(entry: str) -> str:
     return match.group() if match else entry
 
 
-def provides(fields: dict[str, list[str]]) -> set[str]:
+def provides(fields: records.Fields) -> set[str]:
     """Return the names under which other packages can need a package."""
     return {fields["NAME"][0], *map(named, fields.get("PROVIDES", ()))}
 

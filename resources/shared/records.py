@@ -12,13 +12,10 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
     from typing import Any, NotRequired, TypedDict
 
     from statecfg.remote.graph.model import Blob
+    from statecfg.remote.graph.values import Attrs as Attrs
+    from statecfg.remote.machine.world import Effect as Effect
+    from statecfg.remote.machine.world import Fields as Fields
 
-    Attrs = Mapping[str, Any]
-    """The attributes of a node: name → value."""
-    Fields = dict[str, Any]
-    """The fields of one entry of a facet. The loader of the facet lists them."""
-    Effect = dict[str, Any]
-    """What a program changes, for the plan: facet → key → fields (see `Machine.run`)."""
     Steps = dict[str, str | None]
     """What a package manager does: package → the version that it installs, None for a package that it removes."""
 

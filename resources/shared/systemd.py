@@ -59,7 +59,7 @@ def units(host: World) -> dict[str, records.Fields]:
             continue
         # A service that ends and is restarted again and again is not running.
         active = "failed" if properties["SubState"] == "auto-restart" else properties["ActiveState"]
-        entry: records.Fields = {"active": active, "enabled": properties.get("UnitFileState", "")}
+        entry: dict[str, Any] = {"active": active, "enabled": properties.get("UnitFileState", "")}
         if properties.get("NeedDaemonReload") == "yes":
             entry["reload"] = True
         if properties.get("RefuseManualStop") == "yes":

@@ -142,7 +142,7 @@ def undo(node: Node, memory: records.UnitMemory, world: World) -> ActionSpec:
     boot = memory["enabled"]
     if state.enabled in MASKED and boot not in MASKED and not attrs.get("masked"):
         return ActionSpec(left=["%s is now masked: it stays as it is" % name])
-    wanted: records.Fields = {}
+    wanted: dict[str, bool] = {}
     if attrs.get("running") is not None:
         wanted["running"] = memory["active"] in systemd.UP
     if attrs.get("enabled") is not None and boot in ("enabled", "disabled", *MASKED):

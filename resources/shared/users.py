@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 from statecfg.remote.graph.model import Action, CheckError
 from statecfg.remote.graph.nodetype import table
@@ -57,7 +58,7 @@ def useradd(
     argv += ["--system"] if system else []
     directory = home or "/home/" + name
     fields = {"uid": uid, "gid": gid, "home": directory, "shell": shell, "comment": comment or "", "groups": groups}
-    effect: records.Effect = {"users": {name: {key: value for key, value in fields.items() if value is not None}}}
+    effect: dict[str, Any] = {"users": {name: {key: value for key, value in fields.items() if value is not None}}}
     if not group:
         effect["groups"] = {name: {"members": []}}
     result = machine.run([*argv, "--", name], effect)
@@ -102,7 +103,7 @@ def userdel(machine: Machine, name: str, group: bool, home: str | None = None) -
     :param group: whether userdel(8) also removes the group with the user's name
     :param home: the home directory to remove; None: keep it
     """
-    effect: records.Effect = {"users": {name: None}, "passwords": {name: None}}
+    effect: dict[str, Any] = {"users": {name: None}, "passwords": {name: None}}
     if group:
         effect["groups"] = {name: None}
     result = machine.run(["userdel", "--", name], effect)

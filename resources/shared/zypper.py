@@ -62,7 +62,7 @@ def packages(host: Any) -> dict[str, records.Fields]:
     loaded, patterns = rpm.packages(host), locks(host)
     for name, entry in loaded.items():
         if any(fnmatch.fnmatchcase(name.partition(":")[0], pattern) for pattern in patterns):
-            entry["held"] = True
+            loaded[name] = {**entry, "held": True}
     return loaded
 
 

@@ -8,11 +8,12 @@ from statecfg.remote.graph.names import named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Generic, List, Optional, Sequence, Tuple, Union
+    from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, Union
 
     from typing_extensions import ParamSpec
 
     P = ParamSpec("P")
+    Loader = Callable[[Any], Mapping[str, Mapping[str, Any]]]  # reads a facet of a host: key → fields
 else:
     P = None
 
@@ -302,14 +303,14 @@ class Table:
 
     __slots__ = ("load", "name", "volatile")
 
-    def __init__(self, name: str, load: Callable[[Any], Dict[str, Dict[str, Any]]], volatile: bool = False) -> None:
+    def __init__(self, name: str, load: Loader, volatile: bool = False) -> None:
         self.name, self.load, self.volatile = name, load, volatile
 
 
 TABLES: Dict[str, Table] = {}
 
 
-def table(name: str, volatile: bool = False) -> Callable[[Callable[[Any], Dict[str, Dict[str, Any]]]], Table]:
+def table(name: str, volatile: bool = False) -> Callable[[Loader], Table]:
     """Register the loader of a facet: `function(host) -> {key: {field: value}}`.
 
     statecfg calls it at most once between changes. It reads the real host with `read`, `listdir` and `probe`.
@@ -318,7 +319,7 @@ def table(name: str, volatile: bool = False) -> Callable[[Callable[[Any], Dict[s
     :param volatile: whether any program that an action runs may change it, such as the start of a server
     """
 
-    def enter(load: Callable[[Any], Dict[str, Dict[str, Any]]]) -> Table:
+    def enter(load: Loader) -> Table:
         TABLES[name] = Table(name, load, volatile)
         return TABLES[name]
 

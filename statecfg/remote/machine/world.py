@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     # An entry of an access list: type ("user", "group", "owning group"; the first two may begin with "default "), name,
     # and permission bits.
     AclEntry = Tuple[str, str, int]
-    Fields = Dict[str, Any]  # an entry of a facet
-    Facet = Dict[str, Fields]  # key → entry
-    Effect = Mapping[str, Any]
+    Fields = Mapping[str, Any]  # an entry of a facet: its loader lists the fields
+    Facet = Mapping[str, Fields]  # key → entry
+    Effect = Mapping[str, Any]  # what a program changes, for the plan: facet → key → fields (see `Machine.run`)
     Inputs = Tuple[str, Sequence[str]]
 
 # The effect of a command that declares none: after it, the whole state of the host is unknown.
