@@ -70,22 +70,25 @@ def stored(playbook: Path, store: str | None) -> Mapping[str, Recorded]:
         return facts.known(opened)
 
 
-def with_ages(report: Report, work: Work) -> Report:
-    """Return a report whose hosts name the facts of other hosts that come from the store, with their age."""
+def with_ages(report: Report, work: Work, now: float | None = None) -> Report:
+    """Return a report whose hosts name the facts of other hosts that come from the store, with their age.
+
+    :param now: the time to which the age refers, in seconds since 1970; None for the current time
+    """
     hosts = dict(report["hosts"])
     for name, host in hosts.items():
-        texts = [text for of, text in _ages(work, name) if of != name]
+        texts = [text for of, text in _ages(work, name, now) if of != name]
         if texts:
             hosts[name] = {**host, "warnings": [*host.get("warnings", ()), *texts]}
     return {**report, "hosts": hosts}
 
 
-def _ages(work: Work, host: str) -> Iterator[tuple[str, str]]:
+def _ages(work: Work, host: str, now: float | None = None) -> Iterator[tuple[str, str]]:
     """Yield each host with recorded facts that the definition of a host uses, and a string with their age."""
     reading = work.facts.readings.get(host)
     for of, facts in sorted(reading.recorded.items()) if reading is not None else ():
         whose = "" if of == host else f" of {of}"
-        old = recorded.age(time.time() - min(facts.times.values()))
+        old = recorded.age((time.time() if now is None else now) - min(facts.times.values()))
         yield of, f"uses recorded facts{whose}, {old} old: {', '.join(sorted(facts.times))}"
 
 

@@ -56,6 +56,8 @@ class Later:
 
     def at_once(self, host: str) -> tuple[str, list[dict[str, Any]]]:
         """Call `at_once` of the bus or preview."""
+        if self._target is None:  # the host's session failed before
+            return "fired", []
         called: tuple[str, list[dict[str, Any]]] = self._target.at_once(host)
         return called
 
@@ -65,7 +67,7 @@ class Later:
 
     def due(self, host: str) -> list[Unit]:
         """Call `due` of the bus or preview."""
-        units: list[Unit] = self._target.due(host)
+        units: list[Unit] = self._target.due(host) if self._target is not None else []
         return units
 
     def failed_events(self) -> dict[str, list[dict[str, str]]]:

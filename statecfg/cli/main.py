@@ -184,7 +184,7 @@ def _misused(problem: click.ClickException, words: Sequence[str]) -> int:
         about = problem.ctx.command_path
     wrong, help = problem.format_message(), f"`{about} --help` shows what the command takes"
     if _wants_json(words):
-        _as_json([{"code": "usage", "summary": wrong, "detail": "", "help": help, "places": []}])
+        _as_json(words, [{"code": "usage", "summary": wrong, "detail": "", "help": help, "places": []}])
     lines = failure_lines("wrong command line; nothing was touched", wrong, help)
     stream.write(lines, sys.stderr, stream.coloured(sys.stderr, "--no-color" in words))
     return exit_codes.BAD_INPUT
@@ -213,7 +213,7 @@ def _explain(problem: Exception, words: Sequence[str]) -> int:
 
     stale = isinstance(problem, StalePlan)
     if _wants_json(words):
-        _as_json(problem_data(problem.problems), "stale" if stale else "bad-input")
+        _as_json(words, problem_data(problem.problems), "stale" if stale else "bad-input")
     no_color = "--no-color" in words
     stream.write(problem_lines(problem.problems, Path.cwd()), sys.stderr, stream.coloured(sys.stderr, no_color))
     return exit_codes.STALE if stale else exit_codes.BAD_INPUT
@@ -226,7 +226,8 @@ def _store_failed(problem: StoreError, words: Sequence[str]) -> int:
 
     if _wants_json(words):
         detail, help = problem.detail, problem.help
-        _as_json([{"code": "store", "summary": "store failed", "detail": detail, "help": help, "places": []}], "store")
+        wrong: ProblemData = {"code": "store", "summary": "store failed", "detail": detail, "help": help, "places": []}
+        _as_json(words, [wrong], "store")
     lines = failure_lines("store failed", problem.detail, problem.help)
     stream.write(lines, sys.stderr, stream.coloured(sys.stderr, "--no-color" in words))
     return exit_codes.STORE
@@ -236,14 +237,22 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _wants_json(words: Sequence[str]) -> bool:
-    return "--json" in words or os.environ.get("STATECFG_JSON", "").lower() in ("1", "true", "yes", "on")
+    return any(_given(words, flag) for flag in ("--json", "--json-lines"))
 
 
-def _as_json(problems: list[ProblemData], error: str = "bad-input") -> None:
+def _given(words: Sequence[str], flag: str) -> bool:
+    """Return whether a flag is among the words, or set in the environment."""
+    variable = "STATECFG_" + flag[2:].replace("-", "_").upper()
+    return flag in words or os.environ.get(variable, "").lower() in ("1", "true", "yes", "on")
+
+
+def _as_json(words: Sequence[str], problems: list[ProblemData], error: str = "bad-input") -> None:
     """Write to stdout, for programs, the problems that people read on stderr."""
-    from statecfg.views import as_json
+    from statecfg.views import as_json, json_lines
 
-    sys.stdout.write(as_json.text({"format": 1, "error": error, "problems": problems}))
+    wrong = {"format": 1, "error": error, "problems": problems}
+    lines = _given(words, "--json-lines")
+    sys.stdout.write(json_lines.text({"type": "error", **wrong}) if lines else as_json.text(wrong))
     sys.stdout.flush()
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from statecfg.views.json_lines import JsonLines
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,19 +88,23 @@ class Output:
     :param verbose: 0 to 2
     :param diff: show complete differences
     :param json: write the report to stdout as JSON
+    :param json_lines: write the report to stdout as JSON lines, during the run
     :param json_into: a file for the report as JSON
     :param markdown_into: a file for the report as Markdown
     :param no_color: use no colors
     :param detailed_exitcode: exit with code 2 if changes are pending
+    :param stream: writes the JSON lines; None without them
     """
 
     verbose: int = 0
     diff: bool = False
     json: bool = False
+    json_lines: bool = False
     json_into: str | None = None
     markdown_into: str | None = None
     no_color: bool = False
     detailed_exitcode: bool = False
+    stream: JsonLines | None = None
 
 
 def take(cls: type[Any], values: dict[str, Any]) -> Any:
@@ -109,8 +117,18 @@ def take(cls: type[Any], values: dict[str, Any]) -> Any:
 
 
 def taken(values: dict[str, Any]) -> tuple[Selection, ConnectionOptions, Output]:
-    """Remove the options of a run on hosts from click's values, and return them."""
-    return take(Selection, values), take(ConnectionOptions, values), take(Output, values)
+    """Remove the options of a run on hosts from click's values, and return them.
+
+    :raises click.UsageError: two of them exclude each other
+    """
+    chosen, how, output = take(Selection, values), take(ConnectionOptions, values), take(Output, values)
+    if output.json_lines:
+        if output.json:
+            raise click.UsageError("--json and --json-lines both write to standard output: use one of them.")
+        from statecfg.views.json_lines import JsonLines
+
+        output = replace(output, stream=JsonLines(sys.stdout))
+    return chosen, how, output
 
 
 def _all(*decorators: Callable[[F], F]) -> Callable[[F], F]:
@@ -274,6 +292,11 @@ output = _all(
     ),
     _option("--diff", is_flag=True, help="Show complete differences, however long they are."),
     _option("--json", is_flag=True, help="Write the report as JSON (format 1) to stdout."),
+    _option(
+        "--json-lines",
+        is_flag=True,
+        help="Write the report to stdout during the run, as JSON lines: one for each host as soon as it has finished.",
+    ),
     _option(
         "--json-into",
         metavar="FILE",

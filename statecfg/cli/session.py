@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -215,6 +216,7 @@ def run(
     :param facts: which facts to return in addition to the usual ones, in mode "facts"
     """
     from statecfg.cli import lifecycle
+    from statecfg.cli.streamed import Streamed
     from statecfg.run import fleet
 
     show.check_files(output.json_into, output.markdown_into)
@@ -252,8 +254,10 @@ def run(
             work.awaited.then.append(interaction.learn)
         if events is not None:
             options = replace(options, run=events.run, join=events.join)
-        report = fleet.run(work.jobs, options, interaction.progress, work.awaited)
-    report = known_facts.with_ages(report, work)
+        options = replace(options, run=options.run or uuid.uuid4().hex[:12])
+        streamed = Streamed(output.stream, work, interaction.redactor, events)
+        report = fleet.run(work.jobs, options, streamed.begin(options, interaction.progress), work.awaited)
+    report = known_facts.with_ages(report, work, streamed.began)
     clean = interaction.redactor.report(lifecycle.complete(report, work, events))
     if events is not None:
         events.enter(clean)

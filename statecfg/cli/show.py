@@ -22,7 +22,7 @@ from statecfg.views.lines import Line
 
 def lines(content: Iterable[Line], output: Output, target: TextIO | None = None) -> None:
     """Write lines for people to `target`. Default: stdout, or stderr if stdout receives JSON."""
-    to = target or (sys.stderr if output.json else sys.stdout)
+    to = target or (sys.stderr if output.json or output.json_lines else sys.stdout)
     stream.write(content, to, stream.coloured(to, output.no_color))
 
 
@@ -43,7 +43,7 @@ def telling(code: int) -> Iterator[None]:
 
 
 def report(document: Report, content: Iterable[Line], output: Output) -> None:
-    """Write a report to the requested files, then as JSON or lines to stdout.
+    """Write a report to the requested files, then as JSON, JSON lines or lines for people to stdout.
 
     :param document: the report, redacted
     :param content: its lines for people
@@ -62,6 +62,8 @@ def report(document: Report, content: Iterable[Line], output: Output) -> None:
             for piece in as_json.pieces(document):
                 sys.stdout.write(piece)
             sys.stdout.flush()
+        elif output.stream is not None:
+            output.stream.end(document)
         else:
             lines(content, output)
     except BrokenPipeError:

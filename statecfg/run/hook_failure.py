@@ -54,10 +54,15 @@ def complete(report: Report, failed: Iterable[HookFailure], events: Called | Non
             if name in hosts:
                 hosts[name]["host_hooks"] = hooks
         for name, host in hosts.items():
-            key, called = events.at_once(name)
-            if called:
-                host[key] = [*called, *host.get(key, ())]
-            due = events.due(name) if report["mode"] == Mode.PLAN else []
-            if due:
-                host["units"] = due
+            add_called(host, name, report["mode"], events)
     return {**report, "hosts": hosts}
+
+
+def add_called(host: Any, name: str, mode: str, events: Called) -> None:
+    """Add to the report of a host the hooks that were or would be called for the host as a whole."""
+    key, called = events.at_once(name)
+    if called:
+        host[key] = [*called, *host.get(key, ())]
+    due = events.due(name) if mode == Mode.PLAN else []
+    if due:
+        host["units"] = due

@@ -138,13 +138,13 @@ def _following(names: Iterable[str], hosts: Mapping[str, HostResult], after: str
 
 
 def _problems(request: Request, record: RunRecord | Going, names: Sequence[str]) -> dict[str, HostProblems]:
-    reports = run_lists.reports(request.store, record.id, names) if isinstance(record, RunRecord) else {}
+    reports = run_lists.reports(request.store, record.id, names)
     statuses = {name: HostProblems.of_result(record.hosts[name]) for name in names}
     return {**statuses, **{name: HostProblems.of(reports[name]) for name in names if name in reports}}
 
 
 def _selected(request: Request, record: RunRecord | Going, words: Sequence[str]) -> Mapping[str, HostResult]:
-    """Return the hosts of a run whose name or report contains each word. A run in progress has no reports."""
+    """Return the hosts of a run whose name or report contains each word; only the name while the run is in progress."""
     if isinstance(record, RunRecord):
         return run_lists.hosts_of_run(request.store, record.id, words) if words else record.hosts
     lowered = [word.lower() for word in words]

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Text, and_, func, or_, select, true, type_
 
 from statecfg.store.database import Store
 from statecfg.store.runs import Going, HostData, HostResult, RunRecord, ended, of_project, under_way
-from statecfg.store.tables import run, run_host
+from statecfg.store.tables import going_host, run, run_host
 
 OK = "ok"
 TROUBLE = "trouble"  # in a filter: any status but ok
@@ -122,7 +122,14 @@ def hosts_of_run(store: Store, id: str, words: Iterable[str] = ()) -> dict[str, 
 
 
 def reports(store: Store, id: str, hosts: Iterable[str]) -> dict[str, HostData]:
-    """Return host → its report in a run."""
-    query = select(run_host.c.host, run_host.c.report).where(run_host.c.run == id, run_host.c.host.in_(list(hosts)))
+    """Return host → its report in a run. A run that has not ended has those of the hosts on which it has ended."""
+    names = list(hosts)
     with store.reading() as connection:
-        return {row.host: row.report for row in connection.execute(query)}
+        return {
+            row.host: row.report
+            for table in (going_host, run_host)
+            for row in connection.execute(
+                select(table.c.host, table.c.report).where(table.c.run == id, table.c.host.in_(names))
+            )
+            if row.report is not None
+        }

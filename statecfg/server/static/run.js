@@ -24,7 +24,7 @@ export function run(id) {
       h("p.path", {}, h("a", { href: to("runs") }, "Runs"), " / ", record.id),
       h("div.title", {}, h("h1", {}, record.mode, " ", record.playbook), badge(ending(record))),
       facts(record),
-      record.state === "running" ? h("p.note.live", {}, progress(record), ". Reports of resources appear when the run ends.") : null,
+      record.state === "running" ? h("p.note.live", {}, progress(record), ". The report of a host appears when the run ends on it.") : null,
       record.state === "cut off" ? cutOff(record) : null,
       record.count > 1 ? h("div.filters", {}, text("find", "Search in this run", "host, resource, reason"), outcome()) : h("div.filters", {}, text("find", "Search in this run", "resource, reason")),
       record.matching < record.count ? h("p.dim", {}, `${record.matching.toLocaleString()} of ${record.count.toLocaleString()} hosts match.`) : null,
@@ -71,8 +71,8 @@ function hostOf(record, name, opened) {
   const host = record.hosts[name];
   const status = record.state === "cut off" && !host.status ? "cut off" : host.status;
   const head = [badge(status), h("span.name", {}, name), counts(host.summary), host.error ? h("span.bad", {}, host.error) : null];
-  if (record.state !== "ended") {
-    const waits = record.state === "running" && !host.status;
+  if (!host.status) {
+    const waits = record.state === "running";
     return h(`div.row.flat.${tone(status)}`, { "data-key": name }, h("div.lead", {}, head, waits ? h("span.dim", {}, "in progress, or waiting for its turn") : null));
   }
   const key = `run ${record.id} ${name}`;
