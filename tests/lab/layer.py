@@ -86,8 +86,11 @@ def lower_layer() -> Path:
     return layer
 
 
-def bare_layer() -> Path:
-    """Return the layer over a bare Debian. The first call creates it. It contains only root's authorized key."""
+def bare_layer(bare: Path) -> Path:
+    """Return the layer over a bare Debian. The first call creates it.
+
+    It contains root's authorized key, and hides units that no test needs.
+    """
     home = owner.base()
     lower_layer()  # creates the key
     layer = home / "bare"
@@ -97,6 +100,9 @@ def bare_layer() -> Path:
         for directory in (keys, layer / "root"):
             directory.chmod(0o700)
         _authorize(keys, home)
+        for name in unused_units(bare):
+            _parents(layer, name)
+            _whiteout(layer, name)
     return layer
 
 
@@ -176,4 +182,8 @@ def _hide(layer: Path, name: str) -> None:
     """Create a whiteout, which hides the entry below it."""
     if Path("/", name).exists() or Path("/", name).is_symlink():
         _parents(layer, name)
-        os.mknod(layer / name, stat.S_IFCHR, os.makedev(0, 0))
+        _whiteout(layer, name)
+
+
+def _whiteout(layer: Path, name: str) -> None:
+    os.mknod(layer / name, stat.S_IFCHR, os.makedev(0, 0))

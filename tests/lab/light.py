@@ -87,7 +87,7 @@ def begin(
 
     Parameters: `bare`, the file system that the host sees instead of this machine's; `over`, a layer above the others.
     """
-    lower = f"{layer.bare_layer()}:{bare}" if bare else f"{layer.lower_layer()}:/"
+    lower = f"{layer.bare_layer(bare)}:{bare}" if bare else f"{layer.lower_layer()}:/"
     lower = f"{over}:{lower}" if over else lower
     number, address = network.next_address()
     home = owner.base() / f"{name}-{number}"

@@ -30,7 +30,7 @@ UNUSED = (
 )  # fmt: skip
 
 
-def unused_units() -> list[str]:
-    """Return the files and directories of these units on this machine, relative to the root."""
-    names = (path.name for path in Path("/", DIRECTORY).glob("*"))  # none on a machine without systemd
+def unused_units(root: Path = Path("/")) -> list[str]:
+    """Return the files and directories of these units below a root directory, relative to it."""
+    names = (path.name for path in (root / DIRECTORY).glob("*"))  # none on a machine without systemd
     return sorted(f"{DIRECTORY}/{name}" for name in names if any(fnmatch(name, pattern) for pattern in UNUSED))
