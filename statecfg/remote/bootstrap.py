@@ -4,7 +4,6 @@ The controller passes the text of this file as an argument of `python3 -I -S -c`
 """
 
 import gc
-import hashlib
 import json
 import marshal
 import os
@@ -91,8 +90,10 @@ def load(path: str) -> bytes:
     """Return a file's content, b"" if it can't be read; don't follow links and don't wait for pipes."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as stream:
-            return stream.read()
+        try:
+            return os.read(descriptor, os.fstat(descriptor).st_size)
+        finally:
+            os.close(descriptor)
     except OSError:
         return b""
 
@@ -134,12 +135,14 @@ def ask(sha: str, frames: "List[Frame]") -> "Iterator[bytes]":
 
 def fetch(sha: str, kept: bytes, pieces: "Callable[[str], Iterable[bytes]]") -> bytes:
     """Return a part of the executor; request it from the controller if the cached one is missing or damaged."""
-    if hashlib.sha256(kept).hexdigest() == sha:
+    from hashlib import sha256
+
+    if sha256(kept).hexdigest() == sha:
         return kept
     if kept:
         warnings.append("the cached executor on this host was damaged; statecfg sent it again")
     bundle = b"".join(pieces(sha))
-    if hashlib.sha256(bundle).hexdigest() != sha:
+    if sha256(bundle).hexdigest() != sha:
         sys.stderr.write("the executor arrived damaged\n")
         sys.exit(95)
     return bundle
@@ -154,30 +157,32 @@ def default_file(name: str, package: int) -> str:
 def unpack(sha: str, pieces: "Callable[[str], Iterable[bytes]]") -> "Dict[str, Any]":
     """Return the modules of a part of the executor: name → whether it is a package, and its code as bytes.
 
-    Both forms are cached: as sent, and compiled. The code of a module is loaded when it is imported.
+    Both forms are cached: as sent, and compiled. A start reads only the compiled one, unless it is missing or damaged.
+    The code of a module is loaded when it is imported.
 
     :param sha: the digest of the part
     :param pieces: requests a part from the controller, and yields its pieces
     """
     folder = cache()
     cached = os.path.join(folder or "/nonexistent", sha)
-    kept = load(cached)
-    bundle = fetch(sha, kept, pieces)
-    if bundle is not kept:
-        keep(folder, sha, bundle)
     tag = "%s.%s" % (sha, sys.implementation.cache_tag)
     packed = load("%s.%s" % (cached, sys.implementation.cache_tag))
-    payload = packed[32:]
-    # Bytecode is valid for one version of Python only, so the digest includes its magic number.
-    if len(packed) < 33 or hashlib.sha256(MAGIC + sha.encode() + payload).digest() != packed[:32]:
+    payload = memoryview(packed)[4:]
+    # Bytecode is valid for one version of Python only, so the checksum includes its magic number.
+    start = zlib.crc32(MAGIC + sha.encode())
+    if len(packed) < 5 or struct.pack(">I", zlib.crc32(payload, start)) != packed[:4]:
+        kept = load(cached)
+        bundle = fetch(sha, kept, pieces)
+        if bundle is not kept:
+            keep(folder, sha, bundle)
         head, *sources = zlib.decompress(bundle).decode().split("\0")
         modules = {}
         for (name, about), source in zip(json.loads(head).items(), sources):
             package, filename = about if isinstance(about, list) else (bool(about), default_file(name, about))
             modules[name] = (package, marshal.dumps(compile(source, filename, "exec", dont_inherit=True, optimize=0)))
-        payload = marshal.dumps(modules)
-        keep(folder, tag, hashlib.sha256(MAGIC + sha.encode() + payload).digest() + payload)
-    code: "Dict[str, Any]" = marshal.loads(payload)  # noqa: S302  # its digest was checked
+        payload = memoryview(marshal.dumps(modules))
+        keep(folder, tag, struct.pack(">I", zlib.crc32(payload, start)) + payload)
+    code: "Dict[str, Any]" = marshal.loads(payload)  # noqa: S302  # its checksum was checked
     return code
 
 
@@ -200,7 +205,7 @@ class Finder:
     def get_code(cls, name: str) -> "Any":
         """Return a module's code."""
         code = cls.modules[name][1]
-        return marshal.loads(code) if isinstance(code, bytes) else code  # noqa: S302  # its digest was checked
+        return marshal.loads(code) if isinstance(code, bytes) else code  # noqa: S302  # its checksum was checked
 
     @classmethod
     def exec_module(cls, module: "Any") -> None:

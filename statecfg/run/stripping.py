@@ -4,7 +4,7 @@ Functions that only the controller calls (`@kind.validate`, `@kind.needs` and `@
 are removed, and the imports that only these functions use.
 
 Every remaining line keeps its number, so a traceback from a host names the right line. Annotations in the body of a
-class stay, because dataclasses and named tuples need them.
+class stay if it has decorators or other bases than such classes, because dataclasses and named tuples need them.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class _Stripping(ast.NodeVisitor):
         self.used: set[str] = set()
         self.annotated: set[str] = set()
         self.imported: list[ast.Import | ast.ImportFrom] = []
-        self.in_class = False
+        self.in_class = False  # in the body of a class that may need annotations
+        self.plain: set[str] = set()  # classes that don't
         self.tree = parse(text)
         self.controllers = controller_functions(self.tree)
         self.aliases = [node for node in self.tree.body if isinstance(node, ast.Assign) and is_alias(node)]
@@ -200,7 +201,10 @@ class _Stripping(ast.NodeVisitor):
         for child in (*node.decorator_list, *node.bases, *node.keywords):
             self.visit(child)
         self.docstring(node)
-        self.body(node.body, in_class=True)
+        plain = not node.decorator_list and not node.keywords and self.plain.issuperset(map(ast.unparse, node.bases))
+        if plain:
+            self.plain.add(node.name)
+        self.body(node.body, in_class=not plain)
 
     def body(self, statements: list[ast.stmt], in_class: bool) -> None:
         """Visit the statements of a class or function."""
@@ -210,7 +214,7 @@ class _Stripping(ast.NodeVisitor):
         self.in_class = outside
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """Cut the annotation of a variable, but not in the body of a class."""
+        """Cut the annotation of a variable, unless a class may need it."""
         end_of_name = self.span(node.target)[1]
         if self.in_class or not self.source[end_of_name:].lstrip().startswith(b":"):
             self.generic_visit(node)

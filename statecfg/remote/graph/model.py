@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import named
+from statecfg.remote.graph.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ class Blob:
         if isinstance(content, Blob):
             return content
         data = content.encode("utf-8") if isinstance(content, str) else bytes(content)
-        return cls(hashlib.sha256(data).hexdigest(), len(data), data)
+        return cls(sha256(data).hexdigest(), len(data), data)
 
     def read(self) -> bytes:
         """Return the content.

@@ -8,6 +8,7 @@ import time
 
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import HostStatus
+from statecfg.remote.graph.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,8 +61,6 @@ def _home() -> str:
 
 def generated(state_dir: str, playbook: str, name: str) -> str:
     """Return the path of a value that a playbook has this host generate."""
-    from hashlib import sha256
-
     return os.path.join(state_dir, GENERATED, sha256(("%s\0%s" % (playbook, name)).encode()).hexdigest()[:32])
 
 
@@ -142,7 +141,7 @@ def _move(source: str, target: str) -> None:
 def machine_id() -> str:
     """Return the content of /etc/machine-id, "" if it can't be read."""
     try:
-        with open("/etc/machine-id", encoding="ascii", errors="replace") as stream:
+        with open("/etc/machine-id", encoding="utf-8", errors="replace") as stream:
             return stream.readline().strip()
     except OSError:
         return ""

@@ -7,17 +7,18 @@ a file sets its ctime, and programs can't choose that. Where this does not hold,
   file through mapped memory sets its times only once until the kernel has written the change to the disk.
 - A file system that may not know all changes, such as a network file system, or that stores whole seconds.
 - A file with times in the future, and all files if the clock is behind the time of the records.
+- All files after a boot. If the power failed, the disk can have the new content of a file with its former times.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat as st
 import time
 import zlib
 
+from statecfg.remote.graph.sha256 import sha256
 from statecfg.remote.machine.paths import content_digest, open_file, open_parent
 
 TYPE_CHECKING = False
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 LOCAL = ("btrfs", "ext2", "ext3", "ext4", "f2fs", "xfs")  # file systems that set the ctime with each change
 SETTLED = 60.0  # seconds since the last change, in addition to those after which the kernel writes changes to the disk
+BOOT = "/proc/sys/kernel/random/boot_id"  # the kernel makes a new one at each boot
 EXPIRES = "/proc/sys/vm/dirty_expire_centisecs"
 SECOND = 10**9  # nanoseconds
 
@@ -41,7 +43,7 @@ class Digests:
     """
 
     def __init__(self, folder: str, playbook: str, partial: bool = False, trusting: bool = True) -> None:
-        name = hashlib.sha256(playbook.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        name = sha256(playbook.encode("utf-8", "surrogateescape")).hexdigest()[:32]
         self.path = os.path.join(folder, name)
         self.recorded = self._load()
         self.trusting, self.fresh = trusting, False
@@ -59,7 +61,7 @@ class Digests:
                 return {}
             found = json.loads(data[8:].decode())
             # If the clock was set back, a change could get the time of an earlier one.
-            if found["format"] != FORMAT or found["time"] > time.time():
+            if found["format"] != FORMAT or found["time"] > time.time() or found["boot"] != boot_id():
                 return {}
             records: Dict[str, List[Any]] = found["files"]
             return records
@@ -135,10 +137,10 @@ class Digests:
         """Write the records of the files that this run saw. Without them, the next run reads the files."""
         if not self.fresh and self.current.keys() == self.recorded.keys():
             return
-        found = {"format": FORMAT, "time": time.time(), "files": self.current}
-        text = json.dumps(found).encode()
         trial = self.path + ".new"
         try:
+            found = {"format": FORMAT, "time": time.time(), "boot": boot_id(), "files": self.current}
+            text = json.dumps(found).encode()
             os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
             with os.fdopen(os.open(trial, flags, 0o600), "wb") as stream:
@@ -150,10 +152,19 @@ class Digests:
                 os.unlink(trial)
 
 
+def boot_id() -> str:
+    """Return the id of the current boot.
+
+    :raises OSError: if it can't be read
+    """
+    with open(BOOT, encoding="utf-8") as stream:
+        return stream.read().strip()
+
+
 def _hundredths(path: str) -> int:
     """Return the number in a file of the kernel, and a year if it can't be read, so that no digest is recorded."""
     try:
-        with open(path, encoding="ascii") as stream:
+        with open(path, encoding="utf-8") as stream:
             return int(stream.read())
     except (OSError, ValueError):
         return 365 * 86400 * 100

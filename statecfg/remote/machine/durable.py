@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 
 TYPE_CHECKING = False
@@ -21,7 +20,9 @@ def create(path: str, pieces: Iterable[bytes], mode: int) -> str:
     :returns: the SHA-256 of the content
     :raises OSError: if the file exists or cannot be written
     """
-    digest = hashlib.sha256()
+    from hashlib import sha256
+
+    digest = sha256()
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as stream:
         for piece in pieces:
             stream.write(piece)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat as st
 
 from statecfg.remote.graph.results import Result, error
+from statecfg.remote.graph.sha256 import sha256
 from statecfg.remote.machine import access, accounts
 from statecfg.remote.machine.world import Stat
 
@@ -121,7 +121,7 @@ def begin(name: str, parent: int, blob: Blob, finish: Callable[[int], None], pro
     """
     from statecfg.remote.machine import durable
 
-    digest = hashlib.sha256()
+    digest = sha256(size=blob.size)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     opened = os.open(name, flags, 0o600, dir_fd=parent)
     try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat as st
 from functools import lru_cache
 
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.remote.graph.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def digest_of(path: str) -> str:
 
 def content_digest(opened: int) -> str:
     """Return the SHA-256 of an open file."""
-    digest = hashlib.sha256()
+    digest = sha256(size=os.fstat(opened).st_size)
     piece = os.read(opened, 1 << 18)
     while piece:
         digest.update(piece)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 import time
@@ -19,6 +18,7 @@ LINGER = 0.2  # seconds for which output is read after the end of the program
 PIPED = 1 << 20  # maximum bytes in a pipe
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MARK = "STATECFG_CHILD"
+SIGKILL, SIGTERM = 9, 15  # as in `signal`, which most runs don't load
 
 
 class Outcome:
@@ -157,10 +157,10 @@ def run(
     try:
         outcome = attendant.attend()
         if last or outcome.reason:
-            _kill(child.pid, mark, signal.SIGKILL)
+            _kill(child.pid, mark, SIGKILL)
         return outcome
     except BaseException:
-        _kill(child.pid, mark, signal.SIGKILL)
+        _kill(child.pid, mark, SIGKILL)
         child.wait()
         raise
     finally:
@@ -241,7 +241,7 @@ class _Attendant:
                 break
         self.reason = self.reason or self._too_much()
         outputs = [kept.value() for kept in self.kept.values()]
-        status = self.child.returncode if self.child.returncode is not None else -int(signal.SIGKILL)
+        status = self.child.returncode if self.child.returncode is not None else -SIGKILL
         cut = sum(kept.cut for kept in self.kept.values())
         return Outcome(status, outputs[0], outputs[1] if len(outputs) > 1 else b"", self.reason, cut)
 
@@ -258,7 +258,7 @@ class _Attendant:
         if self.kills > 1:
             self.reason += "; it can't be killed (process %d)" % self.child.pid
             return True
-        _kill(self.child.pid, self.mark, signal.SIGKILL if self.kills else signal.SIGTERM)
+        _kill(self.child.pid, self.mark, SIGKILL if self.kills else SIGTERM)
         self.kills += 1
         self.due = now + GRACE
         return False
@@ -334,7 +334,7 @@ def kill_marked(name: str, value: str, number: int, but: int = 0) -> None:
     :param but: the id of a process to leave out
     """
     # Repeat it, because a dying process may be starting others.
-    for _ in range(10 if number == signal.SIGKILL else 1):
+    for _ in range(10 if number == SIGKILL else 1):
         if not _kill_marked(("%s=%s" % (name, value)).encode(), number, but):
             return
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 
 from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.sha256 import sha256
 from statecfg.remote.ledger.records import Definition, claims, with_digests
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.wire.frames import encode_value
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from statecfg.remote.ledger.records import Resource
     from statecfg.remote.run.order import Order
 
-WORD = re.compile(r"[A-Za-z_.]{1,20}\Z")
+WORD = r"[A-Za-z_.]{1,20}\Z"
 
 
 def unmasked(value: Any) -> Any:
@@ -42,12 +41,14 @@ class Definitions:
         self.mask_values = self._mask_others = self.mask
         self._digests: Dict[str, str] = {}
         if order.secrets:
+            import re
+
             from statecfg.remote.machine.redact import Redactor
 
             redactor = Redactor(order.secrets)
             self.mask, self.mask_values = redactor.report, redactor.value
             # Attributes without secrets can contain a secret's value by accident: mask it unless it is a plain word.
-            secrets = {name: value for name, value in order.secrets.items() if not WORD.match(value)}
+            secrets = {name: value for name, value in order.secrets.items() if not re.match(WORD, value)}
             self._mask_others = (redactor if secrets == order.secrets else Redactor(secrets)).value
 
     def of(self, node: Node) -> Definition:
@@ -103,4 +104,4 @@ class Definitions:
 
 def digest_of(lineage: str, value: Any) -> str:
     """Return a digest of a JSON value for one ledger."""
-    return hashlib.sha256((lineage + json.dumps(value, sort_keys=True)).encode()).hexdigest()[:32]
+    return sha256((lineage + json.dumps(value, sort_keys=True)).encode()).hexdigest()[:32]

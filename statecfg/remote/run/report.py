@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 from statecfg.remote.graph.names import ActionStatus, Outcome
+from statecfg.remote.graph.sha256 import sha256
 from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.changes import as_json, without_diff
 
@@ -170,7 +170,7 @@ def fingerprints(plan: Plan, mask: Optional[Callable[[Any], Any]] = None) -> Dic
             # A node's source location does not affect its changes.
             report = dict(step_report(step), position="")
             text = json.dumps(mask(report) if mask is not None else report, sort_keys=True)
-            digests[step.node.provides] = hashlib.sha256(text.encode()).hexdigest()[:32]
+            digests[step.node.provides] = sha256(text.encode()).hexdigest()[:32]
     return digests
 
 

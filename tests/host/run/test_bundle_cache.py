@@ -34,6 +34,11 @@ def kept(target: Host, definition: Definition) -> Path:
     return path
 
 
+def compiled(kept: Path) -> list[Path]:
+    """Return the compiled forms of the executor: each Python that has run it has its own."""
+    return [path for path in kept.parent.iterdir() if path.name.startswith(kept.name + ".cpython")]
+
+
 def went_well(done: Done) -> None:
     assert done.host()["status"] == "ok", done.host()
     assert done.outcomes() == {"file:/srv/bundle-cache": "unchanged"}
@@ -69,6 +74,9 @@ def test_a_damaged_executor_is_replaced_and_never_run(
 ) -> None:
     good = kept.read_bytes()
     kept.write_bytes(damage(good))
+    assert uploads(run(target, definition)) == 0  # a start needs only the compiled executor
+    for path in compiled(kept):
+        path.unlink()
     done = run(target, definition)
     went_well(done)
     assert uploads(done) == 1
@@ -81,7 +89,8 @@ def test_a_damaged_executor_is_replaced_and_never_run(
 @pytest.mark.parametrize("what", ["empty", "link", "directory", "fifo"])
 def test_a_cached_executor_must_be_a_regular_file(target: Host, definition: Definition, kept: Path, what: str) -> None:
     good = kept.read_bytes()
-    kept.unlink()
+    for path in (kept, *compiled(kept)):
+        path.unlink()
     if what == "empty":
         kept.write_bytes(b"")
     elif what == "link":
@@ -96,6 +105,8 @@ def test_a_cached_executor_must_be_a_regular_file(target: Host, definition: Defi
     assert uploads(done) == 1
     if what == "directory":
         kept.rmdir()
+        for path in compiled(kept):
+            path.unlink()
     elif not kept.is_symlink():
         assert kept.read_bytes() == good
 
@@ -106,17 +117,15 @@ def test_a_cached_executor_must_be_a_regular_file(target: Host, definition: Defi
 def test_a_damaged_compiled_executor_is_compiled_again(
     target: Host, definition: Definition, kept: Path, damage: Callable[[bytes], bytes]
 ) -> None:
-    # Each Python that has run the executor has its own compiled file.
-    compiled = [path for path in kept.parent.iterdir() if path.name.startswith(kept.name + ".cpython")]
-    damaged = {path: damage(path.read_bytes()) for path in compiled}
+    damaged = {path: damage(path.read_bytes()) for path in compiled(kept)}
     for path, data in damaged.items():
         path.write_bytes(data)
     done = run(target, definition)
     went_well(done)
     assert uploads(done) == 0
-    again = [path for path in compiled if path.read_bytes() != damaged[path]]
+    again = [path for path in damaged if path.read_bytes() != damaged[path]]
     assert len(again) == 1
-    for path in set(compiled) - set(again):
+    for path in set(damaged) - set(again):
         path.unlink()
 
 
@@ -185,7 +194,8 @@ def test_executors_of_other_versions_are_deleted_after_a_month(
         path.write_bytes(b"other")
     long_ago = stale.stat().st_mtime - 40 * 86400
     os.utime(stale, (long_ago, long_ago))
-    kept.unlink()
+    for path in (kept, *compiled(kept)):
+        path.unlink()
     went_well(run(target, definition))
     assert (stale.exists(), recent.exists()) == (False, True)
     recent.unlink()

@@ -13,7 +13,11 @@ CASES = {
     ),
     "def f():\n    '''One.\n\n    Two.\n    '''\n    return 1": "def f():\n\n\n\n\n    return 1",
     "def f():\n    'One.'": "def f():\n    pass",
-    "class A:\n    'One.'\n    x: int\n    y: int = 1": "class A:\n\n    x: int\n    y: int = 1",
+    "@a\nclass A:\n    'One.'\n    x: int\n    y: int = 1": "@a\nclass A:\n\n    x: int\n    y: int = 1",
+    "class A(B):\n    x: int = 1": "class A(B):\n    x: int = 1",
+    "class A:\n    x: int\n    y: int = 1\nclass B(A):\n    z: A = 1": (
+        "class A:\n    pass\n    y = 1\nclass B(A):\n    z = 1"
+    ),
     "x: int = 1  # one\ny: List[\n  int\n] = []\nz: int": "x = 1\ny\\\n\\\n = []\n",
     "self.x: int = 1": "self.x = 1",
     "from typing import Any, cast\nx: Any = cast(str, 1)": "from typing import cast\nx = cast(str, 1)",

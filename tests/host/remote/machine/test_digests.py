@@ -150,10 +150,11 @@ def test_only_local_file_systems_count() -> None:
     assert os.stat("/proc").st_dev not in found
 
 
-def test_records_of_the_future_do_not_count(place: Path) -> None:
-    """The clock was set back."""
+@pytest.mark.parametrize("change", [{"time": time.time() + 3600}, {"boot": "another"}], ids=["future", "former boot"])
+def test_records_of_the_future_and_of_former_boots_do_not_count(place: Path, change: dict[str, Any]) -> None:
+    """The clock was set back, or the power failed."""
     text = record(place).read_bytes()[8:]
-    changed = json.dumps({**json.loads(text), "time": time.time() + 3600}).encode()
+    changed = json.dumps({**json.loads(text), **change}).encode()
     record(place).write_bytes(b"%08x%s" % (zlib.crc32(changed), changed))
     assert known(place) == ""
 
