@@ -56,6 +56,7 @@ class ConnectionOptions:
     :param lock_timeout: seconds to wait for another run on a host
     :param connect_rate: maximum number of new connections per second; None for no limit
     :param verify_content: read the content of all files on the hosts
+    :param engine: where the connections to hosts are
     """
 
     forks: int | None = None
@@ -69,16 +70,18 @@ class ConnectionOptions:
     lock_timeout: float | None = None
     connect_rate: float | None = None
     verify_content: bool = False
+    engine: str | None = None
 
     def with_settings(self, settings: Any) -> ConnectionOptions:
         """Return these options. Options that were not given get the project's settings, or else the defaults."""
         explicit = {name: getattr(self, name) for name in _SETTINGS if getattr(self, name) is not None}
-        configured = {name: getattr(settings, name) for name in _SETTINGS if getattr(settings, name, None) is not None}
+        found = {name: getattr(settings, name, getattr(settings.connections, name, None)) for name in _SETTINGS}
+        configured = {name: value for name, value in found.items() if value is not None}
         return replace(self, **{**_DEFAULTS, **configured, **explicit})
 
 
-_DEFAULTS: dict[str, Any] = {"forks": 16, "lock_timeout": 0.0}
-_SETTINGS = ("forks", "become", "become_user", "ssh_config", "accept_new_host_keys", "keep_going", "lock_timeout")
+_DEFAULTS: dict[str, Any] = {"forks": 16, "lock_timeout": 0.0, "engine": "threads"}
+_SETTINGS = (*_DEFAULTS, "become", "become_user", "ssh_config", "accept_new_host_keys", "keep_going")
 
 
 @dataclass(frozen=True)
@@ -253,6 +256,7 @@ conversation = _all(
         type=click.FloatRange(0.01, 10_000),
         help="Maximum number of hosts to connect to per second. Default: no limit.",
     ),
+    _option("--engine", metavar="ENGINE", help="What connects to hosts: threads (default), processes or processes:N."),
     _option(
         "-b",
         "--become",

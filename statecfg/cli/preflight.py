@@ -22,9 +22,10 @@ FILES_WAITING = 4  # most descriptors of a connection that waits for the user's 
 FILES = 64  # descriptors that the command itself needs
 
 
-def check(hosts: Sequence[Host], settings: SshSettings, forks: int, wait: bool = False) -> None:
+def check(hosts: Sequence[Host], settings: SshSettings | None, forks: int, wait: bool = False) -> None:
     """Check the conditions for connecting to these hosts, and warn about skipped key files.
 
+    :param settings: how this machine connects to them; None if other machines do
     :param forks: maximum number of hosts that are processed concurrently
     :param wait: whether all hosts stay connected until the user has answered, or until all facts are known
     :raises InvalidInput: ssh_config can't be read, a host has only unusable keys, or the process may not open enough
@@ -32,12 +33,12 @@ def check(hosts: Sequence[Host], settings: SshSettings, forks: int, wait: bool =
     """
     problems = list(_files(min(forks, len(hosts)), len(hosts) if wait else 0))
     over_ssh = [host for host in hosts if host.transport == "ssh"]
-    if over_ssh:
+    if settings is not None and over_ssh:
         problems += _config(settings)
-    unusable = functools.cache(_unusable)  # most hosts have the same keys
-    warned: set[str] = set()
-    for host in over_ssh:
-        problems += _keys(host, settings, warned, unusable)
+        unusable = functools.cache(_unusable)  # most hosts have the same keys
+        warned: set[str] = set()
+        for host in over_ssh:
+            problems += _keys(host, settings, warned, unusable)
     report(*problems)
 
 

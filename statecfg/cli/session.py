@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 import time
@@ -217,6 +218,7 @@ def run(
     """
     from statecfg.cli import lifecycle
     from statecfg.cli.streamed import Streamed
+    from statecfg.engines import engine as engines
     from statecfg.run import fleet
 
     show.check_files(output.json_into, output.markdown_into)
@@ -229,12 +231,15 @@ def run(
     interrupts = Interrupts()
     interaction = _Interaction(work, output, interrupts)
     started = time.monotonic()
-    with interrupts, interaction.progress:
+    with interrupts, interaction.progress, contextlib.closing(engines.opened(how.engine or "threads")) as engine:
+        for text in engine.warnings:
+            click.echo(f"warning: {safe.line(text)}", err=True)
         wait = asks or work.awaited is not None
-        preflight.check([job.host for job in work.jobs], _settings(how), how.forks or 1, wait)
+        hosts = [job.host for job in work.jobs]
+        preflight.check(hosts, _settings(how) if engine.here else None, how.forks or 1, wait)
         options = fleet.Options(
             mode=mode,
-            access=fleet.Access(_settings(how), password=password),
+            access=fleet.Access(_settings(how), password=password, connect=engine.connect),
             limits=fleet.Limits(
                 how.forks or 1,
                 bool(how.keep_going),

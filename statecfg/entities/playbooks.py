@@ -251,16 +251,20 @@ def _bus(order: _Order, mode: str) -> Iterator[Bus]:
 
 def _done(order: _Order, work: Work, mode: str, bus: Bus) -> Report:
     """Run on all hosts, store the report, and return it."""
+    from statecfg.engines import engine as engines
     from statecfg.remote.machine.redact import Redactor
     from statecfg.run import fleet
     from statecfg.run import hook_failure as failure
     from statecfg.transport import SshSettings
 
     settings = order.project.settings
+    reach = settings.connections
+    connections = SshSettings(reach.ssh_config, accept_new=bool(reach.accept_new_host_keys))
+    engine = engines.opened(reach.engine or "threads")
     jobs = [replace(job, host=_become(job.host, order.project)) for job in work.jobs]
     options = fleet.Options(
         mode=mode,
-        access=fleet.Access(SshSettings(settings.ssh_config, accept_new=bool(settings.accept_new_host_keys))),
+        access=fleet.Access(connections, connect=engine.connect),
         limits=fleet.Limits(
             settings.forks or 16,
             bool(settings.keep_going),
@@ -274,7 +278,8 @@ def _done(order: _Order, work: Work, mode: str, bus: Bus) -> Report:
     )
     names = ", ".join(job.host.name for job in jobs)
     order.update({"details": f"run {bus.run}: {mode}", "log": f"run {bus.run}: {mode} on {names}"})
-    report = fleet.run(jobs, options, _Progress(jobs, order.update), work.awaited)
+    with contextlib.closing(engine):
+        report = fleet.run(jobs, options, _Progress(jobs, order.update), work.awaited)
     clean: Report = Redactor(work.completed.secrets).report(failure.complete(report, work.failed, bus))
     clean["playbook"] = order.owner.partition("/")[2]
     bus.enter(clean)

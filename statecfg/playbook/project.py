@@ -29,6 +29,7 @@ SETTINGS: dict[str, tuple[type, str]] = {
     "accept_new_host_keys": (bool, "true or false"),
     "keep_going": (bool, "true or false"),
     "lock_timeout": (float, "a number of seconds, 0 or more"),
+    "engine": (str, 'an engine, such as "processes"'),
     "store": (str, "the path of a file, or a URL"),
     "roles_path": (str, "directories of roles, joined by colons"),
     "hook_path": (str, "directories of hook types, joined by colons"),
@@ -69,6 +70,20 @@ class KeySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """How to reach the hosts, in `statecfg.toml`; None for a missing setting.
+
+    :param ssh_config: path of the ssh configuration
+    :param accept_new_host_keys: whether to accept and store the key of a new host
+    :param engine: where the connections to hosts are
+    """
+
+    ssh_config: str | None = None
+    accept_new_host_keys: bool | None = None
+    engine: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PathSettings:
     """The paths in `statecfg.toml`. They are relative to the project.
 
@@ -88,12 +103,11 @@ class Settings:
     :param forks: number of parallel hosts, 1 to 1000
     :param become: whether to act as another user
     :param become_user: the user to act as
-    :param ssh_config: path of the ssh configuration
-    :param accept_new_host_keys: whether to accept and store the key of a new host
     :param keep_going: whether to continue with resources that don't depend on a failed resource
     :param lock_timeout: seconds to wait for another run to end
     :param store: the store: a path relative to the project, or a URL
     :param paths: where to find the inventory and roles
+    :param connections: how to reach the hosts
     :param hooks: the settings for hooks
     :param keys: the keys of encrypted secrets
     """
@@ -102,12 +116,11 @@ class Settings:
     forks: int | None = None
     become: bool | None = None
     become_user: str | None = None
-    ssh_config: str | None = None
-    accept_new_host_keys: bool | None = None
     keep_going: bool | None = None
     lock_timeout: float | None = None
     store: str | None = field(default=None, repr=False)
     paths: PathSettings = PathSettings()
+    connections: ConnectionSettings = ConnectionSettings()
     hooks: HookSettings = HookSettings()
     keys: KeySettings = KeySettings()
 
@@ -195,7 +208,11 @@ def read_settings(path: Path) -> Settings:
     hooks = {item.name: values.pop(item.name) for item in fields(HookSettings) if item.name in values}
     keys = {item.name: tuple(values.pop(item.name)) for item in fields(KeySettings) if item.name in values}
     paths = {item.name: values.pop(item.name) for item in fields(PathSettings) if item.name in values}
-    return Settings(**values, paths=PathSettings(**paths), hooks=HookSettings(**hooks), keys=KeySettings(**keys))
+    reach = {item.name: values.pop(item.name) for item in fields(ConnectionSettings) if item.name in values}
+    connections, inner = ConnectionSettings(**reach), HookSettings(**hooks)
+    return Settings(
+        **values, paths=PathSettings(**paths), connections=connections, hooks=inner, keys=KeySettings(**keys)
+    )
 
 
 def _text(path: Path) -> str:

@@ -50,7 +50,9 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     │   ├── HostKeyRejected       transport       the host's key is unknown, changed or revoked
     │   ├── AuthenticationFailed  transport       the host refused every key
     │   ├── ConnectionLost        transport       the connection broke
+    │   │   └── WorkerLost        transport       the worker that held the connection ended
     │   └── BecomeFailed          transport       sudo or su failed
+    ├── ChannelEnded              engines         the channel between controller and worker has ended
     ├── ConfigProblem             transport       an ssh_config file is invalid (also a ValueError)
     ├── KeyLocked                 transport       a private key needs a passphrase
     ├── KeyUnusable               transport       a private key can't be used

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from statecfg.transport import SshSettings
+from statecfg.transport import Connection, SshSettings, Target, connect
 from statecfg.transport.become import Become
 
 PATIENCE = 1800.0  # seconds without progress (heartbeats don't count), in addition to the nodes' own time limits
@@ -19,11 +19,13 @@ class Access:
     :param settings: of the connections; None for the defaults
     :param become: the user to become on every host; None to use the inventory
     :param password: for hosts that become another user because of the inventory
+    :param connect: connects to a host, like `transport.connect`; engines with workers have another one
     """
 
     settings: SshSettings | None = None
     become: Become | None = None
     password: str | None = field(default=None, repr=False)
+    connect: Callable[[Target, SshSettings | None], Connection] = connect
 
 
 @dataclass(frozen=True)

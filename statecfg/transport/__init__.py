@@ -12,7 +12,15 @@ from typing import Protocol
 
 from statecfg.playbook.inventory import TRANSPORTS, Host
 
-from .errors import AuthenticationFailed, BecomeFailed, ConnectionLost, HostKeyRejected, TransportError, Unreachable
+from .errors import (
+    AuthenticationFailed,
+    BecomeFailed,
+    ConnectionLost,
+    HostKeyRejected,
+    TransportError,
+    Unreachable,
+    WorkerLost,
+)
 
 __all__ = [
     "CHUNK",
@@ -29,6 +37,7 @@ __all__ = [
     "Target",
     "TransportError",
     "Unreachable",
+    "WorkerLost",
     "connect",
 ]
 

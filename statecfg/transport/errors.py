@@ -5,6 +5,7 @@ TransportError
 ├── HostKeyRejected        the host's key is not the known key
 ├── AuthenticationFailed   the host refused the login
 ├── ConnectionLost         an established connection ended
+│   └── WorkerLost         the worker that held it ended
 └── BecomeFailed           sudo, doas or su did not start the program
 """
 
@@ -49,6 +50,10 @@ class AuthenticationFailed(TransportError):
 
 class ConnectionLost(TransportError):
     """The connection ended too early. The result of running actions is unknown."""
+
+
+class WorkerLost(ConnectionLost):
+    """The worker that held the connection ended. The host may be fine."""
 
 
 class BecomeFailed(TransportError):

@@ -26,7 +26,7 @@ from statecfg.run.host.sender import LINGER, Sender
 from statecfg.run.host.session import HostSession
 from statecfg.run.host.state import State
 from statecfg.run.job import Job
-from statecfg.transport import Connection, Stream, TransportError, connect
+from statecfg.transport import Connection, Stream, TransportError
 from statecfg.transport.become import open_become
 
 BEAT = 5.0  # seconds between heartbeats
@@ -163,7 +163,8 @@ class HostDriver:
         request = self.session.request
         if not again:
             self.emit(RunEvent.CONNECTING, {})
-        connection = connect(request.target, request.order.access.settings)
+        access = request.order.access
+        connection = access.connect(request.target, access.settings)
         try:
             if again and other_key(self.report["peer"], connection.peer):
                 raise Broken("its host key has changed with the reboot", SUSPICIOUS)
@@ -370,7 +371,8 @@ class HostDriver:
 
         request = self.session.request
         argv = command(request.host.python)
-        aside(request.target, request.order.access.settings, argv, request.become, answer)
+        access = request.order.access
+        aside(lambda: access.connect(request.target, access.settings), argv, request.become, answer)
 
     def _tell_units(self, action: actions.TellUnits, sender: Sender) -> None:
         """Pass a frame of the host's units to their coordinator. The outbox sends the coordinator's answers."""

@@ -11,11 +11,10 @@ from statecfg.transport import (
     LOCAL,
     AuthenticationFailed,
     BecomeFailed,
+    Connection,
     HostKeyRejected,
-    SshSettings,
     Target,
     TransportError,
-    connect,
 )
 from statecfg.transport.become import Become, open_become
 
@@ -29,8 +28,7 @@ def by_ssh(target: Target) -> bool:
 
 
 def aside(
-    target: Target,
-    settings: SshSettings | None,
+    connect: Callable[[], Connection],
     argv: Sequence[str],
     become: Become | None,
     answer: Callable[[str], None],
@@ -39,7 +37,7 @@ def aside(
 
     def run() -> None:
         try:
-            wrong = try_login(target, settings, argv, become)
+            wrong = try_login(connect, argv, become)
         except Exception as problem:  # a bug of statecfg: the host reverts its change and reports why
             wrong = f"statecfg failed: {problem!r}"
         answer(wrong)
@@ -48,12 +46,13 @@ def aside(
 
 
 def try_login(
-    target: Target, settings: SshSettings | None, argv: Sequence[str], become: Become | None, seconds: float = WAIT
+    connect: Callable[[], Connection], argv: Sequence[str], become: Become | None, seconds: float = WAIT
 ) -> str:
-    """Log in again with the same connection options, and start a program.
+    """Log in again, and start a program.
 
     A refused login is final, because another attempt could lock the account. A refused host key is final, too.
 
+    :param connect: connects with the same options as before
     :param argv: the program; it must print the executor's greeting
     :param become: as which user the run starts it: a change of PAM can also break sudo
     :param seconds: time in which the login must succeed
@@ -62,7 +61,7 @@ def try_login(
     deadline = time.monotonic() + seconds
     while True:
         try:
-            return _once(target, settings, argv, become, deadline)
+            return _once(connect, argv, become, deadline)
         except (AuthenticationFailed, BecomeFailed, HostKeyRejected) as problem:
             return problem.summary
         except TransportError as problem:
@@ -71,10 +70,8 @@ def try_login(
             time.sleep(PAUSE)
 
 
-def _once(
-    target: Target, settings: SshSettings | None, argv: Sequence[str], become: Become | None, deadline: float
-) -> str:
-    connection = connect(target, settings)
+def _once(connect: Callable[[], Connection], argv: Sequence[str], become: Become | None, deadline: float) -> str:
+    connection = connect()
     try:
         stream = open_become(connection, argv, become, wire.GREETING) if become else connection.open(argv)
         try:

@@ -1,4 +1,4 @@
-"""The conformance suite of the transports: the same tests over a real sshd and on this machine."""
+"""The conformance suite of the transports: over a real sshd, on this machine, and through a worker process."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from statecfg.engines.engine import WorkerEngine
+from statecfg.engines.processes import ProcessWorkers
 from statecfg.transport import CHUNK, STDERR_KEPT, Connection, ConnectionLost, Stream, Target, TransportError, connect
 from tests.host.transport.sshd import Sshd, running_sshd
 
@@ -23,13 +25,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
         yield sshd
 
 
-@pytest.fixture(params=["local", "ssh"])
+@pytest.fixture(scope="module")
+def engine() -> Iterator[WorkerEngine]:
+    workers = WorkerEngine(ProcessWorkers(1))
+    try:
+        yield workers
+    finally:
+        workers.close()
+
+
+@pytest.fixture(params=["local", "ssh", "worker"])
 def connection(request: pytest.FixtureRequest) -> Iterator[Connection]:
     if request.param == "local":
         opened = connect(Target("@local"))
     else:
         server = request.getfixturevalue("server")
-        opened = connect(server.target(), server.settings())
+        reach = connect if request.param == "ssh" else request.getfixturevalue("engine").connect
+        opened = reach(server.target(), server.settings())
     try:
         yield opened
     finally:
