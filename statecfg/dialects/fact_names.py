@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from statecfg.facts import catalogue
+from statecfg.playbook import role_path
+from statecfg.playbook.role import CODE, FILE
+from statecfg.templates import ansible
 
 MOST_FILES = 1000
 LARGEST = 1 << 20  # bytes of a file that is searched
 _FACT = re.compile(r"\bfacts\W{1,4}(own\W{1,4})?(\w+)")
+_ANSIBLE = re.compile(r"\bansible_(?:facts\W{1,4})?(\w+)")
 _OTHERS = re.compile(r"\b(?:hosts|groups)\s*[\[.]|\bin\s+(?:hosts|groups)\b|\((?:get|\.)\s+(?:hosts|groups)\b")
 _PATH = re.compile(r"[\w.@/-]+")
 
@@ -31,6 +35,7 @@ def mentioned(path: str, root: str, own: Collection[str]) -> tuple[set[str], boo
     """
     names: set[str] = set()
     others = False
+    roles = {found.name: found.directory for found in role_path.in_directories(root)}
     waiting, seen = [os.path.abspath(path)], {os.path.abspath(path)}
     while waiting and len(seen) <= MOST_FILES:
         file = waiting.pop()
@@ -41,24 +46,30 @@ def mentioned(path: str, root: str, own: Collection[str]) -> tuple[set[str], boo
                 names.add(f"{catalogue.OWN}.{name}")
             elif not owner and name in catalogue.NAMES:
                 names.add(name)
-        for other in _files(text, file, root):
+        for name in _ANSIBLE.findall(text):
+            names.update(ansible.FACTS[name].facts if name in ansible.FACTS else ())
+        for other in _files(text, file, root, roles):
             if other not in seen:
                 seen.add(other)
                 waiting.append(other)
     return names, others
 
 
-def _files(text: str, file: str, root: str) -> Iterator[str]:
-    """Yield the files of the project whose paths a string contains; for code, also the modules that it may import."""
-    folders = dict.fromkeys((os.path.dirname(file), root, os.path.join(root, "templates"), os.path.join(root, "files")))
+def _files(text: str, file: str, root: str, roles: Mapping[str, str]) -> Iterator[str]:
+    """Yield the files whose paths a string contains; the files of roles that it names; for code, also modules.
+
+    :param roles: name of a role → its directory
+    """
+    beside = os.path.dirname(file)
+    below = [os.path.join(folder, name) for folder in (beside, root) for name in ("templates", "files")]
+    folders = dict.fromkeys((beside, root, *below))
+    allowed = tuple(folder + os.sep for folder in (root, *roles.values()))
     modules = (".py", ".hy") if file.endswith((".py", ".hy")) else ()
     for word in dict.fromkeys(_PATH.findall(text)):
         endings = ("",) if "." in word or "/" in word else modules
-        for place in folders:
-            for ending in endings:
-                file = os.path.normpath(os.path.join(place, word + ending))
-                if file.startswith(root + os.sep) and os.path.isfile(file):
-                    yield file
+        found = [os.path.join(roles[word], name) for name in (FILE, *CODE.values())] if word in roles else []
+        found += [os.path.normpath(os.path.join(folder, word + ending)) for folder in folders for ending in endings]
+        yield from (path for path in found if path.startswith(allowed) and os.path.isfile(path))
 
 
 def _text(file: str) -> str:

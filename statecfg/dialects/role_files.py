@@ -23,9 +23,10 @@ from statecfg.playbook.role_path import Found
 from statecfg.playbook.user_code import guarded
 from statecfg.problems import InvalidInput, collecting, inputs, problem, report, reporting, suggest
 from statecfg.problems.positions import NOWHERE, SourceLocation
+from statecfg.templates.ansible import STYLE
 
 SHAPE = "a role: `params:` and `resources:`"
-KEYS = ("description", "params", "vars", "resources")
+KEYS = ("description", "templates", "params", "vars", "resources")
 PARAMETER_KEYS = ("type", "default", "required", "secret", "choices", "description")
 
 
@@ -151,7 +152,8 @@ def read(found: Found, root: str) -> RoleFiles:
         detail = f"`{key}` of the role {name} is a parameter and a variable"
         location = next(item.position for item in parameters if item.name == key)
         report(problem("SC0325", detail, "rename one of them", location))
-    role = Role(name, directory, origin, _text(top.items.get("description")), parameters)
+    description, style = _text(top.items.get("description")), _style(top.items.get("templates"))
+    role = Role(name, directory, origin, description, parameters, style)
     return RoleFiles(role, variables, positions, Reader().read(top.items.get("resources"), file), found_functions)
 
 
@@ -216,6 +218,16 @@ def _templated(value: Any) -> bool:
     if isinstance(value, Mapping):
         return any(map(_templated, value.values()))
     return isinstance(value, templates.Text) or (isinstance(value, list) and any(map(_templated, value)))
+
+
+def _style(node: Node | None) -> str:
+    if node is None:
+        return ""
+    if isinstance(node, Scalar) and node.value == STYLE:
+        return STYLE
+    help_text = f"write `templates: {STYLE}`, or remove the key"
+    report(problem("SC0310", f"`templates:` must be {STYLE}", help_text, node.location))
+    return ""
 
 
 def _text(node: Node | None) -> str:

@@ -293,7 +293,7 @@ class Entries:
         if variables is None:
             yield gap()
             return
-        use = RoleUse(role.name, role.directory, variables, given.position, place.role)
+        use = RoleUse(role.name, role.directory, variables, given.position, place.role, role.templates)
         label = f"{INCLUDE}{role.name}"
         chain = (*place.chain, (role.position.file, given.position))
         origins = {

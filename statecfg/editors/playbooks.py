@@ -109,6 +109,9 @@ def role(types: Types, known: Iterable[str] = ()) -> JsonSchema:
     )
     keys: Properties = {
         "description": {"type": "string", **described("What the role does, for its page.")},
+        "templates": {
+            "enum": ["ansible"], **described("Render the role's templates as Ansible does, with its names of facts."),
+        },
         "params": {
             "type": ["object", "null"], "propertyNames": name, "additionalProperties": parameter,
             **described("The parameters: name, and its type, default and description."),

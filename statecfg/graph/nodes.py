@@ -45,6 +45,7 @@ class RoleUse:
     :param variables: its parameters and variables, and those of the loops around a node
     :param position: the source location that includes it
     :param outer: the role that includes it; None for a play
+    :param templates: `ansible` if its templates are rendered as Ansible does; otherwise ""
     """
 
     name: str
@@ -52,6 +53,7 @@ class RoleUse:
     variables: Mapping[str, Any]
     position: SourceLocation
     outer: RoleUse | None = None
+    templates: str = ""
 
 
 class Node(Frozen):

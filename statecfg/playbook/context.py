@@ -234,8 +234,13 @@ class WireContext:
         values = host_items.scope(node.options, values)
         if "\n" in template or "{" in template:
             return render_text(template, values, node.position)
-        more = os.path.join(node.role.directory, "templates") if node.role is not None else ""
-        return render_file(self.find(node, template, "templates"), values, node.position, self.base, more)
+        file = self.find(node, template, "templates")
+        if node.role is None:
+            return render_file(file, values, node.position, self.base)
+        more = os.path.join(node.role.directory, "templates")
+        if node.role.templates:
+            values = {"ansible_role_name": node.role.name, **values}
+        return render_file(file, values, node.position, self.base, more, node.role.templates)
 
     @staticmethod
     def secret(name: str, value: str) -> Any:

@@ -80,6 +80,7 @@ class Role:
     """A role: a directory with nodes and declared parameters.
 
     :param origin: where statecfg found it, for people, such as ``roles/`` or ``package acme-roles 1.2``
+    :param templates: `ansible` if its templates are rendered as Ansible does; otherwise ""
     """
 
     name: str
@@ -87,6 +88,7 @@ class Role:
     origin: str = ""
     description: str = ""
     parameters: tuple[Parameter, ...] = ()
+    templates: str = ""
 
     @property
     def position(self) -> SourceLocation:

@@ -27,7 +27,7 @@ from statecfg.graph.opaque import Value, mask_secrets, resolve_tokens
 from statecfg.problems import InvalidInput, Problem, clipped, inputs, problem
 from statecfg.problems.positions import SourceLocation
 from statecfg.problems.tokens import SecretError
-from statecfg.templates import hints
+from statecfg.templates import ansible, hints
 from statecfg.templates.filters.limits import BUDGET, SIZE, Budget, Refused, TooMuch
 from statecfg.templates.sandbox import UNREADABLE, Missing, Sandbox
 
@@ -141,7 +141,12 @@ def _as_text(value: Any) -> str:
 
 
 def render_file(
-    path: Path, variables: Mapping[str, Any], location: SourceLocation, base: Path | None = None, more: str = ""
+    path: Path,
+    variables: Mapping[str, Any],
+    location: SourceLocation,
+    base: Path | None = None,
+    more: str = "",
+    style: str = "",
 ) -> str:
     """Return a rendered template file with its secrets revealed.
 
@@ -150,11 +155,13 @@ def render_file(
     :param location: the place in the playbook that uses the file
     :param base: the project's directory
     :param more: another directory to search for templates, before that of the project; "" for none
+    :param style: `ansible` to render it as Ansible does; otherwise ""
     :raises InvalidInput: the template is wrong or fails; the problem has the line of the template and `location`
     """
     folders = [str(path.parent), *([more] if more else []), *([str(base / "templates")] if base else [])]
     with _explained_at(location, False, variables):
-        text = _as_text(_text(_environment(tuple(folders)).get_template(path.name), variables))
+        render = _of_ansible if style else _of_file
+        text = render(path, tuple(folders), variables)
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
@@ -163,11 +170,28 @@ def render_file(
         return text
 
 
-class _Files(BaseLoader):
-    """Loads templates from a few directories, and never from outside them."""
+def _of_file(path: Path, folders: tuple[str, ...], variables: Mapping[str, Any]) -> str:
+    return _as_text(_text(_environment(folders).get_template(path.name), variables))
 
-    def __init__(self, folders: tuple[str, ...]) -> None:
-        self.folders = folders
+
+def _of_ansible(path: Path, folders: tuple[str, ...], variables: Mapping[str, Any]) -> str:
+    source = _read(str(path))
+    try:
+        settings = ansible.settings(source)
+    except Refused as wrong:
+        raise InvalidInput([problem("SC0322", wrong.detail, wrong.help, SourceLocation(str(path), 1))]) from None
+    template = _environment(folders, ansible.STYLE, settings).get_template(path.name)
+    return ansible.ended(_as_text(_text(template, variables)), source)
+
+
+class _Files(BaseLoader):
+    """Loads templates from a few directories, and never from outside them.
+
+    :param settings: the settings of Ansible's templates, whose first line may name them; None for other templates
+    """
+
+    def __init__(self, folders: tuple[str, ...], settings: Mapping[str, Any] | None) -> None:
+        self.folders, self.settings = folders, settings
 
     def get_source(self, environment: Any, template: str) -> tuple[str, str, Callable[[], bool]]:
         parts = template.split("/")
@@ -178,6 +202,8 @@ class _Files(BaseLoader):
             if os.path.isfile(path):
                 text = _read(path)
                 inputs.note("template", path, text.encode())
+                if self.settings is not None:
+                    text = ansible.without_header(text, self.settings)
                 return text, path, partial(_unchanged, path, _version(path))
         raise TemplateNotFound(template)
 
@@ -215,8 +241,10 @@ def _read(path: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _environment(folders: tuple[str, ...] = ()) -> Sandbox:
-    return Sandbox(_Files(folders))
+def _environment(
+    folders: tuple[str, ...] = (), style: str = "", settings: tuple[tuple[str, Any], ...] = ()
+) -> Sandbox:
+    return Sandbox(_Files(folders, dict(settings) if style else None), style, dict(settings))
 
 
 @lru_cache(maxsize=4096)

@@ -19,10 +19,12 @@ from statecfg.graph.value import CHANGING, TELLING, Value
 from statecfg.problems import InvalidInput
 from statecfg.problems.tokens import SecretError
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.templates import ansible
 from statecfg.templates.filters import FILTERS, TESTS
 from statecfg.templates.filters.limits import BUDGET, SIZE, Refused, TooMuch
 
 BITS = 100_000
+NO_SETTINGS: Mapping[str, Any] = {}
 # Filters that would make two renderings of one template differ.
 _RANDOM = ("random",)
 _WIDE = ("center", "ljust", "rjust", "zfill", "expandtabs", "indent", "batch", "slice")
@@ -91,26 +93,33 @@ class _Context(runtime.Context):
     def resolve_or_missing(self, key: str) -> Any:
         """Return the value of a name, or `missing`."""
         reading.note(key)
-        return super().resolve_or_missing(key)
+        found = super().resolve_or_missing(key)
+        if found is missing and getattr(self.environment, "style", "") == ansible.STYLE and "host" in self.parent:
+            return ansible.value(key, self.parent["host"])
+        return found
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """The environment of every template, file or scalar."""
+    """The environment of every template, file or scalar.
+
+    :param style: `ansible` for templates of Ansible's roles, which have its names; otherwise ""
+    :param settings: other settings of Jinja2
+    """
 
     context_class = _Context
     intercepted_binops = frozenset(("+", "*", "**", "%"))
 
-    def __init__(self, loader: Any = None) -> None:
+    def __init__(self, loader: Any = None, style: str = "", settings: Mapping[str, Any] = NO_SETTINGS) -> None:
+        whitespace = {"keep_trailing_newline": True, "trim_blocks": True, "lstrip_blocks": True}
         super().__init__(
             undefined=Undefined,
             loader=loader,
-            keep_trailing_newline=True,
-            trim_blocks=True,
-            lstrip_blocks=True,
             autoescape=False,
-            finalize=finalized,
+            finalize=(lambda value: finalized(ansible.printable(value))) if style else finalized,
             auto_reload=True,
+            **{**whitespace, **settings},
         )
+        self.style = style
         filters = {**self.filters, **FILTERS}
         self.filters = {name: _guarded(name, function) for name, function in filters.items() if name not in _RANDOM}
         self.tests = {name: _tested(name, test) for name, test in {**self.tests, **TESTS}.items()}
@@ -206,7 +215,7 @@ def finalized(value: Any) -> Any:
         return value
     if value is None:
         raise Refused("the value of an expression is None", "set the value, or use `| default('', true)`")
-    if isinstance(value, (Mapping, list, tuple, set, frozenset)):
+    if isinstance(value, (Mapping, Sequence, set, frozenset)):
         what = "a map" if isinstance(value, Mapping) else "a list"
         raise Refused(f"the value of an expression is {what}", "use `| join(',')`, `| tojson`, or a loop")
     if isinstance(value, Iterator) or type(value).__module__ in ("jinja2.runtime", "jinja2.environment"):
