@@ -45,9 +45,7 @@ _MACHINE: Mapping[str, Any] = {
     "user": "root",
     "users": {
         "root": {"uid": 0, "gid": 0, "comment": "root", "home": "/root", "shell": "/bin/bash"},
-        "nobody": {
-            "uid": 65534, "gid": 65534, "comment": "nobody", "home": "/nonexistent", "shell": "/usr/sbin/nologin",
-        },
+        "daemon": {"uid": 1, "gid": 1, "comment": "daemon", "home": "/usr/sbin", "shell": "/usr/sbin/nologin"},
     },
 }  # fmt: skip
 
