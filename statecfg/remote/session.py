@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     End = Tuple[str, JsonMap]  # the status of the run, and the other fields of the frame `end`
 
 
-def main(source: int, sink: int, hello: JsonMap, frames: List[Frame]) -> None:
+def main(source: int, sink: int, hello: Dict[str, Any], frames: List[Frame]) -> None:
     """Run the host session to its end.
 
     :param source: the descriptor to read from
@@ -70,7 +70,7 @@ class Session:
     :param hello: the first frame
     """
 
-    def __init__(self, channel: Channel, hello: JsonMap) -> None:
+    def __init__(self, channel: Channel, hello: Dict[str, Any]) -> None:
         self.channel, self.hello = channel, hello
         self.state_dir = state.directory()
         self.lock = Lock(self.state_dir)
@@ -312,7 +312,7 @@ class Session:
                     frame = {"type": "planned", "part": part, "layer": number, "nodes": nodes, "fingerprints": mine}
                     self.channel.send(frame)
         hooks = managed.would_fire(plan)
-        more: JsonMap = {"hooks": hooks} if hooks else {}
+        more: Dict[str, Any] = {"hooks": hooks} if hooks else {}
         if managed.order.acting:
             from statecfg.remote.machine.facts import gather
 
@@ -384,7 +384,7 @@ class Session:
         self.lock.drop()
 
 
-def fields(frame: JsonMap) -> JsonMap:
+def fields(frame: JsonMap) -> Dict[str, Any]:
     """Return a frame without its type."""
     return {key: value for key, value in frame.items() if key != "type"}
 

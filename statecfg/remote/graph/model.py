@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
-    JsonMap = Dict[str, Any]
-    Attrs = Dict[str, Any]  # attributes of a node: JSON types and content
+    JsonMap = Mapping[str, Any]
+    Attrs = Mapping[str, Any]  # attributes of a node: JSON types and content
 
 
 class Keyword(str):
@@ -215,18 +215,18 @@ class Node(Record):
         provides: str,
         type: str,
         requires: Sequence[str] = (),
-        attrs: Optional[Attrs] = None,
+        attrs: Optional[Dict[str, Any]] = None,
         triggers: Sequence[str] = (),
         produces_ops: Sequence[str] = (),
         position: str = "",
-        options: Optional[JsonMap] = None,
+        options: Optional[Dict[str, Any]] = None,
         hides: Sequence[str] = (),
     ) -> None:
         self.provides, self.type, self.hides = provides, type, tuple(hides)
         self.requires, self.triggers, self.produces_ops = tuple(requires), tuple(triggers), tuple(produces_ops)
-        self.attrs: Attrs = attrs if attrs is not None else {}
+        self.attrs: Dict[str, Any] = attrs if attrs is not None else {}
         self.position = position
-        self.options: JsonMap = options if options is not None else {}
+        self.options: Dict[str, Any] = options if options is not None else {}
 
 
 HostNode = Node  # its public name, because `statecfg.Node` is the node of a graph

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Tuple
+    from typing import Any, List, Mapping, Tuple
 
-    Configuration = Dict[str, Any]  # of a hook: what its user sets
-    Metadata = Dict[str, Any]  # of a node: what hooks set
-    Entry = Dict[str, Any]  # an event as in Razor's log
+    Configuration = Mapping[str, Any]  # of a hook: what its user sets
+    Metadata = Mapping[str, Any]  # of a node: what hooks set
+    Entry = Mapping[str, Any]  # an event as in Razor's log
     Schema = Mapping[str, Mapping[str, Any]]  # of a hook type: key → description, default, required
 
 NOT_SUPPLIED = "but was not supplied"

@@ -10,7 +10,7 @@ from statecfg.remote.wire.frames import ProtocolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Mapping
+    from typing import Any, Callable, Dict, Mapping
 
     from typing_extensions import Protocol
 
@@ -103,7 +103,7 @@ class Firing:
         judged = judge(event, hook.schema, configuration, metadata, ended)
         if judged.configuration != configuration:
             self.ledger.set_hook(hook.name, base, judged.configuration)
-        answer: JsonMap = {"ok": judged.sound, "entry": shortened(judged.entry), "severity": judged.severity}
+        answer: Dict[str, Any] = {"ok": judged.sound, "entry": shortened(judged.entry), "severity": judged.severity}
         if judged.metadata is not None and judged.metadata != metadata:
             self.node["metadata"] = answer["metadata"] = judged.metadata
         return dict(answer, error=why(judged), waited=waited)

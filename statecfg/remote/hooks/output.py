@@ -109,7 +109,8 @@ class Output:
             else:
                 self.fail("undefined operation on hook: %s; should be 'update' or 'remove'" % operation)
         # Razor validates a hook whenever it stores it: defaults come back, and required keys can't be removed.
-        self.configuration, wrong = complete(self.schema, configuration)
+        completed, wrong = complete(self.schema, configuration)
+        self.configuration = dict(completed)
         missing = [text for text in wrong if text.endswith(NOT_SUPPLIED)]
         if missing:
             raise Malformed(", ".join(missing))

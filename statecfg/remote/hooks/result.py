@@ -9,7 +9,7 @@ from statecfg.remote.hooks.ruby_json import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from typing import Any, Dict, Optional
 
     from statecfg.remote.hooks.configuration import Configuration, Entry, Metadata, Schema
     from statecfg.remote.hooks.run import Ended
@@ -35,7 +35,7 @@ class Judged:
     def __init__(
         self,
         severity: str,
-        entry: Entry,
+        entry: Dict[str, Any],
         configuration: Configuration,
         metadata: Optional[Metadata],
         detail: str = "",
@@ -106,7 +106,7 @@ def why(judged: Judged) -> str:
 
 def shortened(entry: Entry) -> Entry:
     """Return an event for the wire and for reports: long values are cut. The log has them in full."""
-    short: Entry = {}
+    short: Dict[str, Any] = {}
     for key, value in entry.items():
         long = not isinstance(value, str) and len(json.dumps(value)) > REPORTED
         short[key] = _cut(json.dumps(value) if long else value, REPORTED) if long or isinstance(value, str) else value

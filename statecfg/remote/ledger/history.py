@@ -44,7 +44,7 @@ def known(ledger: Ledger, query: Mapping[str, Any]) -> JsonMap:
     """
     node = query.get("node", "")
     runs = history(ledger, query.get("playbook", ""), query.get("run", ""), int(query.get("limit", 20)), node)
-    found: JsonMap = {"history": runs, "managed": managed(ledger, node) if node else []}
+    found: Dict[str, Any] = {"history": runs, "managed": managed(ledger, node) if node else []}
     if query.get("owners"):
         counts = ledger.database.execute("SELECT playbook, count(*) FROM resource GROUP BY playbook ORDER BY playbook")
         found["owners"] = dict(counts.fetchall())

@@ -10,7 +10,7 @@ from statecfg.remote.machine.paths import normal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
     from statecfg.remote.graph.model import Attrs, JsonMap
 
@@ -185,11 +185,11 @@ class Orphan(Node):
 
     def __init__(self, resource: Resource, name: str, successor: Optional[Tuple[str, str]] = None) -> None:
         definition = resource.definition
-        Node.__init__(self, name, definition.type, (), definition.attrs, position=definition.position)
+        Node.__init__(self, name, definition.type, (), dict(definition.attrs), position=definition.position)
         self.options = {"tags": definition.tags} if definition.tags else {}
         self.resource, self.successor, self.snapshot = resource, successor, resource.memory
         self.replaced = False
-        self.secret_attrs: Attrs = {}
+        self.secret_attrs: Dict[str, Any] = {}
         self.sees: Sequence[str] = ()
         self.waits: Sequence[str] = ()
 

@@ -91,7 +91,7 @@ class Definitions:
 
     def _without_secrets(self, node: Node) -> Attrs:
         """Return a node's attributes with content as a digest, and a mask for each secret."""
-        attrs: Attrs = with_digests({key: value for key, value in node.attrs.items() if value is not None})
+        attrs: Dict[str, Any] = with_digests({key: value for key, value in node.attrs.items() if value is not None})
         for name in attrs:
             if name in node.hides:
                 masked = self.mask_values(attrs[name])

@@ -160,7 +160,7 @@ class ItemManagement(Management):
                 name,
                 resource.definition.type,
                 (),
-                resource.definition.attrs,
+                dict(resource.definition.attrs),
                 options={"item_of": self.recorded.held[name]},
             )
             for name, resource in resources

@@ -123,7 +123,7 @@ class Units:
         begun = time.monotonic()
         step = UnitStep.from_json(frame["step"]) if frame["do"] == "hook" else None
         unit = step.unit if step is not None else frame["unit"]
-        done: JsonMap = {"type": "unit-done", "id": frame["id"], "ok": False, "ran": False, "changes": {}}
+        done: Dict[str, Any] = {"type": "unit-done", "id": frame["id"], "ok": False, "ran": False, "changes": {}}
         with self._lock:
             free = unit not in self._busy
             self._busy.add(unit)
@@ -171,7 +171,7 @@ class Units:
             return {"ok": True, "ran": False, "error": "", "changes": context.finish()}
         agent = self._ready()
         token = agent.begin(context)
-        changes: JsonMap = {}
+        changes: Dict[str, Any] = {}
 
         def started(pid: int) -> None:
             context.session = pid

@@ -167,7 +167,7 @@ def encode_value(value: Any, inline: int = INLINE, blobs: Optional[Dict[str, Blo
     :raises TypeError: if the value can't be written as JSON
     """
     if isinstance(value, Blob):
-        encoded: JsonMap = {"$blob": [value.sha256, value.size]}
+        encoded: Dict[str, Any] = {"$blob": [value.sha256, value.size]}
         if value.size <= inline:
             data = value.read()
             try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -52,7 +52,7 @@ class FrameReader:
         self,
         nonce: str,
         nodes: int,
-        read: Callable[[dict[str, Any]], frames.Frame],
+        read: Callable[[Mapping[str, Any]], frames.Frame],
         decoding: AbstractContextManager[Any],
     ) -> None:
         self.read, self.decoding = read, decoding
@@ -84,7 +84,7 @@ class FrameReader:
         if self.decoder.volume - self.outputs > VOLUME:
             raise Broken(f"its report has more than {VOLUME >> 20} MiB", SUSPICIOUS)
 
-    def _next(self, headers: Iterator[tuple[dict[str, Any], bytes]]) -> frames.Frame | None:
+    def _next(self, headers: Iterator[tuple[Mapping[str, Any], bytes]]) -> frames.Frame | None:
         try:
             header = next(headers, (None, b""))[0]
         except wire.ProtocolError as problem:

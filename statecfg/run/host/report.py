@@ -85,7 +85,7 @@ class HostReport:
         """Whether the host has permission to apply its plan and has not finished."""
         return self.state in ACTING
 
-    def read(self, header: Json) -> frames.Frame:
+    def read(self, header: Mapping[str, Any]) -> frames.Frame:
         """Return the frame that a header describes.
 
         :raises Broken: if the protocol has no such frame
