@@ -24,8 +24,10 @@ from statecfg.hooks.store_problems import StoreProblems
 from statecfg.problems import InvalidInput, problem
 from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
+from statecfg.run.report_model import Host as HostData
 from statecfg.store import StoreError, facts, hosts, left_hosts, opened, runs
 from statecfg.units import in_run
+from statecfg.units.state import Tell
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from statecfg.store.left_hosts import LeftHost
     from statecfg.units.in_run import UnitsInRun
 
-Json = dict[str, Any]  # of reports, and of the frames of units
+Json = Mapping[str, Any]  # of reports, and of the frames of units
 
 
 class Bus:
@@ -160,7 +162,7 @@ class Bus:
         with self.problems.collecting():
             facts.keep(self.store, host, values)
 
-    def planned(self, host: str, report: Json) -> None:
+    def planned(self, host: str, report: HostData) -> None:
         """Store the facts of a host that has made its plan, and fire the events that follow from them."""
         if self.due(host):
             report["units"] = self.due(host)
@@ -178,7 +180,7 @@ class Bus:
             if self.mode == Mode.APPLY and hosts.bind(self.store, host, self.playbook):
                 self.events.fire(HostEvent.BOUND, host, self.playbook)
 
-    def unit(self, host: str, frame: Json, tell: Callable[[Json], None], address: str) -> None:
+    def unit(self, host: str, frame: Json, tell: Tell, address: str) -> None:
         """Handle a host's frame about its units."""
         if self.units is not None:
             self.units.take(host, frame, tell, address)
@@ -206,7 +208,7 @@ class Bus:
         ]
         return "" if done.ok else f"finalize failed ({'; '.join(failed)}); nothing was removed"
 
-    def finished(self, host: str, report: Json) -> None:
+    def finished(self, host: str, report: HostData) -> None:
         """Store how the run ended on a host, and fire the events that follow from it."""
         if self.units is not None:
             self.units.finished(host, report)
@@ -217,11 +219,12 @@ class Bus:
         done = report["status"] == HostStatus.OK and not report.get("declined")
         if self.mode == Mode.APPLY and report["status"] in (HostStatus.OK, HostStatus.FAILED, HostStatus.UNKNOWN):
             with self.problems.collecting():
-                self.reconciler.run_ended(host, self.playbook, done, (report.get("error") or {}).get("summary", ""))
+                why = report["error"]["summary"] if "error" in report else ""
+                self.reconciler.run_ended(host, self.playbook, done, why)
         with self.problems.collecting():
             self._enter_end(host, report, done)
 
-    def _enter_end(self, host: str, report: Json, done: bool) -> None:
+    def _enter_end(self, host: str, report: HostData, done: bool) -> None:
         installed, project = self.mode == Mode.APPLY and done, self.store.project
         if installed and self.units is not None:
             self.units.going()

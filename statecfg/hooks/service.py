@@ -19,7 +19,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -31,7 +31,7 @@ __all__ = ["HookError", "HookService", "Request"]
 MAX_REQUEST = 64 << 20  # bytes
 PATIENCE = 30.0  # seconds to wait for data of a request
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 class HookError(StatecfgError):
@@ -65,11 +65,11 @@ class Request:
 
     phase: str
     form_factor: str
-    object: Json
-    children: dict[str, Json] = field(default_factory=dict)
+    object: dict[str, Any]
+    children: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
-    def status(self) -> Json:
+    def status(self) -> dict[str, Any]:
         """The object's status, which the handler may change."""
         status = self.object.setdefault("status", {})
         assert isinstance(status, dict)
@@ -175,7 +175,7 @@ class HookService:
         except Exception as error:  # report any other error, too: the controller retries
             text = f"{type(error).__name__}: {error}"
             return 500, JSON, json.dumps({"message": text}) + "\n"
-        reply: Json = {}
+        reply: dict[str, Any] = {}
         if _differ(request.object, before["object"]):
             reply["object"] = request.object
         if _differ(request.children, before.get("children") or {}) and request.phase == "pre-reconcile":

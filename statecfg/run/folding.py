@@ -7,6 +7,8 @@ import json
 import threading
 from typing import Any
 
+from statecfg.run.report_model import Host as HostData
+
 _SHARED = ("layers", "removals", "left", "fingerprints", "facts", "owed", "hooks", "summary")
 
 
@@ -17,8 +19,9 @@ class Folding:
         self._lock = threading.Lock()
         self._shared: dict[bytes, Any] = {}  # digest → value
 
-    def fold(self, report: dict[str, Any]) -> None:
+    def fold(self, host: HostData) -> None:
         """Replace values in the report of a host by equal values of other hosts."""
+        report: Any = host  # the keys are not literals
         for key in _SHARED:
             if report.get(key):
                 report[key] = self._shared_value(report[key])

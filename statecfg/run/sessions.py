@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from statecfg.run.folding import Folding
 from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.request import Request
+from statecfg.run.report_model import Host as HostData
 
 WAIT = 0.5  # seconds; a wait without timeout would delay Ctrl-C
 
@@ -32,7 +32,7 @@ class Sessions:
         rate: float | None,
         cancel: threading.Event,
     ) -> None:
-        self.reports: dict[str, Any] = {}
+        self.reports: dict[str, HostData] = {}
         self._requests, self._driver, self._slots = requests, driver, slots
         self._pause, self._cancel = 1 / rate if rate else 0.0, cancel
         self._folding = Folding()

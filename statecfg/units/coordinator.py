@@ -23,7 +23,7 @@ from statecfg.units.orders import HostOrders
 from statecfg.units.results import Results
 from statecfg.units.state import RunHost, RunUnit, Tell
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 class Coordinator:

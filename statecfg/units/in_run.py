@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.names import HostStatus, Mode
+from statecfg.run.report_model import Host as HostData
 from statecfg.store import StoreError, opened, projects
+from statecfg.units.state import Tell
 
 if TYPE_CHECKING:
     import threading
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from statecfg.store.database import Store
     from statecfg.units.coordinator import Coordinator
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def of_run(
@@ -135,14 +137,14 @@ class UnitsInRun:
         except StoreError as wrong:
             self.problems.append(str(wrong))
 
-    def take(self, host: str, frame: Json, tell: Callable[[Json], None], address: str) -> None:
+    def take(self, host: str, frame: Json, tell: Tell, address: str) -> None:
         """Handle a frame of a host about its units."""
         if self.problems and frame["type"] == "units":
             tell({"type": "units-go", "stop": self.problems[0]})
         else:
             self.coordinator.take(host, frame, tell, address)
 
-    def finished(self, host: str, report: Json) -> None:
+    def finished(self, host: str, report: HostData) -> None:
         """Add its units to a host's report. If a hook of a unit failed, the host has failed."""
         self.coordinator.session_ended(host)
         reported = self.coordinator.report(host)

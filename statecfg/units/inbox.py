@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from statecfg.run.strict import weigh
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 # host, frame, function that sends to the host, its address
 Message = tuple[str, Json, Callable[[Json], None] | None, str]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from statecfg.store.database import Store
     from statecfg.units.ahead import Ahead
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 class HostOrders:
@@ -33,7 +34,7 @@ class HostOrders:
         units = self.ahead.names.get(host, [])
         if not units:
             return {}
-        charms: Json = {}
+        charms: dict[str, Any] = {}
         for name in sorted({service for _, service in units} & set(self.deployment.charms)):
             if name not in self._charms:
                 large: dict[str, Blob] = {}

@@ -17,7 +17,7 @@ from statecfg.units import ahead
 from statecfg.units.hook_log import HookLog
 from statecfg.units.state import RunHost, RunUnit, Tell, wake
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 InHook = frames.UnitAsk | frames.UnitPort | frames.UnitStatus
 
 

@@ -12,7 +12,7 @@ from statecfg.remote.graph.names import HookStatus
 from statecfg.run.report_model import Unit, UnitHook
 from statecfg.store.units.records import UnitStep
 
-Json = dict[str, Any]  # of frames
+Json = Mapping[str, Any]  # of frames
 Tell = Callable[[Json], None]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from statecfg.remote.graph.errors import StatecfgError
 
 MAX_SHOWN = 4096  # maximum number of characters of an answer in a message
 
-Json = dict[str, Any]  # what a hook returned
+Json = Mapping[str, Any]  # what a hook returned
 
 
 def clipped(text: str) -> str:

@@ -193,7 +193,7 @@ class Children:
         node_type = registry.find(type_name, self.hook.position)
         fields = schema.of(node_type).fields if node_type is not None else {}
         sent = self.sent[key]["spec"] if node is not None else {}
-        attrs: Json = {}
+        attrs: dict[str, Any] = {}
         if node is not None and node_type is not None:
             # A typed service drops what its type does not have, such as the node's own argument.
             attrs = {name: node.attrs[name] for name in schema.of(node_type).arguments if name in node.attrs}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -26,17 +26,19 @@ from statecfg.run.host.sender import LINGER, Sender
 from statecfg.run.host.session import HostSession
 from statecfg.run.host.state import State
 from statecfg.run.job import Job
+from statecfg.run.report_model import Error
+from statecfg.run.report_model import Host as HostData
 from statecfg.transport import Connection, Stream, TransportError
 from statecfg.transport.become import open_become
 
 BEAT = 5.0  # seconds between heartbeats
 READ = 0.2  # seconds to wait for bytes before checking the deadlines and the user's answer
 HOST_KEY = "host key"  # a difference between host keys begins with this
-Json = dict[str, Any]  # of reports, and of the frames of hooks and units
+Json = Mapping[str, Any]  # of reports, and of the frames of hooks and units
 
 _DECODING = threading.Lock()
-_CANCELLED = {"summary": "not started: the run was stopped first", "detail": "", "hint": ""}
-_OTHER_HOST = {
+_CANCELLED: Error = {"summary": "not started: the run was stopped first", "detail": "", "hint": ""}
+_OTHER_HOST: Error = {
     "summary": "this is not the host of the plan; nothing was changed",
     "detail": "Its host key differs.",
     "hint": "If the host was reinstalled, plan again, review the plan, and apply it.",
@@ -85,11 +87,11 @@ class HostDriver:
         self.over = threading.Event()
 
     @property
-    def report(self) -> Json:
+    def report(self) -> HostData:
         """The host's part of the report."""
         return self.session.report.data
 
-    def run(self) -> Json:
+    def run(self) -> HostData:
         """Run the session and return the host's part of the report, also if the host fails."""
         try:
             if self.cancel.is_set():
@@ -253,7 +255,7 @@ class HostDriver:
             return True
         step = self.gate_pass.barrier.step(self.host)
         if isinstance(step, Refused):
-            error = {"summary": step.summary, "detail": step.detail, "hint": step.hint}
+            error: Error = {"summary": step.summary, "detail": step.detail, "hint": step.hint}
             self.session.refuse(HostStatus.FAILED, error)
             return False
         if isinstance(step, Job):

@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 from statecfg.playbook.compile import Definition
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.run.report_model import Host as HostData
 
-Json = dict[str, Any]  # of reports, and of the frames of hooks and units
+Json = Mapping[str, Any]  # of reports, and of the frames of hooks and units
 
 
 class Events(Protocol):
@@ -20,7 +21,7 @@ class Events(Protocol):
         :param values: name of a fact → value
         """
 
-    def planned(self, host: str, report: Json) -> None:
+    def planned(self, host: str, report: HostData) -> None:
         """Note that a host has planned; its report contains `facts` and `ledger`."""
 
     def hook(self, host: str, question: Json, gone: Callable[[], bool], begun: Callable[[], None]) -> Mapping[str, Any]:
@@ -44,7 +45,7 @@ class Events(Protocol):
         :param tell: sends a frame to the host
         """
 
-    def finished(self, host: str, report: Json) -> None:
+    def finished(self, host: str, report: HostData) -> None:
         """Note how a run ended on a host; this may add to the report."""
 
 

@@ -6,14 +6,14 @@ import hashlib
 import json
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from statecfg.playbook.file_blobs import FileBlob
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.wire import frames as wire
 
-Json = dict[str, Any]  # the header of a frame
+Json = Mapping[str, Any]  # the header of a frame
 
 PIECE = wire.BODY_LIMIT  # bytes of content in one frame
 SAMPLE = 16 << 10  # bytes at the beginning of a frame that show whether it shrinks

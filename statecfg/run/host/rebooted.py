@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from statecfg.remote.graph.events import RunEvent
 from statecfg.run.host.absence import ABSENT, Absence
@@ -13,6 +13,7 @@ from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.report import Emit
 from statecfg.run.host.session import HostSession
 from statecfg.run.host.state import AWAY, State
+from statecfg.run.report_model import Host as HostData
 from statecfg.transport import AuthenticationFailed, HostKeyRejected, TransportError
 
 PAUSE = 2.0  # seconds between two attempts
@@ -28,7 +29,7 @@ class Driver(Protocol):
     cancel: threading.Event
 
     @property
-    def report(self) -> dict[str, Any]: ...
+    def report(self) -> HostData: ...
 
 
 def through(driver: Driver, connect: Callable[..., None]) -> None:

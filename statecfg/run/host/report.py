@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from statecfg.facts.catalogue import wrong_fact
 from statecfg.playbook.compile import Definition
@@ -21,6 +21,7 @@ from statecfg.run.host.broken import SUSPICIOUS, Broken, quoted
 from statecfg.run.host.plan import HostPlan
 from statecfg.run.host.progress import HostProgress
 from statecfg.run.host.state import ACTING, PLANNED, State
+from statecfg.run.report_model import Error, Host
 from statecfg.run.strict import Invalid
 
 Json = dict[str, Any]  # of the report, format 1
@@ -60,7 +61,7 @@ class HostReport:
         self.reboots: list[str] = []  # the nodes that asked for a reboot
         self.kept: list[str] = []  # what the host continues with after the reboot
         self.asked: frozenset[str] = frozenset()  # the facts that the host was asked for and has not sent
-        self.data: Json = {"status": HostStatus.UNREACHABLE, "layers": [], "summary": {}}
+        self.data: Host = {"status": HostStatus.UNREACHABLE, "layers": [], "summary": {}}
         self.define(definition)
         self._takers: Mapping[type[frames.Frame], Callable[[Any], None]] = {
             frames.Hello: self._hello, frames.Planned: self._planned, frames.Plan: self._plan,
@@ -78,7 +79,7 @@ class HostReport:
         self.progress = HostProgress(self.plan)
         self.data["layers"] = self.plan.layers
         if self.mode not in Mode.ASKING:
-            self.data.update(removals=self.plan.removals, left=self.plan.parts["left"])
+            self.data["removals"], self.data["left"] = self.plan.removals, self.plan.parts["left"]
 
     @property
     def acting(self) -> bool:
@@ -146,7 +147,7 @@ class HostReport:
         self.state = State.WAITING if frame.waits and self.mode in Mode.ACTING else State.PLANNED
         fields = frame.to_json()
         self.data["owed"] = fields.get("owed", [])
-        self.data.update({key: fields[key] for key in ("hooks", "facts", "ledger") if fields.get(key)})
+        self._take(fields, "hooks", "facts", "ledger")
         self.data["fingerprints"] = self.plan.fingerprints
         layers = [*self.plan.removals, *self.plan.layers]
         self.emit(RunEvent.PLANNED, {"layers": layers, "summary": self.count()})
@@ -246,7 +247,7 @@ class HostReport:
     def _fired(self, frame: frames.Fired) -> None:
         self._may_act()
         self.plan.checked_name(frame.name)
-        fired = {key: value for key, value in frame.to_json().items() if value is not None}
+        fired: Any = {key: value for key, value in frame.to_json().items() if value is not None}
         self.data.setdefault("fired", []).append(fired)
         self.emit(RunEvent.FIRED, fired)
 
@@ -264,10 +265,10 @@ class HostReport:
         acted = self.acting and ended and not frame.declined and not frame.unchanged
         if acted and not error and not self.progress.complete:
             raise Broken("it reports its end, but not every layer", SUSPICIOUS)
-        self.data.update({key: fields[key] for key in _OF_END if fields.get(key)})
+        self._take(fields, *_OF_END)
         if self.mode == Mode.HISTORY:
             self.data["history"] = fields.get("history", [])
-            self.data.update({key: fields[key] for key in ("managed", "owners") if fields.get(key)})
+            self._take(fields, "managed", "owners")
         if self.mode == Mode.REVEAL:
             self.data["revealed"] = frame.revealed
         if frame.warnings:
@@ -283,16 +284,20 @@ class HostReport:
         unknown = acted and error and counts.get(Outcome.UNKNOWN)
         self.data["status"] = HostStatus.UNKNOWN if unknown else status
 
-    def _explain(self, end: frames.End, holder: Json) -> None:
+    def _take(self, fields: Mapping[str, Any], *keys: str) -> None:
+        """Copy the fields of a frame that have a value to the report."""
+        self.data.update(cast(Host, {key: fields[key] for key in keys if fields.get(key)}))
+
+    def _explain(self, end: frames.End, holder: Mapping[str, Any]) -> None:
         """Put the error of the `end` frame, if there is one, into the report."""
         if end.error:
             self.data["error"] = {"summary": end.error, "detail": end.trace, "hint": end.hint}
         elif end.refusal:
-            self.data["error"] = {**_REFUSED, "summary": end.refusal}
+            self.data["error"] = cast(Error, {**_REFUSED, "summary": end.refusal})
         elif end.status in (HostStatus.LOCKED, HostStatus.REFUSED):
             error = _HELD if end.status == HostStatus.LOCKED else _STALE
             away = _REBOOTS if holder.get("until") else {}
-            self.data["error"] = {**error, **away, "detail": _holder(holder)}
+            self.data["error"] = cast(Error, {**error, **away, "detail": _holder(holder)})
 
     def _contradiction(self, end: frames.End) -> str:
         """Return how the `end` frame contradicts itself or the earlier frames, "" if it does not."""
@@ -346,7 +351,8 @@ class HostReport:
             return
         first = [node for layer in self.plan.layers for node in layer if "shutdown_first" in node]
         if first and "shutdown" not in self.data:  # the host's own list, in its order, never arrived
-            self.data["shutdown"] = [{**node["shutdown_first"], "node": node["name"]} for node in reversed(first)]
+            actions: Any = [{**node["shutdown_first"], "node": node["name"]} for node in reversed(first)]
+            self.data["shutdown"] = actions
         sent = (ActionStatus.OK, ActionStatus.UNKNOWN)
         stopped = {action["node"] for action in self.data.get("shutdown", ()) if action["status"] in sent}
         down = [node["name"] for node in first if node["name"] in stopped and node["outcome"] not in Outcome.SOUND]
@@ -360,7 +366,7 @@ class HostReport:
         return counts
 
 
-def _holder(holder: Json) -> str:
+def _holder(holder: Mapping[str, Any]) -> str:
     """Return who holds a host's lock, in words. The values come from the host."""
     when = "".join(
         f", {word} {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(moment))}"

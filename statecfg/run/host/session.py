@@ -28,6 +28,7 @@ from statecfg.run.host.report import Emit, HostReport
 from statecfg.run.host.request import Request
 from statecfg.run.host.state import PLANNED, State
 from statecfg.run.host.supplies import Supplies
+from statecfg.run.report_model import Error
 
 AGAIN = "Run the command again. The host has recorded its progress, and the next run completes it."
 AGAIN_LATER = "Run the command again later. The resources stay until the hook allows their removal."
@@ -36,7 +37,7 @@ PYTHON = "Install Python 3.8 or newer on the host, or set its path in the invent
 BUG = "This is a bug in statecfg. Please report it with the text above."
 NO_PYTHON = 96  # the exit status of the command that starts the executor
 
-Json = dict[str, Any]  # of frames and events
+Json = Mapping[str, Any]  # of frames and events
 
 
 class HostSession:
@@ -335,13 +336,12 @@ class HostSession:
         nothing = "" if acting or self.request.order.mode not in Mode.ACTING else "Nothing was changed."
         self.report.lost(summary, nothing, hint or UNREACHED, heard_all)
 
-    def refuse(self, status: str, error: Json) -> None:
+    def refuse(self, status: str, error: Error) -> None:
         """Set the status and the error in the report, for a host that is refused, cancelled or held back.
 
         :param status: one of `HostStatus`
-        :param error: its `summary`, `detail` and `hint`
         """
-        self.report.data.update(status=status, error=dict(error))
+        self.report.data["status"], self.report.data["error"] = status, error
 
     def hold_back(self, why: str) -> None:
         """Report that a hook keeps the playbook on the host.
