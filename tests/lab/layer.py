@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.lab import login, owner
+from tests.lab.few_packages import STATUS, few_packages
 from tests.lab.unused_units import unused_units
 
 # Directories that are empty when a host starts, with their modes.
@@ -53,6 +54,9 @@ AcceptEnv LANG LC_*
 Subsystem sftp internal-sftp
 """
 SSH_UNIT = "/lib/systemd/system/ssh.service"
+# apt describes the state of all packages in a compressed log, also when it only simulates an installation. Without this
+# log, a simulation needs a third of the CPU time.
+APT = 'Dir::Log::Planner "/dev/null";\n'
 
 
 def lower_layer() -> Path:
@@ -81,6 +85,9 @@ def lower_layer() -> Path:
     (layer / "var/cache/apt/archives/partial").mkdir(parents=True)
     (layer / "var/lib/apt/lists/partial").mkdir()
     (layer / "var/log/apt").mkdir()
+    write(layer, "etc/apt/apt.conf.d/tests", APT)
+    if STATUS.exists():
+        write(layer, str(STATUS).lstrip("/"), few_packages())
     (layer / "run/sshd").mkdir(mode=0o755)
     (layer / "run/lock").mkdir(mode=0o1777)
     return layer
@@ -103,6 +110,7 @@ def bare_layer(bare: Path) -> Path:
         for name in unused_units(bare):
             _parents(layer, name)
             _whiteout(layer, name)
+        write(layer, "etc/apt/apt.conf.d/tests", APT)
     return layer
 
 
