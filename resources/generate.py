@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
 from statecfg import Action, Attrs, CheckError, HostNode, Machine, Name, NodeOptions, Result, World, node_type, op
@@ -101,7 +102,7 @@ def check(node: HostNode, world: World) -> list[Action]:
 
 
 @generate.undo
-def undo(node: HostNode, memory: dict[str, Any], world: World) -> list[Action]:
+def undo(node: HostNode, memory: Mapping[str, Any], world: World) -> list[Action]:
     """Remove the file."""
     path = _path(node.attrs)
     return [paths.remove(path)] if world.stat(path) is not None else []

@@ -29,7 +29,7 @@ class Archive:
         self._file: Any = None
         self._members: dict[str, Any] = {}
 
-    def members(self) -> dict[str, Any]:
+    def members(self) -> Mapping[str, Any]:
         """Return name → member, in the order of the archive.
 
         :raises ValueError: if it is not an archive, or not a safe one
@@ -296,7 +296,7 @@ def remember(node: Node, world: World) -> records.DirectoryMemory:
     return directories.remember(with_tree(node, world), world)
 
 
-def learn(node: Node, memory: records.DirectoryMemory, world: World) -> dict[str, Any]:
+def learn(node: Node, memory: records.DirectoryMemory, world: World) -> Mapping[str, Any]:
     """Record the names of an archive on the host, because the node itself does not have them."""
     return {"source": sorted({*memory["source"], *read(node.attrs, world)})}
 

@@ -7,7 +7,7 @@ all users of the engine can see; the values of variables are in a separate facet
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError
@@ -39,7 +39,7 @@ def why(answer: Probe) -> str:
     return lines[-1][:300] if lines else "exit status %d" % answer.status
 
 
-def _described(host: World, engine: str, kind: str) -> list[dict[str, Any]]:
+def _described(host: World, engine: str, kind: str) -> list[Mapping[str, Any]]:
     """Return what an engine tells about all its containers or images.
 
     :raises LookupError: if it fails
@@ -59,7 +59,7 @@ def _described(host: World, engine: str, kind: str) -> list[dict[str, Any]]:
     return found
 
 
-def read_all(host: World, kind: str) -> Iterator[tuple[str, list[dict[str, Any]] | str]]:
+def read_all(host: World, kind: str) -> Iterator[tuple[str, list[Mapping[str, Any]] | str]]:
     """Yield each engine of the host and what it tells, or why it fails."""
     for engine in ENGINES:
         if any(host.stat("%s/%s" % (place, engine)) is not None for place in PLACES):
@@ -69,7 +69,7 @@ def read_all(host: World, kind: str) -> Iterator[tuple[str, list[dict[str, Any]]
                 yield engine, str(problem)
 
 
-def _label(labels: dict[str, str] | None) -> dict[str, Any]:
+def _label(labels: dict[str, str] | None) -> Mapping[str, Any]:
     """Return what our label says; {} if there is none."""
     try:
         said = json.loads((labels or {}).get(LABEL, "{}"))
@@ -78,7 +78,7 @@ def _label(labels: dict[str, str] | None) -> dict[str, Any]:
     return said if isinstance(said, dict) and isinstance(said.get("options"), dict) else {}
 
 
-def name_of(container: dict[str, Any]) -> str:
+def name_of(container: Mapping[str, Any]) -> str:
     return str(container["Name"]).lstrip("/")  # docker's begin with a slash
 
 

@@ -145,7 +145,7 @@ def remember(node: Node, world: World) -> memories.GemMemory:
     return {"versions": installed(world, node.attrs["name"], directories(node.attrs, world)[0]), "installed": []}
 
 
-def learn(node: Node, memory: memories.GemMemory, world: World) -> dict[str, Any]:
+def learn(node: Node, memory: memories.GemMemory, world: World) -> Mapping[str, Any]:
     """Record the versions that the node installed."""
     attrs = node.attrs
     if attrs.get("absent"):

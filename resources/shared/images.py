@@ -135,7 +135,7 @@ def remember(node: Node, world: World) -> memories.ImageMemory:
     return {"id": now["id"] if now is not None else None, "new": None}
 
 
-def learn(node: Node, memory: memories.ImageMemory, world: World) -> dict[str, Any]:
+def learn(node: Node, memory: memories.ImageMemory, world: World) -> Mapping[str, Any]:
     """Record the image that the node brought."""
     now = present(world, node.attrs["engine"], node.attrs["name"])
     return {"new": now["id"] if now is not None and now["id"] != memory["id"] else memory["new"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from statecfg.resources.shared.key_texts import MISSING, NotEditable, dotted, row_of
@@ -61,7 +61,7 @@ def _members(text: str, at: int) -> list[_Member]:
 
 
 def _loaded(text: str) -> Any:
-    def unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    def unique(pairs: Sequence[tuple[str, Any]]) -> Mapping[str, Any]:
         names = [name for name, _ in pairs]
         twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
         if twice is not None:

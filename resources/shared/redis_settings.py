@@ -113,7 +113,7 @@ def _order(login: Mapping[str, Any], value: str | None = None) -> bytes:
     return json.dumps({**login, "value": value}).encode()
 
 
-def _login(attrs: records.Attrs) -> dict[str, Any]:
+def _login(attrs: records.Attrs) -> Mapping[str, Any]:
     """Return the user, and the passwords to try. `requirepass` is the new password, or the present one already."""
     passwords = [attrs.get("password"), attrs.get("value") if attrs["name"] == "requirepass" else None]
     return {"user": attrs.get("user"), "passwords": [each for each in passwords if each and not restore.masked(each)]}

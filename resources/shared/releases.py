@@ -169,7 +169,7 @@ def remember(node: Node, world: World) -> memories.ReleaseMemory:
     return snap.with_lost(memory)
 
 
-def learn(node: Node, memory: memories.ReleaseMemory, world: World, said: Mapping[str, str]) -> dict[str, Any]:
+def learn(node: Node, memory: memories.ReleaseMemory, world: World, said: Mapping[str, str]) -> Mapping[str, Any]:
     """Record each version that the node links to, and each program that it installed."""
     place = program(node.attrs)
     new = [place] if place != node.attrs["path"] else []

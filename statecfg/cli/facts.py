@@ -65,7 +65,7 @@ def command(pattern: str, record: str | None, store: str | None, **values: Any) 
     return code
 
 
-def _request(root: Path) -> dict[str, Any]:
+def _request(root: Path) -> Mapping[str, Any]:
     """Return the request for all facts in the form that hosts receive.
 
     :param root: the project's directory

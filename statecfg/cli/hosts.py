@@ -97,7 +97,7 @@ def tag(opened: HostStore, name: str, tags: Sequence[str], remove: bool) -> str:
     return f"{name}: {', '.join(record.tags) or 'no tags'}"
 
 
-def _pairs(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, Any]:
+def _pairs(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> Mapping[str, Any]:
     """Convert arguments KEY=VALUE to a dictionary."""
     return dict(map(_pair, values))
 

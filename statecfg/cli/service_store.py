@@ -104,7 +104,7 @@ class ServiceStore(ProjectStore):
         return InvalidInput([problem("SC0753", f"relation `{wanted}` does not exist", help)])
 
 
-def settings(service: ServiceRow, texts: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+def settings(service: ServiceRow, texts: Sequence[str]) -> tuple[Mapping[str, Any], list[str]]:
     """Parse KEY=VALUE arguments of a service's options.
 
     :returns: option → value, and the options to reset (`KEY=`)

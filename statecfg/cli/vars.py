@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from statecfg.playbook.inventory import RESERVED, RESERVED_DETAIL
 from statecfg.problems import InvalidInput, inputs, problem
 
 
-def extra_vars(arguments: Iterable[str], base: Path) -> dict[str, Any]:
+def extra_vars(arguments: Iterable[str], base: Path) -> Mapping[str, Any]:
     """Return the variables of all `-e` arguments. Later ones override earlier ones.
 
     The value in `key=value` is always a string; JSON provides numbers and booleans.
@@ -28,7 +28,7 @@ def extra_vars(arguments: Iterable[str], base: Path) -> dict[str, Any]:
     return variables
 
 
-def _one(text: str, base: Path) -> dict[str, Any]:
+def _one(text: str, base: Path) -> Mapping[str, Any]:
     if text.startswith("@"):
         return _file(base / text[1:])
     if text.lstrip().startswith("{"):
@@ -43,7 +43,7 @@ def _one(text: str, base: Path) -> dict[str, Any]:
     return _unreserved({name: value}, "-e")
 
 
-def _unreserved(variables: dict[str, Any], where: str) -> dict[str, Any]:
+def _unreserved(variables: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """Return the variables. Refuse a name that statecfg uses."""
     if RESERVED in variables:
         lead = f"{where}: " if where != "-e" else ""
@@ -51,7 +51,7 @@ def _unreserved(variables: dict[str, Any], where: str) -> dict[str, Any]:
     return variables
 
 
-def _file(path: Path) -> dict[str, Any]:
+def _file(path: Path) -> Mapping[str, Any]:
     inputs.note("variables", path)
     if path.suffix == ".json":
         try:
@@ -71,7 +71,7 @@ def _file(path: Path) -> dict[str, Any]:
     return dict(value)
 
 
-def _object(text: str, where: str) -> dict[str, Any]:
+def _object(text: str, where: str) -> Mapping[str, Any]:
     from statecfg.remote.hooks import ruby_json as hook_json
 
     try:

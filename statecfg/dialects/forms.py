@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from statecfg.dialects import hy_source
@@ -16,7 +16,7 @@ def form_type(form: Any) -> str:
     return type(form).__name__
 
 
-def attribute_names(vector: Iterable[Any], defaults: bool = False) -> dict[str, Any]:
+def attribute_names(vector: Iterable[Any], defaults: bool = False) -> Mapping[str, Any]:
     """Return the names in a vector of symbols, with their defaults.
 
     :param defaults: whether an entry can also be a pair `[name default]`
@@ -48,7 +48,7 @@ def op_parameters(vector: Iterable[Any]) -> list[str]:
     return names
 
 
-def op_options(written: Any) -> dict[str, Any]:
+def op_options(written: Any) -> Mapping[str, Any]:
     """Return the options of a `defop`, `{:turn "apt" :batch "packages"}`, by name."""
     pairs = list(written)
     options = {}

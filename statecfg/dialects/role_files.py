@@ -46,7 +46,7 @@ class RoleFiles:
     entries: list[Entry]
     functions: tuple[Callable[[HostContext], Any], ...]
 
-    def bound(self, given: Given, top: Mapping[str, Any]) -> dict[str, Any] | None:
+    def bound(self, given: Given, top: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the values of the parameters and variables; None if one is missing or wrong, which is reported.
 
         :param top: the variables of the play, which defaults and variables can use

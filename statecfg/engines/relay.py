@@ -6,7 +6,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from statecfg.engines.channel import CONTROL, DATA, STDERR, WINDOW, Channel, ChannelEnded, Frame, field, message
@@ -63,7 +63,7 @@ class _Relay:
         else:
             raise ChannelEnded(f"it sent a frame of kind {frame.kind}")
 
-    def _control(self, number: int, content: dict[str, Any]) -> None:
+    def _control(self, number: int, content: Mapping[str, Any]) -> None:
         match content:
             case {"is": "alive"}:
                 return
@@ -246,7 +246,7 @@ def failure(host: str, problem: Exception) -> dict[str, str]:
     return {"is": "failed", "error": type(problem).__name__, **about}
 
 
-def _tell(channel: Channel, number: int, content: dict[str, Any]) -> None:
+def _tell(channel: Channel, number: int, content: Mapping[str, Any]) -> None:
     """Send a control frame, if the controller is still there. Otherwise the main thread closes everything."""
     try:
         channel.tell(number, content)
@@ -258,14 +258,14 @@ def _in_thread(work: Callable[[], object]) -> None:
     threading.Thread(target=work, daemon=True).start()
 
 
-def _target(fields: dict[str, Any]) -> Target:
+def _target(fields: Mapping[str, Any]) -> Target:
     try:
         return Target(**{**fields, "identity_files": tuple(fields["identity_files"])})
     except (KeyError, TypeError) as problem:
         raise ChannelEnded(f"it sent an invalid target: {problem}") from problem
 
 
-def _settings(fields: dict[str, Any]) -> SshSettings:
+def _settings(fields: Mapping[str, Any]) -> SshSettings:
     try:
         known_hosts = fields["known_hosts"]
         return SshSettings(**{**fields, "known_hosts": None if known_hosts is None else tuple(known_hosts)})

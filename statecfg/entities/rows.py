@@ -35,7 +35,7 @@ def _from_row(cls: type[T], row: Any) -> T:
     return cls(**_values(cls, row))
 
 
-def _values(cls: type, row: Any) -> dict[str, Any]:
+def _values(cls: type, row: Any) -> Mapping[str, Any]:
     """Return the values of the fields of a class from a row with a column for each, also for those in parts."""
     fields = _fields(cls).items()
     return {name: getattr(row, name) if part is None else part(**_values(part, row)) for name, part in fields}

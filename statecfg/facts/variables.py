@@ -70,6 +70,6 @@ class Vars(Mapping[str, Any]):
         return Vars({**self._values, **more}, self._note)
 
     @property
-    def unrecorded(self) -> dict[str, Any]:
+    def unrecorded(self) -> Mapping[str, Any]:
         """All variables, for templates, which record by themselves what they read."""
         return dict(self._values)

@@ -78,7 +78,7 @@ class HostFacts:
         self.read_paths: dict[Path, Any] = {}
 
     @property
-    def used(self) -> dict[str, Any]:
+    def used(self) -> Mapping[str, Any]:
         """Path of a value, such as `os.family` or `packages[nginx]` → the value that was read."""
         return {written(path): value for path, value in self.read_paths.items()}
 
@@ -260,7 +260,7 @@ class View(Mapping[str, Any]):
     def __deepcopy__(self, memo: object) -> View:
         return self  # a copy of the source would not record what is read
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Mapping[str, Any]:
         """Return this part as data.
 
         :raises MissingFact: a fact in it is not known

@@ -84,7 +84,7 @@ class AnsibleModule:
         return name in self.hidden
 
 
-def _specification(options: Mapping[str, Any]) -> dict[str, Any]:
+def _specification(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return documented options in the form in which Ansible validates arguments."""
     specification = {}
     for name, option in options.items():

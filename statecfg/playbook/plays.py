@@ -77,7 +77,7 @@ class HostContext:
         raise others.unknown_field(key, self.__dataclass_fields__)
 
     @property
-    def in_templates(self) -> dict[str, Any]:
+    def in_templates(self) -> Mapping[str, Any]:
         """The names that templates have besides variables, which override all of them but `host`."""
         return {"host": TemplateHost(self), "hosts": others.hosts, "groups": others.groups, "output": output}
 
@@ -268,7 +268,9 @@ def add_definition(item: Defined) -> Defined:
     return item
 
 
-def written_options(written: Mapping[Any, Any], valid: Sequence[str] = OPTIONS, what: str = "play") -> dict[str, Any]:
+def written_options(
+    written: Mapping[Any, Any], valid: Sequence[str] = OPTIONS, what: str = "play"
+) -> Mapping[str, Any]:
     """Convert the options of a play in Hy, `{:hosts "web" :vars {…}}`, to arguments of `play`.
 
     :param written: the options by keyword

@@ -39,7 +39,7 @@ class Option:
     default: Any = None
     description: str = ""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Mapping[str, Any]:
         """Return type, default and description, as stored and shown."""
         return {"type": self.type, "default": self.default, "description": self.description}
 

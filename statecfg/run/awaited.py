@@ -113,7 +113,7 @@ class Awaited:
         """Whether a host's answer is due."""
         return bool(self._answers.due)
 
-    def request(self, names: Collection[str]) -> dict[str, Any]:
+    def request(self, names: Collection[str]) -> Mapping[str, Any]:
         """Return a request for facts in the form that hosts receive."""
         known = self._jobs.source.own
         own = {name.removeprefix(f"{OWN}."): known[name[len(OWN) + 1 :]] for name in names if "." in name}

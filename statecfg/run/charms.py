@@ -277,7 +277,7 @@ def _meant(name: str, endpoints: Mapping[str, Any] | None) -> str | None:
     return near[0] if near else None
 
 
-def _map(path: Path) -> dict[str, Any] | None:
+def _map(path: Path) -> Mapping[str, Any] | None:
     """Return the map in a YAML file of the charm; None if the file is missing, {} if it is invalid (reported)."""
     if not path.is_file():
         return None

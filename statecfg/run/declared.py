@@ -39,12 +39,12 @@ class ServiceWork:
     charm: Charm | None = field(default=None, repr=False)
 
     @property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> Mapping[str, Any]:
         """Its options as JSON: name → type, default, description."""
         return {name: option.as_json() for name, option in self.service.schema.items()}
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Mapping[str, Any]:
         """The settings in the playbook, without secret ones."""
         return {name: value for name, value in self.service.settings.items() if not isinstance(value, Secret)}
 
@@ -130,7 +130,7 @@ def _settings(
         yield name, checked
 
 
-def _variables(definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _variables(definitions: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the variables that don't depend on a host. Settings can use only these: a setting is for all units."""
     variables: dict[str, Any] = {}
     for name, value in definitions.items():

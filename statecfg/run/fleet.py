@@ -217,7 +217,7 @@ def _request(job: Job, options: Options, order: CommonRequest, awaited: Awaited 
     )
 
 
-def _more(job: Job, options: Options) -> dict[str, Any]:
+def _more(job: Job, options: Options) -> Mapping[str, Any]:
     """Return the additional data of a job for the executor, without empty values."""
     more: dict[str, Any] = {
         "prune": job.prune,

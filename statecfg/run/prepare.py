@@ -44,7 +44,7 @@ class FactsOfWork:
     awaited: Awaited | None = None
     readings: Mapping[str, Reading] = field(default_factory=dict)
 
-    def used(self, host: str) -> dict[str, Any]:
+    def used(self, host: str) -> Mapping[str, Any]:
         """Return path → value of the facts that the complete definition of a host used."""
         reading = self.readings.get(host)
         return {} if reading is None or reading.missing else reading.used

@@ -104,7 +104,7 @@ class Strict:
         """Refuse to change the object."""
         raise AttributeError(f"{type(self).__name__}.{name} can't be changed")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Mapping[str, Any]:
         """Return the JSON data that the object was read from."""
         return {key: _plain(value) for key, value in self.__dict__.items()}
 

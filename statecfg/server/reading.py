@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -25,7 +25,7 @@ IGNORED = ("links",)
 ENCODED = "filterEncoded"
 
 
-def query(text: str, declared: Iterable[Parameter]) -> dict[str, Any]:
+def query(text: str, declared: Iterable[Parameter]) -> Mapping[str, Any]:
     """Parse a query string.
 
     Starlette's `query_params` is not enough: it accepts invalid UTF-8, and duplicate and unknown parameters.

@@ -89,7 +89,7 @@ def check_in(store: Store, name: str, facts: Mapping[str, Any], ledger: str, boo
     return store.attempt(enter)
 
 
-def _lasting(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _lasting(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     return {key: value for key, value in facts.items() if key not in VOLATILE}
 
 

@@ -51,10 +51,10 @@ class Alias(NamedTuple):
     of: Callable[[Facts], Any]
 
 
-def _default(family: str) -> Callable[[Facts], dict[str, Any]]:
+def _default(family: str) -> Callable[[Facts], Mapping[str, Any]]:
     """Return the function for the address of the default route."""
 
-    def of(facts: Facts) -> dict[str, Any]:
+    def of(facts: Facts) -> Mapping[str, Any]:
         routes = [route for route in facts.routes if route.family == family and route.destination == "default"]
         own = facts.ipv4 if family == "ipv4" else facts.ipv6
         if not routes or not own:
@@ -72,7 +72,7 @@ def _addresses(family: str) -> Callable[[Facts], list[str]]:
     ]  # fmt: skip
 
 
-def _systemd(facts: Facts) -> dict[str, Any]:
+def _systemd(facts: Facts) -> Mapping[str, Any]:
     version = facts.packages.get("systemd", "") or facts.packages.get("systemd-libs", "")
     number = re.match(r"(?:\d+:)?(\d+)", version)
     return {"version": int(number[1])} if number is not None else {}

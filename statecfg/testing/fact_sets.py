@@ -76,7 +76,7 @@ FACT_SETS: Mapping[str, Mapping[str, Any]] = {
 }  # fmt: skip
 
 
-def fact_set(name: str) -> dict[str, Any]:
+def fact_set(name: str) -> Mapping[str, Any]:
     """Return a copy of a built-in set of facts: `debian-12`, `ubuntu-24.04` or `alma-9`.
 
     :raises ValueError: there is no such set

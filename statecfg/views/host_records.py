@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HEADS = ("HOST", "LAST CHECK-IN", "TAGS", "GROUPS", "PLAYBOOKS", "INSTALLED")
 
 
-def data(records: Sequence[HostRecord], groups: Groups) -> dict[str, Any]:
+def data(records: Sequence[HostRecord], groups: Groups) -> Mapping[str, Any]:
     """Return hosts as JSON data: their records in the store, and their groups in the inventory."""
     return {
         "format": 1,

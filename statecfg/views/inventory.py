@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Won = Mapping[str, Mapping[str, tuple[Any, SourceLocation]]]
 
 
-def data(hosts: Iterable[Host], won: Won) -> dict[str, Any]:
+def data(hosts: Iterable[Host], won: Won) -> Mapping[str, Any]:
     """Return hosts as JSON data: address, port, user, transport, groups, and variables with value and source location.
 
     :param won: host → variable → value and source location
@@ -26,7 +26,7 @@ def data(hosts: Iterable[Host], won: Won) -> dict[str, Any]:
     return {"format": 1, "hosts": {host.name: _host(host, won[host.name]) for host in hosts}}
 
 
-def _host(host: Host, won: Mapping[str, tuple[Any, SourceLocation]]) -> dict[str, Any]:
+def _host(host: Host, won: Mapping[str, tuple[Any, SourceLocation]]) -> Mapping[str, Any]:
     return {
         "address": host.address,
         "port": host.port,

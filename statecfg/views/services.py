@@ -30,7 +30,7 @@ _LEVELS: Sequence[tuple[int, str, Style]] = (
 _HEADS = ("UNIT", "STATE", "HOST", "STATUS")
 
 
-def masked(settings: Mapping[str, Any], reveal: bool = False) -> dict[str, Any]:
+def masked(settings: Mapping[str, Any], reveal: bool = False) -> Mapping[str, Any]:
     """Return settings sorted by key, with the values masked whose keys look like those of secrets.
 
     :param reveal: whether to mask nothing
@@ -42,7 +42,7 @@ def masked(settings: Mapping[str, Any], reveal: bool = False) -> dict[str, Any]:
     return visible
 
 
-def config(service: ServiceRow, settings: Mapping[str, Any]) -> dict[str, Any]:
+def config(service: ServiceRow, settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return option → setting of a service, with secret settings masked.
 
     :param settings: the settings that its units see, without secret ones
@@ -50,7 +50,7 @@ def config(service: ServiceRow, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {option: settings.get(option, MASK) for option in sorted(service.charm.schema)}
 
 
-def unit_data(unit: UnitRow) -> dict[str, Any]:
+def unit_data(unit: UnitRow) -> Mapping[str, Any]:
     """Return a unit as JSON data."""
     condition = unit.condition
     return {
@@ -73,7 +73,7 @@ def unit_data(unit: UnitRow) -> dict[str, Any]:
     }
 
 
-def relation_data(relation: RelationRow) -> dict[str, Any]:
+def relation_data(relation: RelationRow) -> Mapping[str, Any]:
     """Return a relation as JSON data, with each end as `SERVICE:RELATION`."""
     return {**asdict(relation), "ends": _ends(relation), "unsettled": list(relation.unsettled)}
 
@@ -82,7 +82,7 @@ def _ends(relation: RelationRow) -> list[str]:
     return [f"{service}:{name}" for service, name in relation.ends]
 
 
-def service_data(service: ServiceRow, snapshot: Snapshot) -> dict[str, Any]:
+def service_data(service: ServiceRow, snapshot: Snapshot) -> Mapping[str, Any]:
     """Return a service with its units and relations as JSON data, without its settings."""
     return {
         "name": service.name,
@@ -101,7 +101,7 @@ def _of(service: ServiceRow, snapshot: Snapshot) -> list[RelationRow]:
     return [relation for relation in snapshot.relations if service.name in [name for name, _ in relation.ends]]
 
 
-def data(snapshot: Snapshot) -> dict[str, Any]:
+def data(snapshot: Snapshot) -> Mapping[str, Any]:
     """Return all services as JSON data."""
     return {"format": 1, "services": [service_data(service, snapshot) for service in snapshot.services.values()]}
 
@@ -218,7 +218,7 @@ def one_unit(unit: UnitRow, relations: Sequence[UnitRelation], settings: bool, r
 
 def unit_with_relations(
     unit: UnitRow, relations: Sequence[UnitRelation], settings: bool, reveal: bool
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
     """Return a unit and its relations as JSON data; `settings` and `reveal` as in `one_unit`."""
     entries = []
     for relation in relations:
@@ -246,6 +246,6 @@ def log_lines(entries: Iterable[LogLine]) -> Iterator[Line]:
             yield make((at, "dim"), f"  {about}  ", (f"{level:<8}", style or "skip"), f"  {text}", hang=4)
 
 
-def log_data(entries: Iterable[LogLine]) -> dict[str, Any]:
+def log_data(entries: Iterable[LogLine]) -> Mapping[str, Any]:
     """Return the log of hooks as JSON data."""
     return {"format": 1, "log": [asdict(entry) for entry in entries]}

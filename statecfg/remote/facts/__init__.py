@@ -26,7 +26,7 @@ _MODULES = {
 NAMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
-def told(request: Mapping[str, Any]) -> Dict[str, Any]:
+def told(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the fields of the frame `facts`.
 
     :param request: `names`, and the sources of the project's `own` facts
@@ -35,7 +35,7 @@ def told(request: Mapping[str, Any]) -> Dict[str, Any]:
     return {"values": values, "failed": failed}
 
 
-def collect(names: Iterable[str], sources: Mapping[str, List[str]]) -> Tuple[Dict[str, Any], Dict[str, str]]:
+def collect(names: Iterable[str], sources: Mapping[str, List[str]]) -> Tuple[Mapping[str, Any], Dict[str, str]]:
     """Return the values of facts by name, and why facts failed by name.
 
     :param names: names of facts; those of the project's own facts begin with `OWN`

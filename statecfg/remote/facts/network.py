@@ -7,7 +7,7 @@ import struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Tuple
+    from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
 _GET_ADDRESSES, _GET_ROUTES = 22, 26
 _ERROR, _DONE = 2, 3
@@ -20,7 +20,7 @@ _MAIN, _UNICAST = 254, 1  # table and type of the routes that `ip route` shows
 _PIECE = 1 << 18
 
 
-def addresses_fact() -> List[Dict[str, Any]]:
+def addresses_fact() -> List[Mapping[str, Any]]:
     """Return the addresses of all interfaces, without temporary IPv6 addresses, sorted by interface."""
     found = []
     for body in _dump(_GET_ADDRESSES):
@@ -42,7 +42,7 @@ def addresses_fact() -> List[Dict[str, Any]]:
     return sorted(found, key=lambda one: (one["interface"], one["family"]))
 
 
-def routes_fact() -> List[Dict[str, Any]]:
+def routes_fact() -> List[Mapping[str, Any]]:
     """Return the routes of the main table: IPv4 before IPv6, otherwise sorted by metric."""
     found = []
     for body in _dump(_GET_ROUTES):

@@ -9,7 +9,7 @@ from statecfg.remote.machine.facts import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict
+    from typing import Any, Dict, Mapping
 
 # ID or ID_LIKE of os-release → family. The first word that is a key decides.
 _FAMILIES = {
@@ -46,7 +46,7 @@ def text(path: str) -> str:
         return ""
 
 
-def os_fact() -> Dict[str, Any]:
+def os_fact() -> Mapping[str, Any]:
     """Return the operating system, from os-release(5)."""
     content = text("/etc/os-release") or text("/usr/lib/os-release")
     pairs = (entry.split("=", 1) for entry in content.splitlines() if "=" in entry and not entry.startswith("#"))
@@ -112,7 +112,7 @@ def user_fact() -> str:
     return pwd.getpwuid(os.geteuid()).pw_name
 
 
-def users_fact() -> Dict[str, Any]:
+def users_fact() -> Mapping[str, Any]:
     """Return the users in the host's databases by name."""
     import pwd
 

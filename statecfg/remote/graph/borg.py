@@ -13,7 +13,7 @@ from statecfg.remote.graph.ops import Op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Union
+    from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
     Clause = Sequence[Callable[[Any], Any]]
 
@@ -115,7 +115,7 @@ def slurp(path: str) -> Any:
     return present_machine().slurp(path)
 
 
-def zipmap(keys: Sequence[Any], values: Sequence[Any]) -> Dict[str, Any]:
+def zipmap(keys: Sequence[Any], values: Sequence[Any]) -> Mapping[str, Any]:
     """Return a map of keys to values, in order; replace keywords by their names."""
     return {attribute(str(getattr(key, "name", key))): value for key, value in zip(keys, values)}
 

@@ -36,7 +36,7 @@ class Schema:
 
     __slots__ = ("arguments", "optional", "required")
 
-    def __init__(self, arguments: Sequence[str], required: Sequence[str], optional: Dict[str, Any]) -> None:
+    def __init__(self, arguments: Sequence[str], required: Sequence[str], optional: Mapping[str, Any]) -> None:
         self.arguments = tuple(arguments)
         self.required = tuple(required)
         self.optional = dict(optional)

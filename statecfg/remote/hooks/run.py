@@ -10,7 +10,7 @@ from statecfg.remote.machine import process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Sequence
+    from typing import Any, Dict, List, Mapping, Sequence
 
 STDOUT = 1 << 20  # bytes that a program may write to stdout
 STDERR = 256 << 10
@@ -43,7 +43,7 @@ def executable(path: str) -> bool:
     return os.access(path, os.X_OK)
 
 
-def serialised(document: Dict[str, Any]) -> bytes:
+def serialised(document: Mapping[str, Any]) -> bytes:
     """Return the input of a program: one JSON document."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 

@@ -7,10 +7,10 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict
+    from typing import Any, Dict, Mapping
 
 
-def gather() -> Dict[str, Any]:
+def gather() -> Mapping[str, Any]:
     """Return the host's facts: hostname, os, kernel, architecture, python, cpus, memory (MiB), init, ids and user."""
     import pwd
 

@@ -168,7 +168,7 @@ def run(
         attendant.close()
 
 
-def _identity(uid: int, gid: int, name: str) -> Dict[str, Any]:
+def _identity(uid: int, gid: int, name: str) -> Mapping[str, Any]:
     """Return the options that start a program as another user, with all groups of that user."""
     if uid == os.geteuid():
         return {}

@@ -6,7 +6,7 @@ import json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Tuple
+    from typing import Any, List, Mapping, Tuple
 
 DIGITS = 4300  # maximum digits of an integer; Python has the same limit
 
@@ -40,7 +40,7 @@ def _constant(name: str) -> Any:
     raise ValueError("%s is not JSON" % name)
 
 
-def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+def _unique(pairs: List[Tuple[str, Any]]) -> Mapping[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         keys = [key for key, _ in pairs]

@@ -265,7 +265,7 @@ class UnitStep:
     around: Surroundings
     handled: Handled
 
-    def wire(self) -> dict[str, Any]:
+    def wire(self) -> Mapping[str, Any]:
         """Return the hook as JSON for its host: the values of `now`, `around` and `handled` on the same level."""
         found = asdict(self)
         for part in ("now", "around", "handled"):

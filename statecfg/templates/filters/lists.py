@@ -148,7 +148,7 @@ def _bounded(items: Iterable[Iterable[Any]]) -> list[list[Any]]:
     return result
 
 
-def dict2items(map: Mapping[Any, Any], key_name: str = "key", value_name: str = "value") -> list[dict[str, Any]]:
+def dict2items(map: Mapping[Any, Any], key_name: str = "key", value_name: str = "value") -> list[Mapping[str, Any]]:
     """Return a map as a list of maps with `key` and `value`."""
     return [{key_name: key, value_name: value} for key, value in map.items()]
 
