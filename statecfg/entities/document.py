@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from statecfg.graph.json_schema import JsonSchema, Properties
 
-Shape = dict[str, Any]
+Shape = Mapping[str, Any]
 
 TEXT: JsonSchema = {"type": "string"}
 BOOLEAN: JsonSchema = {"type": "boolean"}

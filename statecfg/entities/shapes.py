@@ -151,12 +151,12 @@ def page(values: Page[T], shape: Callable[[T, float], Shape], version: float) ->
 def behavior_for_users(item: model.Behavior, version: float) -> Shape:
     """Return a behavior for users who are not administrators: without hosts, addresses and settings."""
     execution = {key: item.execution[key] for key in PUBLIC_EXECUTION if key in item.execution}
-    return behavior(item, version) | {"execution": execution}
+    return {**behavior(item, version), "execution": execution}
 
 
 def resolved(item: model.Entity, version: float) -> Shape:
     """Return an entity as the answer to resolving it: always with a message, and without its type in old versions."""
-    shape = entity(item, version) | {"message": item.message}
+    shape = {**entity(item, version), "message": item.message}
     if version < ENTITY_STATE:
         del shape["entityType"]
     return shape
@@ -167,7 +167,7 @@ def task(item: model.Task, version: float, href: str = "") -> Shape:
 
     :param href: its address
     """
-    return TASK.shape(item, version) | {"href": href}
+    return {**TASK.shape(item, version), "href": href}
 
 
 def _metadata_value(type: str, value: JsonSchema) -> JsonSchema:

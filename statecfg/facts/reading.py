@@ -154,7 +154,7 @@ class Reading:
         return {host: facts.missing for host, facts in self._facts.items() if facts.missing}
 
     @property
-    def used(self) -> dict[str, Any]:
+    def used(self) -> Mapping[str, Any]:
         """Path of a value, such as `os.family` or `hosts[db1].ipv4` → the value that was read."""
         return {
             path if host == self.host else f"hosts[{host}].{path}": value

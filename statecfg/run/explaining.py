@@ -38,7 +38,7 @@ class Explaining:
         self.work, self.extra, self.place = work, extra, place
         self.playbook = work.project.relative(work.playbook) if work.playbook is not None else ""
 
-    def nodes(self, name: str) -> list[dict[str, Any]]:
+    def nodes(self, name: str) -> list[Mapping[str, Any]]:
         """Return the explanations of a node. Hosts with the same explanation share it."""
         found = _Shared()
         for job in self.work.jobs:
@@ -47,7 +47,7 @@ class Explaining:
                 found.add(data, job.host.name)
         return found.listed()
 
-    def _node(self, job: Job, name: str) -> dict[str, Any] | None:
+    def _node(self, job: Job, name: str) -> Mapping[str, Any] | None:
         layer = next(
             (number for number, layer in enumerate(job.definition.layers, 1) for n in layer if n["provides"] == name), 0
         )
@@ -58,7 +58,7 @@ class Explaining:
         automatic = job.definition.automatic
         options: Mapping[str, Any] = node.options if node is not None else {}
         items = options.get(host_items.OPTION)
-        data: dict[str, Any] = {
+        data: Mapping[str, Any] = {
             "name": name,
             "type": node.type if node is not None else name.partition(":")[0],
             "playbook": self.playbook,
@@ -83,7 +83,7 @@ class Explaining:
         }
         return data
 
-    def _declarations(self, node: Node) -> list[dict[str, Any]]:
+    def _declarations(self, node: Node) -> list[Mapping[str, Any]]:
         # The rounds of a loop declare a node in the same place.
         distinct = dict.fromkeys(
             (position, tuple((use.name, use.position) for use in chain(role))) for position, role in node.declarations
@@ -96,7 +96,7 @@ class Explaining:
             for position, uses in distinct
         ]
 
-    def _requirements(self, node: Node, automatic: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, Any]]:
+    def _requirements(self, node: Node, automatic: Mapping[str, Mapping[str, str]]) -> Iterator[Mapping[str, Any]]:
         for name in node.requires:
             reference = str.__str__(name.reference) if isinstance(name, Matched) else ""
             yield {
@@ -109,7 +109,7 @@ class Explaining:
         for name, reason in automatic.get(node.provides, {}).items():
             yield {"name": name, "why": "automatic", "detail": reason, "triggers": False, "position": ""}
 
-    def variables(self, name: str) -> list[dict[str, Any]]:
+    def variables(self, name: str) -> list[Mapping[str, Any]]:
         """Return the values of a variable: for each play and role, the levels that set it, the last of which won."""
         found = _Shared()
         for job in self.work.jobs:
@@ -124,9 +124,9 @@ class Explaining:
                         found.add({**inner, "inside": scope.name}, job.host.name)
         return found.listed()
 
-    def _in_scopes(self, scope: Scope | None, name: str) -> list[dict[str, Any]]:
+    def _in_scopes(self, scope: Scope | None, name: str) -> list[Mapping[str, Any]]:
         """Return the levels of a variable in the roles and included files around a place, the innermost last."""
-        levels = []
+        levels: list[Mapping[str, Any]] = []
         while scope is not None:
             if name in scope.values:
                 how, location = scope.origins[name]
@@ -135,7 +135,7 @@ class Explaining:
             scope = scope.outer
         return levels[::-1]
 
-    def _variable(self, job: Job, play: Play, name: str) -> dict[str, Any]:
+    def _variable(self, job: Job, play: Play, name: str) -> Mapping[str, Any]:
         levels = list(_of_inventory(self.work.inventory, job.host.name, name, self.place))
         if name in play.vars:
             written = play.vars[name]
@@ -157,7 +157,7 @@ class Explaining:
         except MissingFact:
             return "it depends on facts of the host"
 
-    def hosts(self, name: str) -> list[dict[str, Any]]:
+    def hosts(self, name: str) -> list[Mapping[str, Any]]:
         """Return what the playbook does on a host; nothing if the playbook does not name it."""
         return [
             {
@@ -192,20 +192,20 @@ class _Shared:
     """Explanations of several hosts. Equal ones are one explanation, which lists the hosts."""
 
     def __init__(self) -> None:
-        self._found: dict[str, dict[str, Any]] = {}
+        self._found: dict[str, Mapping[str, Any]] = {}
 
-    def add(self, data: dict[str, Any], host: str) -> None:
+    def add(self, data: Mapping[str, Any], host: str) -> None:
         """Add the explanation of a host."""
         hosts = self._found.setdefault(json.dumps(data, sort_keys=True), data)["hosts"]
         if host not in hosts[-1:]:
             hosts.append(host)
 
-    def listed(self) -> list[dict[str, Any]]:
+    def listed(self) -> list[Mapping[str, Any]]:
         """Return the explanations in the order in which they were added."""
         return list(self._found.values())
 
 
-def _of_inventory(inventory: Inventory | None, host: str, name: str, place: Place) -> Iterator[dict[str, Any]]:
+def _of_inventory(inventory: Inventory | None, host: str, name: str, place: Place) -> Iterator[Mapping[str, Any]]:
     """Yield the groups that set a variable of a host, the winning one last, and then the host itself."""
     if inventory is None or host not in inventory.hosts:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 if TYPE_CHECKING:
@@ -95,24 +96,24 @@ class Host(TypedDict):
     refusal: NotRequired[str]
     hooks: NotRequired[list[ResourceHook]]
     units: NotRequired[list[Unit]]
-    host_hooks: NotRequired[list[dict[str, Any]]]
+    host_hooks: NotRequired[list[Mapping[str, Any]]]
     fired: NotRequired[list[ResourceHook]]
     ledger: NotRequired[str]
-    history: NotRequired[list[dict[str, Any]]]
+    history: NotRequired[list[Mapping[str, Any]]]
     revealed: NotRequired[str]
-    managed: NotRequired[list[dict[str, Any]]]
+    managed: NotRequired[list[Mapping[str, Any]]]
     owners: NotRequired[dict[str, int]]
     warnings: NotRequired[list[str]]
     owed: NotRequired[list[Owed]]
     shutdown: NotRequired[list[Action]]
     down: NotRequired[list[str]]
-    login: NotRequired[dict[str, Any]]
+    login: NotRequired[Mapping[str, Any]]
     halted: NotRequired[str]
     declined: NotRequired[bool]
     differs: NotRequired[list[str]]
-    holder: NotRequired[dict[str, Any]]
-    facts: NotRequired[dict[str, Any]]
-    collected: NotRequired[dict[str, Any]]
+    holder: NotRequired[Mapping[str, Any]]
+    facts: NotRequired[Mapping[str, Any]]
+    collected: NotRequired[Mapping[str, Any]]
     fingerprints: NotRequired[dict[str, str]]
     peer: NotRequired[str]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -19,7 +19,7 @@ _DESCRIPTION = (
     "`Accept: application/json;version=36.0` requests a version. The answer for a missing object and for one that the "
     "caller may not see is the same: 403."
 )
-OpenApi = dict[str, Any]  # an object of an OpenAPI document
+OpenApi = Mapping[str, Any]  # an object of an OpenAPI document
 _METADATA: Mapping[str, Any] = {
     "openapi": "3.1.0",
     "info": {"title": "statecfg", "version": str(LATEST), "description": _DESCRIPTION},
@@ -31,7 +31,7 @@ def document(table: Iterable[Route], base: str) -> OpenApi:
 
     :param base: the URL that the client uses for the server
     """
-    paths: dict[str, OpenApi] = {}
+    paths: dict[str, dict[str, Any]] = {}
     for route in (route for route in table if route.documented):
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
@@ -50,7 +50,7 @@ def document(table: Iterable[Route], base: str) -> OpenApi:
 
 
 def _operation(route: Route) -> OpenApi:
-    operation: OpenApi = {
+    operation: dict[str, Any] = {
         "summary": route.summary,
         "operationId": _identifier(route),
         "x-permission": route.permission,
@@ -76,7 +76,7 @@ def _identifier(route: Route) -> str:
     return route.method.lower() + "".join(word[0].upper() + word[1:] for word in words)
 
 
-def _parameters(route: Route) -> list[OpenApi]:
+def _parameters(route: Route) -> Sequence[OpenApi]:
     in_path = [
         {
             "name": name,
@@ -95,7 +95,7 @@ def _parameters(route: Route) -> list[OpenApi]:
 
 
 def _response(route: Route, status: int, name: str | None) -> OpenApi:
-    response: OpenApi = {"description": HTTPStatus(status).phrase}
+    response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
     if name is not None:
         response["content"] = {route.media_type: {"schema": reference(name)}, **_xml(route)}
     return response

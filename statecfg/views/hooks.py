@@ -25,7 +25,7 @@ _STYLES: Mapping[str, Style] = {"info": "", "warn": "change", "error": "remove"}
 _SHOWN = 20  # maximum number of lines of a message
 
 
-def hook_data(hook: HookObject) -> dict[str, Any]:
+def hook_data(hook: HookObject) -> Mapping[str, Any]:
     """Return a hook as JSON data."""
     fields = {key: value for key, value in asdict(hook).items() if key != "folder"}
     if not hook.spec.declared:
@@ -42,7 +42,7 @@ def called_lines(fired: Mapping[str, Any]) -> Iterator[Line]:
         yield make("    ", text, hang=4)
 
 
-def declared_data(hook: Registration) -> dict[str, Any]:
+def declared_data(hook: Registration) -> Mapping[str, Any]:
     """Return a hook that a project declares and that is not in the store, as JSON data."""
     address = hook.http.uri if hook.http is not None else ""
     fields = {
@@ -74,12 +74,12 @@ def one_declared(hook: Registration, owed: Sequence[Owed]) -> Iterator[Line]:
     yield from pending_lines((), owed)
 
 
-def owed_data(owed: Owed) -> dict[str, Any]:
+def owed_data(owed: Owed) -> Mapping[str, Any]:
     """Return an owed call of an HTTP hook as JSON data."""
     return asdict(owed)
 
 
-def pending_data(item: Queued) -> dict[str, Any]:
+def pending_data(item: Queued) -> Mapping[str, Any]:
     """Return a queued invocation as JSON data."""
     node = item.hook_input.get("node")
     host = None if node is None else node["name"]
@@ -151,7 +151,7 @@ def one_hook(hook: HookObject, handled: Sequence[str]) -> Iterator[Line]:
         yield from pairs({key: value_text(value) for key, value in hook.configuration.items()})
 
 
-def type_data(hook_type: HookType) -> dict[str, Any]:
+def type_data(hook_type: HookType) -> Mapping[str, Any]:
     """Return a hook type as JSON data."""
     return {
         "name": hook_type.name,
@@ -181,7 +181,7 @@ def refused_lines(name: str, problems: Sequence[Problem]) -> Iterator[Line]:
             yield make(("    help: ", "skip"), problem.help, hang=10)
 
 
-def event_data(event: LoggedEvent) -> dict[str, Any]:
+def event_data(event: LoggedEvent) -> Mapping[str, Any]:
     """Return an entry of the log as JSON data, in the form of Razor's API, with the detail that Razor leaves out."""
     fields = {
         "timestamp": datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds"),

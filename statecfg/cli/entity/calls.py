@@ -24,7 +24,7 @@ from statecfg.views import entities as view
 VERSION = 39.0  # version of the API; --json writes its JSON
 LONGEST = 86_400.0  # maximum time to wait for a task, in seconds
 T = TypeVar("T")
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 class EntityCalls(ProjectStore):
@@ -161,7 +161,7 @@ def _unknown(detail: str, hint: str) -> Exception:
 # Input
 
 
-def read(name: str) -> Json:
+def read(name: str) -> dict[str, Any]:
     """Return the mapping in a JSON or YAML file.
 
     :param name: the path; `-` for stdin
@@ -198,7 +198,7 @@ def content_from(file: str | None, pairs: Sequence[str], base: Mapping[str, Any]
     :raises InvalidInput: the file is wrong
     :raises click.BadParameter: a pair is wrong
     """
-    content: Json = json.loads(json.dumps(dict(base or {}))) if file is None else read(file)
+    content: dict[str, Any] = json.loads(json.dumps(dict(base or {}))) if file is None else read(file)
     for text in pairs:
         path, sign, value = text.partition("=")
         if not sign or not path:
@@ -207,7 +207,7 @@ def content_from(file: str | None, pairs: Sequence[str], base: Mapping[str, Any]
     return content
 
 
-def _put(target: Json, keys: Sequence[str], value: Any, text: str) -> None:
+def _put(target: dict[str, Any], keys: Sequence[str], value: Any, text: str) -> None:
     for key in keys[:-1]:
         below = target.setdefault(key, {})
         if not isinstance(below, dict):

@@ -54,7 +54,7 @@ def types(as_json: bool, no_color: bool) -> int:
 
     available = exec_types.of_project(project.find(Path.cwd()))
     lines: list[Line] = []
-    data: list[dict[str, Any]] = []
+    data: list[Mapping[str, Any]] = []
     for name in available.names():
         try:
             hook_type = available.find(name)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         relations: Dict[str, NodeChanges]
         leader: NodeChanges
 
-    Values = Dict[str, Any]  # the settings of one node; those of CONFIG may be other values than text
+    Values = Mapping[str, Any]  # the settings of one node; those of CONFIG may be other values than text
     Ask = Callable[[List[str], threading.Event], Values]
     Node = Tuple[str, ...]  # CONFIG, LEADER, or ("relation", id of the relation, name of a unit)
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from statecfg.remote.hooks.configuration import complete
 from statecfg.store.database import Store
-from statecfg.store.hooks.records import Configuration, HookObject, Spec
+from statecfg.store.hooks.records import HookObject, Spec
 from statecfg.store.tables import hook
 
 Schema = Mapping[str, Mapping[str, Any]]
@@ -94,7 +94,7 @@ def set_keys(store: Store, name: str, values: Mapping[str, Any], schema: Schema)
     :returns: messages about the changes, and messages about refused keys
     """
 
-    def change(configuration: Configuration, key: str) -> tuple[bool, str]:
+    def change(configuration: dict[str, Any], key: str) -> tuple[bool, str]:
         configuration[key] = values[key]
         if key not in schema:
             return False, f"configuration key {key} is not in the schema and must be cleared"
@@ -106,7 +106,7 @@ def set_keys(store: Store, name: str, values: Mapping[str, Any], schema: Schema)
 def unset_keys(store: Store, name: str, keys: Iterable[str], schema: Schema) -> tuple[list[str], list[str]]:
     """Remove keys from a hook's configuration, or reset them to their defaults. Otherwise like `set_keys`."""
 
-    def change(configuration: Configuration, key: str) -> tuple[bool, str]:
+    def change(configuration: dict[str, Any], key: str) -> tuple[bool, str]:
         was_set = key in configuration
         configuration.pop(key, None)
         default, problems = complete({key: dict(schema[key])} if key in schema else {}, {})
@@ -121,7 +121,7 @@ def unset_keys(store: Store, name: str, keys: Iterable[str], schema: Schema) -> 
 
 
 def _configure(
-    store: Store, name: str, keys: Iterable[str], change: Callable[[Configuration, str], tuple[bool, str]]
+    store: Store, name: str, keys: Iterable[str], change: Callable[[dict[str, Any], str], tuple[bool, str]]
 ) -> tuple[list[str], list[str]]:
     keys = list(keys)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -14,7 +14,7 @@ from statecfg.store.hooks import log
 from statecfg.store.hooks.records import Configuration, HookObject, Queued
 from statecfg.store.tables import hook, host, invocation
 
-Metadata = dict[str, Any]  # of a host: key → JSON value
+Metadata = Mapping[str, Any]  # of a host: key → JSON value
 Judge = Callable[[Configuration, Metadata | None], Judged]
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Row
 from statecfg.remote.hooks.on_failure import ABORT
 
 DEADLINE = "PT30S"
-Configuration = dict[str, Any]  # key → JSON value
+Configuration = Mapping[str, Any]  # key → JSON value
 
 
 class LogEntry(TypedDict, total=False):
