@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statecfg.remote.ledger.journal import interrupted_runs
+from statecfg.remote.ledger.state import StateError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 def known(ledger: Ledger, query: Mapping[str, Any]) -> JsonMap:
     """Return what the ledger knows.
 
-    :param query: `playbook`, `run`, `limit` and `node` as in `history`; `owners`: also count the managed resources
+    :param query: `playbook`, `run`, `limit` and `node` as in `history`; `owners`: also count the managed resources;
+        `settled`: seconds to wait for the end of another run
     """
     node = query.get("node", "")
     runs = history(ledger, query.get("playbook", ""), query.get("run", ""), int(query.get("limit", 20)), node)
@@ -99,9 +101,12 @@ def of_host(state_dir: str, lock: Lock, query: Mapping[str, Any]) -> JsonMap:
 
     :param lock: the host's lock
     :param query: see `known`
+    :raises StateError: another run did not end in time
     """
     from statecfg.remote.ledger.ledger import Ledger
 
+    if "settled" in query and lock.current_holder(query["settled"]) is not None:
+        raise StateError("another run still holds the lock")
     ledger = Ledger(state_dir, reading=True)
     # Ignore the journal of the current run. The holder may change meanwhile, so ask before and after.
     running = [(lock.current_holder(0) or {}).get("run")]

@@ -14,7 +14,8 @@ from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.remote.wire import frames as wire
 from statecfg.run.awaited import Refused
 from statecfg.run.bundle import command
-from statecfg.run.host import actions, rebooted
+from statecfg.run.host import actions, lost_worker, rebooted
+from statecfg.run.host.barrier import Barrier
 from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.events import Events, Late, Unjoined
 from statecfg.run.host.gate import Pass, Permit
@@ -96,7 +97,7 @@ class HostDriver:
         try:
             if self.cancel.is_set():
                 raise NotStarted
-            rebooted.through(self, self._connect)
+            lost_worker.through(self, partial(rebooted.through, self, self._connect))
         except Unjoined:
             return self.report
         except NotStarted:
@@ -120,6 +121,12 @@ class HostDriver:
         if self._tell_end():
             self.emit(RunEvent.FINISHED, {"status": self.report["status"], "report": self.report})
         return self.report
+
+    def ask(self, request: Request) -> Json:
+        """Return the report of another request to the host, which is not part of the run's events."""
+        late: Late = (request.definition, request.more, None)
+        own = Pass(threading.Semaphore(0), None, Barrier(None, ()))
+        return HostDriver(request, lambda kind, data: None, lambda: late, own, self.cancel).run()
 
     def leave(self) -> None:
         """Let the other hosts continue without this one."""

@@ -67,7 +67,7 @@ class HostSession:
         self.supplies.parts[request.bundle.sha256] = request.bundle
         self.supplies.parts.update((part.sha256, part) for part in request.first_parts)
         self.unit_hooks: dict[int, Json | None] = {}  # number of the order → unit and hook
-        self.cancelled = False
+        self.cancelled = self.defined = False  # whether the user stops the run; whether `define` was called
         self.absence: Absence | None = None  # the newest reboot of the host
 
     @property
@@ -106,13 +106,14 @@ class HostSession:
         self.request = replace(before, definition=definition, more=more, bundle=bundle)
         self.deadlines = Deadlines(self.deadlines.clock, self.request.patience, started=True)
         self.report.define(definition)
-        self.report.state = State.PLANNING
+        self.report.state, self.defined = State.PLANNING, True
         self.reader.room += NODE * definition.packed.count
         yield from definition.packed.frames
         yield self._begin(types)
 
     def ask(self, facts: Mapping[str, Any]) -> bytes:
         """Return the frame that asks the host for more facts."""
+        self.request = replace(self.request, facts=facts)
         self.report.asked, self.report.state = frozenset(facts["names"]), State.PLANNING
         self.deadlines.progressed()
         return wire.encode({**facts, "type": "facts"})

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from statecfg.engines.engine import Engine
 from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import Definition, WireContext, compile_graph
 from statecfg.playbook.inventory import Host as Inventoried
@@ -83,6 +84,7 @@ def run(
     playbook: str = PLAYBOOK,
     connect: SshSettings | None = None,
     become: Become | None = None,
+    engine: Engine | None = None,
     **options: Any,
 ) -> Done:
     """Run the definition on hosts; `inventory` has further inventory attributes for each of them."""
@@ -96,7 +98,8 @@ def run(
         if listen is not None:
             listen(event)
 
-    access = fleet.Access(connect or settings(*many), become)
+    through = {"connect": engine.connect} if engine is not None else {}
+    access = fleet.Access(connect or settings(*many), become, **through)
     given = fleet.Options(mode=mode, access=access, **options)
     report = fleet.run(jobs, given, note)
     return Done(report, events, time.monotonic() - begun)
