@@ -8,42 +8,61 @@ from typing import Any
 
 import pytest
 
+from statecfg.graph.graph import Graph
 from tests import ROOT
 from tests.host.resources import truth
 from tests.host.resources.truth import CASES, STATES, fleet_run, nodes
 from tests.host.resources.truth_case import Case
-from tests.host.resources.truth_runs import barrier, cell, compare, compared, same
+from tests.host.resources.truth_runs import barrier, batches, cell, compared, figures, names, same
 from tests.lab import Host
 
 PAGE = ROOT / "docs" / "measured.md"
+BATCHES = batches()
+BARRIER = "command:barrier"
 _FOUND: dict[tuple[str, str], tuple[int, int, int]] = {}
 
 
 @contextmanager
-def prepared(case: Case, host: Host) -> Iterator[str]:
-    """Prepare a host for a case, and return the case's directory. Afterwards, nothing of it runs any more."""
-    root = f"/srv/{case.type}"
+def prepared(batch: str, host: Host) -> Iterator[dict[str, list[Graph]]]:
+    """Prepare a host for the cases of a batch, and return their graphs. Afterwards, nothing of them runs any more."""
     try:
-        case.bare(host, root)
-        yield root
+        for case in BATCHES[batch]:
+            case.bare(host, root(case))
+        yield {case.type: case.declare(root(case), []) for case in BATCHES[batch]}
     finally:
-        case.done(host, root)
+        for case in BATCHES[batch]:
+            case.done(host, root(case))
 
 
-# Each type has its own playbook. In one playbook for all types, the nodes of earlier types would be resources that the
-# definition no longer contains, and each run would load the code of their types.
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.type)
-def test_apply_does_exactly_the_planned_actions_for_every_type(case: Case, booted: Host) -> None:
-    with prepared(case, booted) as root:
-        graphs = case.declare(root, [])
-        _FOUND[case.type, "bare"], again = compared(booted, graphs, case.type)
-        assert _FOUND[case.type, "bare"][1] > 0
+def root(case: Case) -> str:
+    """Return the directory of a case on hosts."""
+    return f"/srv/{case.type}"
+
+
+def note(state: str, graphs: dict[str, list[Graph]], planned: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+    """Note the figures of each case. The barrier belongs to all cases."""
+    of_case = {name: names(declared) | {BARRIER} for name, declared in graphs.items()}
+    found = {name: figures({key: planned[key] for key in planned if key in own}) for name, own in of_case.items()}
+    _FOUND.update({(name, state): counts for name, counts in found.items()})
+    return found
+
+
+# Each batch has its own playbook. In one playbook for all types, the nodes of earlier batches would be resources that
+# the definition no longer contains, and each run would load the code of their types.
+@pytest.mark.parametrize("batch", BATCHES)
+def test_apply_does_exactly_the_planned_actions_for_every_type(batch: str, booted: Host) -> None:
+    with prepared(batch, booted) as graphs:
+        declared = [graph for of_case in graphs.values() for graph in of_case]
+        planned, again = compared(booted, declared, batch)
+        assert all(acting > 0 for _, acting, _ in note("bare", graphs, planned).values())
         # The last apply found a converged host, and changed nothing.
-        _FOUND[case.type, "converged"] = same(nodes(fleet_run(booted, graphs, "plan", case.type)), again)
-        assert _FOUND[case.type, "converged"][1:] == (0, 0)
-        case.drift(booted, root)
-        _FOUND[case.type, "drifted"] = compare(booted, graphs, case.type)
-        assert sum(_FOUND[case.type, "drifted"][1:]) > 0
+        planned = nodes(fleet_run(booted, declared, "plan", batch))
+        same(planned, again)
+        assert all(found[1:] == (0, 0) for found in note("converged", graphs, planned).values())
+        for case in BATCHES[batch]:
+            case.drift(booted, root(case))
+        drifted = note("drifted", graphs, compared(booted, declared, batch)[0])
+        assert [name for name, found in drifted.items() if not sum(found[1:])] == []
 
 
 @pytest.fixture(scope="module")
@@ -57,16 +76,17 @@ def halfway(apt_packages: Any) -> Iterator[Host]:
     host.stop()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.type)
-def test_apply_does_exactly_the_planned_actions_after_a_failed_run(case: Case, halfway: Host) -> None:
-    with prepared(case, halfway) as root:
+@pytest.mark.parametrize("batch", BATCHES)
+def test_apply_does_exactly_the_planned_actions_after_a_failed_run(batch: str, halfway: Host) -> None:
+    with prepared(batch, halfway) as graphs:
         # The barrier is in the first layer, so later layers never start.
-        graphs = [*case.declare(root, []), barrier(root)]
-        failed = fleet_run(halfway, graphs, "apply", case.type)
+        place = f"/srv/{batch}"
+        declared = [*(graph for of_case in graphs.values() for graph in of_case), barrier(place)]
+        failed = fleet_run(halfway, declared, "apply", batch)
         assert failed["status"] == "failed"
-        assert nodes(failed)["command:barrier"]["outcome"] == "failed"
-        halfway.write(f"{root}-open", "")
-        _FOUND[case.type, "half-failed"] = compare(halfway, graphs, case.type)
+        assert nodes(failed)[BARRIER]["outcome"] == "failed"
+        halfway.write(f"{place}-open", "")
+        note("half-failed", graphs, compared(halfway, declared, batch)[0])
 
 
 def table() -> str:

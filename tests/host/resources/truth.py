@@ -296,9 +296,9 @@ def _line(root: str, requires: list[Graph]) -> list[Graph]:
     path = f"{root}/conf"
     return [
         line_in_file(
-            path, line="color = blue", match="^color", create=True, mode="0644", requires=[above], provides="color"
+            path, line="color = blue", match="^color", create=True, mode="0644", requires=[above], provides=f"{path} a"
         ),
-        line_in_file(path, line="size = 3", match="^size", requires=["color"], provides="size"),
+        line_in_file(path, line="size = 3", match="^size", requires=[f"{path} a"], provides=f"{path} b"),
     ]
 
 
@@ -311,9 +311,15 @@ def _block(root: str, requires: list[Graph]) -> list[Graph]:
     path = f"{root}/conf"
     return [
         block_in_file(
-            path, block="color = blue\nsize = 3\n", name="a", create=True, mode="0644", requires=[above], provides="a"
+            path,
+            block="color = blue\nsize = 3\n",
+            name="a",
+            create=True,
+            mode="0644",
+            requires=[above],
+            provides=f"{path} a",
         ),
-        block_in_file(path, block="shape = round", before="^# BEGIN", requires=["a"], provides="b"),
+        block_in_file(path, block="shape = round", before="^# BEGIN", requires=[f"{path} a"], provides=f"{path} b"),
     ]
 
 
@@ -329,10 +335,10 @@ def _replace_bare(host: Host, root: str) -> None:
 def _replace(root: str, requires: list[Graph]) -> list[Graph]:
     above = directory(root, requires=requires)
     path = f"{root}/conf"
-    color = replace(path, pattern="^color = .*", replacement="color = blue", requires=[above], provides="color")
+    color = replace(path, pattern="^color = .*", replacement="color = blue", requires=[above], provides=f"{path} a")
     return [
         color,
-        replace(path, pattern=r"^#(\w+) = \d+", replacement=r"\1 = 3", requires=["color"], provides="size"),
+        replace(path, pattern=r"^#(\w+) = \d+", replacement=r"\1 = 3", requires=[f"{path} a"], provides=f"{path} b"),
     ]
 
 
@@ -396,8 +402,8 @@ def _keys(node_type: NodeType[...], drifted: str) -> Case:
         above, path = directory(root, requires=requires), f"{root}/conf"
         section = {"section": "log"} if node_type is ini_key else {}
         size = "size" if section else "log.size"
-        first = node_type(path, key="port", value=80, create=True, mode="0640", requires=[above], provides="port")
-        return [first, node_type(path, key=size, value="10m", requires=["port"], provides="size", **section)]
+        first = node_type(path, key="port", value=80, create=True, mode="0640", requires=[above], provides=f"{path} a")
+        return [first, node_type(path, key=size, value="10m", requires=[f"{path} a"], provides=f"{path} b", **section)]
 
     return Case(node_type.name, declare, lambda host, root: host.write(f"{root}/conf", drifted))
 
@@ -413,9 +419,9 @@ def _archive(root: str, requires: list[Graph]) -> list[Graph]:
     above = directory(root, requires=requires)
     copy = file(f"{root}.zip", source=str(_zip()), requires=requires)
     return [
-        archive(root, host_source="/srv/packed.tgz", owner="daemon", requires=[above], provides="tar"),
-        archive(root, source=str(_zip()), strip_components=1, requires=[above], provides="zip"),
-        archive(root, host_source=f"{root}.zip", requires=[above, copy], provides="copied zip"),
+        archive(root, host_source="/srv/packed.tgz", owner="daemon", requires=[above], provides=f"{root} tar"),
+        archive(root, source=str(_zip()), strip_components=1, requires=[above], provides=f"{root} zip"),
+        archive(root, host_source=f"{root}.zip", requires=[above, copy], provides=f"{root} copied zip"),
     ]
 
 

@@ -69,63 +69,61 @@ def _venv_drift(host: Host, root: str) -> None:
     host.run([*pip, "shop_tool==2.0"])
 
 
-PORTS = {"user": 5481, "database": 5482, "extension": 5483, "grant": 5484}
+PORT = 5481
+MARIADB = "truth-mariadb"
+SOCKET = mariadb_servers.socket(MARIADB)
 
 
 def _cluster(host: Host, root: str) -> None:
-    """Create the server of a case, and start it."""
-    kind = root.rpartition("_")[2]
-    host.run(["systemctl", "start", clusters.create(host, kind, PORTS[kind])])
+    """Create the server of these cases, and start it."""
+    if not list(host.path("/etc/postgresql").glob("*/truth")):
+        host.run(["systemctl", "start", clusters.create(host, "truth", PORT)])
 
 
 def _cluster_done(host: Host, root: str) -> None:
-    host.run(["systemctl", "stop", f"postgresql@*-{root.rpartition('_')[2]}.service"])
+    host.run(["systemctl", "stop", "postgresql@*-truth.service"])
 
 
 def _postgresql_user(root: str, requires: list[Graph]) -> list[Graph]:
-    port = PORTS["user"]
-    readers = postgresql_user("readers", login=False, port=port, requires=requires)
+    readers = postgresql_user("readers", login=False, port=PORT, requires=requires)
     return [
-        postgresql_user("shop", password="a-Password-1", member_of=["readers"], port=port, requires=[readers]),
-        postgresql_user("old", absent=True, port=port, requires=requires),
+        postgresql_user("shop", password="a-Password-1", member_of=["readers"], port=PORT, requires=[readers]),
+        postgresql_user("old", absent=True, port=PORT, requires=requires),
     ]
 
 
 def _postgresql_user_drift(host: Host, root: str) -> None:
-    clusters.sql(host, PORTS["user"], "ALTER ROLE readers LOGIN SUPERUSER")
-    clusters.sql(host, PORTS["user"], "ALTER ROLE shop PASSWORD 'other'")
-    clusters.sql(host, PORTS["user"], "CREATE ROLE old")
+    clusters.sql(host, PORT, "ALTER ROLE readers LOGIN SUPERUSER")
+    clusters.sql(host, PORT, "ALTER ROLE shop PASSWORD 'other'")
+    clusters.sql(host, PORT, "CREATE ROLE old")
 
 
 def _postgresql_database(root: str, requires: list[Graph]) -> list[Graph]:
-    port = PORTS["database"]
-    owner = postgresql_user("shop", port=port, requires=requires)
+    owner = postgresql_user("owner", port=PORT, requires=requires)
     return [
-        postgresql_database("shop", owner="shop", encoding="UTF8", port=port, requires=[owner]),
-        postgresql_database("old", absent=True, port=port, requires=requires),
+        postgresql_database("shop", owner="owner", encoding="UTF8", port=PORT, requires=[owner]),
+        postgresql_database("old", absent=True, port=PORT, requires=requires),
     ]
 
 
 def _postgresql_database_drift(host: Host, root: str) -> None:
-    clusters.sql(host, PORTS["database"], "ALTER DATABASE shop OWNER TO postgres")
-    clusters.sql(host, PORTS["database"], "CREATE DATABASE old")
+    clusters.sql(host, PORT, "ALTER DATABASE shop OWNER TO postgres")
+    clusters.sql(host, PORT, "CREATE DATABASE old")
 
 
 def _postgresql_extension(root: str, requires: list[Graph]) -> list[Graph]:
-    port = PORTS["extension"]
-    database = postgresql_database("shop", port=port, requires=requires)
-    return [postgresql_extension("hstore", database="shop", schema="public", port=port, requires=[database])]
+    database = postgresql_database("extended", port=PORT, requires=requires)
+    return [postgresql_extension("hstore", database="extended", schema="public", port=PORT, requires=[database])]
 
 
 def _postgresql_extension_drift(host: Host, root: str) -> None:
-    clusters.sql(host, PORTS["extension"], "DROP EXTENSION hstore", "shop")
+    clusters.sql(host, PORT, "DROP EXTENSION hstore", "extended")
 
 
 def _postgresql_grant(root: str, requires: list[Graph]) -> list[Graph]:
-    port = PORTS["grant"]
-    database = postgresql_database("shop", port=port, requires=requires)
-    both = [database, postgresql_user("readers", port=port, requires=requires)]
-    options: Any = {"role": "readers", "database": "shop", "port": port, "requires": both}
+    database = postgresql_database("granted", port=PORT, requires=requires)
+    both = [database, postgresql_user("reader", port=PORT, requires=requires)]
+    options: Any = {"role": "reader", "database": "granted", "port": PORT, "requires": both}
     return [
         postgresql_grant("schema", schema="public", privileges=["ALL"], **options),
         postgresql_grant("tables", tables="all", privileges=["SELECT"], **options),
@@ -134,25 +132,22 @@ def _postgresql_grant(root: str, requires: list[Graph]) -> list[Graph]:
 
 
 def _postgresql_grant_drift(host: Host, root: str) -> None:
-    clusters.sql(host, PORTS["grant"], "CREATE TABLE items (id int)", "shop")
-    clusters.sql(host, PORTS["grant"], "GRANT CONNECT ON DATABASE shop TO PUBLIC")
+    clusters.sql(host, PORT, "CREATE TABLE items (id int)", "granted")
+    clusters.sql(host, PORT, "GRANT CONNECT ON DATABASE granted TO PUBLIC")
 
 
 def _mariadb(host: Host, root: str) -> None:
-    """Create the server of a case, and start it."""
-    host.run(["systemctl", "start", mariadb_servers.create(host, root.rpartition("/")[2])])
+    """Create the server of these cases, and start it."""
+    if not host.path(f"/srv/{MARIADB}-data").exists():
+        host.run(["systemctl", "start", mariadb_servers.create(host, MARIADB)])
 
 
 def _mariadb_done(host: Host, root: str) -> None:
-    host.run(["systemctl", "stop", root.rpartition("/")[2]])
-
-
-def _socket(root: str) -> str:
-    return mariadb_servers.socket(root.rpartition("/")[2])
+    host.run(["systemctl", "stop", MARIADB])
 
 
 def _mariadb_user(root: str, requires: list[Graph]) -> list[Graph]:
-    options: Any = {"socket": _socket(root), "requires": requires}
+    options: Any = {"socket": SOCKET, "requires": requires}
     return [
         mariadb_user("shop", password="a-Password-1", max_connections=5, **options),
         mariadb_user("backup", unix_socket=True, locked=False, **options),
@@ -161,14 +156,12 @@ def _mariadb_user(root: str, requires: list[Graph]) -> list[Graph]:
 
 
 def _mariadb_user_drift(host: Host, root: str) -> None:
-    mariadb_servers.sql(
-        host, _socket(root), "ALTER USER shop@localhost IDENTIFIED BY 'other' WITH MAX_USER_CONNECTIONS 9"
-    )
-    mariadb_servers.sql(host, _socket(root), "ALTER USER backup@localhost ACCOUNT LOCK; CREATE USER old")
+    mariadb_servers.sql(host, SOCKET, "ALTER USER shop@localhost IDENTIFIED BY 'other' WITH MAX_USER_CONNECTIONS 9")
+    mariadb_servers.sql(host, SOCKET, "ALTER USER backup@localhost ACCOUNT LOCK; CREATE USER old")
 
 
 def _mariadb_database(root: str, requires: list[Graph]) -> list[Graph]:
-    options: Any = {"socket": _socket(root), "requires": requires}
+    options: Any = {"socket": SOCKET, "requires": requires}
     return [
         mariadb_database("shop", character_set="utf8mb4", collate="utf8mb4_unicode_ci", **options),
         mariadb_database("old", absent=True, **options),
@@ -176,16 +169,15 @@ def _mariadb_database(root: str, requires: list[Graph]) -> list[Graph]:
 
 
 def _mariadb_database_drift(host: Host, root: str) -> None:
-    mariadb_servers.sql(host, _socket(root), "ALTER DATABASE shop COLLATE utf8mb4_bin; CREATE DATABASE old")
+    mariadb_servers.sql(host, SOCKET, "ALTER DATABASE shop COLLATE utf8mb4_bin; CREATE DATABASE old")
 
 
 def _mariadb_grant(root: str, requires: list[Graph]) -> list[Graph]:
-    socket = _socket(root)
     both = [
-        mariadb_database("my_shop", socket=socket, requires=requires),
-        mariadb_user("shop", socket=socket, requires=requires),
+        mariadb_database("my_shop", socket=SOCKET, requires=requires),
+        mariadb_user("clerk", socket=SOCKET, requires=requires),
     ]
-    options: Any = {"user": "shop", "socket": socket, "requires": both}
+    options: Any = {"user": "clerk", "socket": SOCKET, "requires": both}
     return [
         *both,
         mariadb_grant("all", database="my_shop", privileges=["ALL"], **options),
@@ -195,8 +187,8 @@ def _mariadb_grant(root: str, requires: list[Graph]) -> list[Graph]:
 
 
 def _mariadb_grant_drift(host: Host, root: str) -> None:
-    mariadb_servers.sql(host, _socket(root), "REVOKE INSERT ON `my\\_shop`.* FROM shop@localhost")
-    mariadb_servers.sql(host, _socket(root), "GRANT DROP ON *.* TO shop@localhost")
+    mariadb_servers.sql(host, SOCKET, "REVOKE INSERT ON `my\\_shop`.* FROM clerk@localhost")
+    mariadb_servers.sql(host, SOCKET, "GRANT DROP ON *.* TO clerk@localhost")
 
 
 def _redis(host: Host, root: str) -> None:
