@@ -30,6 +30,10 @@ def opened(text: str) -> Engine:
         from statecfg.engines.processes import ProcessWorkers
 
         return WorkerEngine(ProcessWorkers(int(number) if number else None))
+    if name in ("dask", "tls") and number.startswith("//"):
+        from statecfg.engines.dask import DaskWorkers
+
+        return WorkerEngine(DaskWorkers(text), here=False)
     raise InvalidInput([problem("SC0453", f"`{text}` is not an engine", suggest(text, ENGINES, "there are"))])
 
 

@@ -1,7 +1,7 @@
 """Encrypted links to workers on other machines.
 
-Both sides make a certificate for one run, and each accepts only the other's. Nobody else can connect, and no key leaves
-the process that made it. A certificate is public, so the sides can exchange them through Dask's scheduler.
+Both sides make a certificate for one run, and each accepts only the other's. No other process can connect, and no key
+leaves the process that made it. A certificate is public, so the sides can exchange them through Dask's scheduler.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FROM, UNTIL = datetime.datetime(2000, 1, 1), datetime.datetime(9999, 12, 31, 23,
 
 @dataclass(frozen=True)
 class Certificate:
-    """A certificate for one run, signed by itself, and its key.
+    """A self-signed certificate for one run, and its key.
 
     :param public: the certificate as PEM
     :param key: as encrypted PEM, because OpenSSL reads it from a file
@@ -98,7 +98,7 @@ def accept(listener: socket.socket, own: Certificate, peer: str, timeout: float)
     """Accept one connection, of the controller that has the certificate `peer`. All others are closed.
 
     :param timeout: seconds to wait for it
-    :raises TimeoutError: nobody with this certificate has connected in time
+    :raises TimeoutError: no process with this certificate has connected in time
     :raises OSError: the listener does not work, or `peer` is not a certificate
     """
     context = _context(own, peer, server=True)

@@ -48,6 +48,8 @@ HOMES = {
     "jsonschema": r"entities/schemas\.py",
     "starlette": r"server/.*\.py",
     "cryptography": r"(playbook/ansible_vault|engines/tls)\.py",
+    "dask": r"engines/dask\.py",
+    "distributed": r"engines/dask\.py",
     "uvicorn": r"server/.*\.py",
     "ansible": r"playbook/ansible_modules\.py",
     "sqlalchemy": r"store/.*\.py",

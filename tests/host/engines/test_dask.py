@@ -1,0 +1,273 @@
+"""`--engine tls://` and `dask://`: a real scheduler and real workers of Dask, also while workers die."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statecfg import __version__ as statecfg_version
+from statecfg.engines.engine import opened
+from statecfg.problems import InvalidInput
+from tests import ROOT, lab
+from tests.each import each
+from tests.host.command import statecfg
+from tests.host.engines import cluster
+from tests.host.engines.cluster import Cluster
+from tests.host.engines.recorder import Recorder
+from tests.host.engines.test_processes import Project, steady
+from tests.host.run.hooked import NOTE
+from tests.lab import Host, processes
+from tests.lab.fixtures import or_skip
+
+SITE = """\
+hosts: all
+resources:
+  - file: /srv/dask
+    content: "{{ host.name }}\\n"
+  - command: slow
+    argv: [sh, -c, 'echo run >> /srv/log; until [ -e /srv/go ]; do sleep 0.2; done; touch /srv/done']
+    creates: /srv/done
+    requires: [file:/srv/dask]
+"""
+
+
+@pytest.fixture(scope="module")
+def sixty() -> Iterator[list[Host]]:
+    with or_skip():
+        machines = lab.light_hosts(60, prefix="dask")
+    yield machines
+    for host in machines:
+        host.stop()
+
+
+@pytest.fixture(scope="module")
+def workers(sixty: list[Host], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Give a cluster with TLS. Only the home of its workers has the key and the known_hosts for the hosts."""
+    directory = tmp_path_factory.mktemp("dask")
+    keys = directory / "home/.ssh"
+    keys.mkdir(parents=True)
+    shutil.copy(sixty[0].identity, keys / "id_ed25519")
+    (keys / "known_hosts").write_text("".join(host.known_hosts.read_text() for host in sixty))
+    (keys / "config").write_text(f"IdentityFile {keys}/id_ed25519\nUserKnownHostsFile {keys}/known_hosts\n")
+    with cluster.running(directory / "cluster", 3, tls=True, HOME=str(directory / "home")) as running:
+        yield running
+
+
+@dataclass
+class Site:
+    """A project whose inventory names no keys, and a user without any."""
+
+    root: Path
+    running: Cluster
+
+    def write(self, hosts: Sequence[Host], playbook: str) -> None:
+        (self.root / "home").mkdir(exist_ok=True)
+        lines = "".join(f"  {host.name}: {{address: {host.address}, port: {host.port}}}\n" for host in hosts)
+        (self.root / "inventory.yml").write_text(f"hosts:\n{lines}")
+        (self.root / "site.yml").write_text(playbook)
+        (self.root / "statecfg.toml").write_text('name = "dask"\n')
+
+    @property
+    def environment(self) -> dict[str, str]:
+        home = str(self.root / "home")
+        return {**self.running.environment, "HOME": home, "XDG_STATE_HOME": home, "STATECFG_ENGINE": self.running.url}
+
+    def __call__(self, verb: str, *arguments: str, code: int | None = 0) -> Any:
+        return statecfg(verb, *arguments, cwd=self.root, code=code, **self.environment)
+
+    def begin(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start a command."""
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **self.environment}
+        argv = [sys.executable, "-m", "statecfg", *arguments]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(argv, cwd=self.root, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+
+def _fresh(hosts: Sequence[Host]) -> None:
+    """Let the hosts forget all runs."""
+    for host in hosts:
+        for name in ("/srv/dask", "/srv/log", "/srv/done"):
+            host.path(name).unlink(missing_ok=True)
+        shutil.rmtree(host.path("/var/lib/statecfg"))
+
+
+def _lines(host: Host) -> int:
+    """Return how often the command was started on the host."""
+    return host.read("/srv/log").count("run") if host.path("/srv/log").exists() else 0
+
+
+def test_sixty_hosts_and_a_worker_that_dies(sixty: list[Host], workers: Cluster, tmp_path: Path) -> None:
+    """The report is that of threads, except for the hosts that were under way."""
+    site = Site(tmp_path, workers)
+    site.write(sixty, SITE)
+    command = site.begin("apply", "site.yml", "--yes", "--forks", "60", "--json-into", "report.json")
+    processes.wait_until(lambda: sum(map(_lines, sixty)) >= 45, 120, "hosts under way")
+    processes.end(workers.workers.pop())
+    for host in sixty:
+        host.write("/srv/go", "")
+    command.communicate(timeout=200)
+    report = json.loads((tmp_path / "report.json").read_text())["hosts"]
+    lost = [host for host in sixty if report[host.name]["status"] != "ok"]
+    good = [host for host in sixty if host not in lost]
+    assert 5 <= len(lost) <= 20, Counter(host["status"] for host in report.values())
+    assert command.returncode == 3
+    for host in lost:
+        assert report[host.name]["status"] == "unknown"
+        assert "was lost" in report[host.name]["error"]["summary"]
+    assert {_lines(host) for host in lost} == {1}
+    assert {_lines(host) for host in good} == {1}
+    # The next run completes what was under way, with the other workers.
+    site.write(lost, SITE)
+    again = site("apply", "site.yml", "--yes", "--forks", "60", "--json").json()["hosts"]
+    assert {host["status"] for host in again.values()} == {"ok"}
+    # Threads give the same report.
+    some = good[:8]
+    _fresh(some)
+    site.write(some, SITE)
+    keys = ["--engine", "threads", "--ssh-config", str(workers.directory.parent / "home/.ssh/config")]
+    threads = site("apply", "site.yml", "--yes", *keys, "--json").json()["hosts"]
+    assert steady(threads) == {host.name: steady(report[host.name]) for host in some}
+
+
+def test_hooks_saved_plans_and_facts_are_those_of_threads(
+    sixty: list[Host], workers: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in workers.environment.items():
+        monkeypatch.setenv(name, value)
+    seen: dict[str, Any] = {}
+    for engine in ("threads", workers.url):
+        project = Project(tmp_path / engine.partition(":")[0], sixty[:2])
+        hook = project.root / "hooks/note.hook"
+        hook.mkdir(parents=True)
+        (hook / "finalize").write_text(NOTE)
+        (hook / "finalize").chmod(0o755)
+        spec = {"exec": {"type": "note"}, "events": ["finalize"]}
+        (project.root / "hooks/note.yml").write_text(json.dumps({"metadata": {"name": "note"}, "spec": spec}) + "\n")
+        reports = [
+            project(*words, "--json", "--engine", engine).json()
+            for words in (
+                ("plan", "site.yml", "--out", "saved.plan"),
+                ("apply", "saved.plan"),
+                ("facts", "all"),
+                ("destroy", "site.yml", "--yes"),
+            )
+        ]
+        seen[engine] = (steady(reports), (hook / "seen").read_text().count("finalize"))
+    assert seen["threads"] == seen[workers.url]
+    assert seen["threads"][1] > 0
+
+
+def test_ctrl_c_ends_the_run_and_leaves_the_workers(sixty: list[Host], workers: Cluster, tmp_path: Path) -> None:
+    hosts = sixty[:4]
+    site = Site(tmp_path, workers)
+    after = "  - file: /srv/after\n    content: done\n    requires: [command:slow]\n"
+    site.write(hosts, (SITE + after).replace("/srv/", "/srv/stopped-"))
+    command = site.begin("apply", "site.yml", "--yes")
+    processes.wait_until(lambda: all(host.path("/srv/stopped-log").exists() for host in hosts), 120, "the commands")
+    command.send_signal(signal.SIGINT)
+    assert command.stderr is not None
+    while "Stopping: waiting for running actions" not in command.stderr.readline():
+        pass
+    for host in hosts:
+        host.write("/srv/stopped-go", "")
+    out, err = command.communicate(timeout=120)
+    assert command.returncode == 130, out + err
+    assert all(host.path("/srv/stopped-done").exists() for host in hosts)
+    assert not any(host.path("/srv/stopped-after").exists() for host in hosts)
+    site("apply", "site.yml", "--yes")
+    assert all(host.path("/srv/stopped-after").exists() for host in hosts)
+
+
+def _with_version(directory: Path, version: str) -> str:
+    """Make a copy of statecfg with another version; return its directory."""
+    package = directory / "statecfg"
+    package.mkdir(parents=True)
+    for path in (ROOT / "statecfg").iterdir():
+        (package / path.name).symlink_to(path)
+    text = (package / "__init__.py").read_text()
+    (package / "__init__.py").unlink()
+    (package / "__init__.py").write_text(re.sub('__version__ = ".*"', f'__version__ = "{version}"', text))
+    return str(directory)
+
+
+def _memory(pid: int) -> bytes:
+    """Return what a process has in its memory."""
+    found = bytearray()
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            start, end = (int(each, 16) for each in line.split()[0].split("-"))
+            if line.split()[1].startswith("rw") and "[v" not in line:
+                memory.seek(start)
+                found += memory.read(end - start)
+    return bytes(found)
+
+
+def test_no_secret_passes_the_scheduler_and_other_versions_are_refused(light_host: Host, tmp_path: Path) -> None:
+    canary = "canary-7c1d94-never-here"
+    with contextlib.ExitStack() as stack:
+        running = stack.enter_context(cluster.running(tmp_path / "cluster", 0, tls=False))
+        recorder = stack.enter_context(Recorder(int(running.url.rpartition(":")[2])))
+        running.url = f"dask://127.0.0.1:{recorder.port}"
+        running.add_worker()
+        running.add_worker(PYTHONPATH=_with_version(tmp_path / "other", "0.3.9"))
+        running.await_workers()
+        project = Project(tmp_path / "project", [light_host])
+        (project.root / "canary").write_text(canary)
+        (project.root / "canary").chmod(0o600)
+        (project.root / "site.yml").write_text(
+            "hosts: all\nvars:\n  canary: !secret {file: canary}\nresources:\n"
+            '  - file: /srv/canary\n    mode: "0600"\n    content: "{{ canary }}"\n'
+        )
+        done = project("apply", "site.yml", "--yes", "--engine", running.url)
+        assert light_host.read("/srv/canary") == canary
+        assert "0.3.9" in done.err and statecfg_version in done.err
+        for process in (running.scheduler, *running.workers):
+            for name in ("cmdline", "environ"):
+                assert canary.encode() not in Path(f"/proc/{process.pid}/{name}").read_bytes()
+        memory = _memory(running.scheduler.pid)
+        for seen in (recorder.seen, memory, running.logs().encode()):
+            assert canary.encode() not in seen
+        assert b"BEGIN CERTIFICATE" in recorder.seen and b"BEGIN CERTIFICATE" in memory, "they contain the task"
+        processes.end(running.workers.pop(0))
+        refused = project("plan", "site.yml", "--engine", running.url, code=5)
+        assert "0.3.9" in refused.err and statecfg_version in refused.err
+
+
+@each(
+    "url, told",
+    [
+        ("dask://192.0.2.1:8786", "192.0.2.1 is not this machine, and dask:// does not encrypt"),
+        ("dask://127.0.0.1", "not the address of a Dask scheduler"),
+        ("dask://127.0.0.1:99999", "not the address of a Dask scheduler"),
+        ("tls://me@localhost:8786", "not the address of a Dask scheduler"),
+        ("dask://127.0.0.1:1", "can't be used: [Errno 111] Connection refused"),
+    ],
+)
+def test_a_cluster_that_can_not_be_used_is_refused(url: str, told: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(told)):
+        opened(url)
+
+
+def test_missing_certificates_are_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(InvalidInput, match="names no certificates"):
+        opened(f"tls://127.0.0.1:{listener.getsockname()[1]}")
+
+
+def test_a_missing_library_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InvalidInput, match=re.escape("pip install 'statecfg[dask]'")):
+        opened("dask://127.0.0.1:1")
