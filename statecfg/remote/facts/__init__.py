@@ -6,10 +6,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 OWN = "own."  # the names of the project's own facts begin with this
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
+from typing import Dict, Iterator, Tuple
 
 from statecfg.remote.facts.system import text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Dict, Iterator, Tuple
 
 _DPKG = "/var/lib/dpkg/status"
 _APK = ("/lib/apk/db/installed", "/usr/lib/apk/db/installed")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Mapping, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
 _GET_ADDRESSES, _GET_ROUTES = 22, 26
 _ERROR, _DONE = 2, 3

@@ -8,13 +8,10 @@ import select
 import signal
 import sys
 import time
+from typing import Any
 
 from statecfg.remote.machine.guard import reading_only
 from statecfg.remote.machine.real import RealMachine
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 SECONDS = 10.0  # time limit of one fact
 LARGEST = 64 << 10  # bytes of its value as JSON

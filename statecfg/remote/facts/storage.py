@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any, Dict, List
 
 from statecfg.remote.facts.system import text
 from statecfg.remote.machine.facts import line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List
 
 _SECTOR = 512  # bytes: the unit of `size` in sysfs, regardless of the disk's sector size
 _NO_DISKS = ("loop", "ram", "zram", "dm-", "md", "nbd", "sr", "fd")

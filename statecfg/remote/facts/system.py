@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any, Dict, Mapping
 
 from statecfg.remote.machine.facts import line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, Mapping
 
 # ID or ID_LIKE of os-release → family. The first word that is a key decides.
 _FAMILIES = {

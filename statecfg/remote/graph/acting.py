@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import threading
+from typing import Any, Callable
 
 from statecfg.remote.graph.names import named
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 _present = threading.local()
 

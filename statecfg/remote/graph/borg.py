@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from statecfg.remote.graph.acting import present_machine
 from statecfg.remote.graph.hy_lines import attribute
@@ -11,11 +12,7 @@ from statecfg.remote.graph.names import named
 from statecfg.remote.graph.nodetype import REGISTRY, NodeType, Schema, register
 from statecfg.remote.graph.ops import Op
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Mapping, Optional, Sequence, Union
-
-    Clause = Sequence[Callable[[Any], Any]]
+Clause = Sequence[Callable[[Any], Any]]
 
 __all__ = ["Keyword", "merge_graphs", "name", "slurp", "spit", "zipmap"]
 

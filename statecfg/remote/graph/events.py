@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing_extensions import Final
+from typing_extensions import Final
 
 
 class HostEvent:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
+
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import named
 from statecfg.remote.graph.sha256 import sha256
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
-
-    JsonMap = Mapping[str, Any]
-    Attrs = Mapping[str, Any]  # attributes of a node: JSON types and content
+JsonMap = Mapping[str, Any]
+Attrs = Mapping[str, Any]  # attributes of a node: JSON types and content
 
 
 class Keyword(str):
@@ -254,7 +252,7 @@ class Maker:
 
     turn: Optional[str] = None
     batch: Optional[str] = None
-    quick: Optional[Callable[[Mapping[str, Any]], bool]] = None
+    quick: Optional[Callable[[JsonMap], bool]] = None
 
     def joined(self, actions: Sequence[Action]) -> Action:
         """Return one action that does the work of several."""

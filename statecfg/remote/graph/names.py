@@ -8,12 +8,9 @@ The names of events that only the controller knows are in `events`, which no hos
 from __future__ import annotations
 
 import sys
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from typing_extensions import Final
+from typing_extensions import Final
 
 
 class Outcome:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import Keyword
+from typing import Any, Callable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
+from statecfg.remote.graph.model import Keyword
 
 __all__ = [
     "hyx_falseXquestion_markX",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable, List
+from typing import Iterable, List
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:

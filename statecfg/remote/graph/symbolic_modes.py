@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 _CLAUSE = re.compile(r"([ugoa]+)((?:[-+=](?:[ugo]|[rwxXst]*))+)\Z")
 _STEP = re.compile(r"([-+=])([ugo]|[rwxXst]*)")

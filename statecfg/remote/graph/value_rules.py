@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any, Callable, List
 
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.wrong_values import PublicSecret, Wrong, in_quotes, show, type_words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, List
 
 MAX_NAME = 255  # bytes in one component of a path: NAME_MAX of Linux
 MAX_PATH = 4095  # bytes in a path: PATH_MAX of Linux without the final NUL

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.names import HookStatus
+from typing import Dict
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Dict
+from statecfg.remote.graph.names import HookStatus
 
 ABORT, CONTINUE, RETRY = "abort", "continue", "retry"
 

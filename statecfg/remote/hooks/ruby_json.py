@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from statecfg.remote.wire.strict_json import loads
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 DEEPEST = 100  # levels of nesting, as in Ruby's parser
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+from typing import Any, Dict, List, Mapping, Sequence
 
 from statecfg.remote.machine import process
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Sequence
 
 STDOUT = 1 << 20  # bytes that a program may write to stdout
 STDERR = 256 << 10

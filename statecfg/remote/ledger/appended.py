@@ -9,15 +9,11 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from typing import List, Mapping, Sequence, Tuple
 
+from statecfg.remote.graph.model import JsonMap
+from statecfg.remote.ledger.sqlite import Connection
 from statecfg.remote.ledger.state import APPENDED, StateError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import List, Mapping, Sequence, Tuple
-
-    from statecfg.remote.graph.model import JsonMap
-    from statecfg.remote.ledger.sqlite import Connection
 
 MOST = 100  # lines; then a run adds them to the ledger
 

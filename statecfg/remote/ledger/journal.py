@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple, Union
 
 from statecfg.remote.graph.names import ActionStatus, Outcome
+from statecfg.remote.graph.results import Result
 from statecfg.remote.ledger.records import Resource, StateChange
 from statecfg.remote.ledger.state import RUNS, StateError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple, Union
-
-    from statecfg.remote.graph.results import Result
 
 
 class Journal:

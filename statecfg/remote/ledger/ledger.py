@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
+from statecfg.remote.graph.model import Attrs, JsonMap
 from statecfg.remote.graph.names import Outcome, RunStatus
 from statecfg.remote.ledger import appended, sqlite, state
+from statecfg.remote.ledger.journal import Account
 from statecfg.remote.ledger.records import (
     COLUMNS,
     JSON_COLUMNS,
@@ -15,6 +18,7 @@ from statecfg.remote.ledger.records import (
     Debt,
     Definition,
     Resource,
+    StateChange,
     distinct,
     renamed,
 )
@@ -22,15 +26,7 @@ from statecfg.remote.ledger.schema import in_memory, open_database
 from statecfg.remote.ledger.state import BEFORE, LEDGER, RUNS, StateError
 from statecfg.remote.machine.changes import HOLDS
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
-
-    from statecfg.remote.graph.model import Attrs, JsonMap
-    from statecfg.remote.ledger.journal import Account
-    from statecfg.remote.ledger.records import StateChange
-
-    Defined = Mapping[str, Optional[Resource]]  # see `Ledger.fold`
+Defined = Mapping[str, Optional[Resource]]  # see `Ledger.fold`
 
 DAMAGED = "Restore the file from a backup, or move it away: statecfg then starts a new ledger, which is empty."
 KEPT = 1000  # the ledger keeps this many runs, the newest ones

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import posixpath
+from typing import Any, Callable, Container, Dict, Iterable, List, Mapping, Set, Tuple, Union
 
+from statecfg.remote.graph.model import Node
 from statecfg.remote.graph.names import State
-from statecfg.remote.ledger.records import Orphan, claims, distinct, renamed
+from statecfg.remote.ledger.ledger import Ledger
+from statecfg.remote.ledger.records import Orphan, Resource, claims, distinct, renamed
+from statecfg.remote.ledger.snapshot import Front
 from statecfg.remote.machine.paths import normal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Container, Dict, Iterable, List, Mapping, Set, Tuple, Union
-
-    from statecfg.remote.graph.model import Node
-    from statecfg.remote.ledger.ledger import Ledger
-    from statecfg.remote.ledger.records import Resource
-    from statecfg.remote.ledger.snapshot import Front
-
 
 PACKAGE = "package"  # the type of the nodes that the undo of other nodes may need
 CONFIRM = "pass --yes to confirm"  # ends a refusal that --yes overrides

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Dict, List, Mapping, Optional, Set, Union
+from typing import Dict, List, Mapping, Optional, Set, Union
 
-    from statecfg.remote.ledger.ledger import Ledger
-    from statecfg.remote.ledger.records import Debt, Resource
-    from statecfg.remote.ledger.snapshot import Front
-    from statecfg.remote.machine.digests import Digests
+from statecfg.remote.ledger.ledger import Ledger
+from statecfg.remote.ledger.records import Debt, Resource
+from statecfg.remote.ledger.snapshot import Front
+from statecfg.remote.machine.digests import Digests
 
 
 class Recorded:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import Blob, Node, Record
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from statecfg.remote.graph.model import Attrs, Blob, JsonMap, Node, Record
 from statecfg.remote.graph.names import State
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.machine.changes import content, secretive
 from statecfg.remote.machine.paths import normal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
-
-    from statecfg.remote.graph.model import Attrs, JsonMap
-
 
 SAID = "$said"  # the key of a snapshot with what the node's actions said, see `NodeType.produces`
 

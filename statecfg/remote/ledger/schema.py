@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 
 from statecfg.remote.ledger import sqlite
+from statecfg.remote.ledger.sqlite import Connection
 from statecfg.remote.ledger.state import StateError, machine_id
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from statecfg.remote.ledger.sqlite import Connection
 
 SCHEMA = 3
 _STEPS = {

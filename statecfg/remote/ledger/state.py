@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import stat as st
 import time
+from typing import Dict, Tuple
 
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import HostStatus
 from statecfg.remote.graph.sha256 import sha256
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Dict, Tuple
 
 LEDGER = "ledger.db"
 SNAPSHOT = "ledger.snapshot"  # what a run reads in the ledger, see `snapshot`

@@ -5,14 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat as st
+from typing import List, Optional, Sequence, Tuple
 
 from statecfg.remote.machine import accounts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import List, Optional, Sequence, Tuple
-
-    from statecfg.remote.machine.world import AclEntry, Stat
+from statecfg.remote.machine.world import AclEntry, Stat
 
 ACCESS = "system.posix_acl_access"
 DEFAULT = "system.posix_acl_default"

@@ -6,19 +6,14 @@ import errno
 import os
 import stat as st
 import struct
+from typing import Dict, List, Sequence, Tuple
 
-from statecfg.remote.graph.results import error, ok
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine import access, accounts, opened
 from statecfg.remote.machine.overlay import Entry
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import RealMachine
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Dict, List, Sequence, Tuple
-
-    from statecfg.remote.graph.results import Result
-    from statecfg.remote.machine.world import AclEntry, Machine
+from statecfg.remote.machine.world import AclEntry, Machine
 
 _WHAT = "set the access list of"
 # Kernel constants (linux/posix_acl.h and posix_acl_xattr.h).

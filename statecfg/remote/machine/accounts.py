@@ -5,12 +5,9 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+from typing import Dict, Optional, Tuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Dict, Optional, Tuple
-
-    from statecfg.remote.machine.world import Fields, World
+from statecfg.remote.machine.world import Fields, World
 
 # Numbers → names, while nothing changes the host. A look-up reads files, and all paths of a plan have few owners.
 _users: Dict[int, str] = {}

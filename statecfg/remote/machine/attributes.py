@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import Dict, Optional
 
-from statecfg.remote.graph.results import error, ok
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine import opened
 from statecfg.remote.machine.paths import open_parent
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import RealMachine
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Dict, Optional
-
-    from statecfg.remote.graph.results import Result
-    from statecfg.remote.machine.world import Effect, Machine
+from statecfg.remote.machine.world import Effect, Machine
 
 CAPABILITIES = "security.capability"
 

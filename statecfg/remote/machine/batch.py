@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
+from typing import Dict, List, Optional, Tuple
 
-from statecfg.remote.graph.results import error, ok
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine import files
 from statecfg.remote.machine.paths import normal, open_parent, sync_directory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Dict, List, Optional, Tuple
-
-    from statecfg.remote.graph.results import Result
 
 
 class _Trial:

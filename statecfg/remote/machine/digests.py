@@ -17,13 +17,10 @@ import os
 import stat as st
 import time
 import zlib
+from typing import Any, Dict, List, Optional, Set
 
 from statecfg.remote.graph.sha256 import sha256
 from statecfg.remote.machine.paths import content_digest, open_file, open_parent
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Set
 
 FORMAT = 1
 LOCAL = ("btrfs", "ext2", "ext3", "ext4", "f2fs", "xfs")  # file systems that set the ctime with each change

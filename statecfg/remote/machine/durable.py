@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import Iterable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable
-
-    from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.model import Blob
 
 COPIED = 1 << 20  # bytes of a file to copy at once
 

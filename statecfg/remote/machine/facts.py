@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping
 
 
 def gather() -> Mapping[str, Any]:

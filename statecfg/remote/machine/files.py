@@ -5,17 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import stat as st
+from typing import Callable, List, Optional, Tuple
 
+from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.graph.sha256 import sha256
 from statecfg.remote.machine import access, accounts
 from statecfg.remote.machine.world import Stat
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, List, Optional, Tuple
-
-    from statecfg.remote.graph.model import Blob
 
 TEMPORARY = ".statecfg-"
 _FILE_TYPES = {st.S_IFREG: "file", st.S_IFDIR: "directory", st.S_IFLNK: "symlink"}

@@ -7,10 +7,7 @@ import functools
 import re
 import sys
 from types import CodeType, FunctionType
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator, List, Pattern, Sequence, Set, Tuple
+from typing import Any, Iterator, List, Pattern, Sequence, Set, Tuple
 
 _PLACE = re.compile(r"%[-#0 +]*\d*(?:\.\d+)?[sdrxofgi]")
 

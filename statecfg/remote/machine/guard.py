@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from types import TracebackType
+from typing import Any, List, Optional, Tuple, Type
 
 from statecfg.remote.graph.errors import StatecfgError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Any, List, Optional, Tuple, Type
 
 _here = threading.local()
 _installed = False

@@ -6,16 +6,12 @@ import errno
 import os
 import stat as st
 
-from statecfg.remote.graph.results import error, ok
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine import files
 from statecfg.remote.machine.paths import open_parent, sync_directory
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import RealMachine
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from statecfg.remote.graph.results import Result
-    from statecfg.remote.machine.world import Machine
+from statecfg.remote.machine.world import Machine
 
 
 def create(machine: Machine, path: str, target: str) -> Result:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.machine.paths import normal
 from statecfg.remote.machine.planned import Planned
-from statecfg.remote.machine.world import Probe, Stat
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
-
-    from statecfg.remote.machine.world import Facet, Fields
+from statecfg.remote.machine.world import Facet, Fields, Probe, Stat
 
 
 class Nothing:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import Callable
 
-from statecfg.remote.graph.results import error, ok
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine import files
 from statecfg.remote.machine.paths import open_parent
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
-
-    from statecfg.remote.graph.results import Result
-    from statecfg.remote.machine.real import RealMachine
+from statecfg.remote.machine.real import RealMachine
 
 
 def change(machine: RealMachine, what: str, path: str, function: Callable[[os.stat_result, str], None]) -> Result:

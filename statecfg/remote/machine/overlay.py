@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import AbstractSet, Any, Dict, FrozenSet, Hashable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from statecfg.remote.graph.model import Blob, Unknown
 from statecfg.remote.machine.changes import DIFFED
 from statecfg.remote.machine.paths import LINKS, child, normal, within
-from statecfg.remote.machine.world import Machine, Probe, Stat
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import AbstractSet, Any, Dict, FrozenSet, Hashable, List, Mapping, Optional, Sequence, Set, Tuple
-
-    from statecfg.remote.machine.world import Facet, Fields, Inputs
+from statecfg.remote.machine.world import Facet, Fields, Inputs, Machine, Probe, Stat
 
 NOBODY: FrozenSet[str] = frozenset()
 FILES = "files"

@@ -6,13 +6,10 @@ import errno
 import os
 import stat as st
 from functools import lru_cache
+from typing import List, Tuple
 
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.sha256 import sha256
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import List, Tuple
 
 LINKS = 40  # the kernel's limit
 

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import os
+from typing import AbstractSet, Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 from statecfg.remote.graph.model import Blob, Unknown
 from statecfg.remote.graph.names import ActionStatus
-from statecfg.remote.graph.results import error, ok
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine import access, accounts
 from statecfg.remote.machine.changes import Changes
 from statecfg.remote.machine.overlay import ALL, FILES, NOBODY, Before, Cause, Entry, Overlay, Trace
 from statecfg.remote.machine.paths import normal
-from statecfg.remote.machine.world import ANYTHING, Stat, called
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import AbstractSet, Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
-
-    from statecfg.remote.graph.results import Result
-    from statecfg.remote.machine.world import Effect
+from statecfg.remote.machine.world import ANYTHING, Effect, Stat, called
 
 SHOWN = 1000  # entries of a removed tree that a plan shows
 DEEPEST = 100  # levels of a removed tree that a plan shows

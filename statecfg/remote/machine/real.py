@@ -6,25 +6,19 @@ import errno
 import os
 import stat as st
 import time
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.names import ActionStatus
 from statecfg.remote.graph.nodetype import TABLES
-from statecfg.remote.graph.results import error, ok
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine import accounts, files, paths, process
+from statecfg.remote.machine.batch import Batch
+from statecfg.remote.machine.digests import Digests
 from statecfg.remote.machine.files import failed
 from statecfg.remote.machine.guard import allowed
 from statecfg.remote.machine.paths import normal, open_directory, open_file, open_parent, read_link, sync_directory
-from statecfg.remote.machine.world import ANYTHING, Machine, Probe, Stat, called
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
-
-    from statecfg.remote.graph.results import Result
-    from statecfg.remote.machine.batch import Batch
-    from statecfg.remote.machine.digests import Digests
-    from statecfg.remote.machine.world import Effect, Facet, Fields, Inputs
+from statecfg.remote.machine.world import ANYTHING, Effect, Facet, Fields, Inputs, Machine, Probe, Stat, called
 
 PROBED = 16 << 20  # maximum bytes of output of a read-only program
 

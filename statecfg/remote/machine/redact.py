@@ -6,12 +6,9 @@ import binascii
 import json
 import re
 from bisect import bisect_right
+from typing import Any, Dict, Iterator, List, Mapping
 
 from statecfg.remote.graph.model import LEARNED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Mapping
 
 # Shorter pieces occur everywhere by chance.
 SHORTEST = 4

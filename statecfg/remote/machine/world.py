@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-    from statecfg.remote.graph.model import Blob, Node
-    from statecfg.remote.graph.results import Result
+from statecfg.remote.graph.model import Blob, Node
+from statecfg.remote.graph.results import Result
 
-    # An entry of an access list: type ("user", "group", "owning group"; the first two may begin with "default "), name,
-    # and permission bits.
-    AclEntry = Tuple[str, str, int]
-    Fields = Mapping[str, Any]  # an entry of a facet: its loader lists the fields
-    Facet = Mapping[str, Fields]  # key → entry
-    Effect = Mapping[str, Any]  # what a program changes, for the plan: facet → key → fields (see `Machine.run`)
-    Inputs = Tuple[str, Sequence[str]]
+# An entry of an access list: type ("user", "group", "owning group"; the first two may begin with "default "), name,
+# and permission bits.
+AclEntry = Tuple[str, str, int]
+Fields = Mapping[str, Any]  # an entry of a facet: its loader lists the fields
+Facet = Mapping[str, Fields]  # key → entry
+Effect = Mapping[str, Any]  # what a program changes, for the plan: facet → key → fields (see `Machine.run`)
+Inputs = Tuple[str, Sequence[str]]
 
 # The effect of a command that declares none: after it, the whole state of the host is unknown.
 ANYTHING: Effect = {"unknown": ["*"]}

@@ -6,19 +6,15 @@ import hashlib
 import os
 import shutil
 import time
+from typing import Any, Dict, List, Sequence
 
+from statecfg.remote.graph.model import Blob, Node
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
 from statecfg.remote.ledger.records import contents
 from statecfg.remote.machine.real import RealMachine
+from statecfg.remote.wire.channel import Channel
 from statecfg.remote.wire.frames import ProtocolError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Sequence
-
-    from statecfg.remote.graph.model import Blob, Node
-    from statecfg.remote.wire.channel import Channel
 
 
 def missing_content(layers: Sequence[Sequence[Node]], more: List[Blob]) -> Dict[str, Blob]:

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any, List, Mapping, Optional, Sequence
 
 from statecfg.remote.graph.model import CheckError, Excluded, Unknown
 from statecfg.remote.machine.paths import LINKS
+from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.world import called
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, List, Mapping, Optional, Sequence
-
-    from statecfg.remote.machine.planned import Planned
-
-    Condition = Mapping[str, Any]
+Condition = Mapping[str, Any]
 
 # The parts of a version in the order in which Debian and RPM compare them: text and numbers take turns.
 _PARTS = re.compile(r"([^0-9]*)([0-9]*)")

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any, Callable, Dict, List, Mapping
 
-from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.model import Attrs, Node
 from statecfg.remote.graph.sha256 import sha256
-from statecfg.remote.ledger.records import Definition, claims, with_digests
+from statecfg.remote.ledger.records import Definition, Resource, claims, with_digests
 from statecfg.remote.machine.changes import secretive
+from statecfg.remote.run.order import Order
 from statecfg.remote.wire.frames import encode_value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping
-
-    from statecfg.remote.graph.model import Attrs
-    from statecfg.remote.ledger.records import Resource
-    from statecfg.remote.run.order import Order
 
 WORD = r"[A-Za-z_.]{1,20}\Z"
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Collection, Dict, Iterable, List, Mapping, Sequence, Tuple
+
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.ledger.records import Orphan, Resource
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Collection, Dict, Iterable, List, Mapping, Sequence, Tuple
-
-    from statecfg.remote.ledger.records import Debt
+from statecfg.remote.ledger.records import Debt, Orphan, Resource
 
 SUFFIX = " (stays)"  # appended to the name of a resource that a removal triggers
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Dict, List
+
+from statecfg.remote.ledger.recorded import Recorded
 from statecfg.remote.ledger.records import Orphan
+from statecfg.remote.run.definitions import Definitions
+from statecfg.remote.run.plan import Step
 from statecfg.remote.run.recording import present
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Dict, List
-
-    from statecfg.remote.ledger.recorded import Recorded
-    from statecfg.remote.run.definitions import Definitions
-    from statecfg.remote.run.plan import Step
 
 
 class Drift:

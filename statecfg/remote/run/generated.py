@@ -13,19 +13,14 @@ import re
 import string
 import uuid
 from secrets import choice, token_bytes
+from typing import Any, Dict, List, Optional
 
-from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.model import Blob, Node
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.ledger import state
+from statecfg.remote.run.management import Management
+from statecfg.remote.run.order import Order
 from statecfg.remote.run.values import filled
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
-
-    from statecfg.remote.graph.model import Node
-    from statecfg.remote.run.management import Management
-    from statecfg.remote.run.order import Order
 
 LETTERS = string.ascii_letters + string.digits
 LENGTH = 32

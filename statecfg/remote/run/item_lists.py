@@ -9,18 +9,14 @@ from __future__ import annotations
 import fnmatch
 import re
 import time
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Tuple
 
 from statecfg.remote.graph.model import LEARNED, Blob, CheckError, Unknown
 from statecfg.remote.machine.paths import normal
+from statecfg.remote.machine.planned import Planned
 from statecfg.remote.run.decisions import followed
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Tuple
-
-    from statecfg.remote.machine.planned import Planned
-
-    Item = Dict[str, str]
+Item = Dict[str, str]
 
 MOST = 1000  # items of one node
 LARGEST = 256 << 10  # bytes of all items of one node

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
 from statecfg.remote.graph.model import CheckError, Excluded, Node
-from statecfg.remote.ledger.records import claims
+from statecfg.remote.ledger.records import Resource, claims
 from statecfg.remote.machine.guard import reading_only
-from statecfg.remote.run.item_lists import Insertion, items, names
-from statecfg.remote.run.planning import describe
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
-
-    from statecfg.remote.ledger.records import Resource
-    from statecfg.remote.run.item_lists import Item
-    from statecfg.remote.run.planning import Planner
+from statecfg.remote.run.item_lists import Insertion, Item, items, names
+from statecfg.remote.run.planning import Planner, describe
 
 OPTION = "for_each_host"
 LONGEST = 4160  # bytes of the name of a node

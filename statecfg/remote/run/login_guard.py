@@ -10,22 +10,18 @@ from __future__ import annotations
 
 import os
 import posixpath
+from typing import Collection, Dict, Iterable, List, Optional, Tuple
 
+from statecfg.remote.graph.model import Node
 from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.ledger.records import Orphan, claims
+from statecfg.remote.machine.real import RealMachine
+from statecfg.remote.machine.world import Stat
+from statecfg.remote.run.node_run import NodeRun
+from statecfg.remote.wire.channel import Channel
 from statecfg.remote.wire.frames import ProtocolError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Collection, Dict, Iterable, List, Optional, Tuple
-
-    from statecfg.remote.graph.model import Node
-    from statecfg.remote.machine.real import RealMachine
-    from statecfg.remote.machine.world import Stat
-    from statecfg.remote.run.node_run import NodeRun
-    from statecfg.remote.wire.channel import Channel
-
-    Before = Dict[str, Tuple[Stat, Optional[bytes]]]
+Before = Dict[str, Tuple[Stat, Optional[bytes]]]
 
 BOOTED = "/run/systemd/system"  # exists if and only if systemd is process 1: sd_booted(3)
 NAMES = ("ssh", "sshd")  # the distributions' names for the service and its socket

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Optional, Sequence
+
 from statecfg.remote.graph.names import Outcome
+from statecfg.remote.hooks.lifecycle import Lifecycle
 from statecfg.remote.ledger.records import Orphan
+from statecfg.remote.run.node_run import NodeRun
 from statecfg.remote.run.planning import describe
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Optional, Sequence
-
-    from statecfg.remote.hooks.lifecycle import Lifecycle
-    from statecfg.remote.run.node_run import NodeRun
 
 
 class NodeEvents:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import ActionSpec, Excluded
+from typing import Callable, Dict, Iterator, Mapping, Sequence
+
+from statecfg.remote.graph.model import ActionSpec, Excluded, Node
 from statecfg.remote.graph.names import Outcome
+from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.planned import Planned
-from statecfg.remote.machine.real import RealMachine
+from statecfg.remote.machine.real import Facets, RealMachine
+from statecfg.remote.run.node_run import NodeRun
+from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner, describe
 from statecfg.remote.run.touching import overtaken
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Dict, Iterator, Mapping, Sequence
-
-    from statecfg.remote.graph.model import Node
-    from statecfg.remote.graph.nodetype import NodeType
-    from statecfg.remote.machine.real import Facets
-    from statecfg.remote.run.node_run import NodeRun
-    from statecfg.remote.run.plan import Plan
 
 
 class Rechecks:

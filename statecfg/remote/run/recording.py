@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import os
+from typing import AbstractSet, Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
+from statecfg.remote.graph.model import Attrs, JsonMap, Node
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
+from statecfg.remote.ledger.recorded import Recorded
 from statecfg.remote.ledger.records import Resource, contents, with_content
 from statecfg.remote.machine import accounts, durable
 from statecfg.remote.machine.guard import reading_only
-from statecfg.remote.machine.real import RealMachine
-from statecfg.remote.run.definitions import digest_of
+from statecfg.remote.machine.real import Facets, RealMachine
+from statecfg.remote.run.definitions import Definitions, digest_of
 from statecfg.remote.wire.frames import encode_value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import AbstractSet, Any, Dict, Iterable, List, Mapping, Optional, Tuple
-
-    from statecfg.remote.graph.model import Attrs, JsonMap, Node
-    from statecfg.remote.ledger.recorded import Recorded
-    from statecfg.remote.machine.real import Facets
-    from statecfg.remote.run.definitions import Definitions
 
 
 class Recording:

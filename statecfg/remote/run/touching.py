@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import required
-from statecfg.remote.machine.overlay import ALL
+from typing import AbstractSet, Dict, Hashable, Iterable, List, Mapping, Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import AbstractSet, Dict, Hashable, Iterable, List, Mapping, Sequence
-
-    from statecfg.remote.graph.model import Node
-    from statecfg.remote.machine.overlay import Overlay
-    from statecfg.remote.run.node_run import NodeRun
+from statecfg.remote.graph.model import Node, required
+from statecfg.remote.machine.overlay import ALL, Overlay
+from statecfg.remote.run.node_run import NodeRun
 
 
 def chains(nodes: Sequence[NodeRun]) -> List[List[NodeRun]]:

@@ -7,18 +7,13 @@ they will be known. Only hosts whose definitions use such values get this module
 from __future__ import annotations
 
 import re
+from typing import Any, Callable, Mapping, Optional
 
-from statecfg.remote.graph.model import LEARNED, Blob, CheckError, Unknown
+from statecfg.remote.graph.model import LEARNED, Blob, CheckError, Node, Unknown
+from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.ledger.records import SAID
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Mapping, Optional
-
-    from statecfg.remote.graph.model import Node
-    from statecfg.remote.graph.nodetype import NodeType
-    from statecfg.remote.machine.world import World
-    from statecfg.remote.run.plan import Plan
+from statecfg.remote.machine.world import World
+from statecfg.remote.run.plan import Plan
 
 LARGEST = 65536  # characters of a value
 SHORTEST = 4  # characters of a secret value; shorter ones can't be masked

@@ -44,17 +44,12 @@ import struct
 import tempfile
 import threading
 import time
+from typing import Callable, Dict, Mapping, Union
 
 from statecfg.remote.ledger import state
 from statecfg.remote.units import amp
-from statecfg.remote.units.context import COMMANDS, integer
+from statecfg.remote.units.context import COMMANDS, Context, integer
 from statecfg.remote.units.settings import UnitError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Dict, Mapping, Union
-
-    from statecfg.remote.units.context import Context
 
 NAME = "agent.sock"
 LONGEST_PATH = 100  # maximum bytes of a socket's path; the kernel's limit is 107

@@ -6,16 +6,12 @@ import hashlib
 import json
 import os
 import re
+from typing import Any, List, Mapping
 
+from statecfg.remote.graph.model import JsonMap
 from statecfg.remote.ledger.state import StateError
 from statecfg.remote.machine import durable
 from statecfg.remote.units import files as unit_files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, List, Mapping
-
-    from statecfg.remote.graph.model import JsonMap
 
 PROJECTS = "projects"
 OWNER = "owner"  # the file that names the store of a project's units

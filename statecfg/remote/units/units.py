@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import threading
 import time
+from typing import Any, Dict, List, Mapping, Optional, Set
 
-from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.model import Blob, JsonMap
 from statecfg.remote.ledger import state
 from statecfg.remote.units import files as unit_files
 from statecfg.remote.units import home as unit_home
@@ -20,14 +21,8 @@ from statecfg.remote.units.agent import Agent
 from statecfg.remote.units.context import DEBUG, INFO, Context
 from statecfg.remote.units.questions import Questions
 from statecfg.remote.units.step import UnitStep
+from statecfg.remote.wire.channel import Channel
 from statecfg.remote.wire.frames import decode_value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Set
-
-    from statecfg.remote.graph.model import JsonMap
-    from statecfg.remote.wire.channel import Channel
 
 HOOKS = "hooks"  # the directory of a charm's hooks
 FRESH = ("install", "upgrade-charm")  # the current files of the charm are installed before these hooks

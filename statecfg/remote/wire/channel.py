@@ -6,16 +6,11 @@ import os
 import select
 import threading
 import time
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
+from statecfg.remote.graph.model import JsonMap
 from statecfg.remote.machine.process import CHILDREN
-from statecfg.remote.wire.frames import Decoder, ProtocolError, encode
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
-
-    from statecfg.remote.graph.model import JsonMap
-    from statecfg.remote.wire.frames import Frame
+from statecfg.remote.wire.frames import Decoder, Frame, ProtocolError, encode
 
 BEAT = 5.0  # seconds between heartbeats
 DEAD = 15.0  # seconds of silence after which the other side counts as lost

@@ -5,18 +5,13 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from statecfg.remote.graph.errors import StatecfgError
-from statecfg.remote.graph.model import Blob, Node
+from statecfg.remote.graph.model import Blob, JsonMap, Node
 from statecfg.remote.wire.strict_json import loads
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
-
-    from statecfg.remote.graph.model import JsonMap
-
-    Frame = Tuple[JsonMap, bytes]  # header and body
+Frame = Tuple[JsonMap, bytes]  # header and body
 
 PROTOCOL = 1
 HEAD = struct.Struct(">IIB")  # bytes of header, bytes of body, flags

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, List, Mapping, Tuple
+from typing import Any, List, Mapping, Tuple
 
 DIGITS = 4300  # maximum digits of an integer; Python has the same limit
 
