@@ -74,6 +74,8 @@ def output(command: str, root: Path, project: Path, run: Runner | None) -> str:
         "PATH": f"{root}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "HOME": str(home),
+        # In an empty cache, each command that runs would prepare the executor's source again.
+        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(home / ".cache")),
         "USER": "ann",
         "LANG": "C.UTF-8",
         "NO_COLOR": "1",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import ROOT
-from tests.host.preloaded import CACHE, Server
+from tests.host.preloaded import CACHE, Server, Started
 from tests.lab import Host, PlainSshd
 
 
@@ -55,10 +55,31 @@ def run(
     )
 
 
+def shell_start() -> list[str]:
+    """Return the arguments with which a shell starts `statecfg`, in a process that already has its modules."""
+    if os.environ.get("STATECFG_TESTS_START"):
+        return [sys.executable, "-m", "statecfg"]
+    return [sys.executable, "-I", "-S", str(ROOT / "tests/host/ask.py"), preloaded().path]
+
+
 @functools.cache
 def preloaded() -> Server:
     """Return this test process's server of preloaded processes."""
     return Server()
+
+
+def start(
+    module: str, arguments: Sequence[str], cwd: Path, environ: Mapping[str, str], output: int
+) -> Started | subprocess.Popen[bytes]:
+    """Start a module, if possible in a process that already has the modules of `statecfg`.
+
+    :param output: the file descriptor of its stdout and stderr
+    """
+    if os.environ.get("STATECFG_TESTS_START"):
+        argv = [sys.executable, "-u", "-m", module, *arguments]
+        return subprocess.Popen(argv, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    with open(os.devnull, "rb") as empty:
+        return preloaded().start(module, arguments, cwd, environ, (empty.fileno(), output, output))
 
 
 def statecfg(*arguments: str | Path, cwd: Path = ROOT, code: int | None = 0, stdin: str = "", **env: str) -> Ran:

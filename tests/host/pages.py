@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests import ROOT
+from tests.host.command import shell_start
 from tests.host.preloaded import CACHE
 
 _BLOCK = re.compile(
@@ -63,7 +64,7 @@ class Reader:
         self.programs = home / "bin"
         for folder in (self.place, self.programs, home / ".ssh", home / "ledger"):
             folder.mkdir(parents=True)
-        self.program("statecfg", f'exec "{sys.executable}" -m statecfg "$@"')
+        self.program("statecfg", f'exec {shlex.join(shell_start())} "$@"')
 
     def program(self, name: str, line: str) -> None:
         """Write a program to a directory on the path."""

@@ -2,7 +2,8 @@
 
 The suite starts `statecfg` thousands of times, and imports take most of the time of a short command. A server imports
 the modules once and forks for each command. The forked process runs `python -m statecfg` with its own arguments,
-environment, working directory, standard streams and exit code. Nothing else ran in the server before the fork.
+environment, working directory, standard streams and exit code. Nothing else ran in the server before the fork. The
+server can run other modules, too.
 
 Set STATECFG_TESTS_START=1 to start each command afresh instead.
 """
@@ -18,11 +19,14 @@ import json
 import os
 import pkgutil
 import runpy
+import select
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,18 +43,55 @@ LARGEST = 60_000  # maximum length of a request in characters
 CACHE = str(ROOT / ".pytest_cache" / "statecfg")
 
 
+class Started:
+    """A process that the server started, with some methods of `subprocess.Popen`."""
+
+    def __init__(self, reply: socket.socket) -> None:
+        self._reply = reply
+        first = reply.recv(32)
+        assert first, "the server of preloaded processes has ended"
+        self.pid = int(first)
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None if the process still runs."""
+        if self.returncode is None and select.select([self._reply], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until the process ends, and return its exit code.
+
+        :raises TimeoutError: it did not end within `timeout` seconds
+        """
+        if self.returncode is None:
+            self._reply.settimeout(timeout)
+            self.returncode = int(self._reply.recv(32))
+            self._reply.close()
+        return self.returncode
+
+    def kill(self) -> None:
+        """Kill the process if it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
 class Server:
     """The server of one test process; it ends with that process."""
 
     def __init__(self) -> None:
         self.environ = dict(os.environ)
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        self.directory = tempfile.mkdtemp(prefix="statecfg-preloaded-")
+        self.path = os.path.join(self.directory, "socket")
+        with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(self.path)
+            listener.listen()
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.host.preloaded", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.host.preloaded", str(theirs.fileno()), str(listener.fileno())],
                 cwd=ROOT,
                 env={**self.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": CACHE},
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), listener.fileno()],
             )
         atexit.register(self.close)
 
@@ -58,6 +99,7 @@ class Server:
         """End the server."""
         self.channel.close()
         self.process.wait()
+        shutil.rmtree(self.directory)
 
     def run(
         self,
@@ -73,27 +115,36 @@ class Server:
         :param merged: write stderr to stdout
         :raises subprocess.TimeoutExpired: the command took longer than `timeout` seconds; it was killed
         """
-        command = {"argv": list(argv), "cwd": str(cwd), "environ": dict(environ), "umask": _umask()}
-        ours, theirs = socket.socketpair()
         given, typed = os.pipe()
         out, shown = os.pipe()
         err, complained = os.pipe()
         os.write(typed, stdin.encode())  # the input fits into the pipe
         os.close(typed)
-        fds = [theirs.detach(), given, shown, shown if merged else complained]
-        socket.send_fds(self.channel, [json.dumps(command).encode()], fds)
-        for fd in {*fds, complained}:
+        end = time.monotonic() + timeout
+        started = self.start("statecfg", argv, cwd, environ, (given, shown, shown if merged else complained))
+        for fd in (given, shown, complained):
             os.close(fd)
-        with ours:
-            parts = _read([ours.fileno(), out, err], time.monotonic() + timeout)
-        os.close(out)
-        os.close(err)
-        pid, _, code = parts[0].decode().partition("\n")
-        assert pid, "the server of preloaded processes has ended"
-        if len(parts) == 1:
-            os.kill(int(pid), signal.SIGKILL)
-            raise subprocess.TimeoutExpired(list(argv), timeout)
-        return subprocess.CompletedProcess(list(argv), int(code), _text(parts[1]), _text(parts[2]))
+        try:
+            said, complaints = _read([out, err], end)
+            code = started.wait(max(0.01, end - time.monotonic()))
+        except TimeoutError:
+            started.kill()
+            started.wait()
+            raise subprocess.TimeoutExpired(list(argv), timeout) from None
+        finally:
+            os.close(out)
+            os.close(err)
+        return subprocess.CompletedProcess(list(argv), code, _text(said), _text(complaints))
+
+    def start(
+        self, module: str, argv: Sequence[str], cwd: Path, environ: Mapping[str, str], streams: Sequence[int]
+    ) -> Started:
+        """Start a module; `streams` are the file descriptors of its stdin, stdout and stderr."""
+        command = {"module": module, "argv": list(argv), "cwd": str(cwd), "environ": dict(environ), "umask": _umask()}
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self.channel, [json.dumps(command).encode()], [theirs.fileno(), *streams])
+        return Started(ours)
 
     def serves(self, argv: Sequence[str], environ: Mapping[str, str], stdin: str) -> bool:
         """Tell whether the server can start this command.
@@ -111,7 +162,7 @@ def _early(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _read(fds: Sequence[int], deadline: float) -> list[bytes]:
-    """Read all file descriptors to their ends; after the deadline return only the data of the first one."""
+    """Read all file descriptors to their ends; raise `TimeoutError` after the deadline."""
     parts = dict.fromkeys(fds, b"")
     with selectors.DefaultSelector() as selector:
         for fd in fds:
@@ -119,7 +170,7 @@ def _read(fds: Sequence[int], deadline: float) -> list[bytes]:
         while selector.get_map():
             ready = selector.select(max(0, deadline - time.monotonic()))
             if not ready:
-                return [parts[fds[0]]]
+                raise TimeoutError
             for key, _ in ready:
                 data = os.read(key.fd, 65536)
                 parts[key.fd] += data
@@ -152,8 +203,8 @@ def prepare_executor() -> None:
     host_modules.of_part.cache_clear()  # a project may have its own version of what these import
 
 
-def main(channel: socket.socket) -> None:
-    """Serve requests until the test process has ended."""
+def main(channel: socket.socket, listener: socket.socket) -> None:
+    """Serve requests of the test process until it has ended, and those of `ask.py`."""
     for name in PACKAGES:
         package = importlib.import_module(f"statecfg.{name}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -166,11 +217,17 @@ def main(channel: socket.socket) -> None:
     gc.freeze()  # the forked processes share this memory
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        request, fds, _, _ = socket.recv_fds(channel, LARGEST * 10, 4)
-        if not request:
-            return
+        ready = select.select([channel, listener], [], [])[0]
+        if channel in ready:
+            request, fds, _, _ = socket.recv_fds(channel, LARGEST * 10, 4)
+            if not request:
+                return
+        else:
+            with listener.accept()[0] as asker:
+                request, fds, _, _ = socket.recv_fds(asker, LARGEST * 10, 4)
         if os.fork() == 0:
             channel.close()
+            listener.close()
             watch(json.loads(request), fds)
         for fd in fds:
             os.close(fd)
@@ -184,16 +241,18 @@ def watch(command: dict[str, object], fds: Sequence[int]) -> NoReturn:
     if pid == 0:
         os.close(reply)
         become(command, streams)
-    os.write(reply, b"%d\n" % pid)
+    os.write(reply, b"%32d" % pid)
     _, status = os.waitpid(pid, 0)
-    os.write(reply, b"%d\n" % os.waitstatus_to_exitcode(status))
+    os.write(reply, b"%32d" % os.waitstatus_to_exitcode(status))
     os._exit(0)
 
 
 def become(command: dict[str, object], streams: Sequence[int]) -> NoReturn:
-    """Turn this process into one that was started as `python -m statecfg`."""
-    argv, cwd, environ, umask = command["argv"], command["cwd"], command["environ"], command["umask"]
-    assert isinstance(argv, list) and isinstance(cwd, str) and isinstance(environ, dict) and isinstance(umask, int)
+    """Turn this process into one that was started as `python -m MODULE`."""
+    module, argv, cwd = command["module"], command["argv"], command["cwd"]
+    environ, umask = command["environ"], command["umask"]
+    assert isinstance(module, str) and isinstance(argv, list) and isinstance(cwd, str)
+    assert isinstance(environ, dict) and isinstance(umask, int)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -211,7 +270,7 @@ def become(command: dict[str, object], streams: Sequence[int]) -> NoReturn:
     sys.argv = ["statecfg", *argv]
     sys.path[0] = cwd
     try:
-        runpy.run_module("statecfg", run_name="__main__", alter_sys=True)
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
         code = end.code
     else:
@@ -221,5 +280,5 @@ def become(command: dict[str, object], streams: Sequence[int]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    with socket.socket(fileno=int(sys.argv[1])) as suite:
-        main(suite)
+    with socket.socket(fileno=int(sys.argv[1])) as suite, socket.socket(fileno=int(sys.argv[2])) as others:
+        main(suite, others)

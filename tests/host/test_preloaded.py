@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.host.command import preloaded, run
+from tests.host.command import preloaded, run, shell_start
 from tests.lab import processes
 
 PLAYBOOK = """\
@@ -54,6 +55,33 @@ def test_preloaded_commands_give_the_same_output_and_exit_code(
         done = run(arguments, tmp_path, environ(tmp_path, WORD="said"), "typed")
         both.append((done.returncode, done.stdout, done.stderr))
     assert both[0] == both[1]
+
+
+@pytest.mark.parametrize("line", ["validate motd.py", "plan motd.py < /dev/null", "aply motd.py"])
+def test_shells_give_preloaded_commands_the_same_output_and_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    (tmp_path / "statecfg.toml").touch()
+    (tmp_path / "motd.py").write_text(PLAYBOOK.format(path=tmp_path / "motd"))
+    both = []
+    for start in ("", "1"):
+        monkeypatch.setenv("STATECFG_TESTS_START", start)
+        argv = ["sh", "-c", f"echo typed | WORD=said {shlex.join(shell_start())} {line}"]
+        done = subprocess.run(argv, cwd=tmp_path, env=environ(tmp_path), capture_output=True, text=True)
+        both.append((done.returncode, done.stdout, done.stderr))
+    assert both[0] == both[1]
+
+
+def test_signals_to_a_command_of_a_shell_reach_the_preloaded_process(tmp_path: Path) -> None:
+    (tmp_path / "statecfg.toml").touch()
+    own = f"import os, time\nopen('{tmp_path}/pid', 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    (tmp_path / "slow.py").write_text(own)
+    with subprocess.Popen([*shell_start(), "validate", "slow.py"], cwd=tmp_path, env=environ(tmp_path)) as process:
+        processes.wait_until(lambda: (tmp_path / "pid").exists(), 60, "the command to start")
+        process.terminate()
+        assert process.wait(60)
+    pid = int((tmp_path / "pid").read_text())
+    processes.wait_until(lambda: not processes.alive(pid), 60, "the command to end")
 
 
 def test_a_command_that_takes_too_long_is_killed(tmp_path: Path) -> None:

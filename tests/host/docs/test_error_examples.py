@@ -12,6 +12,7 @@ import pytest
 from statecfg.problems import CODES
 from tests import ROOT
 from tests.host.command import run
+from tests.host.preloaded import CACHE
 
 PAGES = sorted((ROOT / "docs/errors").glob("*.md"))
 NOT_RUN = {"SC0115", "SC0507", "SC0754"}  # two take long, the third needs a service without hosts
@@ -49,7 +50,8 @@ def test_each_example_shows_only_its_own_error_code(code: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_examples_print_what_their_page_shows(page: Path) -> None:
+def test_examples_print_what_their_page_shows(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", CACHE)
     text = page.read_text(encoding="utf-8")
     assert examples().refreshed(text, started) == text, "run script/docs --examples"
 

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +15,14 @@ from statecfg.store import opened
 from statecfg.store.hooks import objects as hook_objects
 from statecfg.store.hooks import queue
 from tests import ROOT
+from tests.host.command import start
 from tests.host.hooks.http.projects import Watched
+from tests.host.preloaded import Started
 from tests.host.run import hooked, rig
 from tests.host.run.hooked import Site, states
 from tests.lab import Host, processes
 
+Process = Started | subprocess.Popen[bytes]
 # A slow hook that counts its calls in two keys of its configuration, which must never differ.
 TWINS = """#!/bin/bash
 read -r given
@@ -41,18 +43,18 @@ PLAYBOOK = """- file: /srv/site-a
 """
 
 
-def client(process: subprocess.Popen[str], site: Site) -> None:
+def client(process: Process, site: Site) -> None:
     """Kill the client."""
     process.kill()
 
 
-def executor(process: subprocess.Popen[str], site: Site) -> None:
+def executor(process: Process, site: Site) -> None:
     """Kill the executor on the host, if it runs."""
     for pid in rig.executors(site.hosts[0]):
         _kill(pid)
 
 
-def program(process: subprocess.Popen[str], site: Site) -> None:
+def program(process: Process, site: Site) -> None:
     """Wait until a hook runs on this machine, and kill its program."""
     while not hooked.running_here(site) and process.poll() is None:
         time.sleep(0.01)
@@ -60,7 +62,7 @@ def program(process: subprocess.Popen[str], site: Site) -> None:
         _kill(pid)
 
 
-KILLS: dict[str, Callable[[subprocess.Popen[str], Site], None]] = {
+KILLS: dict[str, Callable[[Process, Site], None]] = {
     "client": client, "executor": executor, "program": program
 }  # fmt: skip
 
@@ -88,7 +90,7 @@ def at_random(host: Host, root: Path, who: str, count: int, seed: int) -> list[d
         site.run("apply", "site.yml", "--yes")
         span = time.monotonic() - begun
         for number in range(count):
-            delay = choose.uniform(0.3 * span, span)  # before that, Python is still starting
+            delay = choose.uniform(0.3 * span, span)  # before that, the client reads the project and connects
             try:
                 seen.append(_cut_off(site, who, delay, number))
             except BaseException as problem:
@@ -101,13 +103,13 @@ def _cut_off(site: Site, who: str, delay: float, number: int) -> dict[str, Any]:
     (host,) = site.hosts
     site.playbook(PLAYBOOK.format(number=number))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **site.environment}
-    argv = [sys.executable, "-m", "statecfg", "apply", "site.yml", "--yes"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(argv, cwd=site.root, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
-        time.sleep(delay)
-        KILLS[who](process, site)
-        said, err = process.communicate(timeout=120)
-    assert "Traceback" not in err + said, err + said
+    output = site.root.parent / "output"
+    with output.open("wb") as file:
+        process = start("statecfg", ["apply", "site.yml", "--yes"], site.root, environment, file.fileno())
+    time.sleep(delay)
+    KILLS[who](process, site)
+    code = process.wait(120)
+    assert "Traceback" not in output.read_text(), output.read_text()
     processes.wait_until(lambda: not rig.everything_ours(host), 20, "all processes on the host to end")
     before = _twins(site)
     again = site.run("apply", "site.yml", "--yes")
@@ -120,7 +122,7 @@ def _cut_off(site: Site, who: str, delay: float, number: int) -> dict[str, Any]:
     with opened(url=str(site.root / "store.db")) as store:
         assert queue.waiting(store) == 0
     assert not hooked.left_here(site)
-    return {"delay": delay, "code": process.returncode}
+    return {"delay": delay, "code": code}
 
 
 def _twins(site: Site) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +23,8 @@ from statecfg.run import fleet
 from statecfg.transport import SshSettings
 from statecfg.transport.become import Become
 from tests import ROOT
+from tests.host.command import start
+from tests.host.preloaded import Started
 from tests.lab import Host, PlainSshd, processes
 
 PLAYBOOK = "tests"
@@ -109,7 +110,7 @@ def run(
 class Client:
     """A run in a separate process, which a test can kill or suspend."""
 
-    process: subprocess.Popen[str]
+    process: Started | subprocess.Popen[bytes]
     lines: list[str] = field(default_factory=list)
 
     def await_line(self, text: str, seconds: float = 60) -> None:
@@ -125,18 +126,16 @@ class Client:
 @contextmanager
 def client(host: Host, script: str, *arguments: str) -> Iterator[Client]:
     """Run a script of `clients.py` for the host in a separate process, which prints the events of the run."""
-    argv = [sys.executable, "-u", "-m", "tests.host.run.clients", script, host.address, str(host.port), host.user]
-    argv += [str(host.identity), str(host.known_hosts), *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, env=environment
-    )
+    argv = [script, host.address, str(host.port), host.user, str(host.identity), str(host.known_hosts), *arguments]
+    reading, writing = os.pipe()
+    process = start("tests.host.run.clients", argv, ROOT, {**os.environ, "PYTHONPATH": str(ROOT)}, writing)
+    os.close(writing)
     found = Client(process)
 
     def pump() -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            found.lines.append(line)
+        with open(reading, encoding="utf-8") as lines:
+            for line in lines:
+                found.lines.append(line)
 
     thread = threading.Thread(target=pump, daemon=True)
     thread.start()
@@ -146,8 +145,6 @@ def client(host: Host, script: str, *arguments: str) -> Iterator[Client]:
         process.kill()
         process.wait()
         thread.join(5)
-        if process.stdout is not None:
-            process.stdout.close()
 
 
 def executors(host: Host) -> list[int]:

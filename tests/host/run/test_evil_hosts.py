@@ -181,7 +181,7 @@ def test_escape_sequences_from_a_host_do_not_reach_the_terminal(evil: PlainSshd,
 @pytest.mark.parametrize("how", ["wide_texts", "heavy_reports", "many_values"])
 def test_many_hostile_hosts_stay_within_the_memory_limit(evil: PlainSshd, how: str) -> None:
     """Measures the memory of the controller's process while each host sends the worst possible answer."""
-    count = 8
+    count = 4
     answer(evil, how)
     argv = [sys.executable, "-m", "tests.host.run.many_evil", str(count), evil.address, str(evil.port), evil.user]
     argv += [str(evil.identity), str(evil.known_hosts)]
