@@ -86,6 +86,11 @@ def hits(data: bytes) -> set[str]:
     return {f"{number} {name}" for number, each in NEEDLES.items() for name, needle in each.items() if needle in data}
 
 
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.readall()
+
+
 class Watch:
     """Reads the arguments and environment of every process again and again, including those of hosts."""
 
@@ -111,15 +116,16 @@ class Watch:
                 if entry.isdigit():
                     self._look(f"/proc/{entry}")
             self.samples += 1
+            self._over.wait(0.02)
 
     def _look(self, place: str) -> None:
         try:
-            arguments = Path(place, "cmdline").read_bytes()
-            environment = Path(place, "environ").read_bytes()
+            arguments = _read(f"{place}/cmdline")
+            if (place, arguments) in self._seen:
+                return
+            environment = _read(f"{place}/environ")
         except OSError:
             return  # the process has ended since the listing
-        if (place, arguments) in self._seen:
-            return
         self._seen.add((place, arguments))
         self.arguments |= hits(arguments)
         if GIVEN in environment:
@@ -132,6 +138,7 @@ class Watch:
 def host() -> Iterator[Host]:
     with or_skip():
         found = lab.booted_host("canaries")
+    found.run(["sh", "-c", "mkdir /var/log/journal && journalctl --flush"])
     yield found
     found.stop()
 
