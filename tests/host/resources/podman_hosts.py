@@ -69,16 +69,17 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Registry).serve
 """
 
 
-def serve(host: Host, *names: str) -> str:
+def serve(host: Host, *names: str, source: str = "containers-storage") -> str:
     """Start a registry with images of the host, and return the name of its repository. The tags are those of the names.
 
+    :param source: where skopeo finds the images, such as `docker-daemon`
     Skip the test if this machine has no skopeo.
     """
     if not shutil.which("skopeo"):
         pytest.skip("not run on this machine: there is no skopeo (Debian: skopeo)")
     host.run(["mkdir", "-p", "/srv/registry"])
     for name in names:
-        host.run(["skopeo", "copy", "-q", f"containers-storage:{name}", f"dir:/srv/registry/{name.rpartition(':')[2]}"])
+        host.run(["skopeo", "copy", "-q", f"{source}:{name}", f"dir:/srv/registry/{name.rpartition(':')[2]}"])
     host.write("/srv/registry.py", REGISTRY)
     host.run(["systemd-run", "--quiet", "--unit=registry", "python3", "/srv/registry.py", str(PORT)])
     host.run(["sh", "-c", f"until curl -fs http://127.0.0.1:{PORT}/v2/ >/dev/null; do sleep 0.1; done"])
