@@ -389,4 +389,4 @@ def end(finished: Finished, output: Output, problems: Sequence[str] = ()) -> int
 def show_outcome(finished: Finished, output: Output) -> None:
     """Show what an apply did. Include the differences unless the user already saw them in the plan."""
     level = detail(output)._replace(done=not finished.asked)
-    show.report(finished.report, list(outcome_lines(finished.report, level, finished.seconds)), output)
+    show.report(finished.report, outcome_lines(finished.report, level, finished.seconds), output)

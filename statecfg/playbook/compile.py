@@ -125,8 +125,11 @@ def digest(layers: list[list[WireNode]]) -> str:
     total = hashlib.sha256()
     encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
     for layer in layers:
-        total.update(encode([_unplaced(node) for node in layer]).encode())
-        total.update(b"\n")
+        # Node by node, because the text of a whole layer takes much memory.
+        for number, node in enumerate(layer):
+            total.update(b"," if number else b"[")
+            total.update(encode(_unplaced(node)).encode())
+        total.update(b"]\n" if layer else b"[]\n")
     return total.hexdigest()
 
 

@@ -104,9 +104,13 @@ class Strict:
         """Refuse to change the object."""
         raise AttributeError(f"{type(self).__name__}.{name} can't be changed")
 
-    def to_json(self) -> Mapping[str, Any]:
-        """Return the JSON data that the object was read from."""
-        return {key: _plain(value) for key, value in self.__dict__.items()}
+    def to_json(self, texts: dict[str, str] | None = None) -> Mapping[str, Any]:
+        """Return the JSON data that the object was read from.
+
+        :param texts: strings that the data share with other data; receives the new ones
+        """
+        known = {} if texts is None else texts
+        return {key: _plain(value, known) for key, value in self.__dict__.items()}
 
 
 def weigh(value: Any) -> int:
@@ -132,15 +136,17 @@ def brief(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, texts: dict[str, str]) -> Any:
+    if type(value) is str:
+        return texts.setdefault(value, value)
     if type(value) in _PLAIN:
         return value
     if isinstance(value, Strict):
-        return value.to_json()
+        return value.to_json(texts)
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item, texts) for item in value]
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain(item, texts) for key, item in value.items()}
     return value
 
 

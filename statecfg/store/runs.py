@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -183,15 +183,15 @@ def bounded(report: HostData) -> HostData:
 
     A warning in the report says what was omitted.
     """
-    size = len(json.dumps(report))
+    parts = {key: report[key] or () for key in _NODES if key in report}
+    rest = len(json.dumps({key: value for key, value in report.items() if key not in parts}))
+    size = rest + sum(len(json.dumps(node)) for node in _nodes(parts))
     if size <= LARGEST:
         return report
-    nodes = {key: report[key] or () for key in _NODES if key in report}
-    small = {key: [[_brief(node) for node in layer] for layer in layers] for key, layers in nodes.items()}
     note = f"This report takes {size / 2**20:.1f} MiB. The store keeps it without %s."
-    kept = {**report, **small, "warnings": [note % "differences and logs", *(report.get("warnings") or ())]}
-    if len(json.dumps(kept)) <= LARGEST:
-        return kept
+    if rest + sum(len(json.dumps(_brief(node))) for node in _nodes(parts)) <= LARGEST:
+        small = {key: [[_brief(node) for node in layer] for layer in layers] for key, layers in parts.items()}
+        return {**report, **small, "warnings": [note % "differences and logs", *(report.get("warnings") or ())]}
     error = {key: str(text)[:_TEXT] for key, text in (report.get("error") or {}).items()}
     kept = {"status": report["status"], "summary": report.get("summary") or {}, "layers": []}
     return {**kept, "warnings": [note % "resources"], **({"error": error} if error else {})}
@@ -200,6 +200,11 @@ def bounded(report: HostData) -> HostData:
 _NODES = ("removals", "layers", "left")
 _AT_ONCE = 50  # reports that are inserted with one statement
 _TEXT = 10_000  # maximum characters of an error in a shortened report
+
+
+def _nodes(parts: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the nodes of a report one by one, because the text of all of them may not fit into memory."""
+    return (node for layers in parts.values() for layer in layers for node in layer)
 
 
 def _brief(node: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TextIO, cast
@@ -26,6 +27,8 @@ _ASCII = str.maketrans(
     }
 )
 
+_AT_ONCE = 1000  # lines of a long report, which may not fit into memory as a whole
+
 
 def coloured(stream: TextIO, no_color: bool = False, environ: Mapping[str, str] = os.environ) -> bool:
     """Return whether to write colors to `stream`.
@@ -49,8 +52,10 @@ def write(lines: Iterable[Line], stream: TextIO, color: bool) -> None:
 
         stream.write(render(lines, stream, color))
     else:
-        text = plain(lines)
-        stream.write(text if (stream.encoding or "utf-8").lower().startswith("utf") else text.translate(_ASCII))
+        rest = iter(lines)
+        while some := list(itertools.islice(rest, _AT_ONCE)):
+            text = plain(some)
+            stream.write(text if (stream.encoding or "utf-8").lower().startswith("utf") else text.translate(_ASCII))
     stream.flush()
 
 

@@ -61,11 +61,16 @@ class HostPlan:
         self.newest = part
         if number == len(layers):
             layers.append([])
-        layers[number] += [self._placed(node, part, number) for node in frame.nodes]
-        self.fingerprints.update({self.checked_name(name): text for name, text in (frame.fingerprints or {}).items()})
+        texts: dict[str, str] = {}
+        layers[number] += [self._placed(node, part, number, texts) for node in frame.nodes]
+        for name, text in (frame.fingerprints or {}).items():
+            self.fingerprints[texts.get(name) or self.checked_name(name)] = text
 
-    def _placed(self, node: frames.Node, part: str, number: int) -> Node:
-        """Return the report of a planned node, with the type and position that were sent to the host."""
+    def _placed(self, node: frames.Node, part: str, number: int, texts: dict[str, str]) -> Node:
+        """Return the report of a planned node, with the type and position that were sent to the host.
+
+        :param texts: the strings of the other nodes of its frame. The report shares them, and those that were sent
+        """
         sent = self.sent[number].get(node.name) if part == "layers" else None
         if part == "layers" and sent is None and node.item_of is not None:
             sent = self._declared(node, number)
@@ -75,9 +80,13 @@ class HostPlan:
             raise Broken(f"it planned {quoted(node.name)}, which is not part of this run", SUSPICIOUS)
         if len(self.positions) > MOST + sum(map(len, self.sent)):
             raise Broken(f"it mentions more than {MOST} resources", SUSPICIOUS)
-        self.positions[node.name] = part, number
-        fields: Any = node.to_json()
+        if sent is not None:
+            for text in (sent["provides"], *sent.get("attrs", {}).values()):
+                if type(text) is str:
+                    texts.setdefault(text, text)
+        fields: Any = node.to_json(texts)
         planned: Node = fields
+        self.positions[planned["name"]] = part, number
         if sent is not None:
             planned["type"], planned["position"] = sent["type"], sent.get("position", "")
         return planned
@@ -107,7 +116,7 @@ class HostPlan:
         for node in frame.nodes:
             if node.item_of not in unknown:
                 raise Broken(f"it adds {quoted(node.name)} to the plan", SUSPICIOUS)
-            layer.append(self._placed(node, "layers", number))
+            layer.append(self._placed(node, "layers", number, {}))
 
     def complete(self) -> None:
         """Check that the plan contains every node that was sent.

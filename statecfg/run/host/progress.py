@@ -119,14 +119,15 @@ class HostProgress:
         if next(self.unfinished(), None) != (part, number):
             raise Broken(f"it reports layer {number} of {part} out of order", SUSPICIOUS)
         planned = {node["name"]: node for node in self.plan.parts[part][number]}
+        texts: dict[str, str] = {}
         for node in frame.nodes:
             before = planned.get(node.name)
             if before is None or len(self.pieces) >= len(planned):
                 raise Broken("it reports a layer with other nodes than were sent", SUSPICIOUS)
             self._check_outcome(node)
             kept = {key: before[key] for key in ("type", "position", "item_of") if key in before}
-            fields: Any = {**node.to_json(), **kept}
-            self.pieces.append(fields)
+            fields: Any = {**node.to_json(texts), **kept}
+            self.pieces.append(_as_planned(fields, before))
         if frame.more:
             return
         nodes, self.pieces = self.pieces, []
@@ -154,3 +155,14 @@ class HostProgress:
         for node in self.plan.parts[part][number]:
             if node["name"] == frame.node:
                 node["outcome"], node["reason"] = Outcome.FAILED, frame.reason
+
+
+def _as_planned(node: Node, planned: Node) -> Node:
+    """Return the report of a node that shares with its plan what is equal in both: usually everything but statuses."""
+    node["name"] = planned["name"]
+    if node["changes"] == planned["changes"]:
+        node["changes"] = planned["changes"]
+    for action, before in zip(node["actions"], planned["actions"], strict=False):
+        if action["args"] == before["args"]:
+            action["args"] = before["args"]
+    return node
