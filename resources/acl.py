@@ -65,6 +65,4 @@ def contradictions(attrs: Attrs) -> None:
     acls.parsed(attrs.get("entries") or ())
 
 
-acl.check(acls.check)
-acl.remember(acls.remember)
-acl.undo(acls.undo)
+acl.implemented_by(acls)

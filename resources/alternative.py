@@ -49,6 +49,4 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("link requires path")
 
 
-alternative.check(alternatives.check)
-alternative.remember(alternatives.remember)
-alternative.undo(alternatives.undo)
+alternative.implemented_by(alternatives)

@@ -67,5 +67,4 @@ ansible_module.claims([])  # a node of this name in another playbook is a differ
 ansible_module.needs(ansible_rules.needs)
 ansible_module.validate(ansible_rules.check)
 ansible_module.to_wire(ansible_rules.with_code)
-ansible_module.check(ansible_runs.check)
-ansible_module.undo(ansible_runs.undo)
+ansible_module.implemented_by(ansible_runs)

@@ -59,4 +59,4 @@ def to_wire(node: Any) -> Any:
 apt_pin.claims(paths.named_file(DIRECTORY))
 apt_pin.validate(apt_texts.check_pin)
 apt_pin.check(drop_ins.check)
-files.register(apt_pin)
+apt_pin.implemented_by(files)

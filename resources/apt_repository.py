@@ -90,4 +90,4 @@ def to_wire(node: Any, context: Any) -> Any:
 apt_repository.claims(paths.named_file(DIRECTORY, ".sources"))
 apt_repository.validate(apt_texts.check_repository)
 apt_repository.check(apt_lists.check)
-files.register(apt_repository)
+apt_repository.implemented_by(files)

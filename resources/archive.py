@@ -82,9 +82,6 @@ def to_wire(node: Any, context: Any) -> Any:
     return node.with_attrs(content=content, tree=entries, source=None)
 
 
-archive.blobs(archives.blobs)
-
-
 @archive.check
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare each file of the archive with the host."""
@@ -92,6 +89,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return archives.actions(world, node, nodes)
 
 
-archive.remember(archives.remember)
-archive.learn(archives.learn)
-archive.undo(archives.undo)
+archive.implemented_by(archives)

@@ -73,6 +73,4 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("restrictions contains an empty text")
 
 
-authorized_key.check(authorized_keys.check)
-authorized_key.remember(authorized_keys.remember)
-authorized_key.undo(authorized_keys.undo)
+authorized_key.implemented_by(authorized_keys)

@@ -116,5 +116,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return blocks.edits(node, nodes, world, path, stat)
 
 
-block_in_file.remember(blocks.remember)
-block_in_file.undo(blocks.undo)
+block_in_file.implemented_by(blocks)

@@ -72,7 +72,6 @@ def to_wire(node: Any, context: Any) -> Any:
 
 
 ca_certificate.claims(paths.named_file(DIRECTORY, ".crt"))
-ca_certificate.check(trusted_authorities.check)
 ca_certificate.blobs(files.blobs)
 ca_certificate.remember(files.remember)
-ca_certificate.undo(trusted_authorities.undo)
+ca_certificate.implemented_by(trusted_authorities)

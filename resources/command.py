@@ -125,5 +125,4 @@ command.claims([])  # a command of this name in another playbook is a different 
 command.validate(command_rules.check)
 command.to_wire(command_rules.with_script)
 command.produces(commands.stdout)
-command.remember(commands.remember)
-command.undo(commands.undo)
+command.implemented_by(commands)

@@ -111,6 +111,4 @@ def contradictions(attrs: Attrs) -> None:
             raise Wrong(f"services: {show(service)} is not the name of a service", "write it as in the file")
 
 
-compose_project.check(compose.check)
-compose_project.remember(compose.remember)
-compose_project.undo(compose.undo)
+compose_project.implemented_by(compose)

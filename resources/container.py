@@ -97,6 +97,4 @@ def needs(attrs: Attrs) -> list[str]:
 
 
 container.validate(container_rules.check_container)
-container.check(containers.check)
-container.remember(containers.remember)
-container.undo(containers.undo)
+container.implemented_by(containers)

@@ -65,7 +65,4 @@ def needs(attrs: Attrs) -> list[str]:
 
 
 container_image.validate(container_rules.check_image)
-container_image.check(images.check)
-container_image.remember(images.remember)
-container_image.learn(images.learn)
-container_image.undo(images.undo)
+container_image.implemented_by(images)

@@ -84,4 +84,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 
 
 cron.claims(paths.named_file(DIRECTORY))
-files.register(cron)
+cron.implemented_by(files)

@@ -63,6 +63,4 @@ def to_wire(node: Any, context: Any) -> Any:
 
 debconf.needs([])  # the answers come before the package
 debconf.validate(debconf_rules.check_answers)
-debconf.check(debconf_answers.check)
-debconf.remember(debconf_answers.remember)
-debconf.undo(debconf_answers.undo)
+debconf.implemented_by(debconf_answers)

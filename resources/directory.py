@@ -114,9 +114,6 @@ def to_wire(node: Any, context: Any) -> Any:
     return node.with_attrs(tree=found, source=None)
 
 
-directory.blobs(directories.blobs)
-
-
 @directory.check
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the directory, then the tree in it, then find unmanaged entries."""
@@ -131,5 +128,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return actions
 
 
-directory.remember(directories.remember)
-directory.undo(directories.undo)
+directory.implemented_by(directories)

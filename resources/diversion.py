@@ -52,6 +52,4 @@ def contradictions(attrs: Attrs) -> None:
 
 
 diversion.needs([])  # the node of the path comes after the diversion
-diversion.check(diversions.check)
-diversion.remember(diversions.remember)
-diversion.undo(diversions.undo)
+diversion.implemented_by(diversions)

@@ -55,6 +55,4 @@ def contradictions(attrs: Attrs) -> None:
 
 
 dnf_group.needs(["repository:", "module:"])
-dnf_group.check(dnf_groups.check)
-dnf_group.remember(dnf_groups.remember)
-dnf_group.undo(dnf_groups.undo)
+dnf_group.implemented_by(dnf_groups)

@@ -67,6 +67,4 @@ def contradictions(attrs: Attrs) -> None:
 
 dnf_module.claims(paths.named_file(DIRECTORY, ".module"))
 dnf_module.needs(["repository:"])
-dnf_module.check(dnf_modules.check)
-dnf_module.remember(dnf_modules.remember)
-dnf_module.undo(dnf_modules.undo)
+dnf_module.implemented_by(dnf_modules)

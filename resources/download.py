@@ -117,4 +117,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 
 download.validate(download_rules.check)
 download.produces(files.sha256)
-files.register(download)
+download.implemented_by(files)

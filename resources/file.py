@@ -137,4 +137,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 
 file.to_wire(file_sources.with_content)
 file.produces(files.sha256)
-files.register(file)
+file.implemented_by(files)

@@ -50,6 +50,4 @@ def contradictions(attrs: Attrs) -> None:
 
 
 filesystem.claims(paths.path_claim)
-filesystem.check(filesystems.check)
-filesystem.remember(filesystems.remember)
-filesystem.undo(filesystems.undo)
+filesystem.implemented_by(filesystems)

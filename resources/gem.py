@@ -99,7 +99,4 @@ def contradictions(attrs: Attrs) -> None:
         raise Wrong(f"source: {show(source)} is not a URL without a password", "logins belong to the file ~/.gemrc")
 
 
-gem.check(gems.check)
-gem.remember(gems.remember)
-gem.learn(gems.learn)
-gem.undo(gems.undo)
+gem.implemented_by(gems)

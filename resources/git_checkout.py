@@ -72,6 +72,4 @@ def contradictions(attrs: Attrs) -> None:
         git_rules.check(attrs)
 
 
-git_checkout.check(git.check)
-git_checkout.remember(git.remember)
-git_checkout.undo(git.undo)
+git_checkout.implemented_by(git)

@@ -76,5 +76,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return actions
 
 
-group.remember(groups.remember)
-group.undo(groups.undo)
+group.implemented_by(groups)

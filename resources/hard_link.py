@@ -89,5 +89,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return [hard_links.hard_link(path, attrs["target"], attrs.get("replace") or None)]
 
 
-hard_link.remember(hard_links.remember)
-hard_link.undo(hard_links.undo)
+hard_link.implemented_by(hard_links)

@@ -37,7 +37,5 @@ def to_wire(node: Any) -> Any:
 
 hostname.claims(["path:" + host_name.FILE])
 hostname.validate(entry_rules.check_own_name)
-hostname.check(host_name.check)
 hostname.blobs(files.blobs)
-hostname.remember(host_name.remember)
-hostname.undo(host_name.undo)
+hostname.implemented_by(host_name)

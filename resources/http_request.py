@@ -83,6 +83,4 @@ def http_request(
 
 http_request.claims([])  # a request of this name in another playbook is a different request
 http_request.validate(request_rules.check)
-http_request.check(http_requests.check)
-http_request.remember(http_requests.remember)
-http_request.undo(http_requests.undo)
+http_request.implemented_by(http_requests)

@@ -61,6 +61,4 @@ def contradictions(attrs: Attrs) -> None:
     entry_rules.check_module(attrs["name"], attrs.get("parameters") or {})
 
 
-kernel_module.check(kernel_modules.check)
-kernel_module.remember(kernel_modules.remember)
-kernel_module.undo(kernel_modules.undo)
+kernel_module.implemented_by(kernel_modules)

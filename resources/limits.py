@@ -66,4 +66,4 @@ def to_wire(node: Any) -> Any:
 
 limits.claims(paths.named_file(DIRECTORY, ".conf"))
 limits.check(drop_ins.check)
-files.register(limits)
+limits.implemented_by(files)

@@ -125,5 +125,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return line_edits.insertion(world, path, stat, node, nodes)
 
 
-line_in_file.remember(line_edits.remember)
-line_in_file.undo(line_edits.undo)
+line_in_file.implemented_by(line_edits)

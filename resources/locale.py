@@ -62,6 +62,4 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("every system has the locale %s, so it can't be absent" % attrs["name"])
 
 
-locale.check(locales.check)
-locale.remember(locales.remember)
-locale.undo(locales.undo)
+locale.implemented_by(locales)

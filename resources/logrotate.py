@@ -69,4 +69,4 @@ def to_wire(node: Any) -> Any:
 logrotate.claims(paths.named_file(DIRECTORY))
 logrotate.needs(["package:logrotate"])
 logrotate.check(drop_ins.check)
-files.register(logrotate)
+logrotate.implemented_by(files)

@@ -59,6 +59,4 @@ def claims(attrs: Attrs) -> list[str]:
 
 lvm_logical_volume.needs(["package:lvm2"])
 lvm_logical_volume.validate(lvm_rules.check_volume)
-lvm_logical_volume.check(lvm_volumes.check)
-lvm_logical_volume.remember(lvm_volumes.remember)
-lvm_logical_volume.undo(lvm_volumes.undo)
+lvm_logical_volume.implemented_by(lvm_volumes)

@@ -51,6 +51,4 @@ def claims(attrs: Attrs) -> list[str]:
 
 lvm_volume_group.needs(["package:lvm2"])
 lvm_volume_group.validate(lvm_rules.check_group)
-lvm_volume_group.check(lvm_groups.check)
-lvm_volume_group.remember(lvm_groups.remember)
-lvm_volume_group.undo(lvm_groups.undo)
+lvm_volume_group.implemented_by(lvm_groups)

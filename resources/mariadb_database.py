@@ -56,6 +56,4 @@ def contradictions(attrs: Attrs) -> None:
     paths.refuse_with_absent({**attrs, "socket": None}, ("name", "absent", "remove_content"))
 
 
-mariadb_database.check(mariadb_databases.check)
-mariadb_database.remember(mariadb_databases.remember)
-mariadb_database.undo(mariadb_databases.undo)
+mariadb_database.implemented_by(mariadb_databases)

@@ -54,6 +54,4 @@ def mariadb_grant(
 mariadb_grant.claims([])  # several nodes can grant the same privileges
 mariadb_grant.needs([])  # `user` is not a user of the host
 mariadb_grant.validate(mariadb_rules.check_grant)
-mariadb_grant.check(mariadb_grants.check)
-mariadb_grant.remember(mariadb_grants.remember)
-mariadb_grant.undo(mariadb_grants.undo)
+mariadb_grant.implemented_by(mariadb_grants)

@@ -78,6 +78,4 @@ def to_wire(node: Any, context: Any) -> Any:
     return node.with_attrs(password=context.secret(name, attrs["password"]))
 
 
-mariadb_user.check(mariadb_users.check)
-mariadb_user.remember(mariadb_users.remember)
-mariadb_user.undo(mariadb_users.undo)
+mariadb_user.implemented_by(mariadb_users)

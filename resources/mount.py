@@ -69,6 +69,4 @@ def contradictions(attrs: Attrs) -> None:
     entry_rules.check_mount_options(attrs.get("mount_options") or ())
 
 
-mount.check(mounts.check)
-mount.remember(mounts.remember)
-mount.undo(mounts.undo)
+mount.implemented_by(mounts)

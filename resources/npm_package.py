@@ -86,6 +86,4 @@ def contradictions(attrs: Attrs) -> None:
         raise Wrong(f"registry: {show(registry)} is not a URL without a password", "logins belong to the file ~/.npmrc")
 
 
-npm_package.check(npm.check)
-npm_package.remember(npm.remember)
-npm_package.undo(npm.undo)
+npm_package.implemented_by(npm)

@@ -134,6 +134,5 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> Action
 
 
 package.produces(package_transaction.version)
-package.remember(package_snapshot.remember)
-package.learn(package_snapshot.learn)
+package.implemented_by(package_snapshot)
 package.undo(package_removal.undo)

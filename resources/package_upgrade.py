@@ -54,7 +54,4 @@ def contradictions(attrs: Attrs) -> None:
 
 package_upgrade.claims(["packages:all"])
 package_upgrade.needs(["repository:", "module:"])
-package_upgrade.check(package_upgrades.check)
-package_upgrade.remember(package_upgrades.remember)
-package_upgrade.learn(package_upgrades.learn)
-package_upgrade.undo(package_upgrades.undo)
+package_upgrade.implemented_by(package_upgrades)

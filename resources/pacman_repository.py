@@ -66,7 +66,5 @@ def to_wire(node: Any) -> Any:
 
 pacman_repository.claims(paths.named_file(DIRECTORY, ".conf"))
 pacman_repository.validate(pacman_texts.check_repository)
-pacman_repository.check(pacman_repositories.check)
 pacman_repository.blobs(files.blobs)
-pacman_repository.remember(pacman_repositories.remember)
-pacman_repository.undo(pacman_repositories.undo)
+pacman_repository.implemented_by(pacman_repositories)

@@ -70,7 +70,4 @@ def claims(attrs: Attrs) -> list[str]:
 
 
 pam.validate(pam_rules.check)
-pam.check(pam_stacks.check)
-pam.guard(pam_stacks.guard)
-pam.remember(pam_stacks.remember)
-pam.undo(pam_stacks.undo)
+pam.implemented_by(pam_stacks)

@@ -52,6 +52,4 @@ def contradictions(attrs: Attrs) -> None:
     entry_rules.check_ages(attrs)
 
 
-password_aging.check(password_ages.check)
-password_aging.remember(password_ages.remember)
-password_aging.undo(password_ages.undo)
+password_aging.implemented_by(password_ages)

@@ -67,6 +67,4 @@ def contradictions(attrs: Attrs) -> None:
     paths.refuse_with_absent({**attrs, "port": None}, ("name", "absent", "remove_content"))
 
 
-postgresql_database.check(postgresql_databases.check)
-postgresql_database.remember(postgresql_databases.remember)
-postgresql_database.undo(postgresql_databases.undo)
+postgresql_database.implemented_by(postgresql_databases)

@@ -57,6 +57,4 @@ def postgresql_grant(
 
 postgresql_grant.claims([])  # several nodes can grant the same privileges
 postgresql_grant.validate(postgresql_rules.check_grant)
-postgresql_grant.check(postgresql_grants.check)
-postgresql_grant.remember(postgresql_grants.remember)
-postgresql_grant.undo(postgresql_grants.undo)
+postgresql_grant.implemented_by(postgresql_grants)

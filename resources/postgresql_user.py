@@ -83,6 +83,4 @@ def to_wire(node: Any, context: Any) -> Any:
     return node.with_attrs(password=context.secret("postgresql-password-of-" + node.attrs["name"], password))
 
 
-postgresql_user.check(postgresql_roles.check)
-postgresql_user.remember(postgresql_roles.remember)
-postgresql_user.undo(postgresql_roles.undo)
+postgresql_user.implemented_by(postgresql_roles)

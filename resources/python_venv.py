@@ -69,6 +69,4 @@ def contradictions(attrs: Attrs) -> None:
     venv_rules.check(attrs)
 
 
-python_venv.check(venvs.check)
-python_venv.remember(venvs.remember)
-python_venv.undo(venvs.undo)
+python_venv.implemented_by(venvs)

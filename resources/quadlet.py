@@ -69,7 +69,5 @@ def to_wire(node: Any, context: Any) -> Any:
 
 quadlet.needs(["package:podman"])
 quadlet.validate(quadlet_rules.check)
-quadlet.check(quadlets.check)
 quadlet.blobs(files.blobs)
-quadlet.remember(quadlets.remember)
-quadlet.undo(quadlets.undo)
+quadlet.implemented_by(quadlets)

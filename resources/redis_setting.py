@@ -73,6 +73,4 @@ def needs(attrs: Attrs) -> list[str]:
 
 redis_setting.validate(redis_rules.check)
 redis_setting.to_wire(redis_rules.with_secrets)
-redis_setting.check(redis_settings.check)
-redis_setting.remember(redis_settings.remember)
-redis_setting.undo(redis_settings.undo)
+redis_setting.implemented_by(redis_settings)

@@ -106,8 +106,4 @@ def needs(attrs: Attrs) -> list[str]:
 
 release_binary.validate(release_rules.check)
 release_binary.to_wire(release_rules.to_wire)
-release_binary.check(releases.check)
-release_binary.blobs(releases.blobs)
-release_binary.remember(releases.remember)
-release_binary.learn(releases.learn)
-release_binary.undo(releases.undo)
+release_binary.implemented_by(releases)

@@ -106,5 +106,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return replacements.replacement(world, path, node.attrs)
 
 
-replace.remember(replacements.remember)
-replace.undo(replacements.undo)
+replace.implemented_by(replacements)

@@ -64,4 +64,4 @@ def to_wire(node: Any) -> Any:
 
 ssh_config.claims(paths.named_file(DIRECTORY, ".conf"))
 ssh_config.check(ssh_settings.check_client)
-files.register(ssh_config)
+ssh_config.implemented_by(files)

@@ -66,6 +66,4 @@ def contradictions(attrs: Attrs) -> None:
 
 
 ssh_key.needs(tls_rules.needs("ssh-keygen"))
-ssh_key.check(ssh_keys.check)
-ssh_key.remember(ssh_keys.remember)
-ssh_key.undo(ssh_keys.undo)
+ssh_key.implemented_by(ssh_keys)

@@ -72,4 +72,4 @@ def to_wire(node: Any) -> Any:
 
 sshd_config.claims(paths.named_file(DIRECTORY, ".conf"))
 sshd_config.check(ssh_settings.check_server)
-files.register(sshd_config)
+sshd_config.implemented_by(files)

@@ -76,4 +76,4 @@ def to_wire(node: Any) -> Any:
 sudoers.claims(paths.named_file(DIRECTORY))
 sudoers.needs(["package:sudo"])
 sudoers.check(drop_ins.check)
-files.register(sudoers)
+sudoers.implemented_by(files)

@@ -53,6 +53,4 @@ def contradictions(attrs: Attrs) -> None:
 
 
 swap.claims(paths.path_claim)
-swap.check(swaps.check)
-swap.remember(swaps.remember)
-swap.undo(swaps.undo)
+swap.implemented_by(swaps)

@@ -81,5 +81,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return paths.attribute_actions(world, path, stat, None, node, nodes)
 
 
-symlink.remember(links.remember)
-symlink.undo(links.undo)
+symlink.implemented_by(links)

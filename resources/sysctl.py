@@ -58,6 +58,4 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("value is required unless absent is true")
 
 
-sysctl.check(kernel_settings.check)
-sysctl.remember(kernel_settings.remember)
-sysctl.undo(kernel_settings.undo)
+sysctl.implemented_by(kernel_settings)

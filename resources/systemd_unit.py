@@ -99,6 +99,4 @@ def to_wire(node: Any, context: Any) -> Any:
 
 
 systemd_unit.blobs(files.blobs)
-systemd_unit.check(unit_files.check)
-systemd_unit.remember(unit_files.remember)
-systemd_unit.undo(unit_files.undo)
+systemd_unit.implemented_by(unit_files)

@@ -31,6 +31,4 @@ def timezone(name: Line, **options: Unpack[NodeOptions]) -> None:
 
 timezone.claims(["path:" + time_zones.LINK, "path:" + time_zones.NAME])
 timezone.validate(entry_rules.check_zone)
-timezone.check(time_zones.check)
-timezone.remember(time_zones.remember)
-timezone.undo(time_zones.undo)
+timezone.implemented_by(time_zones)

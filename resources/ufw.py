@@ -44,7 +44,4 @@ def ufw(
 
 ufw.claims(["ufw:"])
 ufw.needs(["package:ufw"])
-ufw.check(ufw_settings.check)
-ufw.guard(ufw_settings.guard)
-ufw.remember(ufw_settings.remember)
-ufw.undo(ufw_settings.undo)
+ufw.implemented_by(ufw_settings)

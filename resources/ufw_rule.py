@@ -85,7 +85,5 @@ def contradictions(attrs: Attrs) -> None:
 
 
 ufw_rule.needs(["package:ufw"])
-ufw_rule.check(ufw_rules.check)
 ufw_rule.guard(ufw_settings.guard)
-ufw_rule.remember(ufw_rules.remember)
-ufw_rule.undo(ufw_rules.undo)
+ufw_rule.implemented_by(ufw_rules)

@@ -122,5 +122,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return actions + users.password_actions(world, name, attrs.get("password_hash"))
 
 
-user.remember(user_undo.remember)
-user.undo(user_undo.undo)
+user.implemented_by(user_undo)

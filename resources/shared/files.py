@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown
-from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, Stat, World
@@ -73,13 +72,6 @@ def check_type(path: str, stat: Stat | None, absent: bool) -> None:
     if not absent and stat is not None and stat.kind != "file":
         help = "follow: true manages the file that it points to" if stat.kind == "symlink" else ""
         paths.refuse(path, stat, "a file", help)
-
-
-def register(kind: NodeType[...]) -> None:
-    """Let the snapshot and the undo of a node type be those of `file`."""
-    kind.blobs(blobs)
-    kind.remember(remember)
-    kind.undo(undo)
 
 
 def remember(node: Node, world: World) -> records.FileMemory:

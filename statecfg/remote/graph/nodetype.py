@@ -8,6 +8,7 @@ from statecfg.remote.graph.names import named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, Union
 
     from typing_extensions import ParamSpec
@@ -204,6 +205,15 @@ class NodeType(Generic[P]):
             of `statecfg.remote.run.login_guard.LoginGuard` that are not private
         """
         return self._register("guard", function)
+
+    def implemented_by(self, module: ModuleType) -> None:
+        """Register the functions of a module under their own names: check, blobs, guard, remember, learn and undo.
+
+        :param module: it has at least one of them
+        """
+        for method in ("check", "blobs", "guard", "remember", "learn", "undo"):
+            if hasattr(module, method):
+                self._register(method, getattr(module, method))
 
     def _register(self, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if method in self.methods:
