@@ -1,6 +1,6 @@
 """Measure runs on up to 2,000 hosts: time, and processor time and memory of the controller. Needs root.
 
-    python bench/scale.py [--hosts 10,100,500,1000,2000] [--failing 2000]
+    python bench/scale.py [--hosts 10,100,500,1000,2000] [--failing 2000] [--engine threads,processes]
 
 A few sshd processes serve one address of 127.0.0.0/8 for each host. The state directory depends on the address, so each
 host has its own ledger, lock and cache of executors. The files are shared: they are as defined when the measurement
@@ -166,14 +166,17 @@ def prepare(place: Path, hosts: int) -> None:
         shutil.copytree(cached, state / "cache")
 
 
-def curve(place: Path, sizes: Sequence[int]) -> None:
-    """Measure runs that change nothing. The first run on each host creates its ledger."""
+def curve(place: Path, sizes: Sequence[int], engine: str) -> None:
+    """Measure runs that change nothing. The first run on each host creates its ledger.
+
+    The processor time includes that of worker processes. The memory is that of the largest process.
+    """
     titles = f"{'hosts':>6} {'apply':>8} {'CPU':>8} {'memory':>9} {'/paramiko':>9}  CPU/host  MB/host"
-    print(titles, flush=True)
+    print(f"{titles}  engine {engine}", flush=True)
     first: tuple[int, Cost] | None = None
     for hosts in sizes:
         write_project(place, range(hosts))
-        cost = apply(place)
+        cost = apply(place, more=["--engine", engine])
         ratio = f"{cost.wall / bare(place, hosts).wall:9.2f}" if hosts <= MOST_BARE else f"{'':9}"
         per_host = ""
         if first is not None:
@@ -187,7 +190,7 @@ def curve(place: Path, sizes: Sequence[int]) -> None:
         )
 
 
-def failing(place: Path, hosts: int) -> None:
+def failing(place: Path, hosts: int, engine: str) -> None:
     """Measure a run in which 1 % of the hosts fail in different ways, and check the report of each."""
     write_project(place, range(hosts))
     names = {f"host{number:04}": number for number in range(0, hosts, max(1, hosts // max(len(FAULTS), hosts // 100)))}
@@ -201,7 +204,8 @@ def failing(place: Path, hosts: int) -> None:
                 before = f"{name}: {{address: {address(names[name])}, port: {2200 + names[name] % SERVERS}"
                 inventory = inventory.replace(before, before.rpartition(" ")[0] + f" {port}")
         (place / "inventory.yml").write_text(inventory)
-        cost = apply(place, codes=(3, 4), more=["--json-into", str(place / "report.json")])
+        more = ["--engine", engine, "--json-into", str(place / "report.json")]
+        cost = apply(place, codes=(3, 4), more=more)
     report = json.loads((place / "report.json").read_text())
     wrong = []
     for name, host in report["hosts"].items():
@@ -235,12 +239,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--hosts", default="10,100,500,1000,2000", help="numbers of hosts")
     parser.add_argument("--failing", type=int, default=2000, help="number of hosts of the run in which 1 %% fail")
+    parser.add_argument("--engine", default="threads", help="engines to compare, separated by commas")
     parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     sizes = [int(text) for text in options.hosts.split(",")]
     if not options.inside:
         argv = ["unshare", "-m", "-n", "-p", "-f", "--mount-proc", "--kill-child", sys.executable, __file__, INSIDE]
-        os.execvp(argv[0], [*argv, "--hosts", options.hosts, "--failing", str(options.failing)])
+        given = ["--hosts", options.hosts, "--failing", str(options.failing), "--engine", options.engine]
+        os.execvp(argv[0], [*argv, *given])
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(20_000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     Path(FOLDER).parent.mkdir(exist_ok=True)
@@ -252,8 +258,9 @@ def main() -> None:
                 stack.callback(subprocess.run, ["umount", "--lazy", directory], check=True)
             stack.enter_context(servers(place))
             prepare(place, max(*sizes, options.failing))
-            curve(place, sizes)
-            failing(place, options.failing)
+            for engine in options.engine.split(","):
+                curve(place, sizes, engine)
+                failing(place, options.failing, engine)
 
 
 if __name__ == "__main__":
