@@ -62,7 +62,7 @@ def test_hooks_run_on_the_controller_and_on_the_host(tmp_path: Path, pair: list[
     site = hooked.Site(tmp_path / "site", pair, {"STATECFG_ENGINE": "processes:2"})
     site.files(a="one")
     here = site.hook("here", dict.fromkeys(("post-create", "node-install-finished"), hooked.NOTE))
-    site.hook("there", {"post-create": "#!/bin/sh\ncat > /srv/site-seen\n"}, exec={"type": "there", "where": "host"})
+    site.hook("there", {"post-create": "#!/bin/sh\ncat > /srv/site-seen\n"}, where="host")
     report = site.do("apply")
     assert [host["status"] for host in report.values()] == ["ok", "ok"]
     seen = [json.loads(line) for line in (here / "seen").read_text().splitlines()]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 
+from statecfg.engines.engine import opened
 from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host, Login
 from statecfg.run import fleet
@@ -15,7 +17,7 @@ from tests.host.run import lives, rig
 def definition(name: str, arguments: list[str]) -> Definition:
     """Return the definition of a script."""
     if name == "chain":
-        root, count, seconds, text = arguments
+        root, count, seconds, text = arguments[:4]
         return rig.chain(root, int(count), float(seconds), text)
     if name == "held":
         return rig.held(*arguments)
@@ -28,18 +30,20 @@ def main() -> None:
     name, address, port, user, key, known, *arguments = sys.argv[1:]
     host = Host("target", address=address, port=int(port), login=Login(user, (key,)))
     settings = SshSettings(ssh_config="none", known_hosts=(known,), use_agent=False, default_keys=False)
+    engine = opened(arguments[4] if name == "chain" and len(arguments) > 4 else "threads")
     if name == "lives":
         place, number = arguments
         job, options = lives.job(host, place, int(number)), lives.options(settings, "target", place)
     else:
         job = fleet.Job(host, definition(name, arguments), rig.PLAYBOOK)
-        options = fleet.Options(mode="apply", access=fleet.Access(settings))
+        options = fleet.Options(mode="apply", access=fleet.Access(settings, connect=engine.connect))
 
     def show(event: fleet.Event) -> None:
         data = event.data.get("node") or event.data.get("name") or ""
         print(event.kind, data, event.data.get("op", ""), flush=True)
 
-    report = fleet.run([job], options, show)
+    with contextlib.closing(engine):
+        report = fleet.run([job], options, show)
     print(json.dumps(report["hosts"]["target"]), flush=True)
 
 

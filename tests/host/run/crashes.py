@@ -8,7 +8,8 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.host.run import rig
@@ -38,14 +39,48 @@ def kill_client(host: Host, client: rig.Client) -> None:
     client.process.kill()
 
 
+def kill_worker(host: Host, client: rig.Client) -> None:
+    """Kill a worker process of the client: the one that holds the connection to its only host."""
+    workers = [pid for pid in processes.descendants(client.process.pid) if _is_worker(pid)]
+    if workers:  # otherwise the client has just ended
+        _kill(min(workers))
+
+
 KILLS: dict[str, Callable[[Host, rig.Client], None]] = {
     "client": kill_client, "executor": kill_executor, "session": kill_session
 }  # fmt: skip
+# The processes that are killed during applies with an engine. The kill of a worker depends on the engine.
+ENGINE_KILLS = ("client", "executor", "worker")
+
+
+@dataclass(frozen=True)
+class Through:
+    """An engine of the applies.
+
+    :param name: the engine
+    :param kill_worker: kills the worker that holds the connection
+    :param environ: what the client needs in its environment
+    """
+
+    name: str = "threads"
+    kill_worker: Callable[[Host, rig.Client], None] = kill_worker
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+THREADS = Through()
 
 
 def _kill(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):  # the process has just ended by itself or with another process
         os.kill(pid, signal.SIGKILL)
+
+
+def _is_worker(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as argv:
+            return b"statecfg.engines.processes" in argv.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _is_sshd(pid: int) -> bool:
@@ -61,19 +96,23 @@ def text(word: str, number: int) -> str:
     return f"{word} {number}\n" * 2000
 
 
-def cut_off(host: Host, place: str, who: str, delay: float, number: int) -> dict[str, Any]:
+def cut_off(host: Host, place: str, who: str, delay: float, number: int, through: Through = THREADS) -> dict[str, Any]:
     """Apply, kill the process `who` `delay` seconds after the first action, and check the host and the next run.
+
+    A worker is killed after that time from the connection in every other case: then nothing may have started.
 
     Returns the outcomes, the number of unchanged files, and the seconds until all processes on the host had ended.
     """
     before = {i: _content(host, place, i) for i in range(FILES)}
     word = f"run{number}"
-    arguments = (place, str(FILES), str(PAUSE), word)
-    with rig.client(host, "chain", *arguments) as client:
-        client.await_line("action-started")
+    arguments = (place, str(FILES), str(PAUSE), word, through.name)
+    with rig.client(host, "chain", *arguments, **through.environ) as client:
+        client.await_line("connecting" if who == "worker" and number % 2 else "action-started")
         time.sleep(delay)
-        KILLS[who](host, client)
+        {**KILLS, "worker": through.kill_worker}[who](host, client)
         killed = time.monotonic()
+        if who == "worker":  # the run may continue with another worker
+            client.process.wait(120)
         processes.wait_until(lambda: not rig.everything_ours(host), GONE, "the executor and its children to end")
         gone = time.monotonic() - killed
         said = client.end()
@@ -83,7 +122,10 @@ def cut_off(host: Host, place: str, who: str, delay: float, number: int) -> dict
         now = _content(host, place, i)
         assert now in (before[i], text(word, i)), f"a torn file: {now!r:.200} is neither old nor new"
         old += now == before[i]
-    seen: dict[str, Any] = {"gone": gone, "old": old}
+    for i in range(FILES):
+        mark = host.path(f"{place}/{word}-{i}")
+        assert not mark.exists() or mark.read_text() == "ran\n", f"wait-{i} ran more than once"
+    seen: dict[str, Any] = {"gone": gone, "old": old, "repeated": "is repeated" in said}
     if who != "client":
         report = json.loads(said.splitlines()[-1])
         seen["status"] = report["status"]
@@ -126,14 +168,16 @@ def _content(host: Host, place: str, number: int) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def at_random(host: Host, place: str, who: str, count: int, seed: int) -> list[dict[str, Any]]:
+def at_random(
+    host: Host, place: str, who: str, count: int, seed: int, through: Through = THREADS
+) -> list[dict[str, Any]]:
     """Interrupt `count` applies at random moments; return the result of each."""
     choose = random.Random(seed)
     seen = []
     for number in range(count):
         delay = choose.uniform(0, SPAN)
         try:
-            seen.append({"delay": round(delay, 3), **cut_off(host, place, who, delay, number)})
+            seen.append({"delay": round(delay, 3), **cut_off(host, place, who, delay, number, through)})
         except BaseException as problem:
             problem.add_note(f"case {who}, seed {seed}, point {number}: {delay:.3f} s after the first action")
             raise

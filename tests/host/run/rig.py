@@ -124,11 +124,11 @@ class Client:
 
 
 @contextmanager
-def client(host: Host, script: str, *arguments: str) -> Iterator[Client]:
+def client(host: Host, script: str, *arguments: str, **environ: str) -> Iterator[Client]:
     """Run a script of `clients.py` for the host in a separate process, which prints the events of the run."""
     argv = [script, host.address, str(host.port), host.user, str(host.identity), str(host.known_hosts), *arguments]
     reading, writing = os.pipe()
-    process = start("tests.host.run.clients", argv, ROOT, {**os.environ, "PYTHONPATH": str(ROOT)}, writing)
+    process = start("tests.host.run.clients", argv, ROOT, {**os.environ, "PYTHONPATH": str(ROOT), **environ}, writing)
     os.close(writing)
     found = Client(process)
 
@@ -200,12 +200,15 @@ def held(root: str) -> Definition:
 
 
 def chain(root: str, count: int, seconds: float, text: str) -> Definition:
-    """Define files and slow commands in turn; each requires the one before, so each is in its own layer."""
+    """Define files and slow commands in turn; each requires the one before, so each is in its own layer.
+
+    Each command leaves a mark with one line for each time that it ran.
+    """
     before = directory(root)
     graphs = [before]
     for i in range(count):
         mark = f"{root}/{text}-{i}"
-        argv = ["sh", "-c", f"sleep {seconds}; touch {mark}"]
+        argv = ["sh", "-c", f"sleep {seconds}; echo ran >> {mark}"]
         wait = command(f"wait-{i}", argv=argv, creates=mark, requires=[before])
         before = file(f"{root}/f{i}", content=f"{text} {i}\n" * 2000, requires=[wait])
         graphs += [wait, before]

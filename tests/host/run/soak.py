@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import random
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests import lab
+from tests.host.engines import cluster
 from tests.host.run import crashes, hook_crashes, lives, points, power, rig
 from tests.host.run.test_broken_links import cut_at, total
 from tests.host.units import rings
@@ -29,6 +31,32 @@ def kills(host: Host, who: str, count: int, seed: int) -> Results:
         found[f"{who} killed: {each.get('status') or ('cut off' if each['old'] else 'over')}"] += 1
     found[f"{who} killed: ms until all was gone, at most"] = int(1000 * max(each["gone"] for each in seen))
     return found
+
+
+def engines(host: Host, name: str, who: str, count: int, seed: int) -> Results:
+    """Kill the process `who` during applies through workers of an engine, at random moments."""
+    with contextlib.ExitStack() as stack:
+        through = crashes.Through(name)
+        if name == "dask":
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory()), "cluster")
+            running = stack.enter_context(cluster.running(directory, 2, tls=True))
+            through = crashes.Through(running.url, lambda host, client: _replace(running), running.environment)
+        seen = crashes.at_random(host, f"/srv/{name.partition(':')[0]}-{who}", who, count, seed, through)
+    about = f"{who} killed with {name}"
+    found = Results({about: count})
+    for each in seen:
+        found[f"{about}: {each.get('status') or ('cut off' if each['old'] else 'over')}"] += 1
+        found[f"{about}: the host was repeated"] += each["repeated"]
+    return found
+
+
+def _replace(running: cluster.Cluster) -> None:
+    """Kill a worker of Dask, and start another one for the next run."""
+    worker = running.workers.pop()
+    worker.kill()
+    worker.wait()
+    running.add_worker()
+    running.await_workers()
 
 
 def lived(host: Host, who: str, count: int, seed: int) -> Results:
@@ -107,7 +135,7 @@ def units(count: int, seed: int) -> None:
 def main() -> None:
     """Run the chosen tests, each on its own host, and print the results."""
     parser = argparse.ArgumentParser(prog="script/soak", description="Cuts applies off and checks what must hold.")
-    parser.add_argument("what", choices=["kills", "hooks", "points", "cuts", "power", "units", "all"])
+    parser.add_argument("what", choices=["kills", "engines", "hooks", "points", "cuts", "power", "units", "all"])
     parser.add_argument("count", nargs="?", type=int, default=1000, help="how many times each (default: 1000)")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     given = parser.parse_args()
@@ -118,6 +146,12 @@ def main() -> None:
     jobs: list[Callable[[Host], Results]] = []
     if given.what in ("kills", "all"):
         jobs += [lambda host, who=who: kills(host, who, given.count, given.seed) for who in crashes.KILLS]
+    if given.what in ("engines", "all"):
+        jobs += [
+            lambda host, name=name, who=who: engines(host, name, who, given.count, given.seed)
+            for name in ("processes:2", "dask")
+            for who in crashes.ENGINE_KILLS
+        ]
     if given.what in ("hooks", "all"):
         jobs += [lambda host, who=who: lived(host, who, given.count, given.seed) for who in ("client", "executor")]
         jobs += [lambda host, who=who: commands(host, who, given.count, given.seed) for who in hook_crashes.KILLS]
