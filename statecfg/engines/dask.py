@@ -12,6 +12,8 @@ import contextlib
 import ipaddress
 import json
 import logging
+import operator
+import pkgutil
 import queue
 import secrets
 import socket
@@ -26,12 +28,13 @@ from statecfg.engines.link import Link
 from statecfg.problems import InvalidInput, problem
 
 TOPIC = "statecfg"
+WORK = "statecfg.engines.dask:work"  # the function that the tasks call
 CONNECT = 15.0  # seconds to reach the scheduler, and each worker
 START = 30.0  # seconds for the workers to start their tasks
 CLOSE = 5.0  # seconds to leave the cluster
 WAIT = 60.0  # seconds that a task waits for the controller
 INSTALL = "pip install 'statecfg[dask]'"
-SAME = "install the same version of statecfg[dask] for the scheduler and each worker"
+SAME = "install the same version of statecfg[dask] on each worker"
 USE_TLS = "use tls://HOST:PORT, and give the scheduler and its workers certificates"
 CERTIFICATES = "set distributed.comm.tls.ca-file, .client.cert and .client.key in ~/.config/dask/distributed.yaml"
 LOGGERS = ("distributed", "distributed.client", "distributed.gc", "tornado", "tornado.application")
@@ -154,22 +157,19 @@ class DaskWorkers:
         self._client.subscribe_topic(TOPIC, lambda event: self._events.put(event[1]))
         request = json.dumps({"run": run, "certificate": own.public}).encode()
         for worker in workers:
-            self._tasks[worker] = self._client.submit(
-                work,
-                request,
-                key=f"statecfg-{run}-{worker}",
-                workers=[worker],
-                allow_other_workers=False,
-                retries=0,
-                pure=False,
-            )
+            place = {"workers": [worker], "allow_other_workers": False, "retries": 0, "pure": False}
+            # Both functions are Python's, so a scheduler or worker without statecfg can load the tasks: a worker that
+            # can't load a message leaves the cluster.
+            loaded = self._client.submit(pkgutil.resolve_name, WORK, key=f"statecfg-load-{run}-{worker}", **place)
+            call = operator.methodcaller("__call__", request)
+            self._tasks[worker] = self._client.submit(call, loaded, key=f"statecfg-{run}-{worker}", **place)
         answers: dict[str, Mapping[str, Any]] = {}
         deadline = time.monotonic() + START
         while len(answers) < len(workers) and time.monotonic() < deadline:
             try:
                 event = self._events.get(timeout=0.1)
             except queue.Empty:
-                # A task that has ended without an announcement could not be loaded.
+                # A task that has ended without an announcement has not found the function.
                 for worker, task in self._tasks.items():
                     if task.done():
                         answers.setdefault(worker, {"error": f"it can't run statecfg: {SAME}"})

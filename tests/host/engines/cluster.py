@@ -32,6 +32,13 @@ class Cluster:
     scheduler: subprocess.Popen[bytes]
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of Dask in the environment, for a controller in this process."""
+        prefix = "DASK_"
+        names = {name: name[len(prefix) :].lower() for name in self.environment if name.startswith(prefix)}
+        return {new.replace("__", ".").replace("_", "-"): self.environment[old] for old, new in names.items()}
+
     def add_worker(self, **environment: str) -> subprocess.Popen[bytes]:
         """Start one more worker, without waiting for it."""
         name = f"worker{len(self.workers)}"

@@ -13,15 +13,18 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dask.config
 import pytest
 
 from statecfg import __version__ as statecfg_version
 from statecfg.engines.engine import opened
 from statecfg.problems import InvalidInput
+from statecfg.transport import SshSettings, Target
 from tests import ROOT, lab
 from tests.each import each
 from tests.host.command import statecfg
@@ -192,6 +195,18 @@ def test_ctrl_c_ends_the_run_and_leaves_the_workers(sixty: list[Host], workers: 
     assert all(host.path("/srv/stopped-after").exists() for host in hosts)
 
 
+def test_streams_of_a_worker_carry_much_data_in_both_directions(sixty: list[Host], workers: Cluster) -> None:
+    data = os.urandom(12_000_000)
+    with dask.config.set(workers.settings), contextlib.closing(opened(workers.url)) as engine:
+        connection = engine.connect(Target("big", sixty[0].address, user="root"), SshSettings(ssh_config="none"))
+        stream = connection.open(["head", "-c", str(len(data))])
+        with ThreadPoolExecutor() as threads:
+            written = threads.submit(stream.write, data)
+            back = b"".join(iter(lambda: stream.read(60) or b"", b""))
+            written.result()
+        assert back == data
+
+
 def _with_version(directory: Path, version: str) -> str:
     """Make a copy of statecfg with another version; return its directory."""
     package = directory / "statecfg"
@@ -224,6 +239,9 @@ def test_no_secret_passes_the_scheduler_and_other_versions_are_refused(light_hos
         running.url = f"dask://127.0.0.1:{recorder.port}"
         running.add_worker()
         running.add_worker(PYTHONPATH=_with_version(tmp_path / "other", "0.3.9"))
+        (tmp_path / "none/statecfg").mkdir(parents=True)
+        (tmp_path / "none/statecfg/__init__.py").write_text("raise ImportError\n")
+        without = running.add_worker(PYTHONPATH=str(tmp_path / "none"))
         running.await_workers()
         project = Project(tmp_path / "project", [light_host])
         (project.root / "canary").write_text(canary)
@@ -235,6 +253,8 @@ def test_no_secret_passes_the_scheduler_and_other_versions_are_refused(light_hos
         done = project("apply", "site.yml", "--yes", "--engine", running.url)
         assert light_host.read("/srv/canary") == canary
         assert "0.3.9" in done.err and statecfg_version in done.err
+        assert "it can't run statecfg" in done.err
+        assert without.poll() is None
         for process in (running.scheduler, *running.workers):
             for name in ("cmdline", "environ"):
                 assert canary.encode() not in Path(f"/proc/{process.pid}/{name}").read_bytes()
