@@ -361,8 +361,8 @@ class Session:
         )
         layers = execution.run()
         unchanged = {name for name, node in execution.state.items() if node.outcome == Outcome.UNCHANGED}
-        for name in sorted((unchanged & managed.recorded.restarts) | plan.paid):
-            journal.finished(name, Outcome.UNCHANGED)
+        owing = sorted((unchanged & managed.recorded.restarts) | plan.paid)
+        journal.all_finished([(name, Outcome.UNCHANGED) for name in owing])
         counts = summary([node for layer in layers for node in layer])
         journal.sync()
         halted = execution.halted or journal.broken

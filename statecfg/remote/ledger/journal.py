@@ -97,7 +97,14 @@ class Journal:
 
     def finished(self, node: str, outcome: str) -> None:
         """Record a node's outcome."""
-        self.add(node=node, outcome=outcome)
+        self.all_finished([(node, outcome)])
+
+    def all_finished(self, outcomes: Sequence[Tuple[str, str]]) -> None:
+        """Record the outcomes of nodes together.
+
+        :param outcomes: name and outcome of each
+        """
+        self.append([{"node": node, "outcome": outcome} for node, outcome in outcomes])
 
     def manage(self, resources: Sequence[Resource]) -> None:
         """Record durably the nodes that become managed, with their snapshots."""

@@ -196,8 +196,8 @@ class Execution:
 
     def close(self, number: int, nodes: Sequence[NodeRun], acting: Sequence[NodeRun], part: str) -> None:
         """Record and report the outcomes of a layer; a failure halts the run unless `keep_going` is set."""
+        self.performer.record.all_finished([(node.step.node.provides, node.outcome) for node in acting])
         for node in acting:
-            self.performer.record.finished(node.step.node.provides, node.outcome)
             self.performer.send({"type": "finished", "node": node.step.node.provides, "outcome": node.outcome})
         failed = sorted(node.step.node.provides for node in nodes if node.outcome == Outcome.FAILED)
         if failed and not self.keep_going and not self.halted:

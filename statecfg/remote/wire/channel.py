@@ -56,19 +56,22 @@ class Channel:
         self.cancelled = False
         self.closing = False
         self.unended: Dict[str, str] = {}
+        self.held = bytearray()  # frames that are sent together with the next one
         self.mask: Optional[Callable[[Any], Any]] = None
         threading.Thread(target=self._listen, daemon=True).start()
 
     def send(self, header: Mapping[str, Any], exact: bool = False) -> None:
         """Send a frame with masked secrets; drop it if the connection is lost.
 
+        The ends of nodes are sent together with the report of their layer, which follows at once.
+
         :param exact: don't mask secrets, because the controller needs the values and does not show them
         """
         if self.mask is not None and not exact:
-            for whole in self._whole_lines(dict(header)):
-                self._write(encode(self.mask(whole)))
+            data = b"".join(encode(self.mask(whole)) for whole in self._whole_lines(dict(header)))
         else:
-            self._write(encode(header))
+            data = encode(header)
+        self._write(data, header["type"] == "finished")
 
     def _whole_lines(self, header: JsonMap) -> List[JsonMap]:
         """Return the frames to send now: output only in whole lines, so that a secret is not split and missed."""
@@ -82,10 +85,13 @@ class Channel:
             return [{"type": "output", "node": header["node"], "text": self.unended.pop(header["node"])}, header]
         return [header]
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, hold: bool) -> None:
         with self.sending:
+            self.held += data
+            if hold:
+                return
+            view, self.held = memoryview(self.held), bytearray()
             self.last.sent = time.monotonic()
-            view = memoryview(data)
             while view and not self.lost:
                 try:
                     view = view[os.write(self.sink, view[:65536]) :]

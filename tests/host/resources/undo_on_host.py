@@ -51,6 +51,9 @@ class Unrecorded:
     def finished(self, node: str, outcome: str) -> None:
         """Ignore the call."""
 
+    def all_finished(self, outcomes: Any) -> None:
+        """Ignore the call."""
+
     def took(self, node: str, op: str, result: Any) -> None:
         """Ignore the call."""
 

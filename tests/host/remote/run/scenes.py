@@ -67,6 +67,10 @@ class Journal:
     def finished(self, node: str, outcome: str) -> None:
         self.lines.append(("finished", node, outcome))
 
+    def all_finished(self, outcomes: Sequence[tuple[str, str]]) -> None:
+        for node, outcome in outcomes:
+            self.finished(node, outcome)
+
 
 class Run:
     """A plan and its execution, with all events and journal lines."""
