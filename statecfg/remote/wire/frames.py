@@ -24,6 +24,7 @@ INLINE = 4096  # maximum bytes of content that is sent inside its node
 DEPTH = 128  # maximum levels of nesting; a frame can contain a hook's output, which may have 100
 DIGITS = 40  # maximum digits of an integer
 GREETING = b"statecfg-executor "
+PLAIN = frozenset({str, int, float, bool, type(None)})  # types of values that are JSON already
 NOISE = 64 << 10  # maximum bytes that a login shell may print before the greeting
 
 
@@ -161,6 +162,8 @@ def encode_value(value: Any, inline: int = INLINE, blobs: Optional[Dict[str, Blo
     :param blobs: receives the content that is not included, by digest
     :raises TypeError: if the value can't be written as JSON
     """
+    if type(value) in PLAIN:  # most values, so they come first
+        return value
     if isinstance(value, Blob):
         encoded: Dict[str, Any] = {"$blob": [value.sha256, value.size]}
         if value.size <= inline:
@@ -174,7 +177,7 @@ def encode_value(value: Any, inline: int = INLINE, blobs: Optional[Dict[str, Blo
         elif blobs is not None:
             blobs[value.sha256] = value
         return encoded
-    if value is None or isinstance(value, (bool, int, float)):
+    if isinstance(value, (int, float)):
         return value
     if isinstance(value, str):
         return str(value)
@@ -196,6 +199,8 @@ def decode_value(value: Any, blobs: Dict[str, Blob]) -> Any:
     :param blobs: receives the content by digest; equal content is represented by one blob
     :raises ProtocolError: if content does not match its digest
     """
+    if type(value) in PLAIN:
+        return value
     if isinstance(value, list):
         return [decode_value(item, blobs) for item in value]
     if not isinstance(value, dict):
