@@ -35,6 +35,18 @@ class Moments:
         self.heard = self.sent = self.looked = time.monotonic()
 
 
+class Sink:
+    """The descriptor to write to.
+
+    :ivar held: what is sent together with the next frame
+    """
+
+    __slots__ = ("descriptor", "held")
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor, self.held = descriptor, bytearray()
+
+
 class Channel:
     """Frames from and to the controller.
 
@@ -46,7 +58,7 @@ class Channel:
     """
 
     def __init__(self, source: int, sink: int, frames: List[Frame]) -> None:
-        self.source, self.sink = source, sink
+        self.source, self.sink = source, Sink(sink)
         self.frames = list(frames)
         self.arrived = threading.Condition()
         self.sending = threading.Lock()
@@ -56,7 +68,6 @@ class Channel:
         self.cancelled = False
         self.closing = False
         self.unended: Dict[str, str] = {}
-        self.held = bytearray()  # frames that are sent together with the next one
         self.mask: Optional[Callable[[Any], Any]] = None
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -87,14 +98,14 @@ class Channel:
 
     def _write(self, data: bytes, hold: bool) -> None:
         with self.sending:
-            self.held += data
+            self.sink.held += data
             if hold:
                 return
-            view, self.held = memoryview(self.held), bytearray()
+            view, self.sink.held = memoryview(self.sink.held), bytearray()
             self.last.sent = time.monotonic()
             while view and not self.lost:
                 try:
-                    view = view[os.write(self.sink, view[:65536]) :]
+                    view = view[os.write(self.sink.descriptor, view[:65536]) :]
                 except OSError as problem:
                     self._lose("the connection broke: %s" % problem.strerror)
 
@@ -183,9 +194,9 @@ class Channel:
         """Send a heartbeat unless another thread is sending; don't block, because listening is more important."""
         if time.monotonic() - self.last.sent > BEAT and self.sending.acquire(False):
             try:
-                if not self.lost and select.select([], [self.sink], [], 0)[1]:
+                if not self.lost and select.select([], [self.sink.descriptor], [], 0)[1]:
                     self.last.sent = time.monotonic()
-                    os.write(self.sink, encode({"type": "beat"}))
+                    os.write(self.sink.descriptor, encode({"type": "beat"}))
             except OSError as problem:
                 self._lose("the connection broke: %s" % problem.strerror)
             finally:
