@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg.cli import exit_codes, file_types, options
+from statecfg.cli import exit_codes, file_types, known_facts, options
 from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
 
 if TYPE_CHECKING:
@@ -31,21 +31,30 @@ statecfg explain web1 --ledger                      also which playbooks manage 
 @click.argument("name", metavar="NAME")
 @click.argument("playbooks", metavar="[PLAYBOOK…]", nargs=-1, type=file_types.PlaybookFile())
 @options.selection
+@known_facts.facts_option
 @click.option("--ledger", is_flag=True, help="Connect to the hosts and show what their ledgers know about NAME.")
 @options.conversation
 @options.json_option
 @options.no_color_option
-def command(name: str, playbooks: tuple[str, ...], ledger: bool, as_json: bool, no_color: bool, **values: Any) -> int:
+def command(
+    name: str,
+    playbooks: tuple[str, ...],
+    facts: str | None,
+    ledger: bool,
+    as_json: bool,
+    no_color: bool,
+    **values: Any,
+) -> int:
     """Explain a node, a variable or a host: where it is defined, and why it is as it is.
 
     For a node: the role that declares it, what it requires, what requires it, and why; and the automatic requirements
     that would have closed a cycle. For a variable: the value on each host, and what it overrides. For a host: its plays
     and groups. Without PLAYBOOK, searches all playbooks in the project's playbooks/. Only --ledger contacts hosts. It
-    also finds nodes that left the playbooks.
+    also finds nodes that left the playbooks. Resources that depend on facts of a host are explained only with --facts.
     """
     chosen: Selection = take(Selection, values)
     how: ConnectionOptions = take(ConnectionOptions, values)
-    from statecfg.cli import known_facts, session, show
+    from statecfg.cli import session, show
     from statecfg.problems import InvalidInput, problem, suggest
     from statecfg.remote.graph.names import HostStatus
     from statecfg.run.explaining import Explaining
@@ -53,7 +62,7 @@ def command(name: str, playbooks: tuple[str, ...], ledger: bool, as_json: bool, 
     from statecfg.views import explain, safe, stream
     from statecfg.views.problems import nearer
 
-    works = _prepared(playbooks, chosen)
+    works = _prepared(playbooks, chosen, facts)
     for note in dict.fromkeys(note for work in works for note in known_facts.notes(work)):
         click.echo(f"note: {safe.line(note)}", err=True)
     extra = session.choice(chosen).extra
@@ -69,7 +78,10 @@ def command(name: str, playbooks: tuple[str, ...], ledger: bool, as_json: bool, 
     hosts = finished.report["hosts"].values() if finished is not None else ()
     if not any(found.values()) and not any(host.get("managed") or host["status"] != HostStatus.OK for host in hosts):
         detail = f"no node, variable or host is called {name}"
-        raise InvalidInput([problem("SC0433", detail, suggest(name, sorted(names), "there are"))])
+        hint = suggest(name, sorted(names), "there are")
+        if any(job.needs for work in works for job in work.jobs):
+            detail, hint = f"{detail}, as far as statecfg knows without facts of hosts", "pass --facts last, or a file"
+        raise InvalidInput([problem("SC0433", detail, hint)])
     data: dict[str, Any] = {"format": 1, "name": name, **found}
     if as_json:
         sys.stdout.write(json_view.text(data if finished is None else {**data, "ledgers": finished.report["hosts"]}))
@@ -106,7 +118,7 @@ def _asked(
     return session.run(asked_work, "history", how, output, history={**query, "limit": 5})
 
 
-def _prepared(playbooks: tuple[str, ...], chosen: Selection) -> list[Work]:
+def _prepared(playbooks: tuple[str, ...], chosen: Selection, facts: str | None) -> list[Work]:
     """Return the playbooks, prepared without contacting hosts. Without names, broken playbooks are only warnings."""
     from statecfg.cli import session
     from statecfg.dialects import LOADERS
@@ -114,10 +126,12 @@ def _prepared(playbooks: tuple[str, ...], chosen: Selection) -> list[Work]:
     from statecfg.problems import InvalidInput, problem
     from statecfg.run.prepare import offline
 
-    choice = replace(session.choice(chosen), sources=True, given=frozenset())
+    folder = project.find(Path.cwd()).root / "playbooks"
+    recorded = known_facts.read(facts, Path(playbooks[0]) if playbooks else folder)
+    choice = session.choice(chosen)
+    choice = replace(choice, sources=True, given=frozenset(), known=replace(choice.known, facts=recorded))
     if playbooks:
         return [session.warned(offline(Path(path), choice)) for path in playbooks]
-    folder = project.find(Path.cwd()).root / "playbooks"
     paths = sorted(path for path in folder.glob("*") if path.suffix in LOADERS)
     works, problems = [], []
     for path in paths:

@@ -262,6 +262,10 @@ def test_validate_and_graph_use_recorded_facts(project: Project) -> None:
     assert "10 resources on 3 hosts, nothing wrong\n" in told
     assert "uses recorded facts, less than a minute old: kernel, os, own.role" in told
     assert f"symlink:{project.place}/main" in project("graph", "playbooks/site.yml", "--facts", "facts.json").out
+    link = f"symlink:{project.place}/main"
+    assert "pass --facts last" in project("explain", link, "playbooks/site.yml", code=5).err
+    assert link in project("explain", link, "playbooks/site.yml", "--facts", "facts.json").out
+    assert link in project("explain", link, "--facts", "facts.json").out
     assert "depends on" in project("validate", "playbooks/site.yml", "--facts", "last").out
     project("apply", "playbooks/site.yml", "--yes")
     assert "10 resources on 3 hosts" in project("validate", "playbooks/site.yml", "--facts", "last").out
