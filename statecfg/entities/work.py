@@ -10,7 +10,9 @@ import math
 import re
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
+
+from sqlalchemy import Connection, Row
 
 from statecfg.entities import model, rows, schemas, selection, urn
 from statecfg.entities.invocation import FAILED, Invocation, InvocationTasks, InvokedEntity, Outcome
@@ -35,9 +37,6 @@ from statecfg.entities.model import (
 from statecfg.store import records
 from statecfg.store.entities import queue as entity_queue
 from statecfg.store.entities import tables
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
 
 LONGEST = 4096  # characters of a behavior's short strings
 CANNOT_RESOLVE = "RDE_CANNOT_RESOLVE"

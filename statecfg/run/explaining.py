@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statecfg.facts.view import MissingFact
 from statecfg.graph import host_conditions, host_items, references
+from statecfg.graph.nodes import Node
+from statecfg.graph.recording import Scope
 from statecfg.graph.references import Matched
+from statecfg.playbook.inventory import Host, Inventory
 from statecfg.playbook.plays import HostContext, Play, Vars
 from statecfg.playbook.role import chain
 from statecfg.problems.positions import SourceLocation
@@ -17,11 +20,6 @@ from statecfg.remote.run.decisions import statement
 from statecfg.run.job import Job
 from statecfg.run.prepare import Work
 from statecfg.templates import Text
-
-if TYPE_CHECKING:
-    from statecfg.graph.nodes import Node
-    from statecfg.graph.recording import Scope
-    from statecfg.playbook.inventory import Host, Inventory
 
 Place = Callable[[SourceLocation], str]
 

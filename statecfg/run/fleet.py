@@ -9,10 +9,11 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.run import bundle
+from statecfg.run.awaited import Awaited
 from statecfg.run.deployment import Deployment
 from statecfg.run.host.barrier import Barrier
 from statecfg.run.host.driver import HostDriver
@@ -24,9 +25,6 @@ from statecfg.run.options import Access, Expected, Limits
 from statecfg.run.report_model import Host as HostData
 from statecfg.run.report_model import Report
 from statecfg.run.sessions import Sessions
-
-if TYPE_CHECKING:
-    from statecfg.run.awaited import Awaited
 
 __all__ = ["Access", "Event", "Expected", "Limits", "Options", "Report", "RunHooks", "run"]
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from statecfg.graph.graph import Graph
+from statecfg.graph.recording import Scope
 from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host
-
-if TYPE_CHECKING:
-    from statecfg.graph.graph import Graph
-    from statecfg.graph.recording import Scope
-    from statecfg.playbook.plays import Play
+from statecfg.playbook.plays import Play
 
 
 @dataclass(frozen=True)

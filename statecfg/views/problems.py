@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
-from statecfg.problems import tokens
+from statecfg.problems import Problem, SourceLocation, tokens
 from statecfg.views import safe
 from statecfg.views.lines import BLANK, Line, make
 from statecfg.views.tally import plural
-
-if TYPE_CHECKING:
-    from statecfg.problems import Problem, SourceLocation
 
 MOST = 20
 _TAB = 4
