@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Attrs, LocalPath, Name, NodeOptions, NoNul, PublicLine, node_type
+from statecfg import AbsolutePath, LocalPath, Name, NodeOptions, NoNul, PublicLine, node_type
 from statecfg.resources.shared import apt_lists, apt_texts, drop_in_texts, files, paths
 
 DIRECTORY = "/etc/apt/sources.list.d/"
@@ -67,12 +67,6 @@ def apt_repository(
     """
 
 
-@apt_repository.needs
-def needs(attrs: Attrs) -> list[str]:
-    """Need the file with the key."""
-    return ["path:" + attrs["signed_by"]] if attrs.get("signed_by") else []
-
-
 @apt_repository.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Send the content of the file, and the names of the lists that apt makes for the repository."""
@@ -88,6 +82,7 @@ def to_wire(node: Any, context: Any) -> Any:
 
 
 apt_repository.claims(paths.named_file(DIRECTORY, ".sources"))
+apt_repository.needs(["path:{signed_by}"])
 apt_repository.validate(apt_texts.check_repository)
 apt_repository.check(apt_lists.check)
 apt_repository.implemented_by(files)

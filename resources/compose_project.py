@@ -72,12 +72,6 @@ def compose_project(
     """
 
 
-@compose_project.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the project."""
-    return ["compose:%s: %s" % (attrs["engine"], attrs["name"])]
-
-
 @compose_project.needs
 def needs(attrs: Attrs) -> list[str]:
     """Need the tool and the files."""
@@ -111,4 +105,5 @@ def contradictions(attrs: Attrs) -> None:
             raise Wrong(f"services: {show(service)} is not the name of a service", "write it as in the file")
 
 
+compose_project.claims(["compose:{engine}: {name}"])
 compose_project.implemented_by(compose)

@@ -82,12 +82,6 @@ def container(
     """
 
 
-@container.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the name of the container."""
-    return ["container:%s: %s" % (attrs["engine"], attrs["name"])]
-
-
 @container.needs
 def needs(attrs: Attrs) -> list[str]:
     """Need the engine, and the directories and files of the host."""
@@ -96,5 +90,6 @@ def needs(attrs: Attrs) -> list[str]:
     return ["program:" + attrs["engine"], *unit, *("path:" + source for source in sources if source.startswith("/"))]
 
 
+container.claims(["container:{engine}: {name}"])
 container.validate(container_rules.check_container)
 container.implemented_by(containers)

@@ -37,12 +37,6 @@ def diversion(
     """
 
 
-@diversion.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the diversion of the path. The path itself belongs to another node."""
-    return ["diversion:" + attrs["path"]]
-
-
 @diversion.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse a diversion of a path to itself."""
@@ -51,5 +45,6 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("to is the path itself")
 
 
+diversion.claims(["diversion:{path}"])
 diversion.needs([])  # the node of the path comes after the diversion
 diversion.implemented_by(diversions)

@@ -71,14 +71,6 @@ def claims(attrs: Attrs) -> list[str]:
     return ["gem:%s: %s" % (where, attrs["name"])]
 
 
-@gem.needs
-def needs(attrs: Attrs) -> list[str]:
-    """Need Ruby, the directory and the user."""
-    inside = ["inside:%s" % attrs["directory"]] if attrs.get("directory") else []
-    user = ["user:" + attrs["user"]] if attrs.get("user") else []
-    return ["program:ruby", "program:gem", *inside, *user]
-
-
 @gem.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, versions and addresses, and attributes that have no effect."""
@@ -99,4 +91,5 @@ def contradictions(attrs: Attrs) -> None:
         raise Wrong(f"source: {show(source)} is not a URL without a password", "logins belong to the file ~/.gemrc")
 
 
+gem.needs(["program:ruby", "program:gem", "inside:{directory}", "user:{user}"])
 gem.implemented_by(gems)

@@ -48,12 +48,6 @@ def hard_link(
 hard_link.claims(paths.path_claim)
 
 
-@hard_link.needs
-def needs(attrs: Attrs) -> list[str]:
-    """Need the directory, and the target."""
-    return ["inside:" + attrs["path"], "path:" + attrs["target"]]
-
-
 @hard_link.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse a link without a target or to itself, and an absent link with one."""
@@ -89,4 +83,5 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return [hard_links.hard_link(path, attrs["target"], attrs.get("replace") or None)]
 
 
+hard_link.needs(["inside:{path}", "path:{target}"])
 hard_link.implemented_by(hard_links)

@@ -40,12 +40,6 @@ def host_entry(
     """
 
 
-@host_entry.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the address in its file."""
-    return ["host:%s: %s" % (attrs["path"], attrs["address"])]
-
-
 @host_entry.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid address, and invalid or missing names."""
@@ -63,3 +57,5 @@ def wanted(node: HostNode) -> HostNode:
 
 
 entries.register(host_entry, wanted)
+
+host_entry.claims(["host:{path}: {address}"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from statecfg import Attrs, Name, NodeOptions, PublicLine, node_type
+from statecfg import Name, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import lvm_rules, lvm_volumes
 
 
@@ -51,12 +51,7 @@ def lvm_logical_volume(
     """
 
 
-@lvm_logical_volume.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the volume."""
-    return ["lvm:%s/%s" % (attrs["volume_group"], attrs["name"])]
-
-
+lvm_logical_volume.claims(["lvm:{volume_group}/{name}"])
 lvm_logical_volume.needs(["package:lvm2"])
 lvm_logical_volume.validate(lvm_rules.check_volume)
 lvm_logical_volume.implemented_by(lvm_volumes)

@@ -43,12 +43,6 @@ def mariadb_database(
     """
 
 
-@mariadb_database.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the database of the server."""
-    return ["mariadb:%s: database %s" % (attrs["socket"], attrs["name"])]
-
-
 @mariadb_database.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, the databases of the server itself, and attributes that have no effect."""
@@ -56,4 +50,5 @@ def contradictions(attrs: Attrs) -> None:
     paths.refuse_with_absent({**attrs, "socket": None}, ("name", "absent", "remove_content"))
 
 
+mariadb_database.claims(["mariadb:{socket}: database {name}"])
 mariadb_database.implemented_by(mariadb_databases)

@@ -55,12 +55,6 @@ def mariadb_user(
     """
 
 
-@mariadb_user.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the user of the server."""
-    return ["mariadb:%s: user %s@%s" % (attrs["socket"], attrs["name"], attrs["host"])]
-
-
 @mariadb_user.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, changes that lock statecfg out, and attributes that have no effect."""
@@ -78,4 +72,5 @@ def to_wire(node: Any, context: Any) -> Any:
     return node.with_attrs(password=context.secret(name, attrs["password"]))
 
 
+mariadb_user.claims(["mariadb:{socket}: user {name}@{host}"])
 mariadb_user.implemented_by(mariadb_users)

@@ -50,12 +50,6 @@ def mount(
     """
 
 
-@mount.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the mount on the directory. The directory itself is another node's."""
-    return ["mount:" + attrs["path"]]
-
-
 @mount.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse missing attributes, and text that fstab cannot contain."""
@@ -69,4 +63,5 @@ def contradictions(attrs: Attrs) -> None:
     entry_rules.check_mount_options(attrs.get("mount_options") or ())
 
 
+mount.claims(["mount:{path}"])
 mount.implemented_by(mounts)

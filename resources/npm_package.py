@@ -65,12 +65,6 @@ def claims(attrs: Attrs) -> list[str]:
     return ["path:" + npm.directory(attrs)]
 
 
-@npm_package.needs
-def needs(attrs: Attrs) -> list[str]:
-    """Need the directory, npm and its user."""
-    return ["inside:%s/any" % attrs["prefix"], "program:npm", *(["user:" + attrs["user"]] if attrs.get("user") else [])]
-
-
 @npm_package.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, versions and addresses, and attributes that have no effect."""
@@ -86,4 +80,5 @@ def contradictions(attrs: Attrs) -> None:
         raise Wrong(f"registry: {show(registry)} is not a URL without a password", "logins belong to the file ~/.npmrc")
 
 
+npm_package.needs(["inside:{prefix}/any", "program:npm", "user:{user}"])
 npm_package.implemented_by(npm)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Attrs, Name, NodeOptions, PublicLine, node_type
+from statecfg import AbsolutePath, Name, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import files, pacman_repositories, pacman_texts, paths
 
 DIRECTORY = "/etc/pacman.d/"
@@ -52,12 +52,6 @@ def pacman_repository(
     """
 
 
-@pacman_repository.needs
-def needs(attrs: Attrs) -> list[str]:
-    """Need the list of mirrors."""
-    return ["path:" + attrs["mirrorlist"]] if attrs.get("mirrorlist") else []
-
-
 @pacman_repository.to_wire
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
@@ -65,6 +59,7 @@ def to_wire(node: Any) -> Any:
 
 
 pacman_repository.claims(paths.named_file(DIRECTORY, ".conf"))
+pacman_repository.needs(["path:{mirrorlist}"])
 pacman_repository.validate(pacman_texts.check_repository)
 pacman_repository.blobs(files.blobs)
 pacman_repository.implemented_by(pacman_repositories)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Unpack
 
-from statecfg import Attrs, Name, NodeOptions, PublicLine, node_type
+from statecfg import Name, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import pam_rules, pam_stacks
 
 
@@ -63,11 +63,6 @@ def pam(
     """
 
 
-@pam.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the line of the module in the stack."""
-    return ["pam:%s %s %s" % (attrs["service"], attrs["module_type"], attrs["module"])]
-
-
+pam.claims(["pam:{service} {module_type} {module}"])
 pam.validate(pam_rules.check)
 pam.implemented_by(pam_stacks)

@@ -50,12 +50,6 @@ def postgresql_database(
     """
 
 
-@postgresql_database.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the database of the server."""
-    return ["postgresql:%d: database %s" % (attrs["port"], attrs["name"])]
-
-
 @postgresql_database.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, the databases of the server itself, and attributes that have no effect."""
@@ -67,4 +61,5 @@ def contradictions(attrs: Attrs) -> None:
     paths.refuse_with_absent({**attrs, "port": None}, ("name", "absent", "remove_content"))
 
 
+postgresql_database.claims(["postgresql:{port}: database {name}"])
 postgresql_database.implemented_by(postgresql_databases)

@@ -46,12 +46,6 @@ def postgresql_extension(
     """
 
 
-@postgresql_extension.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the extension in its database."""
-    return ["postgresql:%d: extension %s in %s" % (attrs["port"], attrs["name"], attrs["database"])]
-
-
 @postgresql_extension.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, and attributes that have no effect."""
@@ -60,6 +54,7 @@ def contradictions(attrs: Attrs) -> None:
     paths.refuse_with_absent({**attrs, "port": None}, ("name", "absent", "database"))
 
 
+postgresql_extension.claims(["postgresql:{port}: extension {name} in {database}"])
 postgresql_extension.check(postgresql_databases.check_extension)
 postgresql_extension.remember(postgresql_databases.remember_extension)
 postgresql_extension.undo(postgresql_databases.undo_extension)

@@ -59,12 +59,6 @@ def postgresql_user(
     """
 
 
-@postgresql_user.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the role of the server."""
-    return ["postgresql:%d: role %s" % (attrs["port"], attrs["name"])]
-
-
 @postgresql_user.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, and attributes that have no effect."""
@@ -83,4 +77,5 @@ def to_wire(node: Any, context: Any) -> Any:
     return node.with_attrs(password=context.secret("postgresql-password-of-" + node.attrs["name"], password))
 
 
+postgresql_user.claims(["postgresql:{port}: role {name}"])
 postgresql_user.implemented_by(postgresql_roles)

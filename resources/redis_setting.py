@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from statecfg import AbsolutePath, Attrs, Line, NodeOptions, Port, PublicLine, node_type
+from statecfg import AbsolutePath, Line, NodeOptions, Port, PublicLine, node_type
 from statecfg.resources.shared import redis_rules, redis_settings
 
 
@@ -59,18 +59,8 @@ def redis_setting(
     """
 
 
-@redis_setting.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the setting in its file."""
-    return ["redis:%s: %s" % (attrs["path"], attrs["name"])]
-
-
-@redis_setting.needs
-def needs(attrs: Attrs) -> list[str]:
-    """Need the file. `user` is not a user of the host."""
-    return ["path:" + attrs["path"]]
-
-
+redis_setting.claims(["redis:{path}: {name}"])
+redis_setting.needs(["path:{path}"])  # `user` is not a user of the host
 redis_setting.validate(redis_rules.check)
 redis_setting.to_wire(redis_rules.with_secrets)
 redis_setting.implemented_by(redis_settings)

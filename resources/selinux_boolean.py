@@ -31,18 +31,13 @@ def selinux_boolean(name: Name, *, value: bool, persistent: bool = True, **optio
     """
 
 
-@selinux_boolean.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the boolean."""
-    return ["selinux_boolean:" + attrs["name"]]
-
-
 @selinux_boolean.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid name."""
     selinux_rules.check_name(attrs["name"], "name")
 
 
+selinux_boolean.claims(["selinux_boolean:{name}"])
 selinux_boolean.needs(["program:semanage", "package:policycoreutils-python-utils"])
 selinux_boolean.check(selinux.check_boolean)
 selinux_boolean.remember(selinux.remember_boolean)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from statecfg import Attrs, NodeOptions, PublicLine, node_type
+from statecfg import NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import selinux, selinux_rules
 
 
@@ -34,12 +34,7 @@ def selinux_port(
     """
 
 
-@selinux_port.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the port."""
-    return ["selinux_port:" + attrs["port"]]
-
-
+selinux_port.claims(["selinux_port:{port}"])
 selinux_port.needs(["program:semanage", "package:policycoreutils-python-utils"])
 selinux_port.validate(selinux_rules.check_port)
 selinux_port.check(selinux.check_port)

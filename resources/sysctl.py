@@ -43,12 +43,6 @@ def sysctl(
     """
 
 
-@sysctl.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the setting."""
-    return ["sysctl:" + attrs["name"]]
-
-
 @sysctl.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid name and a missing value."""
@@ -58,4 +52,5 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("value is required unless absent is true")
 
 
+sysctl.claims(["sysctl:{name}"])
 sysctl.implemented_by(kernel_settings)

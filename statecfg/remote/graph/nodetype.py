@@ -103,7 +103,8 @@ class NodeType(Generic[P]):
 
         statecfg refuses two nodes with the same identity. The default is `type:first argument`.
 
-        :param function: or the list, if it is the same for all nodes
+        :param function: or a list of texts. An attribute in braces, such as ``user:{owner}``, is replaced by its value;
+            a text is left out if the node does not set its attribute
         """
         return self._register("claims", _function(function))
 
@@ -116,7 +117,8 @@ class NodeType(Generic[P]):
         without a name). The default is what attributes such as `owner` and `argv` name. The controller calls it; hosts
         don't get it.
 
-        :param function: or the list, if it is the same for all nodes
+        :param function: or a list of texts. An attribute in braces, such as ``user:{owner}``, is replaced by its value;
+            a text is left out if the node does not set its attribute
         """
         return self._register("needs", _function(function))
 
@@ -271,8 +273,21 @@ class NodeType(Generic[P]):
 
 
 def _function(given: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
-    """Return a function of a node's attributes: the given one, or one that always returns the given list."""
-    return given if callable(given) else lambda attrs: list(given)
+    """Return a function of a node's attributes: the given one, or one that puts them into the given texts."""
+    if callable(given):
+        return given
+
+    def listed(attrs: Mapping[str, Any]) -> List[str]:
+        values = {name: value for name, value in attrs.items() if value is not None}
+        texts = []
+        for text in given:
+            try:
+                texts.append(text.format_map(values))
+            except KeyError:
+                pass  # the node does not set this attribute
+        return texts
+
+    return listed
 
 
 def register(node_type: NodeType[P]) -> NodeType[P]:
