@@ -10,9 +10,7 @@ import math
 import re
 import uuid
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired, TypedDict
-
-from sqlalchemy import Connection, Row
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from statecfg.entities import model, rows, schemas, selection, urn
 from statecfg.entities.invocation import FAILED, Invocation, InvocationTasks, InvokedEntity, Outcome
@@ -37,6 +35,9 @@ from statecfg.entities.model import (
 from statecfg.store import records
 from statecfg.store.entities import queue as entity_queue
 from statecfg.store.entities import tables
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Row
 
 LONGEST = 4096  # characters of a behavior's short strings
 CANNOT_RESOLVE = "RDE_CANNOT_RESOLVE"

@@ -6,12 +6,13 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING, Any
 
 from statecfg.store import StoreError, runs
 from statecfg.store.database import Store
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 class RunMark:
