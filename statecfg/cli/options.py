@@ -256,7 +256,7 @@ conversation = _all(
         type=click.FloatRange(0.01, 10_000),
         help="Maximum number of hosts to connect to per second. Default: no limit.",
     ),
-    _option("--engine", metavar="ENGINE", help="What connects to hosts: threads (default), processes or processes:N."),
+    _option("--engine", metavar="ENGINE", help="What connects: threads (default), processes[:N], tls://HOST:PORT."),
     _option(
         "-b",
         "--become",

@@ -12,7 +12,7 @@ from statecfg.problems import InvalidInput, problem
 from statecfg.problems.suggestions import suggest
 from statecfg.transport import LOCAL, Connection, SshSettings, Target, Unreachable, WorkerLost
 
-ENGINES = ("threads", "processes", "processes:N")
+ENGINES = ("threads", "processes", "processes:N", "tls://HOST:PORT", "dask://127.0.0.1:PORT")
 MOST = 256  # worker processes
 HINT = "install the same statecfg for the workers, or use --engine threads, which needs none"
 
