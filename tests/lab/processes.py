@@ -17,10 +17,11 @@ def parents() -> dict[int, int]:
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
-                stat = Path("/proc", entry, "stat").read_text(errors="replace")
+                with open(f"/proc/{entry}/stat", "rb", buffering=0) as file:
+                    stat = file.read()
             except (FileNotFoundError, ProcessLookupError):
                 continue  # the process has ended since the listing
-            found[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+            found[int(entry)] = int(stat.rpartition(b")")[2].split(None, 2)[1])
     return found
 
 

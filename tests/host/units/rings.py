@@ -78,16 +78,21 @@ class Rings:
 
         Omit subshells, which look like their hook until they start a tool. A hook goes on without its subshell.
         """
-        found = []
-        for host in self.hosts:
-            for pid in processes.descendants(host.pid):
-                try:
-                    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                except (FileNotFoundError, ProcessLookupError):
-                    continue
-                if any(b"/charm/hooks/" in word for word in words[:3]):
-                    found.append(pid)
         above = processes.parents()
+        hosts = {host.pid for host in self.hosts}
+        found = []
+        for pid in above:
+            ancestor = pid
+            while ancestor in above and ancestor not in hosts:
+                ancestor = above[ancestor]
+            if ancestor not in hosts:
+                continue
+            try:
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if any(b"/charm/hooks/" in word for word in words[:3]):
+                found.append(pid)
         return [pid for pid in found if above.get(pid) not in found]
 
     def round(self, kills: int, also: str = "") -> int:
