@@ -1,8 +1,8 @@
 """Workers of an existing Dask cluster.
 
-Dask only starts the workers' side: one task per worker, the installed function `work` with JSON as its argument. The
-task makes a certificate, listens on the worker's address, and announces its port and certificate as an event of the
-topic `statecfg`. Then the controller connects to the worker directly, and each side accepts only the other's
+Dask only starts the workers' side: the installed function `work` is called once per worker, with JSON as its argument.
+It makes a certificate, listens on the worker's address, and announces its port and certificate as an event of the topic
+`statecfg`. Then the controller connects to the worker directly, and each side accepts only the other's
 certificate. So Dask's scheduler sees two certificates and a port, and no byte that goes to a host.
 """
 
@@ -60,7 +60,7 @@ def work(request: bytes) -> None:
             worker.log_event(TOPIC, {**told, "port": listener.getsockname()[1], "certificate": own.public})
             link = tls.accept(listener, own, asked["certificate"], WAIT)
     except (OSError, ValueError) as error:
-        worker.log_event(TOPIC, {**told, "error": f"{type(error).__name__}: {error}"})
+        worker.log_event(TOPIC, {**told, "error": f"it can't be reached: {error}"})
         return
     relay.serve(link)
 
@@ -73,6 +73,8 @@ def _listen(host: str, ports: str) -> socket.socket:
     :raises ValueError: `ports` is neither
     """
     first, _, last = ports.partition("-")
+    if not (first.isdecimal() and (last or first).isdecimal()):
+        raise ValueError(f"statecfg.ports is {ports!r}, and not a port or a range such as 9000-9009")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for port in range(int(first), int(last or first) + 1):
         with contextlib.suppress(OSError):
