@@ -25,6 +25,7 @@ EMPTY = {
     "etc/apt/auth.conf.d": 0o755,
     "etc/apt/preferences.d": 0o755,
     "etc/sudoers.d": 0o750,
+    "etc/update-motd.d": 0o755,
     "etc/ssh": 0o755,
     "var/lib/apt/lists": 0o755,
     "var/cache/apt": 0o755,
