@@ -69,7 +69,7 @@ def check_output(said: str) -> None:
         assert remote.count(PLANS) == 1 and remote.count(AGAIN) == 1
 
 
-def test_demo_works_twice_on_a_fresh_clone(tmp_path: Path) -> None:
+def test_demo_works_on_a_fresh_clone_and_leaves_nothing_behind_when_interrupted(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--retries", "0"]
     ask = [*pip, "--dest", str(tmp_path), "toposort"]
     asked = subprocess.run(ask, capture_output=True, text=True)
@@ -79,49 +79,42 @@ def test_demo_works_twice_on_a_fresh_clone(tmp_path: Path) -> None:
     clone(tmp_path / "clone")
     values = environment(scratch)
     del values["PYTHONPATH"]
-    shown: list[set[str]] = []
-    for _ in range(2):
-        done = subprocess.run(
-            ["script/demo"],
-            cwd=tmp_path / "clone",
-            env=values,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        check_output(done.stdout)
-        shown.append(set(re.findall(rf"{re.escape(str(scratch))}/[\w.-]+", done.stdout + done.stderr)))
-    assert len(shown[0]) == len(shown[1]) == 1 and shown[0] != shown[1]  # each shows only its own directory
-    assert not list(scratch.iterdir()) and not (tmp_path / "cache/statecfg").exists()
-    assert machine_ledger() == before
+    # Both outputs go into one pipe, so that reading one can't be held up by the other.
+    given = {"cwd": tmp_path / "clone", "env": values, "text": True, "stdin": subprocess.DEVNULL}
+    given |= {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+
+    def nothing_is_left() -> None:
+        assert not list(scratch.iterdir()) and not (tmp_path / "cache/statecfg").exists()
+        assert machine_ledger() == before
+
+    done = subprocess.run(["script/demo"], timeout=300, **given)
+    assert done.returncode == 0, done.stdout
+    check_output(done.stdout)
+    nothing_is_left()
     # The demo installs only what statecfg itself needs.
     listed = subprocess.run([tmp_path / "clone/.venv/bin/python", "-c", "import pytest"], capture_output=True)
     assert listed.returncode != 0
 
-
-def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     if not shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin"):
         pytest.skip(f"{NOT_RUN}there is no sshd (Debian: openssh-server)")
-    scratch = scratch_directory(tmp_path)
-    argv = [sys.executable, str(ROOT / "script/demo.py")]
-    # Both outputs go into one pipe, so that reading one can't be held up by the other.
-    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
-    demo = subprocess.Popen(argv, env=environment(scratch), text=True, **output)
+    demo = subprocess.Popen(["script/demo"], **given)
     try:
         assert demo.stdout is not None
         said = ""
         for line in demo.stdout:
             said += line
-            if "A separate sshd" in line:
+            if "Again, over SSH" in line:
                 break
+        local, _, remote = said.partition("The same over SSH")
+        assert (local.count(PLANS), local.count(AGAIN), remote.count(PLANS)) == (1, 3, 1), said
         assert mentions(str(scratch)), said
         demo.send_signal(signal.SIGTERM)
-        said = demo.communicate(timeout=60)[0]
+        said += demo.communicate(timeout=60)[0]
         assert demo.returncode == 130, said
     finally:
         if demo.poll() is None:
             processes.end(demo)
     processes.wait_until(lambda: not mentions(str(scratch)), 30, "the processes of the demo to end")
-    assert not list(scratch.iterdir()) and not (tmp_path / "cache").exists()
+    nothing_is_left()
+    first, second = (set(re.findall(rf"{re.escape(str(scratch))}/[\w.-]+", text)) for text in (done.stdout, said))
+    assert len(first) == len(second) == 1 and first != second  # each shows only its own directory
