@@ -10,57 +10,76 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from statecfg.dialects.roles import include
-    from statecfg.facts.others import groups, hosts
-    from statecfg.graph.graph import Graph, merge_graphs
-    from statecfg.graph.host_items import host_item
-    from statecfg.graph.layers import layers
-    from statecfg.graph.nodes import Node
-    from statecfg.graph.outputs import output
-    from statecfg.graph.recording import label, when_host
-    from statecfg.playbook.compile import Definition, compile_graph
-    from statecfg.playbook.context import WireContext
-    from statecfg.playbook.plays import HostContext, Play, play
-    from statecfg.playbook.secrets import Secret, secret
-    from statecfg.playbook.services import deploy, relate
-    from statecfg.problems import InvalidInput, Problem, collecting
-    from statecfg.problems.positions import SourceLocation
-    from statecfg.remote.graph.borg import make_validators
-    from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode, Keyword, Unknown
-    from statecfg.remote.graph.nodetype import NodeType, node_type, table
-    from statecfg.remote.graph.ops import op
-    from statecfg.remote.graph.results import Result, error, ok
-    from statecfg.remote.graph.values import (
-        AbsolutePath,
-        Argv,
-        Attrs,
-        Content,
-        GroupName,
-        Id,
-        Line,
-        LocalPath,
-        Marker,
-        Mode,
-        ModeChange,
-        Name,
-        Names,
-        NodeOptions,
-        NoNul,
-        Owner,
-        OwnerGroup,
-        PackageName,
-        Pattern,
-        Pause,
-        Port,
-        PublicLine,
-        Seconds,
-        Suffix,
-        Text,
-        UserName,
-        WorkingDirectory,
-    )
-    from statecfg.remote.machine.memory import MemoryMachine
-    from statecfg.remote.machine.world import Machine, World
+    from statecfg.dialects.roles import include as include
+    from statecfg.facts.others import groups as groups
+    from statecfg.facts.others import hosts as hosts
+    from statecfg.graph.graph import Graph as Graph
+    from statecfg.graph.graph import merge_graphs as merge_graphs
+    from statecfg.graph.host_items import host_item as host_item
+    from statecfg.graph.layers import layers as layers
+    from statecfg.graph.nodes import Node as Node
+    from statecfg.graph.outputs import output as output
+    from statecfg.graph.recording import label as label
+    from statecfg.graph.recording import when_host as when_host
+    from statecfg.playbook.compile import Definition as Definition
+    from statecfg.playbook.compile import compile_graph as compile_graph
+    from statecfg.playbook.context import WireContext as WireContext
+    from statecfg.playbook.plays import HostContext as HostContext
+    from statecfg.playbook.plays import Play as Play
+    from statecfg.playbook.plays import play as play
+    from statecfg.playbook.secrets import Secret as Secret
+    from statecfg.playbook.secrets import secret as secret
+    from statecfg.playbook.services import deploy as deploy
+    from statecfg.playbook.services import relate as relate
+    from statecfg.problems import InvalidInput as InvalidInput
+    from statecfg.problems import Problem as Problem
+    from statecfg.problems import collecting as collecting
+    from statecfg.problems.positions import SourceLocation as SourceLocation
+    from statecfg.remote.graph.borg import make_validators as make_validators
+    from statecfg.remote.graph.model import Action as Action
+    from statecfg.remote.graph.model import ActionSpec as ActionSpec
+    from statecfg.remote.graph.model import Blob as Blob
+    from statecfg.remote.graph.model import CheckError as CheckError
+    from statecfg.remote.graph.model import HostNode as HostNode
+    from statecfg.remote.graph.model import Keyword as Keyword
+    from statecfg.remote.graph.model import Unknown as Unknown
+    from statecfg.remote.graph.nodetype import NodeType as NodeType
+    from statecfg.remote.graph.nodetype import node_type as node_type
+    from statecfg.remote.graph.nodetype import table as table
+    from statecfg.remote.graph.ops import op as op
+    from statecfg.remote.graph.results import Result as Result
+    from statecfg.remote.graph.results import error as error
+    from statecfg.remote.graph.results import ok as ok
+    from statecfg.remote.graph.values import AbsolutePath as AbsolutePath
+    from statecfg.remote.graph.values import Argv as Argv
+    from statecfg.remote.graph.values import Attrs as Attrs
+    from statecfg.remote.graph.values import Content as Content
+    from statecfg.remote.graph.values import GroupName as GroupName
+    from statecfg.remote.graph.values import Id as Id
+    from statecfg.remote.graph.values import Line as Line
+    from statecfg.remote.graph.values import LocalPath as LocalPath
+    from statecfg.remote.graph.values import Marker as Marker
+    from statecfg.remote.graph.values import Mode as Mode
+    from statecfg.remote.graph.values import ModeChange as ModeChange
+    from statecfg.remote.graph.values import Name as Name
+    from statecfg.remote.graph.values import Names as Names
+    from statecfg.remote.graph.values import NodeOptions as NodeOptions
+    from statecfg.remote.graph.values import NoNul as NoNul
+    from statecfg.remote.graph.values import Owner as Owner
+    from statecfg.remote.graph.values import OwnerGroup as OwnerGroup
+    from statecfg.remote.graph.values import PackageName as PackageName
+    from statecfg.remote.graph.values import Pattern as Pattern
+    from statecfg.remote.graph.values import Pause as Pause
+    from statecfg.remote.graph.values import Port as Port
+    from statecfg.remote.graph.values import PublicLine as PublicLine
+    from statecfg.remote.graph.values import Seconds as Seconds
+    from statecfg.remote.graph.values import Suffix as Suffix
+    from statecfg.remote.graph.values import Text as Text
+    from statecfg.remote.graph.values import UserName as UserName
+    from statecfg.remote.graph.values import WorkingDirectory as WorkingDirectory
+    from statecfg.remote.machine.memory import MemoryMachine as MemoryMachine
+    from statecfg.remote.machine.world import Machine as Machine
+    from statecfg.remote.machine.world import World as World
 
 # Where each public name lives. It is imported when it is first used, so that `import statecfg` costs nothing.
 # What lives in `statecfg.remote` is there on hosts as well, under the same name.
@@ -111,78 +130,7 @@ _CALLED = {
     "unknown_node_type": "statecfg.graph.registry",
 }
 
-__all__ = [
-    "AbsolutePath",
-    "Action",
-    "ActionSpec",
-    "Argv",
-    "Attrs",
-    "Blob",
-    "CheckError",
-    "Content",
-    "Definition",
-    "Graph",
-    "GroupName",
-    "HostContext",
-    "HostNode",
-    "Id",
-    "InvalidInput",
-    "Keyword",
-    "Line",
-    "LocalPath",
-    "Machine",
-    "Marker",
-    "MemoryMachine",
-    "Mode",
-    "ModeChange",
-    "Name",
-    "Names",
-    "NoNul",
-    "Node",
-    "NodeOptions",
-    "NodeType",
-    "Owner",
-    "OwnerGroup",
-    "PackageName",
-    "Pattern",
-    "Pause",
-    "Play",
-    "Port",
-    "Problem",
-    "PublicLine",
-    "Result",
-    "Seconds",
-    "Secret",
-    "SourceLocation",
-    "Suffix",
-    "Text",
-    "Unknown",
-    "UserName",
-    "WireContext",
-    "WorkingDirectory",
-    "World",
-    "collecting",
-    "compile_graph",
-    "deploy",
-    "error",
-    "groups",
-    "host_item",
-    "hosts",
-    "include",
-    "label",
-    "layers",
-    "make_validators",
-    "merge_graphs",
-    "node_type",
-    "ok",
-    "op",
-    "output",
-    "play",
-    "relate",
-    "secret",
-    "table",
-    "when_host",
-]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

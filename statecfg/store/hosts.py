@@ -168,11 +168,6 @@ def bind(store: Store, name: str, playbook: str) -> bool:
     return store.attempt(lambda connection: bind_in(connection, store.project, name, playbook))
 
 
-def unbind(store: Store, name: str, playbook: str) -> bool:
-    """Unbind a playbook from a host; return whether it was bound. It then no longer counts as installed there."""
-    return store.attempt(lambda connection: unbind_in(connection, store.project, name, playbook))
-
-
 def bound(store: Store, playbook: str) -> int:
     """Return the number of hosts, of all projects, to which a playbook is bound."""
     with store.reading() as connection:
@@ -187,11 +182,6 @@ def lineages(store: Store, playbook: str) -> dict[str, str]:
         query = query.where(host.c.project.in_(("", store.project)))
         rows = connection.execute(query.where(binding.c.playbook == playbook, binding.c.ledger != ""))
         return {row.name: row.ledger for row in rows}
-
-
-def installed(store: Store, name: str, playbook: str) -> None:
-    """Store that an apply of a playbook has finished on a host."""
-    store.attempt(lambda connection: installed_in(connection, store.project, name, playbook))
 
 
 def forget(store: Store, name: str) -> HostRecord | None:

@@ -313,8 +313,8 @@ def test_unbinding_clears_the_playbook_and_the_installed_policy(project: Path) -
     (project / "p.yml").write_text("hosts: all\nresources: []\n")
     environment = {"STATECFG_STORE": str(project.parent / "store.db")}
     statecfg("hosts", "bind", "web1", "p.yml", cwd=project, **environment)
-    with opened(find(project), environment["STATECFG_STORE"]) as store:
-        hosts.installed(store, "web1", "project/p.yml")
+    with opened(find(project), environment["STATECFG_STORE"]) as store, store.transaction() as connection:
+        hosts.installed_in(connection, store.project, "web1", "project/p.yml")
     listed = statecfg("hosts", "--json", cwd=project, **environment).json()["hosts"]["web1"]
     assert (listed["playbooks"], listed["installed"]) == (["project/p.yml"], "project/p.yml")
     statecfg("hosts", "unbind", "web1", "p.yml", cwd=project, **environment)

@@ -39,7 +39,8 @@ def test_the_sample_input_has_the_keys_of_real_input(store: Store, tmp_path: Pat
     facts = {"hostname": "h", "macaddress": "52:54:00:30:8e:45", "serialnumber": "s", "uuid": "u"}
     hosts.check_in(store, "web1", facts, "", "")
     hosts.bind(store, "web1", "p.yml")
-    hosts.installed(store, "web1", "p.yml")
+    with store.transaction() as connection:
+        hosts.installed_in(connection, store.project, "web1", "p.yml")
     shop.simple("h", "#!/bin/sh\nprintf '{\"output\": '; cat; echo }\n")
     record = hosts.get(store, "web1")
     assert record is not None

@@ -106,7 +106,8 @@ def test_the_policy_is_the_given_installed_or_first_bound_one(shop: Workshop) ->
     for expected, given in (("a.yml", None), ("z.yml", "z.yml")):
         shop.engine.run("h", BOOTED, _host(shop), given)
         assert seen(shop)["policy"]["name"] == expected
-    hosts.installed(shop.store, "web1", "c.yml")
+    with shop.store.transaction() as connection:
+        hosts.installed_in(connection, shop.store.project, "web1", "c.yml")
     shop.engine.run("h", BOOTED, _host(shop))
     assert seen(shop)["policy"]["name"] == "c.yml"
     assert seen(shop)["node"]["state"]["installed"] == "c.yml"
@@ -191,7 +192,8 @@ def test_an_event_and_its_change_are_stored_in_one_transaction(shop: Workshop) -
     shop.simple("h", ECHO, unbound)
     for name in ("web1", "web2"):
         hosts.bind(shop.store, name, "p.yml")
-        hosts.installed(shop.store, name, "p.yml")
+        with shop.store.transaction() as connection:
+            hosts.installed_in(connection, shop.store.project, name, "p.yml")
 
     def unbind(connection: Connection) -> None:
         hosts.unbind_in(connection, shop.store.project, "web1", "p.yml")

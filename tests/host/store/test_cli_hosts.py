@@ -39,7 +39,8 @@ def met(url: str) -> None:
     """Store a host on which a playbook was installed."""
     with opened(url=url) as store:
         hosts.check_in(store, "web1", {"hostname": "web1", "os": {"id": "debian"}}, "l1", "b1")
-        hosts.installed(store, "web1", "playbooks/web.yml")
+        with store.transaction() as connection:
+            hosts.installed_in(connection, store.project, "web1", "playbooks/web.yml")
         hosts.bind(store, "web1", "playbooks/web.yml")
 
 

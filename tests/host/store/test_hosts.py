@@ -78,15 +78,16 @@ def test_a_playbook_is_bound_and_unbound_only_once(store: Store) -> None:
         ["playbooks/a.yml", "playbooks/web.yml"],
         ["playbooks/web.yml"],
     ]
-    assert hosts.unbind(store, "web1", "playbooks/web.yml")
-    assert not hosts.unbind(store, "web1", "playbooks/web.yml")
-    assert not hosts.unbind(store, "web3", "playbooks/web.yml")
+    assert _unbind(store, "web1", "playbooks/web.yml")
+    assert not _unbind(store, "web1", "playbooks/web.yml")
+    assert not _unbind(store, "web3", "playbooks/web.yml")
     assert [record.playbooks for record in hosts.every(store)] == [["playbooks/a.yml"], ["playbooks/web.yml"]]
 
 
 def test_the_installed_playbook_is_stored_with_its_time(store: Store) -> None:
     met(store)
-    hosts.installed(store, "web1", "playbooks/web.yml")
+    with store.transaction() as connection:
+        hosts.installed_in(connection, store.project, "web1", "playbooks/web.yml")
     record = hosts.get(store, "web1")
     assert record is not None and record.installed == "playbooks/web.yml" and record.installed_at is not None
 
@@ -122,9 +123,14 @@ def test_each_playbook_of_a_host_has_its_own_ledger(store: Store) -> None:
     assert hosts.lineages(store, "p/b.yml") == {"web1": "ann's"}
     _went_by(store, "p/a.yml", "a new one")
     assert hosts.lineages(store, "p/a.yml") == {"web1": "a new one"}
-    hosts.unbind(store, "web1", "p/a.yml")
+    with store.transaction() as connection:
+        hosts.unbind_in(connection, store.project, "web1", "p/a.yml")
     assert hosts.lineages(store, "p/a.yml") == {}
 
 
 def _went_by(store: Store, playbook: str, ledger: str) -> None:
     store.attempt(lambda connection: hosts.went_by_in(connection, store.project, "web1", playbook, ledger))
+
+
+def _unbind(store: Store, name: str, playbook: str) -> bool:
+    return store.attempt(lambda connection: hosts.unbind_in(connection, store.project, name, playbook))
