@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from statecfg import transport
 from statecfg.engines.link import Workers
-from statecfg.engines.remote_transport import Worker
 from statecfg.problems import InvalidInput, problem
 from statecfg.problems.suggestions import suggest
 from statecfg.transport import LOCAL, Connection, SshSettings, Target, Unreachable, WorkerLost
+
+if TYPE_CHECKING:
+    from statecfg.engines.remote_transport import Worker
 
 ENGINES = ("threads", "processes", "processes:N", "tls://HOST:PORT", "dask://127.0.0.1:PORT")
 MOST = 256  # worker processes
@@ -79,6 +81,8 @@ class WorkerEngine:
     def __init__(self, workers: Workers, here: bool = True) -> None:
         self.here = here
         self._source, self._lock = workers, threading.Lock()
+        from statecfg.engines.remote_transport import Worker  # a run without workers does not need it
+
         self._workers = [Worker(link) for link in workers.start()]
         unfit = {worker: why for worker in self._workers if (why := worker.mismatch())}
         for worker, why in unfit.items():

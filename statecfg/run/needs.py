@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from statecfg.dialects import fact_names
-
 if TYPE_CHECKING:
     from statecfg.run.host_jobs import HostJobs
     from statecfg.run.job import Job
@@ -32,6 +30,8 @@ def of_jobs(jobs: Sequence[Job], evaluated: HostJobs, path: Path) -> list[Job]:
     for lacking in missing.values():
         for host, names in lacking.items():
             wanted.setdefault(host, set()).update(names)
+    from statecfg.dialects import fact_names  # it loads Jinja2, which takes longer than most playbooks
+
     own = evaluated.source.own
     mentioned, others = fact_names.mentioned(str(path), str(evaluated.project.root), own)
     if others:

@@ -44,21 +44,23 @@ class Deadlines:
         """
         self.start = self.clock() + START + size / SLOWEST
 
-    def check(self, incomplete: int, doing: str) -> None:
+    def check(self, incomplete: int, doing: str, now: float | None = None) -> None:
         """Check every deadline.
 
         :param incomplete: number of bytes received of an incomplete frame
         :param doing: what the host does, for the message
+        :param now: the time to check; None for the current time
         :raises Broken: if a deadline has passed
         """
-        now = self.clock()
+        now = self.clock() if now is None else now
         if self.started and now - self.heard > DEAD:
             raise Broken(
                 f"the host sent nothing for {DEAD:.0f} s", "Check that the host is up and that the network works."
             )
         if not self.started and now > self.start:
             raise Broken(
-                f"the executor did not start within {START:.0f} s", "The host may be too busy to start a program."
+                f"the executor did not start within {START:.0f} s",
+                "The host may be too busy, or a start-up file of the login shell there may wait for something.",
             )
         slow = START + incomplete / SLOWEST
         if incomplete and now - self.framed > slow:

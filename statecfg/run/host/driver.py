@@ -238,6 +238,7 @@ class HostDriver:
     def _listen(self, sender: Sender) -> None:
         """Read and execute the session's actions until the host has finished."""
         while True:
+            asked = time.monotonic()  # a busy machine may stop this thread for long afterwards
             data = sender.stream.read(READ)
             if data == b"":
                 raise self._silence(sender.stream)
@@ -250,7 +251,7 @@ class HostDriver:
                 return
             sender.check(self.session.deadlines.heard)
             with self.lock:
-                self.session.check()
+                self.session.check(asked)
             self._answer(sender)
 
     def _define(self, sender: Sender) -> bool:
@@ -265,14 +266,12 @@ class HostDriver:
             error: Error = {"summary": step.summary, "detail": step.detail, "hint": step.hint}
             self.session.refuse(HostStatus.FAILED, error)
             return False
-        if isinstance(step, Job):
-            with self.lock:
+        with self.lock:
+            if isinstance(step, Job):
                 pieces = list(self.session.define(step.definition, step.differs))
-            sender.send(pieces)
-        else:
-            with self.lock:
+            else:
                 pieces = [self.session.ask(step)]
-            sender.send(pieces)
+        sender.send(pieces)
         return True
 
     def _received(self, data: bytes) -> Iterator[actions.Action]:

@@ -298,15 +298,16 @@ class HostSession:
 
     # Time
 
-    def check(self) -> None:
+    def check(self, now: float | None = None) -> None:
         """Check that no deadline has passed. Call it every second or more often.
 
+        :param now: the time until which everything that the host sent has been received; None for the current time
         :raises Broken: if a deadline has passed
         """
         serving = self.state is State.SERVING_UNITS and not self.unit_hooks
         if serving or self.state in (State.ASKING, State.WAITING, State.TOLD_FACTS, State.REBOOTING):
             self.deadlines.progressed()  # the host waits for the controller
-        self.deadlines.check(self.reader.incomplete, "its apply" if self.state in PLANNED else "its plan")
+        self.deadlines.check(self.reader.incomplete, "its apply" if self.state in PLANNED else "its plan", now)
 
     # The end
 

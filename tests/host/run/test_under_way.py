@@ -28,11 +28,19 @@ export STATECFG_STATE_DIR="{state}"
 exec {python} "$@"
 """
 FAULTS = {
-    "slow": "touch {place}/slow; until [ -e {place}/go ]; do sleep 0.1; done",
+    "slow": "",
     "lying": "printf 'statecfg is fine\\n\\377\\377\\377\\377all is well'; sleep 1; exit 0",
     "dying": "head -c 1 > {place}/taken; kill -9 $$",
     "locked": "",
 }
+SITE = """\
+hosts: all
+resources:
+  - directory: {place}/made
+  - command: wait
+    when: host.name == 'slow'
+    shell: until [ -e {place}/go ]; do sleep 0.1; done
+"""
 STATUSES = {"ok": SOUND, "locked": 1, "unreachable": CLOSED + 2}
 
 
@@ -48,7 +56,7 @@ def _inventory(place: Path, sshd: PlainSshd) -> None:
         lines.append(f"  {name}: {{{login}, port: {sshd.port}, python: {python}}}")
     (place / "inventory.yml").write_text("\n".join(["hosts:", *lines]) + "\n")
     (place / "ssh_config").write_text(f"Host *\n  UserKnownHostsFile {sshd.known_hosts}\n  IdentitiesOnly yes\n")
-    (place / "site.yml").write_text(f"hosts: all\nresources:\n  - directory: {place}/made\n")
+    (place / "site.yml").write_text(SITE.format(place=place))
 
 
 def _line(process: subprocess.Popen[str]) -> Any:
