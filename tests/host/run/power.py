@@ -49,6 +49,7 @@ VERSIONS = (
     5,
     5,
 )  # run → version of the definition; a run with the version of the one before is idle
+PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 # The executor waits a moment after each of these calls, so that copies are taken there.
 CALLS = "fsync,fdatasync,rename,renameat,unlink,unlinkat"
 SLOW = f"-o /dev/null --seccomp-bpf -e trace={CALLS} -e inject={CALLS}:delay_exit=2000"
@@ -142,14 +143,13 @@ class Disk:
         """Run a program of this machine with the mounts of the host. In paths, `{}` is the root of the host."""
         root = str(self.host.home / "root")
         command = ["nsenter", "--target", str(self.host.pid), "-m", "--", *(word.replace("{}", root) for word in argv)]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PATH": PATH})
         if done.returncode:
             raise RuntimeError(f"{argv}: {done.stderr}")
 
     def prepare(self) -> None:
         """Make the file systems and mount them."""
-        path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-        missing = sorted({package for program, package in PROGRAMS.items() if not shutil.which(program, path=path)})
+        missing = sorted({package for program, package in PROGRAMS.items() if not shutil.which(program, path=PATH)})
         if missing:
             raise Unavailable(f"Debian packages are missing: {' '.join(missing)}")
         for folder in (DISKS, LIVE, STATE, PLACE):
