@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Name, NodeOptions, PublicLine, node_type
-from statecfg.resources.shared import apt_texts, drop_in_texts, drop_ins, files, paths
+from statecfg.resources.shared import apt_texts, drop_in_texts, drop_ins, files
 
 DIRECTORY = "/etc/apt/preferences.d/"
 
@@ -56,7 +56,7 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, packages=None, pin=None, priority=None)
 
 
-apt_pin.claims(paths.named_file(DIRECTORY))
+apt_pin.claims(["path:" + DIRECTORY + "{name}"])
 apt_pin.validate(apt_texts.check_pin)
 apt_pin.check(drop_ins.check)
 apt_pin.implemented_by(files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import AbsolutePath, LocalPath, Name, NodeOptions, NoNul, PublicLine, node_type
-from statecfg.resources.shared import apt_lists, apt_texts, drop_in_texts, files, paths
+from statecfg.resources.shared import apt_lists, apt_texts, drop_in_texts, files
 
 DIRECTORY = "/etc/apt/sources.list.d/"
 
@@ -81,7 +81,7 @@ def to_wire(node: Any, context: Any) -> Any:
     return drop_in_texts.sent(node, path, apt_texts.repository(attrs, key), lists=lists, **gone)
 
 
-apt_repository.claims(paths.named_file(DIRECTORY, ".sources"))
+apt_repository.claims(["path:" + DIRECTORY + "{name}.sources"])
 apt_repository.needs(["path:{signed_by}"])
 apt_repository.validate(apt_texts.check_repository)
 apt_repository.check(apt_lists.check)

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from statecfg import Attrs, Content, LocalPath, Name, NodeOptions, node_type
 from statecfg.remote.graph.wrong_values import PublicSecret
-from statecfg.resources.shared import drop_in_texts, file_sources, files, paths, tls_rules, trusted_authorities
+from statecfg.resources.shared import drop_in_texts, file_sources, files, tls_rules, trusted_authorities
 
 DIRECTORY = "/usr/local/share/ca-certificates/"
 VALIDATE = ["openssl", "x509", "-noout", "-in", "{}"]
@@ -71,7 +71,7 @@ def to_wire(node: Any, context: Any) -> Any:
     return drop_in_texts.sent(node, path, content, source=None, fingerprint=fingerprint, validate=VALIDATE)
 
 
-ca_certificate.claims(paths.named_file(DIRECTORY, ".crt"))
+ca_certificate.claims(["path:" + DIRECTORY + "{name}.crt"])
 ca_certificate.blobs(files.blobs)
 ca_certificate.remember(files.remember)
 ca_certificate.implemented_by(trusted_authorities)

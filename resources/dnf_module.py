@@ -7,7 +7,7 @@ from typing import Unpack
 
 from statecfg import Attrs, Name, NodeOptions, node_type
 from statecfg.remote.graph.wrong_values import Wrong, show
-from statecfg.resources.shared import dnf_modules, paths
+from statecfg.resources.shared import dnf_modules
 
 DIRECTORY = "/etc/dnf/modules.d/"
 
@@ -65,6 +65,6 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("disabled can't be combined with profiles")
 
 
-dnf_module.claims(paths.named_file(DIRECTORY, ".module"))
+dnf_module.claims(["path:" + DIRECTORY + "{name}.module"])
 dnf_module.needs(["repository:"])
 dnf_module.implemented_by(dnf_modules)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Attrs, Name, NodeOptions, NoNul, PublicLine, node_type
-from statecfg.resources.shared import drop_in_texts, drop_ins, files, paths
+from statecfg.resources.shared import drop_in_texts, drop_ins, files
 from statecfg.resources.shared.paths import refuse_with_absent
 
 DIRECTORY = "/etc/logrotate.d/"
@@ -66,7 +66,7 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, paths=None, directives=None, scripts=None)
 
 
-logrotate.claims(paths.named_file(DIRECTORY))
+logrotate.claims(["path:" + DIRECTORY + "{name}"])
 logrotate.needs(["package:logrotate"])
 logrotate.check(drop_ins.check)
 logrotate.implemented_by(files)

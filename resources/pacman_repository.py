@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import AbsolutePath, Name, NodeOptions, PublicLine, node_type
-from statecfg.resources.shared import files, pacman_repositories, pacman_texts, paths
+from statecfg.resources.shared import files, pacman_repositories, pacman_texts
 
 DIRECTORY = "/etc/pacman.d/"
 
@@ -58,7 +58,7 @@ def to_wire(node: Any) -> Any:
     return pacman_texts.sent(node, "%s%s.conf" % (DIRECTORY, node.attrs["name"]))
 
 
-pacman_repository.claims(paths.named_file(DIRECTORY, ".conf"))
+pacman_repository.claims(["path:" + DIRECTORY + "{name}.conf"])
 pacman_repository.needs(["path:{mirrorlist}"])
 pacman_repository.validate(pacman_texts.check_repository)
 pacman_repository.blobs(files.blobs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Attrs, Name, NodeOptions, NoNul, PublicLine, node_type
-from statecfg.resources.shared import drop_in_texts, files, paths, ssh_settings, ssh_texts
+from statecfg.resources.shared import drop_in_texts, files, ssh_settings, ssh_texts
 
 DIRECTORY = "/etc/ssh/ssh_config.d/"
 
@@ -62,6 +62,6 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, settings=None, host=None, validate=validate)
 
 
-ssh_config.claims(paths.named_file(DIRECTORY, ".conf"))
+ssh_config.claims(["path:" + DIRECTORY + "{name}.conf"])
 ssh_config.check(ssh_settings.check_client)
 ssh_config.implemented_by(files)

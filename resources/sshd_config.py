@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Attrs, Name, NodeOptions, NoNul, PublicLine, node_type
-from statecfg.resources.shared import drop_in_texts, files, paths, ssh_settings, ssh_texts
+from statecfg.resources.shared import drop_in_texts, files, ssh_settings, ssh_texts
 
 DIRECTORY = "/etc/ssh/sshd_config.d/"
 
@@ -70,6 +70,6 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, "%s%s.conf" % (DIRECTORY, attrs["name"]), content, settings=None, match=None)
 
 
-sshd_config.claims(paths.named_file(DIRECTORY, ".conf"))
+sshd_config.claims(["path:" + DIRECTORY + "{name}.conf"])
 sshd_config.check(ssh_settings.check_server)
 sshd_config.implemented_by(files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from statecfg.remote.graph.model import Action, Blob, CheckError, Node, Unknown, required
 from statecfg.remote.graph.ops import op
@@ -220,11 +220,6 @@ def refuse_with_absent(attrs: records.Attrs, allowed: Iterable[str]) -> None:
         idle = sorted(name for name, value in attrs.items() if name not in allowed and name != "type" and value)
         if idle:
             raise ValueError("absent can't be combined with %s" % ", ".join(idle))
-
-
-def named_file(directory: str, suffix: str = "") -> Callable[[records.Attrs], list[str]]:
-    """Return a function that returns the claim of a node: the file in a directory that has the node's name."""
-    return lambda attrs: ["path:%s%s%s" % (directory, attrs["name"], suffix)]
 
 
 def path_claim(attrs: records.Attrs) -> list[str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from types import TracebackType
-from typing import Any, List, Optional, Tuple, Type
+from typing import Any, List, Optional, Tuple
 
 from statecfg.remote.graph.errors import StatecfgError
 
@@ -44,12 +43,7 @@ class reading_only:
         self.before: List[str] = getattr(_here, "attempts", [])
         _here.depth, _here.attempts = self.depth + 1, []
 
-    def __exit__(
-        self,
-        problem_type: Optional[Type[BaseException]],
-        problem: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, problem_type: object, problem: Optional[BaseException], trace: object) -> None:
         attempts = _here.attempts
         _here.depth, _here.attempts = self.depth, self.before
         if attempts and not isinstance(problem, WriteAttempt):
@@ -63,12 +57,7 @@ class allowed:
         self.depth = getattr(_here, "depth", 0)
         _here.depth = 0
 
-    def __exit__(
-        self,
-        problem_type: Optional[Type[BaseException]],
-        problem: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         _here.depth = self.depth
 
 
