@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import socket
 import threading
@@ -127,6 +128,9 @@ class _Relay:
             self.over = True
             connections = [connection for connection in self.connections.values() if connection is not None]
             self.connections.clear()
+            streams = list(self.streams.values())
+        for stream in streams:
+            stream.stop()
         for connection in connections:
             connection.close()
 
@@ -168,11 +172,16 @@ class _Relayed:
         self.input.put(None)
         if self.writer.is_alive():
             self.writer.join(DRAIN)
+        self.stop()
+        if self.stream is not None:
+            self.stream.close()
+
+    def stop(self) -> None:
+        """Let the threads end."""
+        self.input.put(None)
         self.closed.set()
         with self.credited:
             self.credited.notify_all()
-        if self.stream is not None:
-            self.stream.close()
 
     def run(self, command: list[str]) -> None:
         """Start the program, and relay its output until it ends."""
@@ -185,7 +194,8 @@ class _Relayed:
             self._read(stream)
         except Exception as problem:
             if self.stream is not None:
-                self._tell_rest(self.stream)
+                with contextlib.suppress(ChannelEnded):  # then the main thread closes everything
+                    self._tell_rest(self.stream)
             if not self.closed.is_set():
                 _tell(self.channel, self.number, failure(self.host, problem))
 

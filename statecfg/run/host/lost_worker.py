@@ -101,8 +101,9 @@ def _prepare(driver: Driver, why: str) -> bool:
         events, definition, more = driver.late()[2], request.definition, request.more
         driver.late = lambda: (definition, more, events)
         request = replace(request, bundle=build(definition.types), facts=None)
-    if planned and request.asks and request.expect is None:
-        request = replace(request, expect=old.report.data["fingerprints"])  # the user has agreed to exactly this plan
+    shown = old.report.data.get("fingerprints")
+    if shown and request.asks and request.expect is None:
+        request = replace(request, expect=shown)  # the user agrees to exactly this plan
     limits = request.order.limits
     limits = replace(limits, lock_timeout=max(limits.lock_timeout, STOPS))
     request = replace(request, order=replace(request.order, limits=limits))
