@@ -19,7 +19,7 @@ def text(value: Any) -> str:
 
 
 class JsonLines:
-    """Writes the lines in a thread of its own, so that no host waits for a slow reader.
+    """Writes the lines in a separate thread, so that no host waits for a slow reader.
 
     :param stream: receives the lines. After a failed write it receives nothing more, and `end` raises the error
     """
