@@ -103,8 +103,8 @@ class NodeType(Generic[P]):
 
         statecfg refuses two nodes with the same identity. The default is `type:first argument`.
 
-        :param function: or a list of texts. An attribute in braces, such as ``user:{owner}``, is replaced by its value;
-            a text is left out if the node does not set its attribute
+        :param function: or a list of strings. An attribute in braces, such as ``user:{owner}``, is replaced by its
+            value; a string is left out if the node does not set its attribute
         """
         return self._register("claims", _function(function))
 
@@ -117,8 +117,8 @@ class NodeType(Generic[P]):
         without a name). The default is what attributes such as `owner` and `argv` name. The controller calls it; hosts
         don't get it.
 
-        :param function: or a list of texts. An attribute in braces, such as ``user:{owner}``, is replaced by its value;
-            a text is left out if the node does not set its attribute
+        :param function: or a list of strings. An attribute in braces, such as ``user:{owner}``, is replaced by its
+            value; a string is left out if the node does not set its attribute
         """
         return self._register("needs", _function(function))
 
