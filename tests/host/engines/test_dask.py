@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import re
@@ -195,6 +196,7 @@ def test_ctrl_c_ends_the_run_and_leaves_the_workers(sixty: list[Host], workers: 
 
 
 def test_streams_of_a_worker_carry_much_data_in_both_directions(sixty: list[Host], workers: Cluster) -> None:
+    importlib.import_module("distributed")  # adds its defaults, which the end of `set` would remove
     data = os.urandom(12_000_000)
     with dask.config.set(workers.settings), contextlib.closing(opened(workers.url)) as engine:
         connection = engine.connect(Target("big", sixty[0].address, user="root"), SshSettings(ssh_config="none"))
