@@ -1,4 +1,4 @@
-"""Worker processes on this machine: `--engine processes`. Each uses a core of its own."""
+"""Worker processes on this machine: `--engine processes`. Each uses another core."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def interrupted_runs(state_dir: str) -> List[Tuple[str, Account]]:
     folder = os.path.join(state_dir, RUNS)
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
+    except (FileNotFoundError, NotADirectoryError):
         return []
     runs = []
     for name in sorted(names, key=lambda name: (os.stat(os.path.join(folder, name)).st_mtime_ns, name)):
