@@ -139,12 +139,11 @@ def test_sixty_hosts_and_a_worker_that_dies(sixty: list[Host], workers: Cluster,
     again = site("apply", "site.yml", "--yes", "--forks", "60", "--json").json()["hosts"]
     assert {host["status"] for host in again.values()} == {"ok"}
     # Threads give the same report.
-    some = good[:4]
-    _fresh(some)
-    site.write(some, SITE)
+    _fresh(good)
+    site.write(good, SITE)
     keys = ["--engine", "threads", "--ssh-config", str(workers.directory.parent / "home/.ssh/config")]
-    threads = site("apply", "site.yml", "--yes", *keys, "--json").json()["hosts"]
-    assert steady(threads) == {host.name: steady(report[host.name]) for host in some}
+    threads = site("apply", "site.yml", "--yes", "--forks", "60", *keys, "--json").json()["hosts"]
+    assert steady(threads) == {host.name: steady(report[host.name]) for host in good}
 
 
 def test_hooks_saved_plans_and_facts_are_those_of_threads(

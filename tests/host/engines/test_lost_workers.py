@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +19,10 @@ import pytest
 from statecfg.engines.engine import WorkerEngine
 from statecfg.engines.processes import ProcessWorkers
 from statecfg.run import fleet
-from tests import lab
+from tests import ROOT, lab
+from tests.host.command import reach
 from tests.host.run import rig
-from tests.lab import Host
+from tests.lab import Host, processes
 from tests.lab.fixtures import or_skip
 
 
@@ -26,9 +34,29 @@ def target() -> Iterator[Host]:
     host.stop()
 
 
+@pytest.fixture(scope="module")
+def pair(target: Host) -> Iterator[list[Host]]:
+    with or_skip():
+        (other,) = lab.light_hosts(1, prefix="gate")
+    yield [target, other]
+    other.stop()
+
+
 @pytest.fixture
 def place(request: pytest.FixtureRequest) -> str:
     return f"/srv/{re.sub('[^a-z]+', '-', request.node.name)[5:55]}"
+
+
+# A fact of the project that is known as soon as the host has a file.
+GATE = """\
+import os, time
+
+def fact():
+    open("/srv/asked", "w").close()
+    while not os.path.exists("/srv/open"):
+        time.sleep(0.05)
+    return "open"
+"""
 
 
 class Workers(WorkerEngine):
@@ -138,6 +166,32 @@ def test_a_host_whose_actions_had_started_is_unknown(target: Host, place: str) -
     assert "was lost: it was killed by signal 9" in report["error"]["summary"]
     assert done.kinds().count("connecting") == 1
     assert rig.run(target, definition).host()["status"] == "ok"
+
+
+def test_a_host_that_waits_for_the_facts_of_others_is_repeated(pair: list[Host], tmp_path: Path) -> None:
+    first, second = pair
+    (tmp_path / "facts").mkdir()
+    (tmp_path / "facts/gate.py").write_text(GATE)
+    (tmp_path / "statecfg.toml").write_text('name = "lost"\n')
+    (tmp_path / "site.yml").write_text(
+        'hosts: all\nresources:\n  - file: /srv/gated\n    content: "{{ host.facts.own.gate }}\\n"\n'
+    )
+    argv = [sys.executable, "-m", "statecfg", "apply", "site.yml", "--yes", "--json", "--engine", "processes:2"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path / "state")}
+    first.write("/srv/open", "")
+    with subprocess.Popen(
+        [*argv, *reach(tmp_path, pair)], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    ) as command:
+        processes.wait_until(lambda: all(host.path("/srv/asked").exists() for host in pair), 120, "the questions")
+        time.sleep(1)  # so that the answer of the first host has arrived; the result is the same if it has not
+        os.kill(min(processes.children(command.pid)), signal.SIGKILL)  # it has one host
+        second.write("/srv/open", "")
+        report = json.loads(command.communicate(timeout=200)[0])["hosts"]
+    assert command.returncode == 0
+    assert [host["status"] for host in report.values()] == ["ok", "ok"]
+    (warning,) = [text for host in report.values() for text in host.get("warnings", ())]
+    assert warning.endswith("is repeated")
+    assert [host.read("/srv/gated") for host in pair] == ["open\n", "open\n"]
 
 
 def test_without_workers_a_host_reports_that_and_is_unchanged(target: Host, place: str) -> None:

@@ -1,7 +1,8 @@
-"""The conformance suite of the transports: over a real sshd, on this machine, and through a worker process."""
+"""The conformance suite of the transports: over a real sshd, on this machine, and through workers."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import sys
@@ -11,9 +12,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from statecfg.engines.engine import WorkerEngine
+from statecfg.engines.engine import Engine, WorkerEngine, opened
 from statecfg.engines.processes import ProcessWorkers
 from statecfg.transport import CHUNK, STDERR_KEPT, Connection, ConnectionLost, Stream, Target, TransportError, connect
+from tests.host.engines import cluster
 from tests.host.transport.sshd import Sshd, running_sshd
 
 MEGABYTE = 1024 * 1024
@@ -34,18 +36,26 @@ def engine() -> Iterator[WorkerEngine]:
         workers.close()
 
 
-@pytest.fixture(params=["local", "ssh", "worker"])
+@pytest.fixture(scope="module")
+def dask_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    directory = tmp_path_factory.mktemp("dask") / "cluster"
+    with cluster.running(directory, 1, tls=False) as running, contextlib.closing(opened(running.url)) as workers:
+        yield workers
+
+
+@pytest.fixture(params=["local", "ssh", "worker", "dask"])
 def connection(request: pytest.FixtureRequest) -> Iterator[Connection]:
     if request.param == "local":
-        opened = connect(Target("@local"))
+        reached = connect(Target("@local"))
     else:
         server = request.getfixturevalue("server")
-        reach = connect if request.param == "ssh" else request.getfixturevalue("engine").connect
-        opened = reach(server.target(), server.settings())
+        engines = {"worker": "engine", "dask": "dask_engine"}
+        reach = connect if request.param == "ssh" else request.getfixturevalue(engines[request.param]).connect
+        reached = reach(server.target(), server.settings())
     try:
-        yield opened
+        yield reached
     finally:
-        opened.close()
+        reached.close()
 
 
 def python(code: str, *args: str) -> list[str]:
