@@ -8,9 +8,7 @@ The names of events that only the controller knows are in `events`, which no hos
 from __future__ import annotations
 
 import sys
-from typing import Any
-
-from typing_extensions import Final
+from typing import Any, Final
 
 
 class Outcome:
