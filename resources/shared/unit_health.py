@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 from statecfg.remote.machine.world import World
 
 UP = ("active", "reloading", "activating", "refreshing")
 LINES = 10  # lines of the journal that are shown
 LONGEST = 1000  # characters; a longer line is not shown
-_ASKED = "ActiveState,SubState,Result,ExecMainStatus,NRestarts,ActiveEnterTimestampMonotonic,TriggeredBy,InvocationID"
+_ASKED = (
+    "ActiveState,SubState,Result,ExecMainStatus,NRestarts,ActiveEnterTimestampMonotonic,InactiveExitTimestampMonotonic,"
+    "TriggeredBy,InvocationID"
+)
 
 
 def unit_properties(world: World, unit: str) -> dict[str, str]:
@@ -26,9 +31,13 @@ def account(world: World, unit: str) -> str:
     )
     if properties.get("Result") == "exit-code":
         text += " %s" % properties.get("ExecMainStatus")
-    # The unit's own messages since its last start, and systemd's messages about it.
-    run = properties.get("InvocationID", "")
-    match = ["_SYSTEMD_INVOCATION_ID=" + run, "+", "INVOCATION_ID=" + run] if run else ["--unit", unit]
+    # The unit's own messages since its last start, and systemd's messages about it. If a process ends before the
+    # journal has looked at it, its messages have only the name of the unit.
+    run, started = properties.get("InvocationID", ""), int(properties.get("InactiveExitTimestampMonotonic") or 0)
+    match = ["--unit", unit]
+    if run and started:
+        match = ["_SYSTEMD_INVOCATION_ID=" + run, "+", "INVOCATION_ID=" + run, "+", "_SYSTEMD_UNIT=" + unit]
+        match.append("--since=@%d" % (time.time() - time.monotonic() + started / 1e6))
     # The journal may be behind: without this, the last words of a process that has just ended can be missing.
     world.probe(["journalctl", "--sync"])
     argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=%d" % LINES, *match]
