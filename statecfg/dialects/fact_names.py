@@ -35,7 +35,7 @@ def mentioned(path: str, root: str, own: Collection[str]) -> tuple[set[str], boo
     """
     names: set[str] = set()
     others = False
-    roles = {found.name: found.directory for found in role_path.in_directories(root)}
+    known, roles = set(role_path.names(root)), dict[str, str]()
     waiting, seen = [os.path.abspath(path)], {os.path.abspath(path)}
     while waiting and len(seen) <= MOST_FILES:
         file = waiting.pop()
@@ -48,6 +48,10 @@ def mentioned(path: str, root: str, own: Collection[str]) -> tuple[set[str], boo
                 names.add(name)
         for name in _ANSIBLE.findall(text):
             names.update(ansible.FACTS[name].facts if name in ansible.FACTS else ())
+        for name in known.intersection(_PATH.findall(text)).difference(roles):
+            found = role_path.find(root, name)
+            if found is not None:
+                roles[name] = found.directory
         for other in _files(text, file, root, roles):
             if other not in seen:
                 seen.add(other)

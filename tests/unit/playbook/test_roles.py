@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from statecfg import dialects, include
-from statecfg.dialects import role_files
+from statecfg.dialects import fact_names, role_files
 from statecfg.playbook import role_path
 from statecfg.playbook.plays import HostContext, Vars
 from statecfg.problems import InvalidInput, Problem
@@ -362,6 +362,13 @@ def test_roles_and_node_types_of_installed_packages_are_found(project: Path, pac
     assert {*nodes(project, text, "py")} == {"acme_other:/o"}
     roles = role_files.described(str(project), [])
     assert [(role.name, role.origin) for role in roles] == [("db", "package acme 1.2"), ("web", "roles/")]
+
+
+def test_facts_of_roles_of_installed_packages_are_found_in_advance(project: Path, packages: Path) -> None:
+    put(packages / "acme_roles/db/role.yml", "resources: [{file: /db, template: db.j2}]\n")
+    put(packages / "acme_roles/db/templates/db.j2", "{{ host.facts.memory }}")
+    put(project / "play.yml", "hosts: all\nresources: [{include: db}]\n")
+    assert fact_names.mentioned(str(project / "play.yml"), str(project), ()) == ({"memory"}, False)
 
 
 def test_wrong_entry_point_names_its_package(project: Path, packages: Path) -> None:
