@@ -89,7 +89,7 @@ class WorkerEngine:
             worker.end(why)
         if len(unfit) == len(self._workers):
             self.close()
-            raise InvalidInput([problem("SC0453", "; ".join(unfit.values()) or "there are no workers", HINT)])
+            raise InvalidInput([problem("SC0453", "; ".join(unfit.values()) or "the engine has no workers", HINT)])
         self.warnings = tuple(f"{why}; it is not used" for why in unfit.values())
 
     def connect(self, target: Target, settings: SshSettings | None = None) -> Connection:

@@ -26,7 +26,7 @@ class Workers(Protocol):
     """Worker processes, on this machine or on others."""
 
     def start(self) -> Sequence[Link]:
-        """Start the workers, or find those that run, and connect to each of them.
+        """Start workers or find running ones, and connect to each.
 
         :returns: the links, at least one
         :raises InvalidInput: the options are invalid, or no worker can be used

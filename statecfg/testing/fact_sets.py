@@ -79,7 +79,7 @@ FACT_SETS: Mapping[str, Mapping[str, Any]] = {
 def fact_set(name: str) -> Mapping[str, Any]:
     """Return a copy of a built-in set of facts: `debian-12`, `ubuntu-24.04` or `alma-9`.
 
-    :raises ValueError: there is no such set
+    :raises ValueError: the set does not exist
     """
     if name not in FACT_SETS:
         raise ValueError(f"no set of facts {name!r}; {did_you_mean(name, FACT_SETS)}")

@@ -69,7 +69,7 @@ class HostPlan:
     def _placed(self, node: frames.Node, part: str, number: int, texts: dict[str, str]) -> Node:
         """Return the report of a planned node, with the type and position that were sent to the host.
 
-        :param texts: the strings of the other nodes of its frame. The report shares them, and those that were sent
+        :param texts: the strings of the other nodes of its frame. The report shares them and the sent strings
         """
         sent = self.sent[number].get(node.name) if part == "layers" else None
         if part == "layers" and sent is None and node.item_of is not None:

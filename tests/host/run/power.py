@@ -37,7 +37,7 @@ MOUNT = {"ext4": "loop,noauto_da_alloc,commit=300", "xfs": "loop,nouuid"}
 MAKE = {"ext4": ["mkfs.ext4", "-q", "-F", "-E", "nodiscard"], "xfs": ["mkfs.xfs", "-q", "-f", "-K"]}
 SIZE = {"ext4": 64 << 20, "xfs": 320 << 20}  # bytes of the sparse image; mkfs.xfs refuses less than 300 MB
 PROGRAMS = {"mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "strace": "strace"}
-SMALL, ODD = 24, 4  # files that are written in batches, and those that only odd versions have
+SMALL, ODD = 24, 4  # number of files written in batches, and of files that only odd versions have
 VERSIONS = (
     0,
     1,

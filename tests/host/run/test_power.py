@@ -14,7 +14,7 @@ from tests.lab import Host, Unavailable
 
 @pytest.fixture(scope="module")
 def cut() -> Iterator[Found]:
-    """Give the results of the power cuts, and of those that hit programs without fsync."""
+    """Give the results of power cuts, with and without fsync."""
 
     def work(kind: str) -> Callable[[Host], Any]:
         def cut(host: Host) -> Any:

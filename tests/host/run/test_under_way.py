@@ -1,4 +1,4 @@
-"""What others can read while a run on many hosts goes on: JSON lines on standard output, and the pages of a server."""
+"""What others can read during a run on many hosts: JSON lines on standard output, and the pages of a server."""
 
 from __future__ import annotations
 
