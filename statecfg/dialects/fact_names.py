@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from statecfg.facts import catalogue
@@ -48,19 +48,20 @@ def mentioned(path: str, root: str, own: Collection[str]) -> tuple[set[str], boo
                 names.add(name)
         for name in _ANSIBLE.findall(text):
             names.update(ansible.FACTS[name].facts if name in ansible.FACTS else ())
-        for name in known.intersection(_PATH.findall(text)).difference(roles):
+        words = dict.fromkeys(_PATH.findall(text))
+        for name in known.intersection(words).difference(roles):
             found = role_path.find(root, name)
             if found is not None:
                 roles[name] = found.directory
-        for other in _files(text, file, root, roles):
+        for other in _files(words, file, root, roles):
             if other not in seen:
                 seen.add(other)
                 waiting.append(other)
     return names, others
 
 
-def _files(text: str, file: str, root: str, roles: Mapping[str, str]) -> Iterator[str]:
-    """Yield the files whose paths a string contains; the files of roles that it names; for code, also modules.
+def _files(words: Iterable[str], file: str, root: str, roles: Mapping[str, str]) -> Iterator[str]:
+    """Yield the files that words of a file name: by their paths, as roles and, in code, as modules.
 
     :param roles: name of a role → its directory
     """
@@ -69,7 +70,7 @@ def _files(text: str, file: str, root: str, roles: Mapping[str, str]) -> Iterato
     folders = dict.fromkeys((beside, root, *below))
     allowed = tuple(folder + os.sep for folder in (root, *roles.values()))
     modules = (".py", ".hy") if file.endswith((".py", ".hy")) else ()
-    for word in dict.fromkeys(_PATH.findall(text)):
+    for word in words:
         endings = ("",) if "." in word or "/" in word else modules
         found = [os.path.join(roles[word], name) for name in (FILE, *CODE.values())] if word in roles else []
         found += [os.path.normpath(os.path.join(folder, word + ending)) for folder in folders for ending in endings]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -32,6 +32,20 @@ def environ(tmp_path: Path, **more: str) -> dict[str, str]:
     return {**os.environ, **own, **more}
 
 
+def in_both_ways(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Callable[[], subprocess.CompletedProcess[str]]
+) -> list[tuple[int, str, str]]:
+    """Return exit code, stdout and stderr of a command, once preloaded and once as a new process."""
+    (tmp_path / "statecfg.toml").touch()
+    (tmp_path / "motd.py").write_text(PLAYBOOK.format(path=tmp_path / "motd"))
+    both = []
+    for value in ("", "1"):
+        monkeypatch.setenv("STATECFG_TESTS_START", value)
+        done = start()
+        both.append((done.returncode, done.stdout, done.stderr))
+    return both
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -47,13 +61,9 @@ def environ(tmp_path: Path, **more: str) -> dict[str, str]:
 def test_preloaded_commands_give_the_same_output_and_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str]
 ) -> None:
-    (tmp_path / "statecfg.toml").touch()
-    (tmp_path / "motd.py").write_text(PLAYBOOK.format(path=tmp_path / "motd"))
-    both = []
-    for start in ("", "1"):
-        monkeypatch.setenv("STATECFG_TESTS_START", start)
-        done = run(arguments, tmp_path, environ(tmp_path, WORD="said"), "typed")
-        both.append((done.returncode, done.stdout, done.stderr))
+    both = in_both_ways(
+        tmp_path, monkeypatch, lambda: run(arguments, tmp_path, environ(tmp_path, WORD="said"), "typed")
+    )
     assert both[0] == both[1]
 
 
@@ -61,14 +71,11 @@ def test_preloaded_commands_give_the_same_output_and_exit_code(
 def test_shells_give_preloaded_commands_the_same_output_and_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
-    (tmp_path / "statecfg.toml").touch()
-    (tmp_path / "motd.py").write_text(PLAYBOOK.format(path=tmp_path / "motd"))
-    both = []
-    for start in ("", "1"):
-        monkeypatch.setenv("STATECFG_TESTS_START", start)
+    def started() -> subprocess.CompletedProcess[str]:
         argv = ["sh", "-c", f"echo typed | WORD=said {shlex.join(shell_start())} {line}"]
-        done = subprocess.run(argv, cwd=tmp_path, env=environ(tmp_path), capture_output=True, text=True)
-        both.append((done.returncode, done.stdout, done.stderr))
+        return subprocess.run(argv, cwd=tmp_path, env=environ(tmp_path), capture_output=True, text=True)
+
+    both = in_both_ways(tmp_path, monkeypatch, started)
     assert both[0] == both[1]
 
 

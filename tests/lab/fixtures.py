@@ -35,6 +35,15 @@ def or_skip() -> Iterator[None]:
         pytest.skip(f"{NOT_RUN}{reason}")
 
 
+def light_hosts(count: int, prefix: str) -> Iterator[list[lab.Host]]:
+    """Yield new light hosts for a fixture that is wider than a test, and stop them afterwards."""
+    with or_skip():
+        hosts = lab.light_hosts(count, prefix=prefix)
+    yield hosts
+    for host in hosts:
+        host.stop()
+
+
 @pytest.fixture(scope="session")
 def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.PlainSshd]:
     """Return a loopback sshd that the whole session shares."""

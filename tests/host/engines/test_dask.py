@@ -26,7 +26,7 @@ from statecfg import __version__ as statecfg_version
 from statecfg.engines.engine import opened
 from statecfg.problems import InvalidInput
 from statecfg.transport import SshSettings, Target
-from tests import ROOT, lab
+from tests import ROOT
 from tests.each import each
 from tests.host.command import statecfg
 from tests.host.engines import cluster
@@ -35,7 +35,7 @@ from tests.host.engines.recorder import Recorder
 from tests.host.engines.test_processes import Project, steady
 from tests.host.run.hooked import NOTE
 from tests.lab import Host, processes
-from tests.lab.fixtures import or_skip
+from tests.lab.fixtures import light_hosts
 
 SITE = """\
 hosts: all
@@ -51,11 +51,7 @@ resources:
 
 @pytest.fixture(scope="module")
 def sixty() -> Iterator[list[Host]]:
-    with or_skip():
-        machines = lab.light_hosts(60, prefix="dask")
-    yield machines
-    for host in machines:
-        host.stop()
+    yield from light_hosts(60, "dask")
 
 
 @pytest.fixture(scope="module")

@@ -19,27 +19,21 @@ import pytest
 from statecfg.engines.engine import WorkerEngine
 from statecfg.engines.processes import ProcessWorkers
 from statecfg.run import fleet
-from tests import ROOT, lab
+from tests import ROOT
 from tests.host.command import reach
 from tests.host.run import rig
 from tests.lab import Host, processes
-from tests.lab.fixtures import or_skip
+from tests.lab.fixtures import light_hosts
 
 
 @pytest.fixture(scope="module")
-def target() -> Iterator[Host]:
-    with or_skip():
-        (host,) = lab.light_hosts(1, prefix="lost")
-    yield host
-    host.stop()
+def pair() -> Iterator[list[Host]]:
+    yield from light_hosts(2, "lost")
 
 
-@pytest.fixture(scope="module")
-def pair(target: Host) -> Iterator[list[Host]]:
-    with or_skip():
-        (other,) = lab.light_hosts(1, prefix="gate")
-    yield [target, other]
-    other.stop()
+@pytest.fixture
+def target(pair: list[Host]) -> Host:
+    return pair[0]
 
 
 @pytest.fixture

@@ -8,21 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests import lab
 from tests.host.command import reach, statecfg
 from tests.lab import Host
-from tests.lab.fixtures import or_skip
+from tests.lab.fixtures import light_hosts
 
 VARYING = {"run", "seconds", "started", "ended", "took", "waited", "since", "ledger", "lineage"}
 
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[list[Host]]:
-    with or_skip():
-        machines = lab.light_hosts(2, prefix="engine")
-    yield machines
-    for host in machines:
-        host.stop()
+    yield from light_hosts(2, "engine")
 
 
 class Project:

@@ -10,37 +10,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests import ROOT, lab
+from tests import ROOT
 from tests.host.cli.test_terminal import Terminal
 from tests.host.run import hooked, rig
-from tests.host.units.fabric import Fabric, hooks
+from tests.host.units.fabric import WEB_AND_DB, Fabric, hooks
 from tests.lab import Host, processes
-from tests.lab.fixtures import or_skip
+from tests.lab.fixtures import light_hosts
 
 ENGINE = ("--engine", "processes:2")
-SERVICES = """
-- service: db
-  hosts: {0}
-  charm: charms/db
-  resources:
-    - directory: /srv/db
-- service: web
-  hosts: {1}
-  charm: charms/web
-  resources:
-    - directory: /srv/web
-- relations:
-    - [web:db, db:db]
-"""
 
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[list[Host]]:
-    with or_skip():
-        machines = lab.light_hosts(2, prefix="whole")
-    yield machines
-    for host in machines:
-        host.stop()
+    yield from light_hosts(2, "whole")
 
 
 def test_a_saved_plan_with_services_and_relations_is_applied(tmp_path: Path, pair: list[Host]) -> None:
@@ -48,7 +30,7 @@ def test_a_saved_plan_with_services_and_relations_is_applied(tmp_path: Path, pai
     fabric = Fabric(tmp_path, pair)
     fabric.charm("db", {"db-relation-joined": 'relation-set word="$(unit-get private-address)"\n'}, ["db"])
     fabric.charm("web", {"db-relation-changed": "relation-get word > /srv/web.conf\n"}, ["db"])
-    fabric.play(SERVICES.format(db.name, web.name))
+    fabric.play(WEB_AND_DB.format(db.name, web.name))
     fabric("plan", "site.yml", "--out", "one.plan", *ENGINE)
     done = fabric("apply", "one.plan", "--json", *ENGINE).json()["hosts"]
     assert hooks(done[web.name], "web/0")[:3] == ["install", "config-changed", "start"]

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from tests import ROOT, lab
+from tests import ROOT
 from tests.host.hooks.http.servers import Asked, answer, serving
 from tests.host.hooks.test_http_bad_services import HEAD, drip, stall
 from tests.host.run import hooked, rig
 from tests.host.run.hooked import Site
 from tests.lab import Host, processes
-from tests.lab.fixtures import or_skip
+from tests.lab.fixtures import light_hosts
 
 BIG = 1 << 20
 PROGRAMS = {
@@ -83,11 +83,7 @@ def measured(site: Site, *words: str) -> Ended:
 
 @pytest.fixture(scope="module")
 def machines() -> Iterator[list[Host]]:
-    with or_skip():
-        found = lab.light_hosts(2, prefix="bad")
-    yield found
-    for host in found:
-        host.stop()
+    yield from light_hosts(2, "bad")
 
 
 def bad_site(root: Any, machines: list[Host], policy: str = "continue") -> Site:

@@ -14,10 +14,9 @@ from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.resources import command, file
 from statecfg.run import bundle
 from statecfg.run.options import Expected, Limits
-from tests import lab
 from tests.host.run import rig
 from tests.lab import Host, processes
-from tests.lab.fixtures import or_skip
+from tests.lab.fixtures import light_hosts
 
 
 def prints(done: rig.Done, host: Host) -> dict[str, dict[str, str]]:
@@ -69,11 +68,7 @@ def test_declining_the_plan_changes_nothing_and_accepting_applies_it(target: Hos
 
 @pytest.fixture(scope="module")
 def fifty() -> Iterator[list[Host]]:
-    with or_skip():
-        machines = lab.light_hosts(50, prefix="many")
-    yield machines
-    for host in machines:
-        host.stop()
+    yield from light_hosts(50, "many")
 
 
 def under_way(done: rig.Done) -> int:

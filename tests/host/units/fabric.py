@@ -16,6 +16,23 @@ from tests.lab import Host
 Json = dict[str, Any]
 # Appends one line to a file: the hook, its unit, the remote unit, and the members of the relation.
 NOTED = '#!/bin/sh\necho "$(basename "$0") $JUJU_UNIT_NAME $JUJU_REMOTE_UNIT [$JUJU_MEMBERS]" >> /srv/noted\n'
+# Two related services. Format it with the names of their hosts.
+WEB_AND_DB = """
+- service: db
+  hosts: {0}
+  charm: charms/db
+  schema:
+    length: {{type: int, default: 8}}
+  resources:
+    - directory: /srv/db
+- service: web
+  hosts: {1}
+  charm: charms/web
+  resources:
+    - directory: /srv/web
+- relations:
+    - [web:db, db:db]
+"""
 LIFE = ("install", "config-changed", "start", "stop", "upgrade-charm")
 
 

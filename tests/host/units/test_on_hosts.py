@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.host.units.fabric import Fabric, hooks
+from tests.host.units.fabric import WEB_AND_DB, Fabric, hooks
 from tests.lab import Host
 
 DB = {
@@ -23,22 +23,6 @@ printf '%s %s %s\\n' "$host" "$user" "$password" > /srv/web.conf
 relation-set ready=yes
 """,
 }
-PLAY = """
-- service: db
-  hosts: {0}
-  charm: charms/db
-  schema:
-    length: {{type: int, default: 8}}
-  resources:
-    - directory: /srv/db
-- service: web
-  hosts: {1}
-  charm: charms/web
-  resources:
-    - directory: /srv/web
-- relations:
-    - [web:db, db:db]
-"""
 
 
 @pytest.fixture
@@ -46,7 +30,7 @@ def fabric(tmp_path: Path, bare_pair: list[Host]) -> Fabric:
     made = Fabric(tmp_path, bare_pair)
     made.charm("db", DB, ["db"])
     made.charm("web", WEB, ["db"])
-    made.play(PLAY.format(*(host.name for host in bare_pair)))
+    made.play(WEB_AND_DB.format(*(host.name for host in bare_pair)))
     return made
 
 
