@@ -1,6 +1,6 @@
 """Compare statecfg with Ansible, Ansible with Mitogen, and pyinfra: 101 resources, 1 and 20 hosts, nothing to change.
 
-    python bench/peers.py [--runs N] [--hosts N]
+    python bench/peers.py [--runs N] [--hosts 1,20]
 
 Needs root and PyPI. It installs the other tools into a temporary virtual environment. Each run measures all tools one
 after the other, so a slow machine affects all of them.
@@ -106,7 +106,7 @@ class Peers:
         ansible, settings = self.ansible(hosts), {"ANSIBLE_PIPELINING": "True", "ANSIBLE_FORKS": str(FORKS)}
         mitogen = {"ANSIBLE_STRATEGY_PLUGINS": self.strategies, "ANSIBLE_STRATEGY": "mitogen_linear"}
         return {
-            "statecfg": Tool(self.statecfg(hosts), f"{101 * len(hosts)} unchanged", 1),
+            "statecfg": Tool(self.statecfg(hosts), f"{101 * len(hosts):,} unchanged", 1),
             "ansible": Tool(ansible, "changed=0", len(hosts), settings),
             "mitogen": Tool(ansible, "changed=0", len(hosts), {**settings, **mitogen}),
             "pyinfra": Tool(self.pyinfra(hosts), "No change", 101 * len(hosts)),
@@ -138,16 +138,19 @@ class Peers:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--runs", type=int, default=3, help="measured runs of each tool, after one that fills caches")
-    parser.add_argument("--hosts", type=int, default=20, help="the larger number of hosts")
+    parser.add_argument("--runs", type=int, default=3, help="measured runs of each tool, after caches are filled")
+    parser.add_argument("--hosts", default="1,20", help="numbers of hosts")
     options = parser.parse_args()
+    sizes = [int(size) for size in options.hosts.split(",")]
     with tempfile.TemporaryDirectory() as scratch:
-        hosts = lab.light_hosts(options.hosts)
+        hosts = lab.light_hosts(max(sizes))
         try:
             peers = Peers(Path(scratch), hosts)
             print(", ".join(f"{name} {peers.versions[name]}" for name in PACKAGES))
-            for some in (hosts[:1], hosts):
-                measure(peers, some, options.runs)
+            for tool in (peers.tools(hosts)["statecfg"], *peers.tools(hosts[:1]).values()):
+                peers.call(tool.argv, tool.environment)  # creates the files; fills the caches of the controller
+            for size in sizes:
+                measure(peers, hosts[:size], options.runs)
         finally:
             lab.close_all()
 
@@ -156,14 +159,13 @@ def measure(peers: Peers, hosts: list[lab.Host], runs: int) -> None:
     """Print the median time of each tool, and its ratio to that of statecfg."""
     tools = peers.tools(hosts)
     times: dict[str, list[float]] = {name: [] for name in tools}
-    for number in range(runs + 1):
+    for _ in range(runs):
         for name, tool in tools.items():
             started = time.perf_counter()
             output = peers.call(tool.argv, tool.environment)
-            if number:  # the first run creates the files and fills caches
-                times[name].append(time.perf_counter() - started)
-                if output.count(tool.unchanged) != tool.times:
-                    raise SystemExit(f"{name}: expected {tool.times} times {tool.unchanged!r}:\n{output[-3000:]}")
+            times[name].append(time.perf_counter() - started)
+            if output.count(tool.unchanged) != tool.times:
+                raise SystemExit(f"{name}: expected {tool.times} times {tool.unchanged!r}:\n{output[-3000:]}")
     for name, values in times.items():
         ratio = statistics.median(theirs / ours for theirs, ours in zip(values, times["statecfg"], strict=True))
         print(f"{len(hosts):4} hosts  {name:10} {statistics.median(values):8.2f} s   {ratio:6.1f} x", flush=True)
