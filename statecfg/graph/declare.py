@@ -11,10 +11,9 @@ from pyrsistent import PMap, PVector, pvector
 from statecfg.graph import host_conditions, host_items, on_host, opaque, recording, schema, types, validators
 from statecfg.graph.attributes import Attributes
 from statecfg.graph.graph import Graph, gap
-from statecfg.graph.layers import too_many
-from statecfg.graph.nodes import EMPTY_MAP, EMPTY_VECTOR, MAX_NODES, Node, RoleUse
+from statecfg.graph.nodes import EMPTY_MAP, EMPTY_VECTOR, Node, RoleUse
 from statecfg.graph.schema import Schema
-from statecfg.problems import InvalidInput, Problem, clipped, positions, problem, report, suggest, tokens
+from statecfg.problems import Problem, clipped, positions, problem, report, suggest, tokens
 from statecfg.problems.positions import SourceLocation, Written
 from statecfg.remote.graph.nodetype import OPTIONS, NodeType
 from statecfg.remote.graph.value_rules import no_controls
@@ -120,9 +119,7 @@ class _Declaration:
         )
         recorded = recording.current()
         if recorded is not None:
-            if len(recorded) > MAX_NODES:
-                raise InvalidInput([too_many(len(recorded), self.location)])
-            recorded.append(node)
+            recorded.add(node)
         return Graph(node, parts)
 
     def wrong(self, code: str, detail: str, help: str = "", attribute: str = "") -> None:

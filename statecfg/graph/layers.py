@@ -43,7 +43,8 @@ def in_layers(nodes: Iterable[Node], more: Mapping[str, Iterable[str]] = NOTHING
         others.discard(name)
     found = _layers_of_names(names, required)
     if len(found) > MAX_LAYERS:
-        raise InvalidInput([_too_deep(sum(map(len, found[MAX_LAYERS:])))])
+        detail = f"{sum(map(len, found[MAX_LAYERS:])):,} nodes remain after {MAX_LAYERS:,} layers"
+        raise InvalidInput([_too_deep(f"{detail} (the maximum is {MAX_LAYERS:,} layers)")])
     return [[names[name] for name in sorted(layer) if name in names] for layer in found]
 
 
@@ -59,12 +60,15 @@ def _layers_of_names(names: Mapping[str, Node], required: dict[str, set[str]]) -
         raise InvalidInput(cycles(names, error.data)) from None
 
 
-def _too_deep(waiting: int) -> Problem:
-    return problem(
-        "SC0115",
-        f"{waiting:,} nodes remain after {MAX_LAYERS:,} layers (the maximum is {MAX_LAYERS:,} layers)",
-        "remove requirements that are not needed, so that more nodes fit in one layer",
-    )
+def too_deep(node: Node) -> Problem:
+    """Return the problem of a node that requires too long a chain of nodes."""
+    detail = f"{node.provides} requires a chain of {MAX_LAYERS:,} nodes"
+    return _too_deep(f"{detail} (the maximum is {MAX_LAYERS:,} layers)", node.position)
+
+
+def _too_deep(detail: str, *locations: SourceLocation) -> Problem:
+    help_text = "remove requirements that are not needed, so that more nodes fit in one layer"
+    return problem("SC0115", detail, help_text, *locations)
 
 
 def check(nodes: list[Node]) -> list[Problem]:

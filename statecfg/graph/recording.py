@@ -9,9 +9,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from statecfg.graph import host_conditions, opaque
+from statecfg.graph import host_conditions, layers, opaque
 from statecfg.graph.host_conditions import Condition
-from statecfg.graph.nodes import Node, RoleUse
+from statecfg.graph.nodes import MAX_NODES, Node, RoleUse
 from statecfg.graph.references import LOOP
 from statecfg.problems import InvalidInput, positions, problem
 from statecfg.problems.positions import SourceLocation
@@ -28,12 +28,30 @@ class Recorded(list[Node]):
 
     :param play: the name of the play that declares them; "" for none
     :ivar labels: the labels that were used, also if no node has them
+    :ivar depths: node name → the length of the longest known chain that ends with it; nodes that require nothing
+        are left out
     """
 
     def __init__(self, play: str = "") -> None:
         super().__init__()
         self.play = play
         self.labels: set[str] = set()
+        self.depths: dict[str, int] = {}
+
+    def add(self, node: Node) -> None:
+        """Add a node.
+
+        :raises InvalidInput: there are too many nodes, or the chain of requirements is too long. The evaluation of the
+            rest of such a definition could take minutes
+        """
+        if len(self) > MAX_NODES:
+            raise InvalidInput([layers.too_many(len(self), node.position)])
+        if node.requires:
+            depth = 1 + max(self.depths.get(name, 1) for name in node.requires)
+            if depth > layers.MAX_LAYERS:
+                raise InvalidInput([layers.too_deep(node)])
+            self.depths[node.provides] = depth
+        self.append(node)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,8 +7,9 @@ import random
 import pytest
 
 from statecfg.graph import layers as graph_layers
-from statecfg.graph.graph import merge_graphs
+from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.graph.layers import layers
+from statecfg.graph.recording import recording
 from tests.unit.graph.node_types import chain, of_edges, refused, t_plain
 
 
@@ -92,3 +93,13 @@ def test_layers_do_not_depend_on_declaration_order() -> None:
     assert [[n.provides for n in layer] for layer in layers(of_edges(edges))] == [
         [n.provides for n in layer] for layer in layers(of_edges(turned))
     ]
+
+
+def test_a_chain_that_is_too_long_ends_the_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_layers, "MAX_LAYERS", 9)
+    with recording(), refused("SC0115") as found:
+        previous: list[Graph] = []
+        for number in range(20):
+            previous = [t_plain(str(number), requires=previous)]
+    assert found[0].detail == "t_plain:9 requires a chain of 9 nodes (the maximum is 9 layers)"
+    assert found[0].places[0].file.endswith("test_layers.py")
