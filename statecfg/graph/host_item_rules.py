@@ -86,12 +86,13 @@ def of_node(schema: Schema, options: Mapping[str, Any], template: str, values: M
 def _limits(field: str, schema: Schema, values: Mapping[str, Any], every: Sequence[str]) -> PVector[Any]:
     """Return the field, the characters that it must not contain, those that it must not begin with, and its length."""
     start = "/a" if field in host_items.PATHS else "a"
-    if not any(field in host_items.samples(value) for value in values.values()):
+    own = {name: value for name, value in values.items() if field in host_items.samples(value)}
+    if not own:
         return pvector([field, "", "", LENGTHS[-1]])
     texts = {name: host_items.sample(name) for name in every}
 
     def accepts(text: str) -> bool:
-        return _accepts(schema, host_items.replaced(values, {**texts, field: text}))
+        return _accepts(schema, {**values, **host_items.replaced(own, {**texts, field: text})})
 
     inside = "".join(letter for letter in TRIED if letter != "/" and not accepts(f"{start}{letter}a"))
     inside += "/" if start == "a" and not accepts("a/a") else ""
