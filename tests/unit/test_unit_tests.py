@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import multiprocessing
 import os
+import re
 import socket
 import subprocess
 import time
@@ -19,6 +20,8 @@ from tests.each import each
 from tests.unit.sources import walk
 
 UNIT = Path(__file__).parent
+# `tests.host`, `from tests import host`: a tree for each file would take much longer than the search.
+NAMED = re.compile(r"\btests\b[\s.\\]*(import|host|lab|long)\b")
 
 
 def with_socket(use: Callable[[socket.socket], None]) -> None:
@@ -45,8 +48,9 @@ def test_unit_test_fails_if_it_uses_processes_network_or_sleep(use: Callable[[],
 
 
 def imported(path: Path) -> set[str]:
-    """Return the modules that a file imports."""
-    nodes = walk(ast.parse(path.read_text(encoding="utf-8")))
+    """Return the modules that a file imports; an empty set if its text names no tests in other directories."""
+    text = path.read_text(encoding="utf-8")
+    nodes = walk(ast.parse(text)) if NAMED.search(text) else []
     plain = {item.name for node in nodes if isinstance(node, ast.Import) for item in node.names}
     return plain | {
         f"{node.module}.{item.name}" for node in nodes if isinstance(node, ast.ImportFrom) for item in node.names
