@@ -132,12 +132,17 @@ def loaders() -> Any:
     if mine:
         os.environ["ANSIBLE_LOCAL_TEMP"] = tempfile.gettempdir()
     try:
+        from ansible.executor import module_common
         from ansible.plugins import loader
 
         loader.init_plugin_loader()
     finally:
         if mine:
             del os.environ["ANSIBLE_LOCAL_TEMP"]
+    # All modules share most of their sources. Ansible would parse these again for each module.
+    parse = getattr(module_common, "_compile_module_ast", None)
+    if parse is not None:
+        module_common._compile_module_ast = functools.cache(parse)
     return loader
 
 
@@ -154,9 +159,9 @@ def _found(name: str) -> AnsibleModule:
         if not context.resolved:
             raise _missing(name, context.redirect_list)
         found: str = context.resolved_fqcn
-        documentation = _documentation(loader, context)
-        _refuse_actions(loader, name, found, documentation)
-        return _assembled(found, context.plugin_resolved_path, documentation)
+        path, collection = context.plugin_resolved_path, context.plugin_resolved_collection
+        _refuse_actions(loader, name, found, _documentation(path, collection))
+        return _assembled(found, path, collection)
     except (AnsibleError, SyntaxError) as problem:
         message = str(problem).replace("\n", " ")
         raise Wrong(f"Ansible can't load the module {name}: {message}", "check it with ansible-doc") from None
@@ -210,16 +215,12 @@ def _names(collection: str) -> list[str]:
     return sorted(file[:-3] for file in files if file.endswith(".py") and not file.startswith("_"))
 
 
-def _documentation(loader: Any, context: Any) -> Mapping[str, Any]:
+@functools.cache
+def _documentation(path: str, collection: str) -> Mapping[str, Any]:
     """Return the documentation of a module, with the fragments that it includes; empty if it has none."""
     from ansible.utils.plugin_docs import get_docstring
 
-    found, *_ = get_docstring(
-        context.plugin_resolved_path,
-        loader.fragment_loader,
-        plugin_type="module",
-        collection_name=context.plugin_resolved_collection,
-    )
+    found, *_ = get_docstring(path, loaders().fragment_loader, plugin_type="module", collection_name=collection)
     return found or {}
 
 
@@ -235,13 +236,19 @@ def _refuse_actions(loader: Any, name: str, found: str, documentation: Mapping[s
         raise Wrong(text, f"use the node type {native}" if native else "use a module without an action plugin")
 
 
-def _assembled(name: str, path: str, documentation: Mapping[str, Any]) -> AnsibleModule:
-    """Let Ansible assemble a module, and return it."""
+@functools.cache
+def _assembled(name: str, path: str, collection: str) -> AnsibleModule:
+    """Let Ansible assemble a module, and return it. A playbook may use several names of a module.
+
+    :param name: its full name
+    :param path: its file
+    """
     from ansible.executor.module_common import modify_module
     from ansible.module_utils import basic
     from ansible.parsing.dataloader import DataLoader
     from ansible.template import Templar
 
+    documentation = _documentation(path, collection)
     with open(path, "rb") as stream:
         source = stream.read()
     built = modify_module(

@@ -102,10 +102,13 @@ def test_the_code_that_is_sent_contains_the_module_and_is_always_the_same() -> N
         names = archive.namelist()
     assert {"ansible/modules/lineinfile.py", "ansible/module_utils/basic.py"} <= set(names)
     ansible_modules._found.cache_clear()
-    assert ansible_modules.find("ansible.builtin.lineinfile").code == module.code
+    ansible_modules._assembled.cache_clear()
+    again = ansible_modules.find("ansible.builtin.lineinfile")
+    assert again is not module and again.code == module.code
+    assert ansible_modules.find("lineinfile") is again
 
 
-@each(("module", "supports"), [("tempfile", False), ("get_url", False), ("cron", True), ("deb822_repository", True)])
+@each(("module", "supports"), [("tempfile", False), ("get_url", False), ("user", True), ("deb822_repository", True)])
 def test_check_mode_is_supported_if_the_module_says_so_for_all_cases(module: str, supports: bool) -> None:
     """deb822_repository does not document it; its code does."""
     assert ansible_modules.find(module).check_mode is supports
@@ -128,9 +131,8 @@ def test_without_ansible_the_error_says_how_to_install_it(monkeypatch: pytest.Mo
     for name in [name for name in sys.modules if name.partition(".")[0] == "ansible"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "ansible", None)
-    ansible_modules._found.cache_clear()
     expected = "ansible-core is not installed on this machine", "run: pip install 'statecfg[ansible]'"
-    assert wrong("lineinfile", path="/f", line="a") == [expected]
+    assert wrong("not_found_before") == [expected]
 
 
 def test_a_version_that_no_test_has_seen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
