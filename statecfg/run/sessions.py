@@ -35,7 +35,7 @@ class Sessions:
         self.reports: dict[str, HostData] = {}
         self._requests, self._driver, self._slots = requests, driver, slots
         self._pause, self._cancel = 1 / rate if rate else 0.0, cancel
-        self._folding = Folding()
+        self._folding = Folding() if len(requests) > 1 else None
         self._lock = threading.Lock()
         self._left = len(requests)
         self._over = threading.Event()
@@ -81,7 +81,8 @@ class Sessions:
         self._ended(driver)
 
     def _ended(self, driver: HostDriver) -> None:
-        self._folding.fold(driver.report)
+        if self._folding is not None:
+            self._folding.fold(driver.report)
         with self._lock:
             self._left -= 1
             if not self._left:

@@ -202,9 +202,11 @@ def _scalar(classes: tuple[type, ...], name: str) -> Reader:
 
 
 def _literal(allowed: frozenset[Any]) -> Reader:
+    texts = {text: text for text in allowed}
+
     def read(value: Any) -> Any:
-        if type(value) is str and value in allowed:
-            return value
+        if type(value) is str and value in texts:
+            return texts[value]  # one string in memory for all objects
         raise Invalid(f"{brief(value)} is not one of {', '.join(sorted(allowed))}")
 
     return read

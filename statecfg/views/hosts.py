@@ -38,10 +38,13 @@ def or_nothing(host: Host, lines: Iterable[Line], lead: str = "Nothing to do") -
 
     :param lead: the first words of that line
     """
-    listed = list(lines)
-    if not listed and host["status"] == HostStatus.OK:
-        listed = [make(("  ✓ ", "add"), f"{lead}: no resources are defined for this host.")]
-    yield from listed
+    rest = iter(lines)  # a report may have too many lines for a list
+    first = next(rest, None)
+    if first is not None:
+        yield first
+        yield from rest
+    elif host["status"] == HostStatus.OK:
+        yield make(("  ✓ ", "add"), f"{lead}: no resources are defined for this host.")
 
 
 def status_text(host: Host) -> str:

@@ -152,6 +152,8 @@ class Group(NamedTuple):
 
 def fold(report: Report) -> list[Group]:
     """Return the hosts of a report, grouped by equal reports and sorted by name; hosts that are not ok come first."""
+    if len(report["hosts"]) == 1:
+        return [Group([name], host) for name, host in report["hosts"].items()]
     groups: dict[str, Group] = {}
     texts: dict[int, str] = {}  # hosts with equal results share the values of their reports
     for name in sorted(report["hosts"]):

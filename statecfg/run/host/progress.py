@@ -15,7 +15,7 @@ from statecfg.run.report_model import Node
 class Begun(TypedDict):
     """An action that the host began. Its status is unknown until it ends."""
 
-    op: NotRequired[str]
+    op: str
     status: str
     reason: NotRequired[str]
 
@@ -32,7 +32,8 @@ class HostProgress:
 
     def __init__(self, plan: HostPlan) -> None:
         self.plan = plan
-        self.begun: dict[str, dict[int, Begun]] = {}  # node → index → action
+        self.begun: dict[str, dict[int, Begun]] = {}  # node → index → action; equal actions share their map
+        self._actions: dict[tuple[str, str, str | None], Begun] = {}
         self.ended: dict[str, str] = {}  # node → outcome
         self.reported = {"removals": 0, "layers": 0}  # the number of reported layers of each part
         self.pieces: list[Node] = []  # the nodes of a layer whose report is not complete yet
@@ -87,14 +88,18 @@ class HostProgress:
             if before not in (None, ActionStatus.ERROR):
                 raise Broken(f"an action of {quoted(name)} starts twice", SUSPICIOUS)
             first = not begun
-            begun[index] = {"op": frame.op, "status": ActionStatus.UNKNOWN}
+            begun[index] = self._action(frame.op, ActionStatus.UNKNOWN)
             return first
         if before != ActionStatus.UNKNOWN or frame.status is None:
             raise Broken(f"its action frame is invalid: {quoted(name)} ends an action that never started", SUSPICIOUS)
-        begun[index]["status"] = frame.status
-        if frame.reason:
-            begun[index]["reason"] = frame.reason
+        begun[index] = self._action(begun[index]["op"], frame.status, frame.reason)
         return False
+
+    def _action(self, op: str, status: str, reason: str | None = None) -> Begun:
+        action: Begun = {"op": op, "status": status}
+        if reason:
+            action["reason"] = reason
+        return self._actions.setdefault((op, status, reason), action)
 
     def node(self, frame: frames.Finished) -> None:
         """Record that a node run ended.
