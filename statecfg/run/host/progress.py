@@ -36,7 +36,7 @@ class HostProgress:
         self._actions: dict[tuple[str, str, str | None], Begun] = {}
         self.ended: dict[str, str] = {}  # node → outcome
         self.reported = {"removals": 0, "layers": 0}  # the number of reported layers of each part
-        self.pieces: list[Node] = []  # the nodes of a layer whose report is not complete yet
+        self.awaited: dict[str, Node] | None = None  # nodes that a layer's report still lacks; None between layers
 
     @property
     def started(self) -> bool:
@@ -46,7 +46,7 @@ class HostProgress:
     @property
     def complete(self) -> bool:
         """Whether the host has reported every layer."""
-        return not self.pieces and next(self.unfinished(), None) is None
+        return self.awaited is None and next(self.unfinished(), None) is None
 
     def unfinished(self) -> Iterator[tuple[str, int]]:
         """Yield the part and the number of each layer that was not reported, in the order of execution."""
@@ -123,22 +123,21 @@ class HostProgress:
         part, number = frame.part, frame.layer
         if next(self.unfinished(), None) != (part, number):
             raise Broken(f"it reports layer {number} of {part} out of order", SUSPICIOUS)
-        planned = {node["name"]: node for node in self.plan.parts[part][number]}
+        if self.awaited is None:
+            self.awaited = {node["name"]: node for node in self.plan.parts[part][number]}
         texts: dict[str, str] = {}
         for node in frame.nodes:
-            before = planned.get(node.name)
-            if before is None or len(self.pieces) >= len(planned):
+            planned = self.awaited.pop(node.name, None)
+            if planned is None:
                 raise Broken("it reports a layer with other nodes than were sent", SUSPICIOUS)
             self._check_outcome(node)
-            kept = {key: before[key] for key in ("type", "position", "item_of") if key in before}
-            fields: Any = {**node.to_json(texts), **kept}
-            self.pieces.append(_as_planned(fields, before))
+            fields: Any = node.to_json(texts)
+            _report(planned, fields)
         if frame.more:
             return
-        nodes, self.pieces = self.pieces, []
-        if sorted(node["name"] for node in nodes) != sorted(planned):
+        if self.awaited:
             raise Broken("it reports a layer with other nodes than were sent", SUSPICIOUS)
-        self.plan.parts[part][number][:] = nodes
+        self.awaited = None
         self.reported[part] += 1
 
     def _check_outcome(self, node: frames.Node) -> None:
@@ -162,12 +161,15 @@ class HostProgress:
                 node["outcome"], node["reason"] = Outcome.FAILED, frame.reason
 
 
-def _as_planned(node: Node, planned: Node) -> Node:
-    """Return the report of a node that shares with its plan what is equal in both: usually everything but statuses."""
-    node["name"] = planned["name"]
-    if node["changes"] == planned["changes"]:
-        node["changes"] = planned["changes"]
-    for action, before in zip(node["actions"], planned["actions"], strict=False):
+def _report(planned: Node, fields: Node) -> None:
+    """Replace the plan of a node by its report. Share what is equal in both: usually everything but statuses."""
+    if fields["changes"] == planned["changes"]:
+        fields["changes"] = planned["changes"]
+    for action, before in zip(fields["actions"], planned["actions"], strict=False):
         if action["args"] == before["args"]:
             action["args"] = before["args"]
-    return node
+    report: Any = planned
+    sent = {key: report[key] for key in ("name", "type", "position", "item_of") if key in report}
+    report.clear()
+    report.update(fields)
+    report.update(sent)
